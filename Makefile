@@ -1,0 +1,69 @@
+# Each target does its own set-up; nothing is done twice.
+PYTHON ?= python3
+BIN := .venv/bin
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+ALGO ?= ppo
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup profile test test-rust test-python test-slow lint format bench lock
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+# The environment, exactly as locked. pip installs uv alone, from its own lines of the lock, hash
+# and all; uv installs the rest.
+.venv/.locked: requirements-dev.lock
+	@echo "==> Installing the locked environment into .venv (torch is large: about a minute when cold)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@sed -n '/^uv==/,/# via/p' requirements-dev.lock > .venv/uv.lock.txt
+	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check -r .venv/uv.lock.txt
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
+	@touch $@
+
+# The extension in release mode, and the command rlox-opt, as an editable install.
+.venv/.built: .venv/.locked pyproject.toml $(RUST)
+	@echo "==> Building the extension rlox._core (release)"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: .venv/.built ## Make .venv: locked dependencies, release extension, rlox-opt, asv, pytest
+
+profile: .venv/.built ## Profile training and rank its layers (ALGO=ppo|sac, ARGS="--total-timesteps 20000")
+	@$(BIN)/rlox-opt profile $(ALGO) $(ARGS)
+
+test: test-rust test-python ## Run the Rust and Python tests
+
+test-rust:
+	@echo "==> Rust tests"
+	cargo test --workspace --locked
+
+test-python: .venv/.built
+	@echo "==> Python tests"
+	$(BIN)/pytest
+
+test-slow: .venv/.built ## Run the tests that take minutes: learning against SB3, accuracy of the attribution
+	$(BIN)/pytest -m slow
+
+lint: .venv/.built ## Format check, lints and types, Rust and Python; the stubs against the binary
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest rlox._core
+
+format: .venv/.built ## Format Rust and Python
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix --quiet .
+
+bench: ## Run the criterion benchmarks
+	cargo bench -p rlox-bench
+
+COMPILE := $(BIN)/uv pip compile pyproject.toml --extra profile --extra tensorboard --universal \
+	--generate-hashes --python-version 3.11 --no-emit-index-url --quiet --custom-compile-command 'make lock'
+
+lock: .venv/.locked ## Resolve both lock files anew: the library's, and the development superset
+	$(COMPILE) --upgrade -o requirements.lock
+	$(COMPILE) --upgrade --group dev -c requirements.lock -o requirements-dev.lock

@@ -1,0 +1,1 @@
+//! Benchmarks of the core, run by `cargo bench`.

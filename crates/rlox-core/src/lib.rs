@@ -1,0 +1,10 @@
+//! The data plane of rlox in pure Rust: environments, buffers, advantages, collectors.
+//!
+//! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
+//! holds the per-token operations. Each planned optimisation has a seam here; [`switchboard`]
+//! names the implementation in use at every seam.
+
+pub mod error;
+pub mod switchboard;
+
+pub use error::RloxError;

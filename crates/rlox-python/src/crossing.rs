@@ -1,0 +1,113 @@
+//! Counts what crosses the boundary: calls, bytes and time per function. Off until asked for; while
+//! off, a crossing pays one relaxed load.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+
+/// Tally of one binding function.
+pub(crate) struct Site {
+    name: &'static str,
+    calls: AtomicU64,
+    bytes: AtomicU64,
+    nanos: AtomicU64,
+}
+
+macro_rules! sites {
+    ($($ident:ident = $name:literal),* $(,)?) => {
+        $(pub(crate) static $ident: Site = Site {
+            name: $name,
+            calls: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
+        };)*
+        static SITES: &[&Site] = &[$(&$ident),*];
+    };
+}
+
+sites! {
+    ROUNDTRIP = "roundtrip",
+}
+
+/// One call in progress; tallies when dropped.
+pub(crate) struct Crossing {
+    site: &'static Site,
+    bytes: u64,
+    start: Option<Instant>,
+}
+
+impl Site {
+    /// Start of a call that carries `bytes` across, in both directions together.
+    #[inline]
+    pub(crate) fn enter(&'static self, bytes: usize) -> Crossing {
+        Crossing {
+            site: self,
+            bytes: bytes as u64,
+            start: COUNTING.load(Relaxed).then(Instant::now),
+        }
+    }
+}
+
+impl Crossing {
+    /// Bytes known only once the result is there.
+    #[inline]
+    pub(crate) fn add_bytes(&mut self, bytes: usize) {
+        self.bytes += bytes as u64;
+    }
+}
+
+impl Drop for Crossing {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(start) = self.start {
+            self.site.calls.fetch_add(1, Relaxed);
+            self.site.bytes.fetch_add(self.bytes, Relaxed);
+            self.site
+                .nanos
+                .fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
+        }
+    }
+}
+
+/// Switch the counting of boundary crossings on or off.
+#[pyfunction]
+pub(crate) fn count_crossings(on: bool) {
+    COUNTING.store(on, Relaxed);
+}
+
+/// Tallies since the last call, `{name: (calls, bytes, nanoseconds)}`, and a new start.
+///
+/// Nanoseconds run from the entry of the binding's body to its return: conversion and core work,
+/// without the interpreter's own call and argument parsing.
+#[pyfunction]
+pub(crate) fn take_crossings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let tallies = PyDict::new(py);
+    for site in SITES {
+        let tally = (
+            site.calls.swap(0, Relaxed),
+            site.bytes.swap(0, Relaxed),
+            site.nanos.swap(0, Relaxed),
+        );
+        if tally.0 > 0 {
+            tallies.set_item(site.name, tally)?;
+        }
+    }
+    Ok(tallies)
+}
+
+/// `array` copied in and out again: the price of a crossing that does nothing else.
+#[pyfunction]
+pub(crate) fn roundtrip<'py>(
+    py: Python<'py>,
+    array: PyReadonlyArray1<'py, f64>,
+) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    let values = array.as_slice()?.to_vec();
+    let mut crossing = ROUNDTRIP.enter(size_of_val(values.as_slice()));
+    crossing.add_bytes(size_of_val(values.as_slice()));
+    Ok(PyArray1::from_vec(py, values))
+}

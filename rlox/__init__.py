@@ -1,0 +1,3 @@
+from rlox._core import build_info
+
+__all__ = ["build_info"]

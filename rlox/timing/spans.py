@@ -1,0 +1,124 @@
+"""The log of closed spans: when each named block of each thread began and ended.
+
+A log is three integers a span, kept in one `array` per thread: no objects for the garbage
+collector to walk, 24 bytes a span, and no lock, since each thread writes to its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+_WORD = 8  # bytes of one integer in the file, little-endian
+
+
+class Span(NamedTuple):
+    """One closed block: `path` is "outer/inner", the times are of the monotonic clock."""
+
+    path: str
+    start_ns: int
+    end_ns: int
+    thread: str
+
+
+@dataclass
+class ThreadSpans:
+    """The spans of one thread: `data` is path index, start, end, repeated, in order of closing."""
+
+    name: str
+    native_id: int  # the kernel's thread id, by which perf knows the thread
+    data: array[int]
+
+    def __len__(self) -> int:
+        return len(self.data) // 3
+
+
+class SpanLog:
+    """Closed spans of all threads, with one reading of the monotonic and the real clock.
+
+    The pair of readings lets logs of several processes be laid on one time axis.
+    """
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.threads: list[ThreadSpans] = []
+        self.pid = os.getpid()
+        self.monotonic_ns, self.real_ns = time.perf_counter_ns(), time.time_ns()
+
+    def open_thread(self, name: str, native_id: int) -> ThreadSpans:
+        """A new, empty list of spans for one thread."""
+        spans = ThreadSpans(name, native_id, array("q"))
+        self.threads.append(spans)
+        return spans
+
+    def __len__(self) -> int:
+        return sum(map(len, self.threads))
+
+    def __iter__(self) -> Iterator[Span]:
+        """Spans thread by thread, in the order in which they closed."""
+        for thread in self.threads:
+            words = iter(thread.data)
+            for index, start, end in zip(words, words, words, strict=True):
+                yield Span(self.paths[index], start, end, thread.name)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the log: a line of JSON, then each thread's integers (64 bit, little-endian)."""
+        header = {
+            "schema": 1,
+            "pid": self.pid,
+            "monotonic_ns": self.monotonic_ns,
+            "real_ns": self.real_ns,
+            "paths": self.paths,
+            "threads": [
+                {"name": t.name, "native_id": t.native_id, "spans": len(t)} for t in self.threads
+            ],
+        }
+        with Path(path).open("wb") as file:
+            file.write(json.dumps(header).encode() + b"\n")
+            for thread, entry in zip(self.threads, header["threads"], strict=True):  # type: ignore[call-overload]
+                # Cut to the length announced: another thread may have gone on writing.
+                file.write(_little_endian(thread.data[: 3 * entry["spans"]]).tobytes())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SpanLog:
+        """Read a log that `save` wrote.
+
+        Raises:
+            ValueError: the file is not a span log, or was cut short.
+        """
+        log = cls()
+        with Path(path).open("rb") as file:
+            try:
+                header = json.loads(file.readline())
+                log.pid, log.paths = header["pid"], header["paths"]
+                log.monotonic_ns, log.real_ns = header["monotonic_ns"], header["real_ns"]
+                entries = header["threads"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ValueError(
+                    f"{path} is not a span log: its first line has no header"
+                ) from error
+            for entry in entries:
+                raw = file.read(3 * _WORD * entry["spans"])
+                if len(raw) != 3 * _WORD * entry["spans"]:
+                    raise ValueError(
+                        f"{path} was cut short in the spans of thread {entry['name']!r}"
+                    )
+                words = _little_endian(array("q", raw))
+                log.threads.append(ThreadSpans(entry["name"], entry["native_id"], words))
+        return log
+
+
+def _little_endian(words: array[int]) -> array[int]:
+    """The array as the file holds it (a copy, swapped, on a big-endian machine only)."""
+    if sys.byteorder == "little":
+        return words
+    swapped = words[:]
+    swapped.byteswap()
+    return swapped

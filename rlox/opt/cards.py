@@ -1,0 +1,165 @@
+"""The cards of the planned optimisations, read from `optimizations/*.toml`.
+
+A card says what one optimisation claims, the seam it varies, the sizes it is measured at, and its
+*spots*: which samples of a training profile it could remove. Every verb of the workbench that
+names an optimisation takes it from here.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+FOLDER = Path(__file__).resolve().parents[2] / "optimizations"
+STACKS = ("rust", "boundary", "python", "torch")
+KINDS = ("function", "type", "build", "python", "setting")
+STATUSES = ("candidate", "accepted", "graduated", "rejected")
+
+_T = TypeVar("_T")
+
+
+class CardError(ValueError):
+    """A card that cannot be used; the message names the file, the key and the remedy."""
+
+
+@dataclass(frozen=True)
+class Seam:
+    """The one thing an optimisation varies: its `kind`, and its address in the tree."""
+
+    kind: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Samples that an optimisation could remove, on runs of `algos` under `conditions`.
+
+    A sample lies on the spot if its phase is one of `phases` or below one, its layer one of
+    `layers`, and one of its frames' names matches one of `frames` (regular expressions). What is
+    left empty does not restrict.
+    """
+
+    algos: tuple[str, ...]
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    phases: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+
+    def applies(self, algo: str, settings: Mapping[str, Any]) -> bool:
+        """Whether a run of `algo` with `settings` (`collector`, `prioritized`, …) has this spot."""
+        return algo in self.algos and all(
+            settings.get(key) == value for key, value in self.conditions.items()
+        )
+
+    def holds(self, phase: str, layer: str, frame_names: tuple[str, ...]) -> bool:
+        """Whether a sample in `phase` and `layer` with these frames lies on the spot."""
+        if self.layers and layer not in self.layers:
+            return False
+        if self.phases and not any(phase == p or phase.startswith(p + "/") for p in self.phases):
+            return False
+        return not self.frames or any(
+            re.search(pattern, name) for name in frame_names for pattern in self.frames
+        )
+
+
+@dataclass(frozen=True)
+class Card:
+    """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`."""
+
+    id: str
+    title: str
+    layer: str
+    feature: str
+    status: str
+    claim: str
+    seam: Seam
+    needs: tuple[str, ...]
+    sizes: tuple[Mapping[str, Any], ...]
+    also_measured: tuple[str, ...]
+    note: str = ""
+    spot: tuple[Spot, ...] = ()
+
+
+def load(folder: Path = FOLDER) -> list[Card]:
+    """All cards, P1 … R11 in order.
+
+    Raises `CardError` for a card that does not hold to the schema, and for a `needs` or an `id`
+    that does not fit the other cards. A missing folder (an installed wheel) has no cards.
+    """
+    cards = [parse(path) for path in sorted(folder.glob("*.toml"))]
+    known = {card.id for card in cards}
+    if len(known) < len(cards):
+        raise CardError(f"{folder}: two cards share an `id`; give each its own")
+    for card in cards:
+        for other in card.needs:
+            if other not in known:
+                raise CardError(f"{folder}: {card.id} needs {other!r}, which has no card")
+    return sorted(cards, key=lambda card: (card.id[0], int(card.id[1:])))
+
+
+def parse(path: Path) -> Card:
+    """The card in `path`. Raises `CardError`, naming file and key, when it breaks the schema."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise CardError(f"{path.name}: not TOML: {error}") from error
+    seam = _build(Seam, table.pop("seam", None), path, "seam.")
+    spots = table.pop("spot", [])
+    if not isinstance(spots, list):
+        raise CardError(f"{path.name}: `spot` is an array of tables; write [[spot]]")
+    card = _build(
+        Card,
+        table | {"seam": seam, "spot": [_build(Spot, spot, path, "spot.") for spot in spots]},
+        path,
+        "",
+    )
+    _one_of(path, "layer", card.layer, STACKS)
+    _one_of(path, "status", card.status, STATUSES)
+    _one_of(path, "seam.kind", seam.kind, KINDS)
+    if not re.fullmatch(r"[PR][1-9]\d*", card.id):
+        raise CardError(f"{path.name}: `id` is {card.id!r}; write P or R and a number")
+    for pattern in (pattern for spot in card.spot for pattern in spot.frames):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise CardError(f"{path.name}: `spot.frames` holds {pattern!r}: {error}") from error
+    return card
+
+
+def _build(kind: type[_T], table: object, path: Path, prefix: str) -> _T:
+    """A `kind` from a table: unknown, missing and ill-typed keys are errors by name."""
+    if not isinstance(table, dict):
+        raise CardError(f"{path.name}: the table [{prefix.rstrip('.')}] is missing")
+    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    for key in table.keys() - known.keys():
+        raise CardError(
+            f"{path.name}: unknown key `{prefix}{key}`; it may be one of {', '.join(known)}"
+        )
+    values = {}
+    for name, f in known.items():
+        if name not in table:
+            if f.default is MISSING and f.default_factory is MISSING:
+                raise CardError(f"{path.name}: the key `{prefix}{name}` is missing")
+            continue
+        value = table[name]
+        # Annotations are strings here; their first word is all the shape a card needs.
+        shape = {"str": str, "tuple": list, "Mapping": dict, "Seam": Seam}[
+            re.split(r"\W", str(f.type))[0]
+        ]
+        if not isinstance(value, shape):
+            raise CardError(
+                f"{path.name}: `{prefix}{name}` is {value!r}; it takes a {shape.__name__}"
+            )
+        if "tuple[str" in str(f.type) and not all(isinstance(item, str) for item in value):
+            raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes strings")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
+
+
+def _one_of(path: Path, key: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise CardError(f"{path.name}: `{key}` is {value!r}; it may be one of {', '.join(allowed)}")

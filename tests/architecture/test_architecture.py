@@ -1,0 +1,86 @@
+"""The shape of the tree: who may import whom, where optimisations are chosen, what needs torch."""
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# Data flows left to right; a package imports from itself and from what stands before it.
+# timing stands first because the trainers are written with its blocks.
+FLOW = ["timing", "env", "buffer", "advantage", "learner", "profiling", "report", "opt"]
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Dotted names that a Python file imports, at any depth."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("package", FLOW)
+def test_imports_follow_the_flow_of_data(package: str) -> None:
+    downstream = FLOW[FLOW.index(package) + 1 :]
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / "rlox" / package).rglob("*.py")
+        for name in imports(path)
+        if name.split(".")[0] == "rlox" and f"{name}.".split(".")[1] in downstream
+    ]
+    assert not wrong
+
+
+def test_optimisation_features_are_named_in_the_switchboard_alone() -> None:
+    named = re.compile(r'feature\s*=\s*"opt-')
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "crates").rglob("*.rs")
+        if named.search(path.read_text()) and path.name != "switchboard.rs"
+    ]
+    assert not wrong
+
+
+def test_the_core_knows_nothing_of_python() -> None:
+    manifest = (ROOT / "crates/rlox-core/Cargo.toml").read_text()
+    assert "pyo3" not in manifest
+    assert "numpy" not in manifest
+
+
+def test_the_data_plane_and_the_command_line_start_without_torch() -> None:
+    program = """
+import sys
+class NoTorch:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"torch", "rich"}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, NoTorch())
+import numpy as np, rlox, rlox.opt.cli
+env = rlox.VecEnv("CartPole-v1", 2, seed=0)
+obs, _ = env.reset(seed=0)
+next_obs, reward, terminated, truncated, _ = env.step(np.zeros(2, dtype=np.int64))
+buffer = rlox.ReplayBuffer(8, 4, 1)
+buffer.push_batch(obs, next_obs, np.zeros((2, 1), np.float32), reward.astype(np.float32),
+                  terminated, truncated)
+assert buffer.sample(4, seed=0)["obs"].shape == (4, 4)
+advantages, _ = rlox.compute_gae(np.ones(3), np.zeros(3), np.zeros(3), 0.0, 0.99, 0.95)
+assert advantages.shape == (3,)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_source_file_holds_two_subjects() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for folder, pattern in (("crates", "*.rs"), ("rlox", "*.py"))
+        for path in (ROOT / folder).rglob(pattern)
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert not long

@@ -139,7 +139,7 @@ def _build(kind: type[_T], table: object, path: Path, prefix: str) -> _T:
         raise CardError(
             f"{path.name}: unknown key `{prefix}{key}`; it may be one of {', '.join(known)}"
         )
-    values = {}
+    values: dict[str, Any] = {}
     for name, f in known.items():
         if name not in table:
             if f.default is MISSING and f.default_factory is MISSING:

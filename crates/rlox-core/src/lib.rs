@@ -5,6 +5,10 @@
 //! names the implementation in use at every seam.
 
 pub mod error;
+pub mod llm;
+pub mod real;
 pub mod switchboard;
+pub mod training;
 
 pub use error::RloxError;
+pub use real::Real;

@@ -5,3 +5,10 @@
 
 /// Feature names of the optimisations active in this build.
 pub const ACTIVE: &[&str] = &[];
+
+/// P7: the inner loop of GAE.
+pub use crate::training::gae::baseline as gae;
+/// P9: the inner loop of V-trace.
+pub use crate::training::vtrace::baseline as vtrace;
+/// P8: when the LLM operations use every core.
+pub type LlmOps = crate::llm::ops::Ops<crate::llm::ops::ByRows>;

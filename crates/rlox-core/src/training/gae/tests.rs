@@ -1,0 +1,200 @@
+//! What must hold of the advantages, whichever inner loop is in use.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::*;
+
+type Steps = Vec<(f64, f64, bool)>;
+
+fn columns(steps: &Steps) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+    (
+        steps.iter().map(|step| step.0).collect(),
+        steps.iter().map(|step| step.1).collect(),
+        steps
+            .iter()
+            .map(|step| f64::from(u8::from(step.2)))
+            .collect(),
+    )
+}
+
+fn steps(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Steps> {
+    vec((-10.0..10.0, -10.0..10.0, prop::bool::weighted(0.2)), len)
+}
+
+fn assert_close(found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(
+            (found - expected).abs() <= 1e-9 * (1.0 + expected.abs()),
+            "{found} {expected}"
+        );
+    }
+}
+
+proptest! {
+    #[test]
+    fn lambda_zero_is_the_td_error(steps in steps(0..40), last in -10.0..10.0, gamma in 0.0..=1.0) {
+        let (rewards, values, dones) = columns(&steps);
+        let (advantages, _) = compute_gae(&rewards, &values, &dones, last, gamma, 0.0).unwrap();
+        let expected: Vec<f64> = (0..steps.len())
+            .map(|t| {
+                let next = values.get(t + 1).copied().unwrap_or(last);
+                rewards[t] + gamma * next * (1.0 - dones[t]) - values[t]
+            })
+            .collect();
+        assert_close(&advantages, &expected);
+    }
+
+    #[test]
+    fn lambda_one_returns_are_monte_carlo(steps in steps(0..40), last in -10.0..10.0, gamma in 0.0..=1.0) {
+        let (rewards, values, dones) = columns(&steps);
+        let (_, returns) = compute_gae(&rewards, &values, &dones, last, gamma, 1.0).unwrap();
+        let mut expected = vec![0.0; steps.len()];
+        let mut tail = last;
+        for t in (0..steps.len()).rev() {
+            tail = rewards[t] + gamma * (1.0 - dones[t]) * tail;
+            expected[t] = tail;
+        }
+        assert_close(&returns, &expected);
+    }
+
+    #[test]
+    fn nothing_after_a_done_reaches_before_it(
+        before in steps(1..20), after in steps(0..20), last in -10.0..10.0, gamma in 0.0..=1.0, lambda in 0.0..=1.0,
+    ) {
+        let mut before = before;
+        before.last_mut().unwrap().2 = true;
+        let (rewards, values, dones) = columns(&before);
+        let (alone, _) = compute_gae(&rewards, &values, &dones, 0.0, gamma, lambda).unwrap();
+        let (rewards, values, dones) = columns(&[before.clone(), after].concat());
+        let (joined, _) = compute_gae(&rewards, &values, &dones, last, gamma, lambda).unwrap();
+        prop_assert_eq!(&alone[..], &joined[..before.len()]);
+    }
+
+    #[test]
+    fn batched_equals_unbatched_to_the_bit_in_both_layouts(
+        n_steps in 0usize..30, n_envs in 1usize..9, seed in steps(240), gamma in 0.0..=1.0, lambda in 0.0..=1.0,
+    ) {
+        let total = n_steps * n_envs;
+        let (rewards, values, dones) = columns(&seed[..total].to_vec());
+        let last_values: Vec<f64> = seed[..n_envs].iter().map(|step| step.0).collect();
+        let transposed = |env_major: &[f64]| -> Vec<f64> {
+            (0..total).map(|i| env_major[(i % n_envs) * n_steps + i / n_envs]).collect()
+        };
+
+        let (mut advantages, mut returns) = (Vec::new(), Vec::new());
+        for env in 0..n_envs {
+            let sequence = env * n_steps..(env + 1) * n_steps;
+            let (a, r) = compute_gae(
+                &rewards[sequence.clone()], &values[sequence.clone()], &dones[sequence],
+                last_values[env], gamma, lambda,
+            ).unwrap();
+            advantages.extend(a);
+            returns.extend(r);
+        }
+        let env_major = compute_gae_batched(
+            &rewards, &values, &dones, &last_values, gamma, lambda, Layout::EnvMajor,
+        ).unwrap();
+        let step_major = compute_gae_batched(
+            &transposed(&rewards), &transposed(&values), &transposed(&dones), &last_values,
+            gamma, lambda, Layout::StepMajor,
+        ).unwrap();
+        prop_assert_eq!(&step_major, &(transposed(&advantages), transposed(&returns)));
+        prop_assert_eq!(env_major, (advantages, returns));
+    }
+
+    #[test]
+    fn a_non_finite_input_is_named_wherever_it_hides(
+        steps in steps(1..30), at in any::<prop::sample::Index>(), which in 0usize..3,
+        bad in prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]),
+        gamma in 0.0..=1.0, lambda in 0.0..=1.0,
+    ) {
+        let (mut rewards, mut values, mut dones) = columns(&steps);
+        let at = at.index(steps.len());
+        let name = ["rewards", "values", "dones"][which];
+        [&mut rewards, &mut values, &mut dones][which][at] = bad;
+        let error = compute_gae(&rewards, &values, &dones, 0.5, gamma, lambda).unwrap_err();
+        prop_assert!(error.to_string().starts_with(&format!("{name}: ")), "{error}");
+        let error = compute_gae_batched(
+            &rewards, &values, &dones, &[0.5], gamma, lambda, Layout::StepMajor,
+        ).unwrap_err();
+        prop_assert!(error.to_string().starts_with(&format!("{name}: ")), "{error}");
+    }
+}
+
+#[test]
+fn parallel_and_serial_environments_agree() {
+    let (n_envs, n_steps) = (4, 8192);
+    let rewards: Vec<f64> = (0..n_envs * n_steps).map(|i| (i % 17) as f64).collect();
+    let values: Vec<f64> = rewards.iter().map(|r| r * 0.5).collect();
+    let dones: Vec<f64> = rewards
+        .iter()
+        .map(|r| f64::from(u8::from(*r == 3.0)))
+        .collect();
+    let last_values = [1.0, 2.0, 3.0, 4.0];
+    let (advantages, _) = compute_gae_batched(
+        &rewards,
+        &values,
+        &dones,
+        &last_values,
+        0.99,
+        0.95,
+        Layout::EnvMajor,
+    )
+    .unwrap();
+    let (last, _) = compute_gae(
+        &rewards[3 * n_steps..],
+        &values[3 * n_steps..],
+        &dones[3 * n_steps..],
+        4.0,
+        0.99,
+        0.95,
+    )
+    .unwrap();
+    assert_eq!(advantages[3 * n_steps..], last);
+}
+
+#[test]
+fn f32_inputs_give_f32_results() {
+    let (advantages, returns) =
+        compute_gae(&[1.0f32, 1.0], &[0.5, 0.5], &[0.0, 1.0], 9.0, 1.0, 1.0).unwrap();
+    assert_eq!((advantages, returns), (vec![1.5f32, 0.5], vec![2.0, 1.0]));
+}
+
+#[test]
+fn bad_arguments_are_named() {
+    let two = [0.0f64; 2];
+    for (error, name) in [
+        (compute_gae(&two, &two[..1], &two, 0.0, 0.9, 0.9), "values"),
+        (compute_gae(&two, &two, &two[..1], 0.0, 0.9, 0.9), "dones"),
+        (compute_gae(&two, &two, &two, 0.0, 1.1, 0.9), "gamma"),
+        (
+            compute_gae(&two, &two, &two, 0.0, 0.9, f64::NAN),
+            "gae_lambda",
+        ),
+        (
+            compute_gae(&two, &two, &two, f64::NAN, 0.9, 0.9),
+            "last_value",
+        ),
+        (
+            compute_gae_batched(&two, &two, &two, &[0.0; 3], 0.9, 0.9, Layout::EnvMajor),
+            "last_values",
+        ),
+        (
+            compute_gae_batched(&two, &two, &two, &[], 0.9, 0.9, Layout::StepMajor),
+            "last_values",
+        ),
+    ] {
+        let message = error.unwrap_err().to_string();
+        assert!(message.starts_with(&format!("{name}: ")), "{message}");
+    }
+}
+
+#[test]
+fn overflow_is_an_error() {
+    let error = compute_gae(&[f64::MAX, f64::MAX], &[0.0; 2], &[0.0; 2], 0.0, 1.0, 1.0);
+    assert!(error.unwrap_err().to_string().contains("overflows"));
+}

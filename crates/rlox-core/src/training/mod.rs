@@ -1,0 +1,43 @@
+//! Advantages and value targets: what turns a rollout into something to learn from.
+
+pub mod gae;
+pub mod vtrace;
+
+use crate::Real;
+use crate::error::RloxError;
+
+/// `value` lies in [0, 1], as a discount must.
+fn check_unit_interval(argument: &'static str, value: f64) -> Result<(), RloxError> {
+    if (0.0..=1.0).contains(&value) {
+        Ok(())
+    } else {
+        Err(RloxError::argument(
+            argument,
+            format!("is {value}, expected a number in [0, 1]"),
+        ))
+    }
+}
+
+/// The error for a result that came out NaN or infinite: names the first input that is to blame.
+///
+/// Both recursions here multiply and add every input into the result of the first step, and a value
+/// that is not finite survives both (0 × NaN and 0 × inf are NaN). So one look at that result
+/// tells whether all the inputs were finite, and this search runs only when they were not.
+#[cold]
+fn not_finite<T: Real>(inputs: &[(&'static str, &[T])]) -> RloxError {
+    for (argument, values) in inputs {
+        if let Some(index) = values.iter().position(|value| !value.is_finite()) {
+            return RloxError::argument(
+                argument,
+                format!(
+                    "is {} at index {index}, expected finite numbers",
+                    values[index]
+                ),
+            );
+        }
+    }
+    RloxError::argument(
+        inputs[0].0,
+        "is finite, but the result overflows; scale the inputs down",
+    )
+}

@@ -1,0 +1,85 @@
+//! V-trace: off-policy value targets and policy-gradient advantages (Espeholt et al. 2018,
+//! equation 1 and section 4.2).
+//!
+//! ```text
+//! rho_t   = min(rho_bar, exp(log_rho_t))        c_t = min(c_bar, exp(log_rho_t))
+//! delta_t = rho_t * (r_t + gamma_t * V(s_{t+1}) - V(s_t))       gamma_t = gamma * (1 - done_t)
+//! vs_t    = V(s_t) + delta_t + gamma_t * c_t * (vs_{t+1} - V(s_{t+1}))
+//! A_t     = rho_t * (r_t + gamma_t * vs_{t+1} - V(s_t))
+//! ```
+//!
+//! with `vs_n = V(s_n) = last_value`.
+
+pub mod baseline;
+
+use super::{check_unit_interval, not_finite};
+use crate::error::{RloxError, check_len};
+use crate::{Real, switchboard};
+
+/// Value targets `vs` and advantages of one sequence of `n` steps.
+///
+/// `log_rhos` are log pi(a|s) - log mu(a|s); minus infinity (an action that the learner's policy
+/// never takes) is a weight of zero.
+///
+/// # Errors
+/// If the lengths differ, `gamma` is outside [0, 1], a clipping level is negative, or an input is
+/// not finite (NaN, for `log_rhos`).
+#[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
+pub fn compute_vtrace<T: Real>(
+    log_rhos: &[T],
+    rewards: &[T],
+    values: &[T],
+    dones: &[T],
+    last_value: T,
+    gamma: f64,
+    rho_bar: f64,
+    c_bar: f64,
+) -> Result<(Vec<T>, Vec<T>), RloxError> {
+    check_unit_interval("gamma", gamma)?;
+    for (argument, level) in [("rho_bar", rho_bar), ("c_bar", c_bar)] {
+        if level.is_nan() || level < 0.0 {
+            return Err(RloxError::argument(
+                argument,
+                format!("is {level}, expected a number of at least 0"),
+            ));
+        }
+    }
+    let n = rewards.len();
+    check_len("log_rhos", log_rhos.len(), n)?;
+    check_len("values", values.len(), n)?;
+    check_len("dones", dones.len(), n)?;
+    // The minimum with the clipping level would hide a NaN here.
+    if let Some(index) = log_rhos.iter().position(|log_rho| log_rho.is_nan()) {
+        return Err(RloxError::argument(
+            "log_rhos",
+            format!("is NaN at index {index}, expected numbers"),
+        ));
+    }
+
+    let (mut vs, mut pg_advantages) = (vec![T::zero(); n], vec![T::zero(); n]);
+    switchboard::vtrace::targets(
+        log_rhos,
+        rewards,
+        values,
+        dones,
+        last_value,
+        T::from_f64(gamma),
+        T::from_f64(rho_bar),
+        T::from_f64(c_bar),
+        &mut vs,
+        &mut pg_advantages,
+    );
+    if vs.first().is_some_and(|first| !first.is_finite()) {
+        return Err(not_finite(&[
+            ("rewards", rewards),
+            ("values", values),
+            ("dones", dones),
+            ("last_value", &[last_value]),
+            ("log_rhos", log_rhos),
+        ]));
+    }
+    Ok((vs, pg_advantages))
+}
+
+#[cfg(test)]
+mod tests;

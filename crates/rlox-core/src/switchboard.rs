@@ -6,9 +6,16 @@
 /// Feature names of the optimisations active in this build.
 pub const ACTIVE: &[&str] = &[];
 
+/// P2: where the observations of a step are put.
+pub type ObsStore = crate::env::obs_store::PerEnvObs;
 /// P7: the inner loop of GAE.
 pub use crate::training::gae::baseline as gae;
-/// P9: the inner loop of V-trace.
-pub use crate::training::vtrace::baseline as vtrace;
 /// P8: when the LLM operations use every core.
 pub type LlmOps = crate::llm::ops::Ops<crate::llm::ops::ByRows>;
+/// P9: the inner loop of V-trace.
+pub use crate::training::vtrace::baseline as vtrace;
+/// P10: what a step without anything to report hands over.
+pub type StepInfo = crate::env::info::MapInfo;
+
+/// The environments, with the choices above.
+pub type VecEnv = crate::env::parallel::VecEnv<ObsStore, StepInfo>;

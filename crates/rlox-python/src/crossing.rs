@@ -32,6 +32,8 @@ macro_rules! sites {
 
 sites! {
     ROUNDTRIP = "roundtrip",
+    VEC_ENV_RESET = "VecEnv.reset",
+    VEC_ENV_STEP = "VecEnv.step",
 }
 
 /// One call in progress; tallies when dropped.

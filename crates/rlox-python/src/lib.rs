@@ -1,7 +1,10 @@
 //! `rlox._core`: the whole public surface of the extension, on one screen.
 
+mod arrays;
 mod build_info;
 mod crossing;
+mod env;
+mod errors;
 
 use pyo3::prelude::*;
 
@@ -11,4 +14,6 @@ mod _core {
     use super::build_info::build_info;
     #[pymodule_export]
     use super::crossing::{count_crossings, roundtrip, take_crossings};
+    #[pymodule_export]
+    use super::env::{VecEnv, builtin_envs};
 }

@@ -1,0 +1,94 @@
+//! A pole balanced on a cart: Barto, Sutton and Anderson, "Neuronlike adaptive elements…" (1983), in
+//! Gymnasium's v1 (equations of Florian's correction without friction, explicit Euler).
+
+use crate::env::info::StepInfo;
+use crate::env::spaces::Space;
+use crate::env::{Action, Bounds, RLEnv, Transition};
+
+const GRAVITY: f64 = 9.8;
+const POLE_MASS: f64 = 0.1;
+const TOTAL_MASS: f64 = POLE_MASS + 1.0;
+/// Half of the pole's length, m.
+const LENGTH: f64 = 0.5;
+const POLE_MOMENT: f64 = POLE_MASS * LENGTH;
+const FORCE: f64 = 10.0;
+/// Seconds a step.
+const DT: f64 = 0.02;
+const X_LIMIT: f64 = 2.4;
+// In the order in which Gymnasium computes 12 degrees, for the last bit.
+const THETA_LIMIT: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
+
+/// `CartPole-v1`; the state is `x, x_dot, theta, theta_dot` in m, m/s, rad, rad/s.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CartPole([f64; 4]);
+
+impl CartPole {
+    /// Its id in Gymnasium.
+    pub const ID: &str = "CartPole-v1";
+}
+
+impl<I: StepInfo> RLEnv<I> for CartPole {
+    /// Twice the limits, so that the state that ends an episode lies within.
+    fn observation_space(&self) -> Space {
+        Space::symmetric(vec![
+            (X_LIMIT * 2.0) as f32,
+            f32::INFINITY,
+            (THETA_LIMIT * 2.0) as f32,
+            f32::INFINITY,
+        ])
+    }
+
+    /// 0 pushes to the left, 1 to the right.
+    fn action_space(&self) -> Space {
+        Space::Discrete(2)
+    }
+
+    fn max_episode_steps(&self) -> u32 {
+        500
+    }
+
+    fn initial_bounds(&self) -> &'static [Bounds] {
+        &[(-0.05, 0.05); 4]
+    }
+
+    fn state(&self) -> &[f64] {
+        &self.0
+    }
+
+    fn state_mut(&mut self) -> &mut [f64] {
+        &mut self.0
+    }
+
+    fn step(&mut self, action: Action<'_>) -> Transition<I> {
+        let [x, x_dot, theta, theta_dot] = self.0;
+        let force = if action == Action::Discrete(1) {
+            FORCE
+        } else {
+            -FORCE
+        };
+        let (sin, cos) = (theta.sin(), theta.cos());
+
+        let push = (force + POLE_MOMENT * (theta_dot * theta_dot) * sin) / TOTAL_MASS;
+        let theta_acc = (GRAVITY * sin - cos * push)
+            / (LENGTH * (4.0 / 3.0 - POLE_MASS * (cos * cos) / TOTAL_MASS));
+        let x_acc = push - POLE_MOMENT * theta_acc * cos / TOTAL_MASS;
+
+        self.0 = [
+            x + DT * x_dot,
+            x_dot + DT * x_acc,
+            theta + DT * theta_dot,
+            theta_dot + DT * theta_acc,
+        ];
+        let [x, _, theta, _] = self.0;
+        Transition {
+            // The step that drops the pole is paid as well.
+            reward: 1.0,
+            terminated: x.abs() > X_LIMIT || theta.abs() > THETA_LIMIT,
+            info: I::nothing(),
+        }
+    }
+
+    fn obs(&self) -> Vec<f32> {
+        self.0.iter().map(|&component| component as f32).collect()
+    }
+}

@@ -1,0 +1,26 @@
+//! P10's seam: what an environment without anything to report hands over as `info` at every step.
+
+use std::collections::HashMap;
+
+/// Named facts about a step.
+pub trait StepInfo: Send + 'static {
+    /// Nothing to report.
+    fn nothing() -> Self;
+
+    /// A reported fact.
+    fn get(&self, name: &str) -> Option<f64>;
+}
+
+/// The baseline: a new map at every step, empty as it is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MapInfo(pub HashMap<String, f64>);
+
+impl StepInfo for MapInfo {
+    fn nothing() -> Self {
+        Self(HashMap::new())
+    }
+
+    fn get(&self, name: &str) -> Option<f64> {
+        self.0.get(name).copied()
+    }
+}

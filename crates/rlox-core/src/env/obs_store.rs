@@ -1,0 +1,56 @@
+//! P2's seam: where the observations of a step are put, environment by environment.
+
+use rayon::prelude::*;
+
+use super::RLEnv;
+use super::info::StepInfo;
+
+/// Observations of `n_envs` environments.
+pub trait ObsStore: Send + Sync + 'static {
+    /// The place of one environment.
+    type Slot: ?Sized + Send;
+
+    /// A store of zeros.
+    fn new(n_envs: usize, obs_dim: usize) -> Self;
+
+    /// The places, in the order of the environments.
+    fn slots(&mut self) -> impl Iterator<Item = &mut Self::Slot>;
+
+    /// The same, for several threads.
+    fn par_slots(&mut self) -> impl IndexedParallelIterator<Item = &mut Self::Slot>;
+
+    /// Observes `env` into its place.
+    fn observe<I: StepInfo>(env: &dyn RLEnv<I>, slot: &mut Self::Slot);
+
+    /// The observations, in the order of the environments.
+    fn rows(&self) -> impl Iterator<Item = &[f32]>;
+}
+
+/// The baseline: a vector of vectors; every observation is a new vector.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PerEnvObs(Vec<Vec<f32>>);
+
+impl ObsStore for PerEnvObs {
+    type Slot = Vec<f32>;
+
+    fn new(n_envs: usize, obs_dim: usize) -> Self {
+        Self(vec![vec![0.0; obs_dim]; n_envs])
+    }
+
+    fn slots(&mut self) -> impl Iterator<Item = &mut Vec<f32>> {
+        self.0.iter_mut()
+    }
+
+    fn par_slots(&mut self) -> impl IndexedParallelIterator<Item = &mut Vec<f32>> {
+        self.0.par_iter_mut()
+    }
+
+    #[inline]
+    fn observe<I: StepInfo>(env: &dyn RLEnv<I>, slot: &mut Vec<f32>) {
+        *slot = env.obs();
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.0.iter().map(Vec::as_slice)
+    }
+}

@@ -1,0 +1,305 @@
+//! The built-in environments for Python: NumPy in, NumPy out.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use numpy::{
+    IntoPyArray, Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods,
+    PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use rlox_core::RloxError;
+use rlox_core::env::builtins;
+use rlox_core::env::obs_store::ObsStore;
+use rlox_core::env::parallel::{PARALLEL_ENVS, Reset};
+use rlox_core::env::spaces::{Actions, Space};
+use rlox_core::switchboard::VecEnv as CoreVecEnv;
+
+use crate::arrays::{input, output};
+use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
+use crate::errors::to_py;
+
+/// Ids of the environments that run natively.
+#[pyfunction]
+pub(crate) fn builtin_envs() -> Vec<&'static str> {
+    builtins::IDS.to_vec()
+}
+
+/// Built-in environments stepped together, with same-step autoreset.
+///
+/// `rlox.VecEnv` is the Gymnasium interface over it.
+#[pyclass(module = "rlox._core", frozen)]
+pub(crate) struct VecEnv {
+    /// Shared with the collector that steps it in the background.
+    pub(crate) inner: Arc<Mutex<CoreVecEnv>>,
+    /// The seams are no business of Python's: facts that never change are kept at hand.
+    #[pyo3(get)]
+    n_envs: usize,
+    #[pyo3(get)]
+    obs_dim: usize,
+    #[pyo3(get)]
+    env_id: &'static str,
+    pub(crate) action_space: Space,
+    observation_space: Space,
+}
+
+/// Episodes that ended in a step: the environments and their last observations.
+type Finals = Option<(Vec<i64>, Vec<f32>)>;
+type PyFinals<'py> = Option<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>)>;
+/// Arrays of a step: observations, rewards, terminations, truncations.
+type StepArrays<'py> = (
+    Bound<'py, PyArray2<f32>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray1<bool>>,
+);
+
+#[pymethods]
+impl VecEnv {
+    /// The i-th environment is seeded with `seed + i`.
+    #[new]
+    fn new(env_id: &str, n_envs: usize, seed: u128) -> PyResult<Self> {
+        let env = CoreVecEnv::new(env_id, n_envs, seed).map_err(to_py)?;
+        Ok(Self {
+            n_envs,
+            obs_dim: env.observation_space().dim(),
+            env_id: env.env_id(),
+            action_space: env.action_space().clone(),
+            observation_space: env.observation_space().clone(),
+            inner: Arc::new(Mutex::new(env)),
+        })
+    }
+
+    /// Space of one environment's observations: `n` of a discrete one, `(low, high)` of a box.
+    #[getter]
+    fn observation_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        describe(py, &self.observation_space)
+    }
+
+    /// Space of one environment's actions, likewise.
+    #[getter]
+    fn action_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        describe(py, &self.action_space)
+    }
+
+    /// Start new episodes; returns the observations `[n_envs, obs_dim]` float32.
+    ///
+    /// `seeds` one an environment (`None`: its stream goes on), `mask` bool `[n_envs]` of those to
+    /// reset (default all), `bounds` float64 `[state_dim, 2]` of the initial state's uniform draw.
+    #[pyo3(signature = (seeds=None, mask=None, bounds=None, out=None))]
+    fn reset<'py>(
+        &self,
+        py: Python<'py>,
+        seeds: Option<Vec<Option<u128>>>,
+        mask: Option<PyReadonlyArray1<'py, bool>>,
+        bounds: Option<PyReadonlyArray2<'py, f64>>,
+        out: Option<Bound<'py, PyArray2<f32>>>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let _crossing = VEC_ENV_RESET.enter(self.n_envs * self.obs_dim * size_of::<f32>());
+        let bounds: Option<Vec<_>> = bounds.map(|bounds| {
+            bounds
+                .as_array()
+                .rows()
+                .into_iter()
+                .map(|row| (row[0], row[1]))
+                .collect()
+        });
+        let out = out.unwrap_or_else(|| self.new_obs(py));
+        let mut rows = output::<f32, Ix2>("out", &out, &[self.n_envs, self.obs_dim])?;
+        let mut env = lock(&self.inner).map_err(to_py)?;
+        let obs = env
+            .reset(Reset {
+                seeds: seeds.as_deref(),
+                mask: mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
+                bounds: bounds.as_deref(),
+            })
+            .map_err(to_py)?;
+        write_rows(obs, rows.as_slice_mut()?, self.obs_dim);
+        Ok(out)
+    }
+
+    /// Step all environments; returns observations `[n_envs, obs_dim]` float32, rewards float64,
+    /// terminations bool, truncations bool (all `[n_envs]`), and, where episodes have ended, their
+    /// environments int64 `[k]` and last observations float32 `[k, obs_dim]`, else `None`.
+    ///
+    /// `actions`: integers `[n_envs]`, or float32 `[n_envs, act_dim]`. `out` takes the four arrays
+    /// of an earlier step and writes into them.
+    #[pyo3(signature = (actions, out=None))]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        out: Option<StepArrays<'py>>,
+    ) -> PyResult<(
+        Bound<'py, PyArray2<f32>>,
+        Bound<'py, PyArray1<f64>>,
+        Bound<'py, PyArray1<bool>>,
+        Bound<'py, PyArray1<bool>>,
+        PyFinals<'py>,
+    )> {
+        let mut crossing = VEC_ENV_STEP.enter(self.n_envs * (4 * self.obs_dim + 10));
+        let out = out.unwrap_or_else(|| {
+            (
+                self.new_obs(py),
+                PyArray1::zeros(py, self.n_envs, false),
+                PyArray1::zeros(py, self.n_envs, false),
+                PyArray1::zeros(py, self.n_envs, false),
+            )
+        });
+        let finals = {
+            let n = [self.n_envs];
+            let mut obs = output::<f32, Ix2>("out[0]", &out.0, &[self.n_envs, self.obs_dim])?;
+            let mut rewards = output::<f64, Ix1>("out[1]", &out.1, &n)?;
+            let mut terminations = output::<bool, Ix1>("out[2]", &out.2, &n)?;
+            let mut truncations = output::<bool, Ix1>("out[3]", &out.3, &n)?;
+            let (obs, rewards) = (obs.as_slice_mut()?, rewards.as_slice_mut()?);
+            let (terminations, truncations) =
+                (terminations.as_slice_mut()?, truncations.as_slice_mut()?);
+
+            let actions = ActionArray::extract(&self.action_space, self.n_envs, actions)?;
+            let actions = actions.view()?;
+            crossing.add_bytes(match actions {
+                Actions::Discrete(actions) => size_of_val(actions),
+                Actions::Continuous(actions) => size_of_val(actions),
+            });
+            let mut run = || -> Result<Finals, RloxError> {
+                let mut env = lock(&self.inner)?;
+                let batch = env.step(actions)?;
+                write_rows(&batch.obs, obs, self.obs_dim);
+                rewards.copy_from_slice(&batch.rewards);
+                terminations.copy_from_slice(&batch.terminated);
+                truncations.copy_from_slice(&batch.truncated);
+                Ok(finals(&batch.final_obs))
+            };
+            // Letting go of the interpreter costs more than a small batch takes.
+            if self.n_envs >= PARALLEL_ENVS {
+                py.detach(run)
+            } else {
+                run()
+            }
+            .map_err(to_py)?
+        };
+        let finals = match finals {
+            None => None,
+            Some((indices, obs)) => {
+                let shape = [indices.len(), self.obs_dim];
+                Some((
+                    indices.into_pyarray(py),
+                    obs.into_pyarray(py).reshape(shape)?,
+                ))
+            }
+        };
+        Ok((out.0, out.1, out.2, out.3, finals))
+    }
+
+    /// State of environment `i`, float64, and the number of steps in its episode.
+    fn state<'py>(&self, py: Python<'py>, i: usize) -> PyResult<(Bound<'py, PyArray1<f64>>, u32)> {
+        let env = lock(&self.inner).map_err(to_py)?;
+        let (state, elapsed) = env.state(i).map_err(to_py)?;
+        Ok((PyArray1::from_slice(py, state), elapsed))
+    }
+
+    /// Put environment `i` into `state`, float64, `elapsed` steps into its episode.
+    #[pyo3(signature = (i, state, elapsed=0))]
+    fn set_state(&self, i: usize, state: PyReadonlyArray1<'_, f64>, elapsed: u32) -> PyResult<()> {
+        lock(&self.inner)
+            .and_then(|mut env| {
+                let state = state.as_array().to_vec();
+                env.set_state(i, &state, elapsed)
+            })
+            .map_err(to_py)
+    }
+}
+
+impl VecEnv {
+    fn new_obs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
+        PyArray2::zeros(py, [self.n_envs, self.obs_dim], false)
+    }
+}
+
+/// Actions as they came, borrowed.
+pub(crate) enum ActionArray<'py> {
+    Discrete(PyReadonlyArray1<'py, i64>),
+    Continuous(PyReadonlyArray2<'py, f32>),
+}
+
+impl<'py> ActionArray<'py> {
+    /// Actions of `n_envs` environments, of the dtype and shape of `space`. Integers of any width
+    /// do for a discrete one.
+    pub(crate) fn extract(
+        space: &Space,
+        n_envs: usize,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Self> {
+        match space {
+            Space::Discrete(_) => {
+                let of_other_width = actions.cast::<PyUntypedArray>().is_ok_and(|array| {
+                    matches!(array.dtype().kind(), b'i' | b'u') && array.dtype().itemsize() != 8
+                });
+                if of_other_width {
+                    let actions = actions.call_method1("astype", ("int64",))?;
+                    input("actions", &actions, &[n_envs]).map(Self::Discrete)
+                } else {
+                    input("actions", actions, &[n_envs]).map(Self::Discrete)
+                }
+            }
+            Space::Box { low, .. } => {
+                input("actions", actions, &[n_envs, low.len()]).map(Self::Continuous)
+            }
+        }
+    }
+
+    pub(crate) fn view(&self) -> PyResult<Actions<'_>> {
+        Ok(match self {
+            Self::Discrete(actions) => Actions::Discrete(actions.as_slice()?),
+            Self::Continuous(actions) => Actions::Continuous(actions.as_slice()?),
+        })
+    }
+}
+
+/// The environments, unless somebody is stepping them just now. A panic while they were stepped
+/// leaves them between two steps, which the next reset repairs.
+pub(crate) fn lock(env: &Mutex<CoreVecEnv>) -> Result<MutexGuard<'_, CoreVecEnv>, RloxError> {
+    match env.try_lock() {
+        Ok(guard) => Ok(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Ok(PoisonError::into_inner(poisoned)),
+        Err(TryLockError::WouldBlock) => Err(RloxError::InvalidState(
+            "the environments are being stepped by another thread, such as an AsyncCollector's; \
+             take its rollout first"
+                .into(),
+        )),
+    }
+}
+
+fn write_rows(store: &impl ObsStore, out: &mut [f32], obs_dim: usize) {
+    for (out, row) in out.chunks_exact_mut(obs_dim).zip(store.rows()) {
+        out.copy_from_slice(row);
+    }
+}
+
+fn finals(final_obs: &[Option<Vec<f32>>]) -> Finals {
+    let mut ended = final_obs
+        .iter()
+        .enumerate()
+        .filter_map(|(i, last)| last.as_deref().map(|last| (i as i64, last)))
+        .peekable();
+    ended.peek()?;
+    let (mut indices, mut obs) = (Vec::new(), Vec::new());
+    for (i, last) in ended {
+        indices.push(i);
+        obs.extend_from_slice(last);
+    }
+    Some((indices, obs))
+}
+
+fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
+    match space {
+        Space::Discrete(n) => Ok(n.into_pyobject(py)?.into_any()),
+        Space::Box { low, high } => {
+            let bounds = (
+                PyArray1::from_slice(py, low),
+                PyArray1::from_slice(py, high),
+            );
+            Ok(bounds.into_pyobject(py)?.into_any())
+        }
+    }
+}

@@ -1,0 +1,118 @@
+"""Any Gymnasium environment: by its id, from a callable, or an instance."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+
+from rlox.env.backend import Step, Timer
+
+EnvFactory = Callable[[], gymnasium.Env[Any, Any]]
+EnvSource = str | gymnasium.Env[Any, Any] | EnvFactory | Sequence[EnvFactory]
+
+
+class GymnasiumBackend:
+    """`SyncVectorEnv` with same-step autoreset; its steps are timed as `python_env`."""
+
+    def __init__(
+        self, source: EnvSource, n_envs: int, seed: int, copy: bool, kwargs: dict[str, Any]
+    ) -> None:
+        self.envs: SyncVectorEnv[Any, Any] = SyncVectorEnv(
+            _factories(source, n_envs, kwargs),
+            copy=copy,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+        )
+        self.single_observation_space = self.envs.single_observation_space
+        self.single_action_space = self.envs.single_action_space
+        self.metadata = self.envs.metadata
+        self.spec = self.envs.envs[0].spec
+        self.render_mode = self.envs.render_mode
+        self.timing: Timer | None = None
+        # Streams begin with the first reset; until then the seed waits here.
+        self._seeds: list[int | None] | None = [seed + i for i in range(n_envs)]
+
+    def reset(
+        self, seeds: Sequence[int | None] | None, options: dict[str, Any] | None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start new episodes."""
+        if self._seeds is not None:
+            given = seeds or [None] * len(self._seeds)
+            seeds = [
+                own if new is None else new for new, own in zip(given, self._seeds, strict=True)
+            ]
+            self._seeds = None
+        # A copy, since `SyncVectorEnv` takes `reset_mask` out of the dictionary it is given.
+        return self.envs.reset(
+            seed=None if seeds is None else list(seeds), options=dict(options) if options else None
+        )
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Step every environment."""
+        self._check(actions)
+        if self.timing is None:
+            return self.envs.step(actions)
+        with self.timing.add_time("python_env"):
+            return self.envs.step(actions)
+
+    def _check(self, actions: NDArray[Any]) -> None:
+        """Refuse what would be a strange error, or none, deep inside an environment."""
+        space = self.envs.action_space
+        if space.shape is None:
+            return
+        if not isinstance(actions, np.ndarray):
+            raise TypeError(f"actions: is a {type(actions).__name__}, expected a NumPy array")
+        if actions.shape != space.shape:
+            raise ValueError(f"actions: has shape {actions.shape}, expected {space.shape}")
+        if actions.dtype.kind == "f" and not np.isfinite(actions).all():
+            raise ValueError("actions: not all numbers are finite")
+
+    def render(self) -> tuple[Any, ...]:
+        """One frame of each environment."""
+        return tuple(self.envs.render())
+
+    def close(self) -> None:
+        """Close the environments."""
+        self.envs.close()
+
+
+def _factories(source: EnvSource, n_envs: int, kwargs: dict[str, Any]) -> Sequence[EnvFactory]:
+    if isinstance(source, str):
+        require_registered(source)
+        return [partial(gymnasium.make, source, **kwargs)] * n_envs
+    if kwargs:
+        raise ValueError(f"{', '.join(kwargs)}: keyword arguments go with an id only")
+    if isinstance(source, gymnasium.Env):
+        return [lambda: source, *_more_like(source, n_envs - 1)]
+    if callable(source):
+        return [source] * n_envs
+    if len(source) != n_envs or not all(map(callable, source)):
+        raise ValueError(f"env_id: expected {n_envs} callables (n_envs), got {len(source)} items")
+    return list(source)
+
+
+def _more_like(env: gymnasium.Env[Any, Any], n: int) -> list[EnvFactory]:
+    if n == 0:
+        return []
+    if env.spec is None:
+        raise ValueError(
+            "env_id: an instance that gymnasium.make did not make cannot be multiplied; "
+            "pass a callable that makes one, or n_envs=1"
+        )
+    return [partial(gymnasium.make, env.spec)] * n
+
+
+def require_registered(env_id: str) -> None:
+    """Raise `ValueError` with close matches where Gymnasium does not know `env_id`."""
+    try:
+        gymnasium.spec(env_id)
+    except gymnasium.error.Error as error:
+        close = difflib.get_close_matches(env_id, gymnasium.registry, n=3)
+        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        raise ValueError(f"env_id: no environment is registered as {env_id!r}{hint}") from error

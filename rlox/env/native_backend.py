@@ -1,0 +1,109 @@
+"""Environments that run in Rust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from rlox import _core
+from rlox.env.backend import Step, Timer
+from rlox.env.spaces import to_gymnasium
+
+ENV_IDS: frozenset[str] = frozenset(_core.builtin_envs())
+
+
+class NativeBackend:
+    """`_core.VecEnv` with Gymnasium's spaces, options and infos around it."""
+
+    render_mode: str | None = None
+    # No Python environment runs here, so there is nothing to time apart.
+    timing: Timer | None = None
+
+    def __init__(self, env_id: str, n_envs: int, seed: int, copy: bool) -> None:
+        self.core = _core.VecEnv(env_id, n_envs, seed)
+        self.n_envs = n_envs
+        self.single_observation_space = to_gymnasium(self.core.observation_space)
+        self.single_action_space = to_gymnasium(self.core.action_space)
+        self.spec: gymnasium.envs.registration.EnvSpec | None = gymnasium.spec(env_id)
+        self.metadata: dict[str, Any] = {"render_modes": []}
+        self._out = None if copy else self._new_arrays()
+
+    def _new_arrays(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
+        n = self.n_envs
+        return (
+            np.zeros((n, self.core.obs_dim), np.float32),
+            np.zeros(n, np.float64),
+            np.zeros(n, np.bool_),
+            np.zeros(n, np.bool_),
+        )
+
+    def reset(
+        self, seeds: Sequence[int | None] | None, options: dict[str, Any] | None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start new episodes. `options`: Gymnasium's own for the environment, and `reset_mask`."""
+        out = None if self._out is None else self._out[0]
+        mask, bounds = None, None
+        if options is not None:
+            mask = _reset_mask(options, self.n_envs)
+            bounds = _bounds(self.core.env_id, options)
+        return self.core.reset(seeds, mask, bounds, out), {}
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Step every environment."""
+        obs, rewards, terminations, truncations, finals = self.core.step(actions, self._out)
+        return obs, rewards, terminations, truncations, self._infos(finals) if finals else {}
+
+    def _infos(self, finals: tuple[NDArray[np.int64], NDArray[np.float32]]) -> dict[str, Any]:
+        indices, last = finals
+        mask = np.zeros(self.n_envs, np.bool_)
+        mask[indices] = True
+        final_obs = np.full(self.n_envs, None, dtype=object)
+        for index, obs in zip(indices, last, strict=True):
+            final_obs[index] = obs
+        return {
+            "final_obs": final_obs,
+            "_final_obs": mask,
+            "final_info": {},
+            "_final_info": mask.copy(),
+        }
+
+    def render(self) -> tuple[Any, ...]:
+        """Native environments have no picture."""
+        raise NotImplementedError(
+            "native environments do not render; give render_mode=… to VecEnv to run Gymnasium's own"
+        )
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+
+def _reset_mask(options: dict[str, Any], n_envs: int) -> NDArray[np.bool_] | None:
+    mask = options.get("reset_mask")
+    if mask is None:
+        return None
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        raise TypeError("options['reset_mask']: expected a NumPy array of bool")
+    if mask.shape != (n_envs,) or not mask.any():
+        raise ValueError(
+            f"options['reset_mask']: expected shape ({n_envs},) with at least one True"
+        )
+    return np.ascontiguousarray(mask)
+
+
+def _bounds(env_id: str, options: dict[str, Any]) -> NDArray[np.float64] | None:
+    """Range of each component of the initial state, in Gymnasium's terms for the environment."""
+    if env_id == "CartPole-v1" and options.keys() & {"low", "high"}:
+        low = float(options.get("low", -0.05))
+        high = float(options.get("high", 0.05))
+        return np.array([[low, high]] * 4)
+    if env_id == "Pendulum-v1" and options.keys() & {"x_init", "y_init"}:
+        x = float(options.get("x_init", np.pi))
+        y = float(options.get("y_init", 1.0))
+        return np.array([[-x, x], [-y, y]])
+    return None

@@ -1,0 +1,129 @@
+"""`VecEnv`: one interface for environments in Rust and in Python."""
+
+from __future__ import annotations
+
+import operator
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from rlox.env.backend import Backend, Step, Timer
+from rlox.env.gymnasium_backend import EnvSource, GymnasiumBackend
+from rlox.env.native_backend import ENV_IDS, NativeBackend
+
+
+class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
+    """`n_envs` environments stepped together; a `gymnasium.vector.VectorEnv`.
+
+    CartPole-v1 and Pendulum-v1 run in Rust; every other id, keyword arguments for an environment,
+    a callable that makes one (or `n_envs` of them), and an instance run through Gymnasium.
+
+    Autoreset is same-step: where an episode ends, the observation returned is the first of the
+    next episode, and `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) holds
+    its last one, to bootstrap from.
+
+    Environment i is seeded with `seed + i`, and starts where Gymnasium's would. With
+    `copy=False` the arrays returned are the same ones at every call.
+
+    Raises `ValueError` for an unknown id (naming close ones), bad `n_envs` or `seed`.
+    """
+
+    def __init__(
+        self,
+        env_id: EnvSource,
+        n_envs: int = 1,
+        seed: int | None = None,
+        copy: bool = True,
+        **env_kwargs: Any,
+    ) -> None:
+        if operator.index(n_envs) < 1:
+            raise ValueError(f"n_envs: is {n_envs}, expected at least 1")
+        first = secrets.randbits(64) if seed is None else _seed(seed)
+        self.backend: Backend
+        if isinstance(env_id, str) and env_id in ENV_IDS and not env_kwargs:
+            self.backend = NativeBackend(env_id, n_envs, first, copy)
+        else:
+            self.backend = GymnasiumBackend(env_id, n_envs, first, copy, env_kwargs)
+        self.num_envs = n_envs
+        self.metadata = self.backend.metadata | {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.spec = self.backend.spec
+        self.render_mode = self.backend.render_mode
+        self.single_observation_space = self.backend.single_observation_space
+        self.single_action_space = self.backend.single_action_space
+        self.observation_space = batch_space(self.single_observation_space, n_envs)
+        self.action_space = batch_space(self.single_action_space, n_envs)
+
+    @property
+    def n_envs(self) -> int:
+        """Number of environments; Gymnasium's `num_envs`."""
+        return self.num_envs
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the environments run in Rust."""
+        return isinstance(self.backend, NativeBackend)
+
+    @property
+    def timing(self) -> Timer | None:
+        """Where the time of Python environments is added, as `python_env`."""
+        return self.backend.timing
+
+    @timing.setter
+    def timing(self, timing: Timer | None) -> None:
+        self.backend.timing = timing
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start new episodes; returns observations `[n_envs, …]` and infos.
+
+        `seed`: environment i gets `seed + i`, or the i-th of a sequence; without one its random
+        stream goes on. `options`: the environment's own, and `reset_mask`, bool `[n_envs]`, of
+        those to reset.
+        """
+        if seed is None:
+            return self.backend.reset(None, options)
+        if isinstance(seed, Sequence):
+            seeds = [None if item is None else _seed(item) for item in seed]
+            if len(seeds) != self.num_envs:
+                raise ValueError(f"seed: has length {len(seeds)}, expected {self.num_envs}")
+        else:
+            first = _seed(seed)
+            super().reset(seed=first)
+            seeds = [first + i for i in range(self.num_envs)]
+        return self.backend.reset(seeds, options)
+
+    def step(self, actions: NDArray[Any]) -> Step:
+        """Step every environment.
+
+        `actions` as of `action_space`: integers `[n_envs]` of a discrete one, float32
+        `[n_envs, act_dim]` of a continuous one. Returns observations, rewards float64, terminations
+        bool, truncations bool (each `[n_envs]`), infos. Raises `TypeError` or `ValueError` that
+        names `actions`, and then no environment has moved.
+        """
+        return self.backend.step(actions)
+
+    def render(self) -> tuple[Any, ...]:
+        """One frame of each environment."""
+        return self.backend.render()
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Release what the environments hold."""
+        self.backend.close()
+
+
+def _seed(seed: Any) -> int:
+    try:
+        value = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"seed: is a {type(seed).__name__}, expected an integer") from None
+    if not 0 <= value < 1 << 127:
+        raise ValueError(f"seed: is {value}, expected at least 0 and below 2**127")
+    return value

@@ -1,0 +1,226 @@
+"""perf: the precise sampler, where it is there. The kernel, all threads, 0-7 % slower.
+
+It samples on-CPU time and stamps each sample with the monotonic clock, by which it is joined with
+the program's spans. It records every switch of a thread off and on a CPU as well: the time between
+is waiting if the thread gave the CPU up, and nobody's if it was preempted, so a busy neighbour does
+not count as idle time of the program.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from rlox.profiling import addresses
+from rlox.profiling.layers import classify, wait_layer
+from rlox.profiling.phases import phases_by_clock
+from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
+from rlox.timing.spans import SpanLog
+
+RATE = 997  # Hz; prime, so as not to beat with the program's own loops
+STACK_BYTES = 8192  # of each stack; a quarter of them would do for the layers, not for a flamegraph
+_SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
+
+_CPU, _SWITCH = "cpu-clock", "context-switches"
+_HEADER = re.compile(
+    r"^\s*(?P<comm>.*?)\s+(?P<tid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d+):\s+(?P<event>.*?)\s*$"
+)
+_FRAME = re.compile(r"^\s*(?P<ip>[0-9a-f]+) (?P<name>.*) \((?P<module>.*?)\)$")
+
+
+@lru_cache(maxsize=1)
+def unavailable() -> str | None:
+    """Why perf cannot be used here, with the remedy; None: it can."""
+    if shutil.which("perf") is None:
+        return "perf is not installed; install linux-perf (Debian) or linux-tools (Ubuntu)"
+    probe = subprocess.run(
+        ["perf", "record", "-q", "-e", _CPU, "-k", "CLOCK_MONOTONIC", "-o", "-", "--", "true"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    if probe.returncode == 0:
+        return None
+    said = probe.stderr.decode(errors="replace")
+    if "paranoid" in said or "ermission" in said or "not permitted" in said:
+        return (
+            "perf may not sample here; `sysctl kernel.perf_event_paranoid=2` or lower "
+            "(in a container also `--cap-add=PERFMON`)"
+        )
+    return f"perf fails here ({said.strip().splitlines()[0] if said.strip() else 'no message'})"
+
+
+def attach(
+    pid: int, seconds: float, folder: Path, rate: int = RATE, stack_bytes: int = STACK_BYTES
+) -> subprocess.Popen[bytes]:
+    """Sample a running process for `seconds`; `load(folder, spans)` reads what perf leaves there.
+
+    A sample takes about `stack_bytes` on disk and 1 ms to read.
+    """
+    stacks = f"call-graph=dwarf,stack-size={stack_bytes}"
+    (folder / "perf.pid").write_text(str(pid))
+    with (folder / "perf.log").open("wb") as log:
+        return subprocess.Popen(
+            [
+                *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
+                *("-e", f"{_CPU}/freq={rate},{stacks}/"),
+                *("-e", f"{_SWITCH}/freq={_SWITCH_RATE},{stacks}/"),
+                *("-p", str(pid), "-o", str(folder / "perf.data")),
+                *("--", "sleep", f"{seconds:.3f}"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def load(folder: Path, spans: SpanLog | None, rate: int = RATE) -> Samples:
+    """Read what `attach` left in the folder; `spans` of the same run give the phases.
+
+    Raises:
+        ValueError: there is no profile; the message ends with what perf said.
+    """
+    data, log = folder / "perf.data", folder / "perf.log"
+    if not data.exists():
+        said = log.read_text(errors="replace") if log.exists() else ""
+        raise ValueError(f"perf left no samples: {said.strip()[-500:] or 'it said nothing'}")
+    fields = "comm,tid,time,event,ip,sym,dso"
+    with subprocess.Popen(
+        [
+            *("perf", "script", "--ns", "--no-inline", "-F", fields, "-i", str(data)),
+            *("--show-switch-events", "--show-lost-events"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        errors="replace",
+    ) as script:
+        assert script.stdout is not None
+        return read(script.stdout, int((folder / "perf.pid").read_text()), spans, rate)
+
+
+def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: int = RATE) -> Samples:
+    """Samples from the text of `perf script`, with the phases and layers filled in."""
+    samples = Samples("perf", period_s=1 / rate)
+    events: list[_Event] = []
+    for event in _intervals(_events(lines), 1 / rate):
+        if event.what == "lost":
+            samples.errors += 1
+        else:
+            events.append(event)
+    whole = addresses.resolver({ip for e in events for ip in e.frames if "/_core." in ip.module})
+    names = {thread.native_id: thread.name for thread in spans.threads} if spans else {}
+    by_thread: dict[int, list[_Event]] = {}
+    for event in events:
+        by_thread.setdefault(event.tid, []).append(event)
+    for tid, own in by_thread.items():
+        times = np.array([event.time_ns for event in own], np.int64)
+        paths, index = phases_by_clock(spans or SpanLog(), tid, times)
+        thread = MAIN_THREAD if tid == pid else names.get(tid, f"{own[0].comm} {tid}")
+        waited: dict[str, str] = {}
+        for event, phase in zip(own, (paths[i] for i in index), strict=True):
+            frames = tuple(frame for raw in event.frames for frame in whole(raw))
+            if event.what == "off":
+                # Not every wait has a stack: one without is taken to be like the last of its phase.
+                if frames:
+                    waited[phase] = wait_layer(frames, phase) or "idle"
+                layer = waited.get(phase, "idle")
+            else:
+                layer = classify(frames, phase)
+            shown = tuple(f._replace(module=short_module(f.module)) for f in frames)
+            samples.samples.append(Sample(shown, phase, layer, event.weight, thread))
+    return samples
+
+
+@dataclass
+class _Event:
+    """One record of perf: `what` is cpu (a sample), switch (a stack), out, preempted, in, lost."""
+
+    what: str
+    comm: str
+    tid: int
+    time_ns: int
+    frames: tuple[Frame, ...]
+    weight: float = 0.0
+
+
+def _events(lines: Iterable[str]) -> Iterator[_Event]:
+    """The records in the order of their times; frames, which perf prints leaf first, reversed."""
+    event: _Event | None = None
+    stack: list[Frame] = []
+    for line in lines:
+        if line.startswith("\t"):
+            frame = _frame(line.rstrip("\n"))
+            if frame is not None:
+                stack.append(frame)
+            continue
+        if event is not None:
+            event.frames = tuple(reversed(stack))
+            yield event
+            event, stack = None, []
+        header = _HEADER.match(line)
+        if header is not None:
+            what = _what(header["event"])
+            if what is not None:
+                ns = int(header["s"]) * 1_000_000_000 + int(header["ns"].ljust(9, "0")[:9])
+                event = _Event(what, header["comm"], int(header["tid"]), ns, ())
+    if event is not None:
+        event.frames = tuple(reversed(stack))
+        yield event
+
+
+def _what(event: str) -> str | None:
+    if event.startswith(_CPU):
+        return "cpu"
+    if event.startswith(_SWITCH):
+        return "switch"
+    if "LOST" in event:
+        return "lost"
+    if "SWITCH" in event:
+        return "in" if " IN" in event else "preempted" if "preempt" in event else "out"
+    return None
+
+
+def _intervals(events: Iterable[_Event], period_s: float) -> Iterator[_Event]:
+    """Samples with the CPU time they stand for, and each wait with the time it lasted ("off")."""
+    left: dict[int, _Event] = {}  # threads off the CPU of their own will
+    stacks: dict[int, tuple[Frame, ...]] = {}  # where each thread was when it last went off
+    for event in events:
+        match event.what:
+            case "cpu":
+                event.weight = period_s
+                yield event
+            case "switch":
+                stacks[event.tid] = event.frames
+            case "out":
+                event.frames = stacks.pop(event.tid, ())
+                left[event.tid] = event
+            case "preempted":
+                stacks.pop(event.tid, None)
+            case "in":
+                out = left.pop(event.tid, None)
+                if out is not None:
+                    out.what, out.weight = "off", (event.time_ns - out.time_ns) * 1e-9
+                    yield out
+            case _:
+                yield event
+
+
+@lru_cache(maxsize=262144)
+def _frame(line: str) -> Frame | None:
+    """One frame; the address stays in the name of the extension's frames until it is resolved."""
+    match = _FRAME.match(line)
+    if match is None or match["ip"] == "f" * 16:
+        return None  # where the unwinder stopped
+    name, module = match["name"], match["module"]
+    if match["ip"].startswith("ffffffff") and len(match["ip"]) == 16 and module == "[unknown]":
+        module = "[kernel]"  # an address of the kernel whose symbol is hidden
+    line_or_address = int(match["ip"], 16) if "/_core." in module else None
+    return Frame(name, module, line_or_address)

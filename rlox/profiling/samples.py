@@ -1,0 +1,50 @@
+"""What every sampler is read into: stacks with a phase, a layer, a weight and a thread."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# The thread that trains; only its time is divided into layers.
+MAIN_THREAD = "MainThread"
+
+
+class Frame(NamedTuple):
+    """One function on a stack. `module` is a source file where known, else a library's path."""
+
+    name: str
+    module: str
+    line: int | None = None
+
+
+class Sample(NamedTuple):
+    """A stack (outermost first) that was seen; `weight` is the seconds that it stands for."""
+
+    frames: tuple[Frame, ...]
+    phase: str
+    layer: str
+    weight: float
+    thread: str
+
+
+@dataclass
+class Samples:
+    """All samples of one run under one tool. `errors` counts stacks that could not be taken."""
+
+    tool: str
+    samples: list[Sample] = field(default_factory=list)
+    period_s: float = 0.01
+    errors: int = 0
+
+
+_PREFIX = re.compile(
+    r"^.*/(?:site-packages|dist-packages|lib-dynload|lib/python3\.\d+|registry/src/[^/]+)/"
+    r"|^/rustc/[0-9a-f]+/|^.*/(?=(?:crates|rlox)/)"
+)
+
+
+def short_module(module: str) -> str:
+    """The path as it may be shown and stored: from its package on, without this machine's part."""
+    short = _PREFIX.sub("", module)
+    return short.rsplit("/", 1)[-1] if short.startswith("/") else short

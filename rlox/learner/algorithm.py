@@ -1,0 +1,237 @@
+"""What PPO and SAC share: environment, seeds, the frame of `learn`, `predict`, `save`, `load`."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rlox.learner.callbacks import BaseCallback, CallbackList
+from rlox.learner.environments import (
+    AnyEnv,
+    flatten_obs,
+    make_vector_env,
+    require_box_observations,
+)
+from rlox.learner.logger import Logger
+from rlox.learner.policies import StochasticPolicy
+from rlox.timing import Timing
+
+RETURN_WINDOW = 100  # episodes in the mean return that is shown, as in Stable-Baselines3
+
+
+class Algorithm:
+    """A trainer: `learn`, `predict`, `save`, `load`.
+
+    Attributes: `timing`, disabled unless a `TimingCallback` is given; `num_timesteps`, environment
+    steps taken, over all environments; `episode_returns` and `episode_lengths` of every finished
+    episode; `logger.values`, the latest figures.
+
+    All randomness comes from generators of its own, derived from `seed` (None: from torch's global
+    generator), so that training neither reads nor moves anybody else's.
+    """
+
+    policy: StochasticPolicy
+    _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
+
+    def __init__(
+        self,
+        env: str | gym.Env[Any, Any] | AnyEnv,
+        n_envs: int,
+        seed: int | None,
+        device: str | torch.device,
+        tensorboard_log: str | Path | None,
+        arguments: dict[str, Any],
+    ) -> None:
+        if n_envs < 1:
+            raise ValueError(f"n_envs must be at least 1, got {n_envs}")
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = torch.device(device)
+        self.env_id = env if isinstance(env, str) else None
+        self.env = make_vector_env(env, n_envs)
+        self.n_envs = self.env.num_envs
+        self.observation_space = require_box_observations(self.env)
+        self.action_space = self.env.single_action_space
+        self.obs_dim = int(np.prod(self.observation_space.shape))
+        self.seed = seed
+        self._arguments = {
+            name: value
+            for name, value in arguments.items()
+            if name not in ("env", "device") and isinstance(value, int | float | str | None)
+        }
+
+        root = int(torch.randint(2**31, ()).item()) if seed is None else seed
+        # An environment that the user made keeps its own seed, unless this trainer is given one.
+        self._env_seed = root if seed is not None or isinstance(env, str) else None
+        self._seeds = np.random.SeedSequence(root)
+        self._act_generator = self._generator()
+        self._predict_generator = self._generator()
+
+        self.timing = Timing(type(self).__name__, enabled=False)
+        self.env.timing = self.timing  # type: ignore[attr-defined]
+        self.logger = Logger(tensorboard_log)
+        self.num_timesteps = 0
+        self.episode_returns: list[float] = []
+        self.episode_lengths: list[int] = []
+        self._callback = CallbackList([], self)
+        self._end = 0
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: BaseCallback | Sequence[BaseCallback] | None = None,
+        progress_bar: bool = False,
+        reset_num_timesteps: bool = True,
+    ) -> Self:
+        """Train for `total_timesteps` environment steps, counted over all environments.
+
+        A callback that returns False ends training. Training may be interrupted (Ctrl-C) and goes
+        on with the next `learn`; `reset_num_timesteps=False` goes on counting, too.
+        """
+        if total_timesteps < 1:
+            raise ValueError(f"total_timesteps must be at least 1, got {total_timesteps}")
+        if callback is None:
+            callback = []
+        callbacks = callback if isinstance(callback, Sequence) else [callback]
+        self._callback = CallbackList(callbacks, self)
+        if reset_num_timesteps:
+            self.num_timesteps = 0
+            self.episode_returns, self.episode_lengths = [], []
+        self._end = self.num_timesteps + total_timesteps
+        self._running_return = np.zeros(self.n_envs)
+        self._running_length = np.zeros(self.n_envs, dtype=np.int64)
+        self.logger.start(type(self).__name__, self.num_timesteps, self._end, progress_bar)
+        try:
+            self._callback.on_training_start()
+            self._train_until_end()
+        finally:
+            self._callback.on_training_end()
+            self.logger.stop()
+        return self
+
+    def _train_until_end(self) -> None:
+        """The algorithm: collect and update until `_finished()`."""
+        raise NotImplementedError
+
+    def predict(self, obs: Any, deterministic: bool = False) -> tuple[NDArray[Any], None]:
+        """Actions for one observation or a batch of them, as the environment takes them.
+
+        Returns `(actions, None)`: Stable-Baselines3 has a recurrent state there.
+        """
+        obs = np.asarray(obs)
+        shape = self.observation_space.shape
+        one = obs.shape == shape
+        if not one and obs.shape[1:] != shape:
+            raise ValueError(
+                f"obs has shape {obs.shape}; one observation has {shape}, a batch (n, *{shape})"
+            )
+        rows = flatten_obs(obs[None] if one else obs, self.observation_space)
+        self.policy.train(False)
+        with torch.no_grad():
+            actions, _ = self.policy.get_action_and_logprob(
+                self._tensor(rows), deterministic=deterministic, generator=self._predict_generator
+            )
+        env_actions = self._env_actions(actions.cpu().numpy())
+        return (env_actions[0] if one else env_actions), None
+
+    def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """The policy's actions as the environment takes them."""
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> None:
+        """Write weights, optimisers and arguments; a replay buffer is not kept."""
+        saved = {
+            "algorithm": type(self).__name__,
+            "env_id": self.env_id,
+            "arguments": self._arguments,
+            "num_timesteps": self.num_timesteps,
+            "state": {name: getattr(self, name).state_dict() for name in self._state},
+        }
+        torch.save(saved, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        env: str | gym.Env[Any, Any] | AnyEnv | None = None,
+        device: str | torch.device = "cpu",
+        **arguments: Any,
+    ) -> Self:
+        """The trainer that `save` wrote. No code is run from the file.
+
+        `env` is needed if training was in an environment object; `arguments` replace those of the
+        saved trainer; modules that the user had given are given again here.
+        """
+        saved = torch.load(path, map_location=device, weights_only=True)
+        if saved["algorithm"] != cls.__name__:
+            raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
+        if env is None and saved["env_id"] is None:
+            raise ValueError("env is needed: the model was trained in an environment object")
+        model = cls(
+            saved["env_id"] if env is None else env,
+            **{**saved["arguments"], "device": device, **arguments},
+        )
+        for name, state in saved["state"].items():
+            getattr(model, name).load_state_dict(state)
+        model.num_timesteps = saved["num_timesteps"]
+        return model
+
+    def _generator(self) -> torch.Generator:
+        """A new stream of random numbers, independent of those before it."""
+        return torch.Generator(self.device).manual_seed(self._new_seed())
+
+    @contextmanager
+    def _seeded_initialisation(self) -> Iterator[None]:
+        """Networks made inside draw their weights from `seed`, and leave the global stream alone.
+
+        Initialisers of torch's layers take no generator, so the global one is lent to them.
+        """
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(self._new_seed())
+            yield
+
+    def _new_seed(self) -> int:
+        return int(self._seeds.spawn(1)[0].generate_state(1)[0])
+
+    def _tensor(self, array: NDArray[Any]) -> Tensor:
+        """`array` on the device; bytes become floats in [0, 1]."""
+        tensor = torch.from_numpy(array).to(self.device)
+        return tensor.float() / 255 if tensor.dtype == torch.uint8 else tensor
+
+    def _reset_env(self) -> NDArray[Any]:
+        """First observations; only the first reset is seeded, later ones go on from there."""
+        obs, _ = self.env.reset(seed=self._env_seed)
+        self._env_seed = None
+        return flatten_obs(obs, self.observation_space)
+
+    def _finished(self) -> bool:
+        return self.num_timesteps >= self._end
+
+    def _count_step(self, rewards: NDArray[Any], dones: NDArray[np.bool_]) -> None:
+        """Book one vectorised step."""
+        self.num_timesteps += self.n_envs
+        self._running_return += rewards
+        self._running_length += 1
+        if dones.any():
+            self.episode_returns += [float(x) for x in self._running_return[dones]]
+            self.episode_lengths += [int(x) for x in self._running_length[dones]]
+            self._running_return[dones] = 0
+            self._running_length[dones] = 0
+
+    def _log(self, figures: Mapping[str, float]) -> None:
+        """Record figures with the mean of the latest episodes, and show them."""
+        if self.episode_returns:
+            self.logger.record(
+                {
+                    "rollout/ep_rew_mean": float(np.mean(self.episode_returns[-RETURN_WINDOW:])),
+                    "rollout/ep_len_mean": float(np.mean(self.episode_lengths[-RETURN_WINDOW:])),
+                }
+            )
+        self.logger.record(figures)
+        self.logger.dump(self.num_timesteps)

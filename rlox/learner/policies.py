@@ -1,0 +1,211 @@
+"""Actors and critics of the trainers: small torch modules that a user may replace.
+
+`PPO(policy=…)` takes an `ActorCritic`, `SAC(policy=…)` a `StochasticPolicy` whose actions lie in
+[-1, 1], `SAC(critic=…)` any module with `forward(obs, actions) -> (q1, q2)`. Only the methods
+count, not the base class. Observations arrive flat, `[B, obs_dim]` float32. Noise is to be drawn
+from the `generator` that is handed in: what comes from torch's global one is not reproduced by the
+trainer's `seed`.
+"""
+
+import math
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from gymnasium import spaces
+from torch import Tensor, nn
+
+LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
+HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+LOG_2 = math.log(2)
+
+
+class StochasticPolicy(nn.Module):
+    """A policy that can be sampled from: what `predict` and the collectors need."""
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Actions (`[B]` int64, or `[B, act_dim]` float32) and their log-probabilities `[B]`.
+
+        `deterministic` takes the mode instead of a sample.
+        """
+        raise NotImplementedError
+
+
+class ActorCritic(StochasticPolicy):
+    """Policy and value function: what PPO learns."""
+
+    def get_value(self, obs: Tensor) -> Tensor:
+        """State values, `[B]`."""
+        raise NotImplementedError
+
+    def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Values, log-probabilities of `actions` and the policy's entropy, `[B]` each."""
+        raise NotImplementedError
+
+
+def require_methods(argument: str, module: nn.Module, methods: Iterable[str]) -> None:
+    """TypeError if `module`, given as `argument`, is no torch module or lacks one of `methods`."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"{argument} must be a torch.nn.Module, got {type(module).__name__}")
+    missing = [name for name in methods if not callable(getattr(module, name, None))]
+    if missing:
+        raise TypeError(
+            f"{argument} ({type(module).__name__}) lacks {', '.join(missing)}; "
+            "rlox.learner.policies documents the interface"
+        )
+
+
+def mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:
+    """Linear layers of the given sizes with `activation` between them, none at the end."""
+    layers: list[nn.Module] = []
+    for n_in, n_out in pairwise(sizes):
+        layers += [nn.Linear(n_in, n_out), activation()]
+    return nn.Sequential(*layers[:-1])
+
+
+def orthogonal_(net: nn.Sequential, last_gain: float) -> nn.Sequential:
+    """Orthogonal weights, gain sqrt(2) within and `last_gain` at the output, biases zero."""
+    linears = [layer for layer in net if isinstance(layer, nn.Linear)]
+    for layer in linears:
+        gain = last_gain if layer is linears[-1] else math.sqrt(2)
+        nn.init.orthogonal_(layer.weight, gain)
+        nn.init.zeros_(layer.bias)
+    return net
+
+
+class CategoricalActorCritic(ActorCritic):
+    """Separate tanh networks for the logits of a `Discrete(n_actions)` and for the value."""
+
+    def __init__(self, obs_dim: int, n_actions: int, hidden: tuple[int, ...] = (64, 64)) -> None:
+        super().__init__()
+        self.actor = orthogonal_(mlp([obs_dim, *hidden, n_actions], nn.Tanh), 0.01)
+        self.critic = orthogonal_(mlp([obs_dim, *hidden, 1], nn.Tanh), 1.0)
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        log_probs = F.log_softmax(self.actor(obs), dim=-1)
+        if deterministic:
+            actions = log_probs.argmax(dim=-1, keepdim=True)
+        else:
+            actions = torch.multinomial(log_probs.exp(), 1, generator=generator)
+        return actions.squeeze(-1), log_probs.gather(-1, actions).squeeze(-1)
+
+    def get_value(self, obs: Tensor) -> Tensor:
+        return cast(Tensor, self.critic(obs)).squeeze(-1)
+
+    def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        log_probs = F.log_softmax(self.actor(obs), dim=-1)
+        entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
+        log_prob = log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+        return self.get_value(obs), log_prob, entropy
+
+
+class GaussianActorCritic(ActorCritic):
+    """As `CategoricalActorCritic`, for a `Box`: diagonal Gaussian, log_std free of the state."""
+
+    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (64, 64)) -> None:
+        super().__init__()
+        self.actor = orthogonal_(mlp([obs_dim, *hidden, act_dim], nn.Tanh), 0.01)
+        self.critic = orthogonal_(mlp([obs_dim, *hidden, 1], nn.Tanh), 1.0)
+        self.log_std = nn.Parameter(torch.zeros(act_dim))
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        mean: Tensor = self.actor(obs)
+        if deterministic:
+            actions = mean
+        else:
+            noise = torch.randn(mean.shape, generator=generator, device=mean.device)
+            actions = mean + self.log_std.exp() * noise
+        return actions, gaussian_log_prob(actions, mean, self.log_std)
+
+    def get_value(self, obs: Tensor) -> Tensor:
+        return cast(Tensor, self.critic(obs)).squeeze(-1)
+
+    def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        log_prob = gaussian_log_prob(actions, self.actor(obs), self.log_std)
+        entropy = (self.log_std + 0.5 + HALF_LOG_2PI).sum().expand_as(log_prob)
+        return self.get_value(obs), log_prob, entropy
+
+
+class SquashedGaussianActor(StochasticPolicy):
+    """SAC's actor: a Gaussian with state-dependent deviation, squashed into [-1, 1] by tanh.
+
+    Haarnoja et al. 2018b, appendix C: log pi(a|s) = log N(u) - sum log(1 - tanh(u)^2).
+    """
+
+    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (256, 256)) -> None:
+        super().__init__()
+        self.trunk = nn.Sequential(mlp([obs_dim, *hidden], nn.ReLU), nn.ReLU())
+        self.mean = nn.Linear(hidden[-1], act_dim)
+        self.log_std = nn.Linear(hidden[-1], act_dim)
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        features = self.trunk(obs)
+        mean: Tensor = self.mean(features)
+        log_std = self.log_std(features).clamp(LOG_STD_MIN, LOG_STD_MAX)
+        if deterministic:
+            u = mean
+        else:
+            noise = torch.randn(mean.shape, generator=generator, device=mean.device)
+            u = mean + log_std.exp() * noise
+        # log(1 - tanh(u)^2) written so that it neither overflows nor rounds to log 0.
+        squashing = 2 * (LOG_2 - u - F.softplus(-2 * u))
+        return torch.tanh(u), gaussian_log_prob(u, mean, log_std) - squashing.sum(dim=-1)
+
+
+class TwinCritic(nn.Module):
+    """Two independent Q functions; `forward(obs, actions) -> (q1, q2)`, `[B]` each."""
+
+    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (256, 256)) -> None:
+        super().__init__()
+        self.q1 = mlp([obs_dim + act_dim, *hidden, 1], nn.ReLU)
+        self.q2 = mlp([obs_dim + act_dim, *hidden, 1], nn.ReLU)
+
+    def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        x = torch.cat([obs, actions], dim=-1)
+        return self.q1(x).squeeze(-1), self.q2(x).squeeze(-1)
+
+
+class Temperature(nn.Module):
+    """SAC's alpha: "auto" learns it from 1 on, "auto_0.1" from 0.1 on, a number fixes it."""
+
+    def __init__(self, ent_coef: float | str) -> None:
+        super().__init__()
+        self.learned = isinstance(ent_coef, str)
+        try:
+            start = float(str(ent_coef).removeprefix("auto").removeprefix("_") or 1.0)
+        except ValueError:
+            start = -1.0
+        named = isinstance(ent_coef, str) and not ent_coef.startswith("auto")
+        if named or start < 0 or (self.learned and start == 0):
+            raise ValueError(
+                f'ent_coef must be "auto", "auto_<start above 0>" or a number, got {ent_coef!r}'
+            )
+        self.log_alpha = nn.Parameter(torch.tensor(start).log(), requires_grad=self.learned)
+
+    def forward(self) -> Tensor:
+        """alpha."""
+        return self.log_alpha.exp()
+
+
+def gaussian_log_prob(x: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
+    """Log-density of independent normals, summed over the last axis: `[B, D]` to `[B]`."""
+    z = (x - mean) * torch.exp(-log_std)
+    return (-0.5 * z * z - log_std - HALF_LOG_2PI).sum(dim=-1)
+
+
+def default_actor_critic(obs_dim: int, action_space: spaces.Space[object]) -> ActorCritic:
+    """PPO's policy for `action_space`, which is `Discrete` or `Box`."""
+    if isinstance(action_space, spaces.Discrete):
+        return CategoricalActorCritic(obs_dim, int(action_space.n))
+    assert action_space.shape is not None
+    return GaussianActorCritic(obs_dim, math.prod(action_space.shape))

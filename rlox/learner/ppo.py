@@ -1,0 +1,258 @@
+"""Proximal Policy Optimization, Schulman et al. 2017 (arXiv 1707.06347).
+
+Names, habits and defaults are those of Stable-Baselines3, except for the size of a rollout and of
+its minibatches.
+"""
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+import torch.nn.functional as F
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rlox import compute_gae_batched
+from rlox.learner import seams
+from rlox.learner.algorithm import Algorithm
+from rlox.learner.collectors import AsyncRollouts
+from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.policies import ActorCritic, default_actor_critic, require_methods
+
+POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
+FIGURES = (
+    "train/loss",
+    "train/policy_gradient_loss",
+    "train/value_loss",
+    "train/entropy_loss",
+    "train/approx_kl",
+    "train/clip_fraction",
+)
+
+
+class Rollout(NamedTuple):
+    """What one update learns from; the first axis is n_steps * n_envs, step-major."""
+
+    obs: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    values: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+
+class PPO(Algorithm):
+    """Clipped PPO for `Box` observations and `Discrete` or `Box` actions.
+
+    Args:
+        env: id of a registered environment, one environment, or a vector environment.
+        n_envs: environments to make of an id; other forms of `env` bring their own number.
+        seed: same seed, same result (on a CPU with the same number of threads, to the bit).
+        n_steps: steps per environment between updates.
+        batch_size: transitions per minibatch; the last one of an epoch may be smaller.
+        n_epochs: passes over a rollout.
+        learning_rate: Adam's.
+        gamma: discount.
+        gae_lambda: bias against variance of the advantages (Schulman et al. 2016).
+        clip_range: epsilon of equation 7.
+        normalize_advantage: to mean 0 and deviation 1, in each minibatch.
+        ent_coef: c2 of equation 9.
+        vf_coef: c1 of equation 9.
+        max_grad_norm: the gradient is clipped to this length.
+        collector: "sync" steps and learns in turn. "async" steps in a background thread while
+            learning, with the policy as it was before the update; natively implemented
+            environments only.
+        policy: an `rlox.learner.policies.ActorCritic` to use instead of two 64 x 64 tanh networks.
+        device: where torch computes; "auto" takes a GPU if there is one.
+        tensorboard_log: folder for TensorBoard's event files.
+    """
+
+    policy: ActorCritic
+    _state: tuple[str, ...] = ("policy", "optimizer")
+
+    def __init__(
+        self,
+        env: str | gym.Env[Any, Any] | AnyEnv,
+        n_envs: int = 8,
+        seed: int | None = None,
+        n_steps: int = 128,
+        batch_size: int = 512,
+        n_epochs: int = 4,
+        learning_rate: float = 3e-4,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        clip_range: float = 0.2,
+        normalize_advantage: bool = True,
+        ent_coef: float = 0.0,
+        vf_coef: float = 0.5,
+        max_grad_norm: float = 0.5,
+        collector: Literal["sync", "async"] = "sync",
+        policy: ActorCritic | None = None,
+        device: str | torch.device = "cpu",
+        tensorboard_log: str | Path | None = None,
+    ) -> None:
+        counts = {"n_steps": n_steps, "batch_size": batch_size, "n_epochs": n_epochs}
+        for name, value in counts.items():
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if collector not in ("sync", "async"):
+            raise ValueError(f'collector must be "sync" or "async", got {collector!r}')
+        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
+        if not isinstance(self.action_space, spaces.Discrete | spaces.Box):
+            raise ValueError(
+                f"action space {self.action_space} is not supported: PPO acts in Discrete and Box; "
+                "wrap the environment with gymnasium.wrappers.TransformAction"
+            )
+        self.n_steps, self.batch_size, self.n_epochs = n_steps, batch_size, n_epochs
+        self.gamma, self.gae_lambda, self.clip_range = gamma, gae_lambda, clip_range
+        self.normalize_advantage, self.max_grad_norm = normalize_advantage, max_grad_norm
+        self.ent_coef, self.vf_coef, self.collector = ent_coef, vf_coef, collector
+
+        if policy is None:
+            with self._seeded_initialisation():
+                policy = default_actor_critic(self.obs_dim, self.action_space)
+        require_methods("policy", policy, POLICY_METHODS)
+        self.policy = policy.to(self.device)
+        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate, eps=1e-5)
+        self._shuffle_generator = self._generator()
+
+    def _train_until_end(self) -> None:
+        """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
+
+        The last rollout may overshoot `total_timesteps`, as in Stable-Baselines3.
+        """
+        if self.collector == "async":
+            with AsyncRollouts(self) as rollouts:
+                while not self._finished() and (rollout := rollouts.take()):
+                    self._update(rollout)
+        else:
+            self._last_obs = self._reset_env()
+            while not self._finished() and (rollout := self.collect_rollout()):
+                self._update(rollout)
+
+    def collect_rollout(self) -> Rollout | None:
+        """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
+        timing = self.timing
+        self.policy.train(False)
+        storage = seams.RolloutStorage(n_columns=6)
+        truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
+
+        for step in range(self.n_steps):
+            with timing.add_time("policy_forward"), torch.no_grad():
+                obs = self._tensor(self._last_obs)
+                actions, log_probs, values = seams.act(
+                    self.policy, obs, self._act_generator, timing
+                )
+                env_actions = self._env_actions(actions.cpu().numpy())
+            with timing.add_time("env_step"):
+                new_obs, rewards, terminations, truncations, infos = self.env.step(env_actions)
+            with timing.add_time("store"):
+                dones = terminations | truncations
+                storage.append(
+                    obs,
+                    actions,
+                    log_probs,
+                    values,
+                    torch.tensor(rewards, dtype=torch.float32),
+                    torch.tensor(dones, dtype=torch.float32),
+                )
+                rows = np.flatnonzero(truncations & ~terminations)
+                if len(rows):
+                    ended_in = final_obs(infos, rows, self.observation_space)
+                    truncated.append((step, rows, ended_in))
+                self._last_obs = flatten_obs(new_obs, self.observation_space)
+                self._count_step(rewards, dones)
+            if not self._callback.on_step():
+                return None
+
+        with timing.add_time("gae_compute"):
+            obs, actions, log_probs, values, rewards, dones = storage.stacked()
+            with timing.add_time("value"), torch.no_grad():
+                last_values = self.policy.get_value(self._tensor(self._last_obs))
+                # A time limit is not part of the task: what would have followed is worth
+                # V(final observation), although the return of this episode ends here.
+                for step, rows, ended_in in truncated:
+                    bootstrap = self.policy.get_value(self._tensor(ended_in))
+                    rewards[step, rows] += self.gamma * bootstrap.cpu()
+            advantages, returns = compute_gae_batched(
+                rewards.numpy(),
+                values.cpu().numpy(),
+                dones.numpy(),
+                last_values.cpu().numpy(),
+                self.gamma,
+                self.gae_lambda,
+                layout="step_major",
+            )
+            rollout = Rollout(
+                obs,
+                actions,
+                log_probs,
+                values,
+                torch.from_numpy(advantages).to(self.device),
+                torch.from_numpy(returns).to(self.device),
+            )
+            return Rollout(*(column.flatten(0, 1) for column in rollout))
+
+    def _update(self, rollout: Rollout) -> None:
+        self._callback.on_rollout_end()
+        with self.timing.add_time("gradient_update"):
+            self.train(rollout)
+
+    def train(self, rollout: Rollout) -> None:
+        """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
+        timing = self.timing
+        self.policy.train(True)
+        all_figures = []
+        for _ in range(self.n_epochs):
+            order = torch.randperm(
+                len(rollout.obs), generator=self._shuffle_generator, device=self.device
+            )
+            for indices in torch.split(order, self.batch_size):
+                with timing.add_time("minibatch"):
+                    batch = Rollout(*(column[indices] for column in rollout))
+                with timing.add_time("forward"):
+                    loss, figures = self.loss(batch)
+                with timing.add_time("backward"):
+                    self.optimizer.zero_grad()
+                    loss.backward()  # type: ignore[no-untyped-call]
+                with timing.add_time("clip"):
+                    nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+                with timing.add_time("optimizer"):
+                    self.optimizer.step()
+                all_figures.append(figures)
+        means = torch.stack(all_figures).mean(dim=0).cpu().numpy()
+        self._log(dict(zip(FIGURES, means, strict=True)))
+
+    def loss(self, batch: Rollout) -> tuple[Tensor, Tensor]:
+        """Minus the objective of equation 9, and the values of `FIGURES`."""
+        values, log_probs, entropy = self.policy.evaluate_actions(batch.obs, batch.actions)
+        advantages = batch.advantages
+        if self.normalize_advantage and len(advantages) > 1:
+            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+
+        log_ratio = log_probs - batch.log_probs
+        ratio = log_ratio.exp()
+        clipped = ratio.clamp(1 - self.clip_range, 1 + self.clip_range)
+        policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()  # equation 7
+        value_loss = F.mse_loss(values, batch.returns)
+        entropy_loss = -entropy.mean()
+        loss = policy_loss + self.vf_coef * value_loss + self.ent_coef * entropy_loss
+
+        with torch.no_grad():
+            approx_kl = (ratio - 1 - log_ratio).mean()
+            clip_fraction = ((ratio - 1).abs() > self.clip_range).float().mean()
+            figures = torch.stack(
+                [loss, policy_loss, value_loss, entropy_loss, approx_kl, clip_fraction]
+            )
+        return loss, figures
+
+    def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """Discrete actions from `start` on; continuous ones clipped to the box, for it alone."""
+        space = self.action_space
+        if isinstance(space, spaces.Discrete):
+            return np.asarray(actions + space.start)
+        assert isinstance(space, spaces.Box)
+        return np.asarray(np.clip(actions.reshape(-1, *space.shape), space.low, space.high))

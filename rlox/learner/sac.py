@@ -1,0 +1,298 @@
+"""Soft Actor-Critic with automatic temperature, Haarnoja et al. 2018b (arXiv 1812.05905).
+
+Names, habits and defaults are those of Stable-Baselines3, except `learning_starts`.
+"""
+
+import copy
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from rlox import PrioritizedReplayBuffer, ReplayBuffer
+from rlox.learner import seams
+from rlox.learner.algorithm import Algorithm
+from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.policies import (
+    SquashedGaussianActor,
+    StochasticPolicy,
+    Temperature,
+    TwinCritic,
+    require_methods,
+)
+
+PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
+BETA_0 = 0.4  # exponent of the importance weights at the start
+LOG_EPISODES = 4  # figures are shown every so many episodes
+
+
+class Batch(NamedTuple):
+    """Transitions of one update; `weights` and `indices` only from a prioritised buffer."""
+
+    obs: Tensor
+    actions: Tensor
+    rewards: Tensor
+    next_obs: Tensor
+    terminated: Tensor
+    weights: Tensor | None = None
+    indices: NDArray[np.int64] | None = None
+
+
+class SAC(Algorithm):
+    """SAC for `Box` observations and bounded `Box` actions.
+
+    Args:
+        env: id of a registered environment, one environment, or a vector environment.
+        n_envs: environments to make of an id; other forms of `env` bring their own number.
+        seed: same seed, same result (on a CPU with the same number of threads, to the bit).
+        buffer_size: transitions that the replay buffer holds.
+        learning_starts: steps with uniformly random actions before the first update.
+        batch_size: transitions per update.
+        tau: step of the target networks (Polyak averaging).
+        gamma: discount.
+        learning_rate: Adam's, of actor, critics and temperature.
+        gradient_steps: updates after each vectorised step; -1: one per environment step.
+        ent_coef: alpha. "auto" learns it from 1.0 on, "auto_0.1" from 0.1 on; a number fixes it.
+        target_entropy: of the learned temperature; "auto" is minus the number of action values.
+        prioritized: draw transitions by their TD error (Schaul et al. 2016), corrected by
+            importance weights whose exponent goes from 0.4 to 1 during `learn`.
+        policy: an `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1], to use
+            instead of a 256 x 256 squashed Gaussian.
+        critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
+        device: where torch computes; "auto" takes a GPU if there is one.
+        tensorboard_log: folder for TensorBoard's event files.
+    """
+
+    _state: tuple[str, ...] = (
+        "policy",
+        "critic",
+        "critic_target",
+        "temperature",
+        "actor_optimizer",
+        "critic_optimizer",
+    )
+
+    def __init__(
+        self,
+        env: str | gym.Env[Any, Any] | AnyEnv,
+        n_envs: int = 1,
+        seed: int | None = None,
+        buffer_size: int = 1_000_000,
+        learning_starts: int = 1000,
+        batch_size: int = 256,
+        tau: float = 0.005,
+        gamma: float = 0.99,
+        learning_rate: float = 3e-4,
+        gradient_steps: int = -1,
+        ent_coef: float | str = "auto",
+        target_entropy: float | str = "auto",
+        prioritized: bool = False,
+        policy: StochasticPolicy | None = None,
+        critic: nn.Module | None = None,
+        device: str | torch.device = "cpu",
+        tensorboard_log: str | Path | None = None,
+    ) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        if gradient_steps < 1 and gradient_steps != -1:
+            raise ValueError(f"gradient_steps must be -1 or at least 1, got {gradient_steps}")
+        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
+        space = self.action_space
+        if not isinstance(space, spaces.Box) or not space.is_bounded():
+            raise ValueError(
+                f"action space {space} is not supported: SAC acts in a bounded Box; "
+                "PPO takes Discrete and unbounded ones"
+            )
+        self.act_dim = math.prod(space.shape)
+        self.learning_starts, self.batch_size = learning_starts, batch_size
+        self.tau, self.gamma, self.prioritized = tau, gamma, prioritized
+        self.gradient_steps = self.n_envs if gradient_steps == -1 else gradient_steps
+        self.target_entropy = (
+            -float(self.act_dim) if target_entropy == "auto" else float(target_entropy)
+        )
+
+        with self._seeded_initialisation():
+            policy = policy or SquashedGaussianActor(self.obs_dim, self.act_dim)
+            critic = critic or TwinCritic(self.obs_dim, self.act_dim)
+        require_methods("policy", policy, ["get_action_and_logprob"])
+        require_methods("critic", critic, ["forward"])
+        self.policy, self.critic = policy.to(self.device), critic.to(self.device)
+        self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
+        self.temperature = Temperature(ent_coef).to(self.device)
+
+        adam = torch.optim.Adam
+        self.actor_optimizer = adam(self.policy.parameters(), lr=learning_rate)
+        self.critic_optimizer = adam(self.critic.parameters(), lr=learning_rate)
+        self.alpha_optimizer = (
+            adam(self.temperature.parameters(), lr=learning_rate)
+            if self.temperature.learned
+            else None
+        )
+        if self.alpha_optimizer:
+            self._state += ("alpha_optimizer",)
+
+        self._figures: dict[str, Tensor] = {}
+        self._explore_rng = np.random.default_rng(self._new_seed())
+        buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
+        obs_dtype = "uint8" if self.observation_space.dtype == np.uint8 else "float32"
+        self.replay_buffer = buffer(
+            buffer_size, self.obs_dim, self.act_dim, obs_dtype=obs_dtype, seed=self._new_seed()
+        )
+
+    def _train_until_end(self) -> None:
+        """Algorithm 1: a step of each environment, then as many updates."""
+        timing = self.timing
+        obs = self._reset_env()
+        while not self._finished():
+            with timing.add_time("policy_forward"):
+                actions = self._explore(obs)
+            with timing.add_time("env_step"):
+                new_obs, rewards, terminations, truncations, infos = self.env.step(
+                    self._env_actions(actions)
+                )
+            with timing.add_time("store"):
+                new_obs = flatten_obs(new_obs, self.observation_space)
+                dones = terminations | truncations
+                # The target of the last step of an episode looks at its final observation, not at
+                # the first one of the next episode; it bootstraps unless the task itself ended.
+                next_obs = new_obs.copy()
+                if dones.any():
+                    rows = np.flatnonzero(dones)
+                    next_obs[rows] = final_obs(infos, rows, self.observation_space)
+                self.replay_buffer.push_batch(
+                    obs, next_obs, actions, rewards.astype(np.float32), terminations, truncations
+                )
+                obs = new_obs
+                n_episodes = len(self.episode_returns)
+                self._count_step(rewards, dones)
+            if not self._callback.on_step():
+                return
+            self._callback.on_rollout_end()
+            if self.num_timesteps > self.learning_starts:
+                with timing.add_time("gradient_update"):
+                    for _ in range(self.gradient_steps):
+                        self.train_once()
+            self.logger.advance(self.num_timesteps)
+            if n_episodes // LOG_EPISODES < len(self.episode_returns) // LOG_EPISODES:
+                self._log({name: value.item() for name, value in self._figures.items()})
+
+    def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
+        """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
+        if self.num_timesteps < self.learning_starts:
+            return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
+        with torch.no_grad():
+            actions, _ = self.policy.get_action_and_logprob(
+                self._tensor(obs), generator=self._act_generator
+            )
+        return actions.cpu().numpy()
+
+    def train_once(self) -> None:
+        """One update of critics, actor, temperature and targets, from a fresh batch."""
+        timing = self.timing
+        self.policy.train(True)
+        with timing.add_time("sample"):
+            batch = self._sample()
+        with timing.add_time("target_q"):
+            target_q = self.target_q(batch)
+
+        with timing.add_time("critic"):
+            with timing.add_time("forward"):
+                critic_loss, td_errors = self.critic_loss(batch, target_q)
+            with timing.add_time("backward"):
+                self.critic_optimizer.zero_grad()
+                critic_loss.backward()  # type: ignore[no-untyped-call]
+            with timing.add_time("optimizer"):
+                self.critic_optimizer.step()
+
+        with timing.add_time("actor"):
+            with timing.add_time("forward"):
+                actor_loss, log_probs = self.actor_loss(batch)
+            with timing.add_time("backward"):
+                self.actor_optimizer.zero_grad()
+                actor_loss.backward()  # type: ignore[no-untyped-call]
+            with timing.add_time("optimizer"):
+                self.actor_optimizer.step()
+
+        if self.alpha_optimizer is not None:
+            with timing.add_time("alpha"):
+                with timing.add_time("forward"):
+                    alpha_loss = self.alpha_loss(log_probs)
+                with timing.add_time("backward"):
+                    self.alpha_optimizer.zero_grad()
+                    alpha_loss.backward()  # type: ignore[no-untyped-call]
+                with timing.add_time("optimizer"):
+                    self.alpha_optimizer.step()
+
+        with timing.add_time("polyak"):
+            seams.polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+        if isinstance(self.replay_buffer, PrioritizedReplayBuffer):
+            with timing.add_time("sample"):
+                priorities = td_errors.cpu().numpy() + PRIORITY_EPSILON
+                self.replay_buffer.update_priorities(batch.indices, priorities)
+        self._figures = {
+            "train/critic_loss": critic_loss.detach(),
+            "train/actor_loss": actor_loss.detach(),
+            "train/ent_coef": self.temperature().detach(),
+        }
+
+    def _sample(self) -> Batch:
+        """A batch of the replay buffer, on the device."""
+        buffer = self.replay_buffer
+        if isinstance(buffer, PrioritizedReplayBuffer):
+            buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / self._end)
+        sample = buffer.sample(self.batch_size)
+        return Batch(
+            obs=self._tensor(sample["obs"]),
+            actions=self._tensor(sample["action"]),
+            rewards=self._tensor(sample["reward"]),
+            next_obs=self._tensor(sample["next_obs"]),
+            terminated=self._tensor(sample["terminated"]).float(),
+            weights=self._tensor(sample["weights"]) if "weights" in sample else None,
+            indices=sample.get("indices"),
+        )
+
+    @torch.no_grad()
+    def target_q(self, batch: Batch) -> Tensor:
+        """Equation 3's target: r + gamma (1 - terminated) (min_i Q_i'(s', a') - alpha log pi)."""
+        next_actions, next_log_probs = self.policy.get_action_and_logprob(
+            batch.next_obs, generator=self._act_generator
+        )
+        next_q = torch.min(*self.critic_target(batch.next_obs, next_actions))
+        soft_value = next_q - self.temperature() * next_log_probs
+        target: Tensor = batch.rewards + self.gamma * (1 - batch.terminated) * soft_value
+        return target
+
+    def critic_loss(self, batch: Batch, target_q: Tensor) -> tuple[Tensor, Tensor]:
+        """Equation 5, summed over the twins, and their mean absolute TD errors `[B]`."""
+        q1, q2 = self.critic(batch.obs, batch.actions)
+        td1, td2 = q1 - target_q, q2 - target_q
+        squares = td1.square() + td2.square()
+        if batch.weights is not None:
+            squares = batch.weights * squares
+        return 0.5 * squares.mean(), 0.5 * (td1.abs() + td2.abs()).detach()
+
+    def actor_loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Equation 7, and the log-probabilities of the actions drawn for it."""
+        actions, log_probs = self.policy.get_action_and_logprob(
+            batch.obs, generator=self._act_generator
+        )
+        q = torch.min(*self.critic(batch.obs, actions))
+        return (self.temperature().detach() * log_probs - q).mean(), log_probs.detach()
+
+    def alpha_loss(self, log_probs: Tensor) -> Tensor:
+        """Equation 18, in log alpha: raises alpha while the entropy is below its target."""
+        return -(self.temperature.log_alpha * (log_probs + self.target_entropy)).mean()
+
+    def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """From [-1, 1] to the box."""
+        space = self.action_space
+        assert isinstance(space, spaces.Box)
+        actions = actions.reshape(-1, *space.shape)
+        scaled = space.low + 0.5 * (actions + 1) * (space.high - space.low)
+        return np.asarray(np.clip(scaled, space.low, space.high))  # rounding may step over

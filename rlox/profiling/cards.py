@@ -130,7 +130,7 @@ def parse(path: Path) -> Card:
     return card
 
 
-def _build(kind: type[_T], table: object, path: Path, prefix: str) -> _T:
+def _build(kind: type[_T], table: Any, path: Path, prefix: str) -> _T:
     """A `kind` from a table: unknown, missing and ill-typed keys are errors by name."""
     if not isinstance(table, dict):
         raise CardError(f"{path.name}: the table [{prefix.rstrip('.')}] is missing")
@@ -145,9 +145,9 @@ def _build(kind: type[_T], table: object, path: Path, prefix: str) -> _T:
             if f.default is MISSING and f.default_factory is MISSING:
                 raise CardError(f"{path.name}: the key `{prefix}{name}` is missing")
             continue
-        value = table[name]
+        value: Any = table[name]
         # Annotations are strings here; their first word is all the shape a card needs.
-        shape = {"str": str, "tuple": list, "Mapping": dict, "Seam": Seam}[
+        shape: Any = {"str": str, "tuple": list, "Mapping": dict, "Seam": Seam}[
             re.split(r"\W", str(f.type))[0]
         ]
         if not isinstance(value, shape):

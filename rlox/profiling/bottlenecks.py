@@ -1,0 +1,159 @@
+"""Ranks the hot spots of a training run, and bounds what each planned optimisation could gain.
+
+A hot spot is one layer within one phase. A card's bound is Amdahl's: were all the samples gone
+that its optimisation could remove, a share s of the training thread's time, training would be
+1 / (1 - s) times as fast. Shares and their intervals come from the estimator of `attribution`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rlox.profiling.attribution import LayerShare, divide
+from rlox.profiling.cards import Card, Spot
+from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+
+MOST_SPOTS = 12
+SMALLEST_SHARE = 0.005  # a spot below half a per cent is no bottleneck
+LARGEST_BOUND = 1000.0  # 1 / (1 - s) has no end; beyond this it says "everything"
+OUTSIDE = "outside all phases"
+
+_Stack = tuple[str, str, tuple[Frame, ...]]  # what a spot looks at: phase, layer, frames
+
+
+def rank(
+    samples: Samples,
+    self_seconds: Mapping[str, float],
+    cards: Sequence[Card],
+    algo: str,
+    settings: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """The hot spots, largest first: `rank`, `what` (the phase), `layer`, `share`, `ci95`, and
+    `optimizations`: [{`id`, `bound`, `bound_ci95`}] of each card that touches the spot, largest
+    bound first.
+
+    Args:
+        samples: of the tool that the layers are taken from.
+        self_seconds: as `attribution.attribute` takes them.
+        cards: `cards.load()`.
+        algo: "ppo" or "sac".
+        settings: the run's, which the cards' conditions are held to: `collector`, `prioritized`,
+            `n_envs`, `device`, …
+
+    Raises:
+        ValueError: as `attribute` does.
+    """
+    spots = divide(samples, self_seconds, lambda sample: f"{sample.phase}\n{sample.layer}")
+    stacks = _stacks(samples)
+    touching = []
+    for card in cards:
+        if places := [spot for spot in card.spot if spot.applies(algo, settings)]:
+            matches = _matcher(places)
+            cells = {
+                (phase, layer) for phase, layer, frames in stacks if matches((phase, layer, frames))
+            }
+            if cells:
+                share = _share(samples, self_seconds, matches)
+                touching.append((cells, {"id": card.id, **_bounds(share)}))
+    touching.sort(key=lambda item: -item[1]["bound"])
+    found = []
+    for number, spot in enumerate(spots[:MOST_SPOTS], 1):
+        if spot.share < SMALLEST_SHARE:
+            break
+        phase, layer = spot.name.split("\n")
+        found.append(
+            {
+                "rank": number,
+                "what": phase or OUTSIDE,
+                "layer": layer,
+                "share": spot.share,
+                "ci95": list(spot.ci95),
+                "optimizations": [card for cells, card in touching if (phase, layer) in cells],
+            }
+        )
+    return found
+
+
+def bounds(
+    samples: Samples,
+    self_seconds: Mapping[str, float],
+    cards: Sequence[Card],
+    algo: str,
+    settings: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Every card against this run: `id title layer status share ci95 bound bound_ci95 reason`.
+
+    Where the card has no spot on this run, the figures are None and `reason` says why.
+    """
+    found = []
+    for card in cards:
+        entry: dict[str, Any] = {
+            "id": card.id,
+            "title": card.title,
+            "layer": card.layer,
+            "status": card.status,
+        }
+        places = [spot for spot in card.spot if spot.applies(algo, settings)]
+        if places:
+            share = _share(samples, self_seconds, _matcher(places))
+            entry |= {"share": share.share, "ci95": list(share.ci95), **_bounds(share)}
+        else:
+            entry |= dict.fromkeys(("share", "ci95", "bound", "bound_ci95"))
+        found.append(entry | {"reason": None if places else _reason(card)})
+    return found
+
+
+def amdahl(share: float) -> float:
+    """How much faster the whole is without a `share` of it: 1 / (1 - share), 1,000 at most."""
+    return min(LARGEST_BOUND, 1 / max(1 - share, 1 / LARGEST_BOUND))
+
+
+def _bounds(share: LayerShare) -> dict[str, Any]:
+    return {"bound": amdahl(share.share), "bound_ci95": [amdahl(end) for end in share.ci95]}
+
+
+def _stacks(samples: Samples) -> set[_Stack]:
+    """The distinct stacks of the training thread."""
+    return {(s.phase, s.layer, s.frames) for s in samples.samples if s.thread == MAIN_THREAD}
+
+
+def _matcher(places: Sequence[Spot]) -> Callable[[_Stack], bool]:
+    """Whether one of the places holds a stack; each distinct stack is looked at once."""
+    known: dict[_Stack, bool] = {}
+
+    def matches(stack: _Stack) -> bool:
+        if stack not in known:
+            phase, layer, frames = stack
+            names = tuple(frame.name for frame in frames)
+            known[stack] = any(spot.holds(phase, layer, names) for spot in places)
+        return known[stack]
+
+    return matches
+
+
+def _share(
+    samples: Samples, self_seconds: Mapping[str, float], matches: Callable[[_Stack], bool]
+) -> LayerShare:
+    """The share of training that the matching samples stand for."""
+
+    def label(sample: Sample) -> str:
+        return "in" if matches((sample.phase, sample.layer, sample.frames)) else "out"
+
+    return next(part for part in divide(samples, self_seconds, label, ("in",)) if part.name == "in")
+
+
+def _reason(card: Card) -> str:
+    """Why a card has no bound on this run."""
+    if not card.spot:
+        return (
+            "lies on no trainer's path" if "no trainer's path" in card.note else "nothing to remove"
+        )
+    return "only on " + " or ".join(dict.fromkeys(map(_terms, card.spot)))
+
+
+def _terms(spot: Spot) -> str:
+    """ "SAC with prioritized=True"."""
+    algos = " and ".join(algo.upper() for algo in spot.algos)
+    terms = ", ".join(f"{key}={value}" for key, value in spot.conditions.items())
+    return f"{algos} with {terms}" if terms else algos

@@ -1,0 +1,228 @@
+"""The page: one file that needs no network, no server and no other file.
+
+Everything but the flamegraph is plain HTML, so that the page reads without JavaScript. All text
+that comes from the run is escaped, and a content security policy forbids any request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from rlox.profiling.samples import Samples
+from rlox.report import tables, units
+from rlox.report.flamegraph import self_seconds, tree
+from rlox.report.tables import Cell, Report, Section, Table
+from rlox.report.titles import TITLES, layer_title
+
+_AXIS_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
+_MOST_TICKS = 6
+
+
+def render(report: Report, samples: Mapping[str, Samples]) -> str:
+    """The whole page."""
+    heading = tables.heading(report)
+    flame = _flame(report, samples)
+    parts = tables.sections(report)
+    # The picture of the stacks stands where the reader asks what is in a layer.
+    places = {section.id: _section(section, report) for section in parts}
+    order = [(section.id, section.title) for section in parts if section.id != "end-to-end"]
+    order.insert(1, ("flamegraph", "Flamegraph"))
+    places["flamegraph"] = flame[0]
+    order.append(("end-to-end", "End to end"))
+    return Template(_asset("page.html")).substitute(
+        title=escape(f"{heading}: rlox training profile"),
+        style=_asset("page.css"),
+        heading=escape(heading),
+        figures=_pairs(_headline(report)),
+        warnings=_warnings(tables.warnings(report)),
+        nav="\n".join(f'<a href="#{id_}">{escape(title)}</a>' for id_, title in order),
+        sections="\n".join(places[id_] for id_, _ in order),
+        facts=_pairs(tables.facts(report), grouped=False),
+        script=flame[1],
+    )
+
+
+def _asset(name: str) -> str:
+    return files("rlox.report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _headline(report: Report) -> list[tuple[str, str]]:
+    layers = sorted(report.get("layers") or [], key=lambda layer: -layer["share"])
+    sps, mean = report.get("sps"), report.get("mean_return")
+    found = [
+        ("steps per second", sps and units.count(round(sps))),
+        ("training", report.get("train_s") and units.seconds(report["train_s"])),
+        ("timesteps", report.get("total_timesteps") and units.count(report["total_timesteps"])),
+        ("mean return", None if mean is None else f"{mean:.1f}"),
+        (layer_title(layers[0]["name"]), units.percent(layers[0]["share"]))
+        if layers
+        else ("", None),
+    ]
+    return [(what, value) for what, value in found if value]
+
+
+def _pairs(pairs: Sequence[tuple[str, str]], grouped: bool = True) -> str:
+    inner = [f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in pairs]
+    return "\n".join(f"<div>{pair}</div>" for pair in inner) if grouped else "\n".join(inner)
+
+
+def _warnings(found: Sequence[str]) -> str:
+    if not found:
+        return ""
+    items = "".join(f"<li>{escape(text)}</li>" for text in found)
+    title = "<h2>This report is incomplete</h2>"
+    return f'<div class="warnings" role="note">{title}<ul>{items}</ul></div>'
+
+
+def _section(section: Section, report: Report) -> str:
+    drawn = {"layers": _chart, "phases": _phases}.get(section.id)
+    body = "\n".join(f"<p>{escape(text)}</p>" for text in section.text)
+    shown = section.tables
+    if drawn and shown:
+        body += drawn(report)
+        shown = shown[1:]  # the first table is the picture's own
+    many = "grid" if len(shown) > 1 else ""
+    body += f'<div class="{many}">' + "\n".join(map(_table, shown)) + "</div>" if shown else ""
+    return f'<section id="{section.id}"><h2>{escape(section.title)}</h2>\n{body}</section>'
+
+
+def _table(table: Table) -> str:
+    def cells(tag: str, row: Sequence[Cell]) -> str:
+        return "".join(
+            f'<{tag} class="word">{_cell(cell)}</{tag}>'
+            if index < table.left
+            else f"<{tag}>{_cell(cell)}</{tag}>"
+            for index, cell in enumerate(row)
+        )
+
+    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    head = cells("th", table.columns).replace("<th", '<th scope="col"')
+    rows = "".join(f"<tr>{cells('td', row)}</tr>\n" for row in table.rows)
+    narrow = " narrow" if len(table.columns) <= 3 else ""
+    label = escape(table.caption or table.columns[0])
+    return (
+        f'<div class="scroll{narrow}" tabindex="0" role="region" aria-label="{label}">'
+        f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, str):
+        return escape(cell)
+    return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in cell) + "</ul>"
+
+
+def _chart(report: Report) -> str:
+    """Bars of the layers' shares with whiskers for their intervals, on one axis from 0."""
+    layers = sorted(report["layers"], key=lambda layer: -layer["share"])
+    most = max(max(layer["share"], *(layer.get("ci95") or [0])) for layer in layers)
+    step = next((s for s in _AXIS_STEPS if most / s <= _MOST_TICKS), _AXIS_STEPS[-1])
+    ticks = [step * n for n in range(int(most / step - 1e-9) + 2)]
+    end = ticks[-1]
+
+    def at(value: float) -> str:
+        return f"{100 * value / end:.3f}%"
+
+    grid = "".join(f'<u style="left:{at(tick)}"></u>' for tick in ticks[1:-1])
+    rows = []
+    for layer in layers:
+        ci = layer.get("ci95")
+        whisker = f'<b style="left:{at(ci[0])};width:{at(ci[1] - ci[0])}"></b>' if ci else ""
+        told = f"95 % interval {units.interval(ci)}" if ci else ""
+        rows.append(
+            f'<div class="bar" style="--c:var(--{escape(layer["name"])})" title="{told}" '
+            f'data-layer="{escape(layer["name"])}" data-share="{layer["share"]:.6f}">'
+            f"<span>{escape(layer_title(layer['name']))}</span>"
+            f'<span class="track">{grid}<i style="width:{at(layer["share"])}"></i>{whisker}</span>'
+            f'<span class="share">{units.percent(layer["share"])}</span>'
+            f'<span class="time">{units.seconds(layer["seconds"])}</span></div>'
+        )
+    labels = "".join(f'<span style="left:{at(tick)}">{tick * 100:.0f} %</span>' for tick in ticks)
+    axis = f'<span></span><span class="track">{labels}</span>'
+    axis = f'<div class="bar axis" aria-hidden="true">{axis}</div>'
+    note = (
+        '<p class="note">Share of the training thread\'s wall time, and seconds of the plain run. '
+        "Whiskers: 95 % interval of the share, from the number of samples.</p>"
+    )
+    return f'<div class="chart">{"".join(rows)}{axis}</div>{note}'
+
+
+def _phases(report: Report) -> str:
+    """The phases as nested, collapsible rows."""
+    children: dict[str, list[Mapping[str, Any]]] = {}
+    for phase in report["phases"]:
+        children.setdefault(phase["name"].rpartition("/")[0], []).append(phase)
+
+    def row(phase: Mapping[str, Any]) -> str:
+        calls, width = phase["calls"], min(100, 100 * phase["share"])
+        each = phase["seconds"] / calls if calls else None
+        return (
+            f'<span class="name">{escape(phase["name"].rsplit("/", 1)[-1])}</span>'
+            f'<span class="track"><i style="width:{width:.2f}%"></i></span>'
+            f'<span class="num">{units.percent(phase["share"])}</span>'
+            f'<span class="num">{units.seconds(phase["seconds"])}</span>'
+            f'<span class="num calls">{units.count(calls)}</span>'
+            f'<span class="num per">{units.seconds(each)}</span>'
+        )
+
+    def block(phase: Mapping[str, Any]) -> str:
+        inner = "".join(map(block, children.get(phase["name"], ())))
+        if not inner:
+            return f'<div class="leaf">{row(phase)}</div>'
+        return f"<details open><summary>{row(phase)}</summary>{inner}</details>"
+
+    head = (
+        '<div class="head"><span class="name">Phase</span><span class="track-head"></span>'
+        '<span class="num">Share</span><span class="num">Time</span>'
+        '<span class="num calls">Calls</span><span class="num per">Per call</span></div>'
+    )
+    return f'<div class="phases">{head}{"".join(map(block, children.get("", ())))}</div>'
+
+
+def _flame(report: Report, samples: Mapping[str, Samples]) -> tuple[str, str]:
+    """The flamegraph's section, and its data and script."""
+    clock = self_seconds(report)
+    trees = {name: tree(found, clock) for name, found in samples.items()}
+    trees = {name: found for name, found in trees.items() if found["nodes"]}
+    title = '<section id="flamegraph"><h2>Flamegraph</h2>\n'
+    if not trees:
+        return title + "<p>No tool took samples, so there are no stacks to draw.</p></section>", ""
+    source = report.get("layer_source")
+    options = "".join(
+        f'<option value="{escape(name)}"{" selected" if name == source else ""}>'
+        f"{escape(name)}, {len(samples[name].samples):,} samples</option>"
+        for name in trees
+    )
+    present = {layer for found in trees.values() for layer in found["layers"]}
+    legend = "".join(
+        f'<li><i style="--c:var(--{layer})"></i>{escape(title_)}</li>'
+        for layer, title_ in TITLES.items()
+        if layer in present
+    )
+    data = json.dumps({"titles": TITLES, "tools": trees}, separators=(",", ":"))
+    body = (
+        "<p>Phases first, then the stack of calls within each; widths are seconds of the plain "
+        "run, colours are layers. Click or press Enter to zoom, Escape to go back, arrows to "
+        "walk, / to search.</p>\n"
+        '<div class="tools-bar"><label>Stacks of <select id="flame-tool">'
+        f"{options}</select></label>"
+        '<input id="flame-search" type="search" placeholder="Search frames" '
+        'aria-label="Search frames">'
+        '<button id="flame-reset" type="button">Reset</button></div>\n'
+        f'<ul class="legend" aria-label="Colours">{legend}</ul>\n'
+        '<div id="flame" role="tree" aria-label="Flamegraph"></div>\n'
+        '<p id="flame-said" aria-live="polite"></p><div id="tip" role="tooltip" hidden></div>'
+        "<noscript><p>The flamegraph needs JavaScript; the folded stacks lie beside this page.</p>"
+        "</noscript></section>"
+    )
+    escaped = data.replace("<", "\\u003c")
+    script = (
+        f'<script type="application/json" id="flame-data">{escaped}</script>\n'
+        f"<script>\n{_asset('flamegraph.js')}</script>"
+    )
+    return title + body, script

@@ -1,0 +1,74 @@
+"""Figures as a reader wants them: three digits, a unit, and no more precision than there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+MISSING = "–"
+
+
+def seconds(value: float | None) -> str:
+    """A duration in the unit that keeps it between 1 and 1,000: "1.48 s", "12.3 ms", "48.4 µs"."""
+    if value is None:
+        return MISSING
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if abs(value) * scale >= 0.9995 or unit == "µs":
+            return f"{_digits(value * scale)} {unit}"
+    raise AssertionError("unreachable: the last unit takes what is left")
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 as "66.4 %"; small shares keep a second decimal."""
+    if share is None:
+        return MISSING
+    value = share * 100
+    return f"{value:.2f} %" if 0 < abs(value) < 0.995 else f"{value:.1f} %"
+
+
+def interval(ends: Sequence[float] | None) -> str:
+    """A 95 % interval of a share: "65.1–67.7 %"."""
+    if not ends:
+        return MISSING
+    low, high = (end * 100 for end in ends)
+    places = 2 if high < 0.995 else 1
+    return f"{low:.{places}f}–{high:.{places}f} %"
+
+
+def factor(value: float | None) -> str:
+    """A ratio: "1.32×"; close to 1 it keeps the digits that differ."""
+    return MISSING if value is None else f"{_ratio(value, value)}×"
+
+
+def factors(ends: Sequence[float] | None) -> str:
+    """An interval of ratios: "1.30–1.34×"."""
+    return f"{_ratio(ends[0], ends[0])}–{_ratio(ends[1], ends[0])}×" if ends else MISSING
+
+
+def _ratio(value: float, like: float) -> str:
+    """The value with the decimals that a ratio of the size of `like` is given."""
+    return f"{value:,.{3 if like < 1.1 else 2 if like < 100 else 0}f}"
+
+
+def count(value: float | None) -> str:
+    """A number of things: "50,000"; averages that are not whole keep two decimals."""
+    if value is None:
+        return MISSING
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:,.2f}"
+
+
+def size(value: float | None) -> str:
+    """Bytes: "512 B", "12.3 kB", "56.0 MB" (powers of 1,000)."""
+    if value is None:
+        return MISSING
+    for unit in ("B", "kB", "MB"):
+        if abs(value) < 1000:
+            return f"{value:.0f} B" if unit == "B" else f"{_digits(value)} {unit}"
+        value /= 1000
+    return f"{_digits(value)} GB"
+
+
+def _digits(value: float) -> str:
+    """Three significant digits, thousands set apart."""
+    size = abs(value)
+    places = 0 if size >= 99.95 else 1 if size >= 9.995 else 2
+    return f"{value:,.{places}f}"

@@ -7,12 +7,32 @@ The data plane (environments, buffers, training math) works without torch; the t
 from typing import TYPE_CHECKING
 
 from rlox._core import build_info
+from rlox.advantage import (
+    compute_gae,
+    compute_gae_batched,
+    compute_group_advantages,
+    compute_token_kl,
+    compute_vtrace,
+)
+from rlox.buffer import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.env import VecEnv
 
 if TYPE_CHECKING:
     from rlox.learner import PPO, SAC
 
-__all__ = ["PPO", "SAC", "VecEnv", "build_info"]
+__all__ = [
+    "PPO",
+    "SAC",
+    "PrioritizedReplayBuffer",
+    "ReplayBuffer",
+    "VecEnv",
+    "build_info",
+    "compute_gae",
+    "compute_gae_batched",
+    "compute_group_advantages",
+    "compute_token_kl",
+    "compute_vtrace",
+]
 
 _TRAINERS = ("PPO", "SAC")
 

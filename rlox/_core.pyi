@@ -1,23 +1,170 @@
-"""The extension: what the Rust core offers to Python, NumPy in and out."""
+"""Types of the extension module; `python -m mypy.stubtest rlox._core` holds them to the binary."""
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Literal, TypedDict, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["VecEnv", "build_info", "builtin_envs", "count_crossings", "roundtrip", "take_crossings"]
+__all__ = [
+    "PrioritizedReplayBuffer",
+    "ReplayBuffer",
+    "VecEnv",
+    "build_info",
+    "builtin_envs",
+    "compute_gae",
+    "compute_gae_batched",
+    "compute_group_advantages",
+    "compute_token_kl",
+    "compute_vtrace",
+    "count_crossings",
+    "roundtrip",
+    "take_crossings",
+]
 
 _Bools = NDArray[np.bool_]
 _Space = int | tuple[NDArray[np.float32], NDArray[np.float32]]
 _StepArrays = tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools]
 _Finals = tuple[NDArray[np.int64], NDArray[np.float32]]
+_Float = TypeVar("_Float", np.float32, np.float64)
 
-def build_info() -> dict[str, Any]: ...
+class _BuildInfo(TypedDict):
+    version: str
+    profile: str
+    rustc: str
+    features: list[str]
+
+class _Batch(TypedDict):
+    obs: NDArray[Any]
+    next_obs: NDArray[Any]
+    action: NDArray[np.float32]
+    reward: NDArray[np.float32]
+    terminated: _Bools
+    truncated: _Bools
+
+class _PrioritizedBatch(_Batch):
+    weights: NDArray[np.float32]
+    indices: NDArray[np.int64]
+
+def build_info() -> _BuildInfo: ...
 def count_crossings(on: bool) -> None: ...
 def take_crossings() -> dict[str, tuple[int, int, int]]: ...
 def roundtrip(array: NDArray[np.float64]) -> NDArray[np.float64]: ...
 def builtin_envs() -> list[str]: ...
+def compute_gae(
+    rewards: NDArray[_Float],
+    values: NDArray[_Float],
+    dones: NDArray[_Float],
+    last_value: float,
+    gamma: float,
+    gae_lambda: float,
+) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
+def compute_gae_batched(
+    rewards: NDArray[_Float],
+    values: NDArray[_Float],
+    dones: NDArray[_Float],
+    last_values: NDArray[_Float],
+    gamma: float,
+    gae_lambda: float,
+    layout: Literal["step_major", "env_major"] = "step_major",
+) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
+def compute_vtrace(
+    log_rhos: NDArray[_Float],
+    rewards: NDArray[_Float],
+    values: NDArray[_Float],
+    dones: NDArray[_Float],
+    last_value: float,
+    gamma: float,
+    rho_bar: float = 1.0,
+    c_bar: float = 1.0,
+) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
+def compute_token_kl(
+    log_probs_policy: NDArray[_Float],
+    log_probs_ref: NDArray[_Float],
+    mask: _Bools | None = None,
+) -> NDArray[_Float]: ...
+def compute_group_advantages(
+    rewards: NDArray[_Float], group_size: int, epsilon: float = 1e-8
+) -> NDArray[_Float]: ...
+
+@final
+class ReplayBuffer:
+    def __new__(
+        cls,
+        capacity: int,
+        obs_dim: int,
+        act_dim: int,
+        obs_dtype: Literal["float32", "uint8"] = "float32",
+        seed: int = 0,
+    ) -> ReplayBuffer: ...
+    def push(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[np.float32],
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+    ) -> None: ...
+    def push_batch(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[np.float32],
+        reward: NDArray[np.float32],
+        terminated: _Bools,
+        truncated: _Bools,
+    ) -> None: ...
+    def sample(self, batch_size: int, seed: int | None = None) -> _Batch: ...
+    def __len__(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+
+@final
+class PrioritizedReplayBuffer:
+    def __new__(
+        cls,
+        capacity: int,
+        obs_dim: int,
+        act_dim: int,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        obs_dtype: Literal["float32", "uint8"] = "float32",
+        seed: int = 0,
+    ) -> PrioritizedReplayBuffer: ...
+    def push(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[np.float32],
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+    ) -> None: ...
+    def push_batch(
+        self,
+        obs: NDArray[Any],
+        next_obs: NDArray[Any],
+        action: NDArray[np.float32],
+        reward: NDArray[np.float32],
+        terminated: _Bools,
+        truncated: _Bools,
+    ) -> None: ...
+    def sample(self, batch_size: int, seed: int | None = None) -> _PrioritizedBatch: ...
+    def update_priorities(
+        self,
+        indices: NDArray[np.int64],
+        priorities: NDArray[np.float32] | NDArray[np.float64],
+    ) -> None: ...
+    def __len__(self) -> int: ...
+    @property
+    def capacity(self) -> int: ...
+    @property
+    def alpha(self) -> float: ...
+    @property
+    def beta(self) -> float: ...
+    @beta.setter
+    def beta(self, value: float) -> None: ...
 
 @final
 class VecEnv:

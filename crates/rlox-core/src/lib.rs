@@ -4,6 +4,7 @@
 //! holds the per-token operations. Each planned optimisation has a seam here; [`switchboard`]
 //! names the implementation in use at every seam.
 
+pub mod buffer;
 pub mod env;
 pub mod error;
 pub mod llm;

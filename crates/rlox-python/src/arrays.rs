@@ -7,15 +7,24 @@ use numpy::{
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// `object` as a C-contiguous array of `T` with the given shape; `argument` is its public name.
+/// `object` as a C-contiguous array of `T` of any shape; `argument` is its public name.
+pub(crate) fn any_shape<'py, T: Element, D: Dimension>(
+    argument: &str,
+    object: &Bound<'py, PyAny>,
+) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    readonly(argument, typed(argument, object)?)
+}
+
+/// `object` as a C-contiguous array of `T` with the given shape.
 pub(crate) fn input<'py, T: Element, D: Dimension>(
     argument: &str,
     object: &Bound<'py, PyAny>,
     shape: &[usize],
 ) -> PyResult<PyReadonlyArray<'py, T, D>> {
-    typed(argument, object, shape)?
-        .try_readonly()
-        .map_err(|_| PyValueError::new_err(format!("{argument}: is being written to elsewhere")))
+    readonly(
+        argument,
+        of_shape(argument, typed(argument, object)?, shape)?,
+    )
 }
 
 /// `object` as an array to write results into, under the same conditions.
@@ -24,37 +33,79 @@ pub(crate) fn output<'py, T: Element, D: Dimension>(
     object: &Bound<'py, PyAny>,
     shape: &[usize],
 ) -> PyResult<PyReadwriteArray<'py, T, D>> {
-    typed(argument, object, shape)?
+    of_shape(argument, typed(argument, object)?, shape)?
         .try_readwrite()
         .map_err(|_| PyValueError::new_err(format!("{argument}: is read-only or in use elsewhere")))
+}
+
+/// The two floating-point types that the training math takes.
+pub(crate) enum Float {
+    F32,
+    F64,
+}
+
+/// Which of them `object`, the first array of a call, holds; the other arrays follow it.
+pub(crate) fn float_type(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Float> {
+    let py = object.py();
+    let descriptor = untyped(argument, object, "float64")?.dtype();
+    if descriptor.is_equiv_to(&dtype::<f64>(py)) {
+        Ok(Float::F64)
+    } else if descriptor.is_equiv_to(&dtype::<f32>(py)) {
+        Ok(Float::F32)
+    } else {
+        Err(PyTypeError::new_err(format!(
+            "{argument}: has dtype {descriptor}, expected float64 or float32; convert with \
+             .astype(np.float64)"
+        )))
+    }
 }
 
 fn typed<'a, 'py, T: Element, D: Dimension>(
     argument: &str,
     object: &'a Bound<'py, PyAny>,
-    shape: &[usize],
 ) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
-    if let Ok(array) = object.cast::<PyArray<T, D>>()
-        && array.is_c_contiguous()
-        && array.shape() == shape
-    {
+    let Ok(array) = object.cast::<PyArray<T, D>>() else {
+        return Err(mismatch::<T, D>(argument, object));
+    };
+    if array.is_c_contiguous() && array.is_aligned() {
         return Ok(array);
     }
-    Err(explain::<T>(argument, object, shape))
+    Err(PyValueError::new_err(format!(
+        "{argument}: is not C-contiguous; pass {argument}.copy()"
+    )))
 }
 
-/// Why `object` is not what was asked for.
-fn explain<T: Element>(argument: &str, object: &Bound<'_, PyAny>, shape: &[usize]) -> PyErr {
+fn of_shape<'a, 'py, T: Element, D: Dimension>(
+    argument: &str,
+    array: &'a Bound<'py, PyArray<T, D>>,
+    shape: &[usize],
+) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
+    if array.shape() == shape {
+        return Ok(array);
+    }
+    Err(PyValueError::new_err(format!(
+        "{argument}: has shape {}, expected {}",
+        tuple(array.shape()),
+        tuple(shape)
+    )))
+}
+
+fn readonly<'py, T: Element, D: Dimension>(
+    argument: &str,
+    array: &Bound<'py, PyArray<T, D>>,
+) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    array
+        .try_readonly()
+        .map_err(|_| PyValueError::new_err(format!("{argument}: is being written to elsewhere")))
+}
+
+/// In what `object` differs from an array of `T` with the dimensions of `D`.
+#[cold]
+fn mismatch<T: Element, D: Dimension>(argument: &str, object: &Bound<'_, PyAny>) -> PyErr {
     let expected = dtype::<T>(object.py());
-    let Ok(array) = object.cast::<PyUntypedArray>() else {
-        let found = object
-            .get_type()
-            .name()
-            .map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-        return PyTypeError::new_err(format!(
-            "{argument}: is a {found}, expected a NumPy array of {expected} with shape {}",
-            tuple(shape)
-        ));
+    let array = match untyped(argument, object, &expected.to_string()) {
+        Ok(array) => array,
+        Err(error) => return error,
     };
     if !array.dtype().is_equiv_to(&expected) {
         return PyTypeError::new_err(format!(
@@ -62,16 +113,28 @@ fn explain<T: Element>(argument: &str, object: &Bound<'_, PyAny>, shape: &[usize
             array.dtype()
         ));
     }
-    if array.shape() != shape {
-        return PyValueError::new_err(format!(
-            "{argument}: has shape {}, expected {}",
-            tuple(array.shape()),
-            tuple(shape)
-        ));
-    }
     PyValueError::new_err(format!(
-        "{argument}: is not C-contiguous; pass np.ascontiguousarray({argument})"
+        "{argument}: has shape {}, expected {} dimension(s); use .reshape",
+        tuple(array.shape()),
+        D::NDIM.unwrap_or_default()
     ))
+}
+
+fn untyped<'a, 'py>(
+    argument: &str,
+    object: &'a Bound<'py, PyAny>,
+    expected: &str,
+) -> PyResult<&'a Bound<'py, PyUntypedArray>> {
+    object.cast::<PyUntypedArray>().map_err(|_| {
+        let found = object
+            .get_type()
+            .name()
+            .map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+        PyTypeError::new_err(format!(
+            "{argument}: is a {found}, expected a NumPy array; convert with \
+             np.asarray({argument}, dtype=np.{expected})"
+        ))
+    })
 }
 
 /// A shape as Python writes it.

@@ -34,6 +34,18 @@ sites! {
     ROUNDTRIP = "roundtrip",
     VEC_ENV_RESET = "VecEnv.reset",
     VEC_ENV_STEP = "VecEnv.step",
+    GAE = "compute_gae",
+    GAE_BATCHED = "compute_gae_batched",
+    VTRACE = "compute_vtrace",
+    TOKEN_KL = "compute_token_kl",
+    GROUP_ADVANTAGES = "compute_group_advantages",
+    REPLAY_PUSH = "ReplayBuffer.push",
+    REPLAY_PUSH_BATCH = "ReplayBuffer.push_batch",
+    REPLAY_SAMPLE = "ReplayBuffer.sample",
+    PER_PUSH = "PrioritizedReplayBuffer.push",
+    PER_PUSH_BATCH = "PrioritizedReplayBuffer.push_batch",
+    PER_SAMPLE = "PrioritizedReplayBuffer.sample",
+    PER_UPDATE_PRIORITIES = "PrioritizedReplayBuffer.update_priorities",
 }
 
 /// One call in progress; tallies when dropped.

@@ -1,19 +1,32 @@
 //! `rlox._core`: the whole public surface of the extension, on one screen.
 
 mod arrays;
+mod buffer;
 mod build_info;
 mod crossing;
 mod env;
 mod errors;
+mod llm;
+mod numbers;
+mod switchboard;
+mod training;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::buffer::prioritized::PrioritizedReplayBuffer;
+    #[pymodule_export]
+    use super::buffer::replay::ReplayBuffer;
+    #[pymodule_export]
     use super::build_info::build_info;
     #[pymodule_export]
     use super::crossing::{count_crossings, roundtrip, take_crossings};
     #[pymodule_export]
     use super::env::{VecEnv, builtin_envs};
+    #[pymodule_export]
+    use super::llm::{compute_group_advantages, compute_token_kl};
+    #[pymodule_export]
+    use super::training::{compute_gae, compute_gae_batched, compute_vtrace};
 }

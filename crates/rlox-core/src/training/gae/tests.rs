@@ -86,11 +86,11 @@ proptest! {
         };
 
         let (mut advantages, mut returns) = (Vec::new(), Vec::new());
-        for env in 0..n_envs {
+        for (env, &last_value) in last_values.iter().enumerate() {
             let sequence = env * n_steps..(env + 1) * n_steps;
             let (a, r) = compute_gae(
                 &rewards[sequence.clone()], &values[sequence.clone()], &dones[sequence],
-                last_values[env], gamma, lambda,
+                last_value, gamma, lambda,
             ).unwrap();
             advantages.extend(a);
             returns.extend(r);

@@ -1,0 +1,141 @@
+//! Replay buffers: rings of transitions, sampled uniformly or by priority.
+//!
+//! A transition is `obs, next_obs, action, reward, terminated, truncated`; observations are `f32`, or
+//! `u8` for pixels. Samples are drawn with replacement from ChaCha8, by arithmetic of our own over
+//! its 64-bit words, so that a seed means the same on every platform.
+
+pub mod batch;
+pub mod priority;
+pub mod push;
+mod random;
+pub mod ringbuf;
+pub mod storage;
+pub mod sum_tree;
+
+pub use batch::SampledBatch;
+pub use storage::{ExperienceBatch, ObsElement};
+
+use crate::RloxError;
+
+/// A transition that owns its arrays.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperienceRecord<O> {
+    /// `[obs_dim]`
+    pub obs: Vec<O>,
+    /// `[obs_dim]`
+    pub next_obs: Vec<O>,
+    /// `[act_dim]`
+    pub action: Vec<f32>,
+    /// Reward of the step.
+    pub reward: f32,
+    /// Whether the step ended the episode.
+    pub terminated: bool,
+    /// Whether the episode was cut off after the step.
+    pub truncated: bool,
+}
+
+/// A transition whose arrays lie elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Experience<'a, O> {
+    /// `[obs_dim]`
+    pub obs: &'a [O],
+    /// `[obs_dim]`
+    pub next_obs: &'a [O],
+    /// `[act_dim]`
+    pub action: &'a [f32],
+    /// Reward of the step.
+    pub reward: f32,
+    /// Whether the step ended the episode.
+    pub terminated: bool,
+    /// Whether the episode was cut off after the step.
+    pub truncated: bool,
+}
+
+impl<O: ObsElement> Experience<'_, O> {
+    /// A copy that owns its arrays.
+    pub fn to_record(&self) -> ExperienceRecord<O> {
+        ExperienceRecord {
+            obs: self.obs.to_vec(),
+            next_obs: self.next_obs.to_vec(),
+            action: self.action.to_vec(),
+            reward: self.reward,
+            terminated: self.terminated,
+            truncated: self.truncated,
+        }
+    }
+}
+
+impl<O> ExperienceRecord<O> {
+    /// The record's arrays, borrowed.
+    pub fn as_experience(&self) -> Experience<'_, O> {
+        Experience {
+            obs: &self.obs,
+            next_obs: &self.next_obs,
+            action: &self.action,
+            reward: self.reward,
+            terminated: self.terminated,
+            truncated: self.truncated,
+        }
+    }
+}
+
+/// What both buffers have in common.
+pub trait Replay<O: ObsElement> {
+    /// Stores a transition, over the oldest one when full.
+    ///
+    /// # Errors
+    /// If an array's length is not the buffer's, or the reward is not finite.
+    fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError>;
+
+    /// [`Replay::push`] from borrowed arrays.
+    ///
+    /// # Errors
+    /// As [`Replay::push`].
+    fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError>;
+
+    /// The transitions and the dimensions of the buffer.
+    fn storage(&self) -> &storage::Storage<O>;
+
+    /// Stores many transitions, in order; all of them or, on an error, none.
+    ///
+    /// # Errors
+    /// As [`Replay::push`].
+    fn push_batch(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError> {
+        self.storage().check_batch(batch)?;
+        let (obs_dim, act_dim) = (self.storage().obs_dim(), self.storage().act_dim());
+        for row in 0..batch.reward.len() {
+            let obs = row * obs_dim..(row + 1) * obs_dim;
+            self.push_slices(Experience {
+                obs: &batch.obs[obs.clone()],
+                next_obs: &batch.next_obs[obs],
+                action: &batch.action[row * act_dim..(row + 1) * act_dim],
+                reward: batch.reward[row],
+                terminated: batch.terminated[row],
+                truncated: batch.truncated[row],
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Draws `batch_size` transitions with replacement: from the buffer's own stream of random
+    /// numbers, or from a new one with `seed`.
+    ///
+    /// # Errors
+    /// If `batch_size` is zero or there is nothing to draw from.
+    fn sample(
+        &mut self,
+        batch_size: usize,
+        seed: Option<u64>,
+    ) -> Result<SampledBatch<O>, RloxError>;
+
+    /// A column of a sampled batch to keep, for somebody who gives the batch back afterwards.
+    fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T>
+    where
+        Self: Sized;
+
+    /// Takes a batch back that is no longer needed.
+    fn give_back(&mut self, batch: SampledBatch<O>);
+}
+
+#[cfg(test)]
+mod tests;

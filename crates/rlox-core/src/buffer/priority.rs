@@ -1,0 +1,234 @@
+//! The prioritised replay buffer: proportional, stratified (Schaul et al. 2016, section 3.3).
+//!
+//! ```text
+//! P(i) = p_i^alpha / sum_k p_k^alpha
+//! w_i  = (N * P(i))^-beta / max_k (N * P(k))^-beta = (min_k p_k^alpha / p_i^alpha)^beta
+//! ```
+//!
+//! The maximum runs over the whole buffer, so a transition's weight does not depend on what it is
+//! drawn with. A priority of zero is never drawn and so does not count in the minimum. New
+//! transitions get the largest priority seen so far.
+
+use super::batch::Batches;
+use super::random::Stream;
+use super::storage::{ObsElement, Storage};
+use super::sum_tree::SumTree;
+use super::{Experience, ExperienceRecord, Replay, SampledBatch};
+use crate::error::{RloxError, check_len};
+use crate::switchboard;
+
+/// How the smallest positive priority is known. The one thing that varies between variants of
+/// [`PriorityBuffer`].
+pub trait MinPriority: Sized {
+    /// For `capacity` leaves, all of them zero.
+    ///
+    /// # Errors
+    /// If the memory is not there.
+    fn new(capacity: usize) -> Result<Self, RloxError>;
+    /// Leaf `index` of the tree was set to `value`.
+    fn set(&mut self, index: usize, value: f64);
+    /// The smallest positive one of the first `len` leaves; there is one.
+    fn min(&self, tree: &SumTree, len: usize) -> f64;
+}
+
+/// Looks at every priority each time it is asked.
+#[derive(Debug)]
+pub struct Scan;
+
+impl MinPriority for Scan {
+    fn new(_capacity: usize) -> Result<Self, RloxError> {
+        Ok(Self)
+    }
+
+    fn set(&mut self, _index: usize, _value: f64) {}
+
+    fn min(&self, tree: &SumTree, len: usize) -> f64 {
+        let mut min = f64::INFINITY;
+        for &priority in tree.first(len) {
+            if priority > 0.0 && priority < min {
+                min = priority;
+            }
+        }
+        min
+    }
+}
+
+/// A ring of transitions, sampled in proportion to their priorities; generic over how the smallest
+/// priority is known and where its batches live.
+#[derive(Debug)]
+pub struct PriorityBuffer<O, M, B> {
+    storage: Storage<O>,
+    tree: SumTree,
+    min: M,
+    alpha: f64,
+    beta: f64,
+    max_priority: f64,
+    stream: Stream,
+    batches: B,
+}
+
+impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
+    /// An empty buffer whose samples follow from `seed`.
+    ///
+    /// # Errors
+    /// If a dimension is zero, an exponent is negative or not finite, or the memory is not there.
+    pub fn new(
+        capacity: usize,
+        obs_dim: usize,
+        act_dim: usize,
+        alpha: f64,
+        beta: f64,
+        seed: u64,
+    ) -> Result<Self, RloxError> {
+        check_exponent("alpha", alpha)?;
+        check_exponent("beta", beta)?;
+        Ok(Self {
+            storage: Storage::new(capacity, obs_dim, act_dim)?,
+            tree: SumTree::new(capacity)?,
+            min: M::new(capacity)?,
+            alpha,
+            beta,
+            max_priority: 1.0,
+            stream: Stream::new(seed),
+            batches: B::default(),
+        })
+    }
+
+    /// How strongly priorities count; 0 is uniform.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// How fully the importance weights correct; 1 is fully.
+    pub fn beta(&self) -> f64 {
+        self.beta
+    }
+
+    /// Sets `beta`, which is usually annealed to 1.
+    ///
+    /// # Errors
+    /// If it is negative or not finite.
+    pub fn set_beta(&mut self, beta: f64) -> Result<(), RloxError> {
+        check_exponent("beta", beta)?;
+        self.beta = beta;
+        Ok(())
+    }
+
+    /// Sets the priorities of rows that were sampled; of a row that occurs twice, the last counts.
+    /// All of them or, on an error, none.
+    ///
+    /// # Errors
+    /// If the lengths differ, an index is no stored row, or a priority is negative or not finite.
+    pub fn update_priorities(
+        &mut self,
+        indices: &[i64],
+        priorities: &[f64],
+    ) -> Result<(), RloxError> {
+        check_len("priorities", priorities.len(), indices.len())?;
+        let len = self.storage.len();
+        if let Some(at) = indices
+            .iter()
+            .position(|&index| usize::try_from(index).map_or(true, |index| index >= len))
+        {
+            return Err(RloxError::argument(
+                "indices",
+                format!(
+                    "is {} at index {at}, expected 0 <= index < {len}, the transitions stored",
+                    indices[at]
+                ),
+            ));
+        }
+        if let Some(at) = priorities.iter().position(|&priority| {
+            // The sum of `capacity` such leaves must not overflow either.
+            let leaf = priority.powf(self.alpha) * self.storage.capacity() as f64;
+            priority.is_nan() || priority < 0.0 || !leaf.is_finite()
+        }) {
+            return Err(RloxError::argument(
+                "priorities",
+                format!(
+                    "is {} at index {at}, expected numbers of at least 0 whose sum is finite",
+                    priorities[at]
+                ),
+            ));
+        }
+        for (&index, &priority) in indices.iter().zip(priorities) {
+            self.max_priority = self.max_priority.max(priority);
+            self.set_priority(index as usize, priority);
+        }
+        Ok(())
+    }
+
+    fn set_priority(&mut self, row: usize, priority: f64) {
+        let leaf = priority.powf(self.alpha);
+        self.tree.set(row, leaf);
+        self.min.set(row, leaf);
+    }
+}
+
+impl<O: ObsElement, M: MinPriority, B: Batches<O>> Replay<O> for PriorityBuffer<O, M, B> {
+    fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError> {
+        let row = switchboard::push::push_record(&mut self.storage, record)?;
+        self.set_priority(row, self.max_priority);
+        Ok(())
+    }
+
+    fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError> {
+        let row = switchboard::push::push_slices(&mut self.storage, experience)?;
+        self.set_priority(row, self.max_priority);
+        Ok(())
+    }
+
+    fn storage(&self) -> &Storage<O> {
+        &self.storage
+    }
+
+    /// One draw from each of `batch_size` equal strata of the sum of priorities.
+    fn sample(
+        &mut self,
+        batch_size: usize,
+        seed: Option<u64>,
+    ) -> Result<SampledBatch<O>, RloxError> {
+        let (storage, tree, beta) = (&self.storage, &self.tree, self.beta);
+        storage.check_sample(batch_size)?;
+        if tree.total() <= 0.0 {
+            return Err(RloxError::InvalidState(
+                "every priority is zero; give one a positive priority before sampling".into(),
+            ));
+        }
+        let min = self.min.min(tree, storage.len());
+        let stratum = tree.total() / batch_size as f64;
+        let mut batch = self
+            .batches
+            .take(batch_size, storage.obs_dim(), storage.act_dim());
+        batch.weights.reserve(batch_size);
+        batch.indices.reserve(batch_size);
+        self.stream.with(seed, |stream| {
+            for i in 0..batch_size {
+                let row = tree.find((i as f64 + stream.unit()) * stratum);
+                storage.read_into(row, &mut batch);
+                batch.weights.push((min / tree.get(row)).powf(beta) as f32);
+                batch.indices.push(row as i64);
+            }
+        });
+        Ok(batch)
+    }
+
+    fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T> {
+        B::export(column)
+    }
+
+    fn give_back(&mut self, batch: SampledBatch<O>) {
+        self.batches.give_back(batch);
+    }
+}
+
+fn check_exponent(argument: &'static str, value: f64) -> Result<(), RloxError> {
+    if value.is_finite() && value >= 0.0 {
+        Ok(())
+    } else {
+        Err(RloxError::argument(
+            argument,
+            format!("is {value}, expected a finite number of at least 0"),
+        ))
+    }
+}

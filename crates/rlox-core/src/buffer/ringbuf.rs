@@ -1,0 +1,74 @@
+//! The uniform replay buffer.
+
+use super::batch::Batches;
+use super::random::Stream;
+use super::storage::{ObsElement, Storage};
+use super::{Experience, ExperienceRecord, Replay, SampledBatch};
+use crate::{RloxError, switchboard};
+
+/// A ring of transitions, sampled uniformly with replacement; generic over where its batches live.
+#[derive(Debug)]
+pub struct RingBuffer<O, B> {
+    storage: Storage<O>,
+    stream: Stream,
+    batches: B,
+}
+
+impl<O: ObsElement, B: Batches<O>> RingBuffer<O, B> {
+    /// An empty buffer whose samples follow from `seed`.
+    ///
+    /// # Errors
+    /// If a dimension is zero or the memory is not there.
+    pub fn new(
+        capacity: usize,
+        obs_dim: usize,
+        act_dim: usize,
+        seed: u64,
+    ) -> Result<Self, RloxError> {
+        Ok(Self {
+            storage: Storage::new(capacity, obs_dim, act_dim)?,
+            stream: Stream::new(seed),
+            batches: B::default(),
+        })
+    }
+}
+
+impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
+    fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError> {
+        switchboard::push::push_record(&mut self.storage, record).map(drop)
+    }
+
+    fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError> {
+        switchboard::push::push_slices(&mut self.storage, experience).map(drop)
+    }
+
+    fn storage(&self) -> &Storage<O> {
+        &self.storage
+    }
+
+    fn sample(
+        &mut self,
+        batch_size: usize,
+        seed: Option<u64>,
+    ) -> Result<SampledBatch<O>, RloxError> {
+        let storage = &self.storage;
+        storage.check_sample(batch_size)?;
+        let mut batch = self
+            .batches
+            .take(batch_size, storage.obs_dim(), storage.act_dim());
+        self.stream.with(seed, |stream| {
+            for _ in 0..batch_size {
+                storage.read_into(stream.below(storage.len()), &mut batch);
+            }
+        });
+        Ok(batch)
+    }
+
+    fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T> {
+        B::export(column)
+    }
+
+    fn give_back(&mut self, batch: SampledBatch<O>) {
+        self.batches.give_back(batch);
+    }
+}

@@ -1,0 +1,204 @@
+//! The columns of a ring of transitions, and how one row is written and read.
+
+use super::{Experience, SampledBatch};
+use crate::error::{RloxError, check_len};
+
+/// The element type of an observation.
+pub trait ObsElement: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {}
+impl ObsElement for f32 {}
+impl ObsElement for u8 {}
+
+/// Many transitions, column by column, each column in row-major order.
+#[derive(Debug, Clone, Copy)]
+pub struct ExperienceBatch<'a, O> {
+    /// `[n, obs_dim]`
+    pub obs: &'a [O],
+    /// `[n, obs_dim]`
+    pub next_obs: &'a [O],
+    /// `[n, act_dim]`
+    pub action: &'a [f32],
+    /// `[n]`
+    pub reward: &'a [f32],
+    /// `[n]`
+    pub terminated: &'a [bool],
+    /// `[n]`
+    pub truncated: &'a [bool],
+}
+
+/// A ring of `capacity` rows; the oldest row is overwritten when it is full.
+#[derive(Debug)]
+pub struct Storage<O> {
+    capacity: usize,
+    obs_dim: usize,
+    act_dim: usize,
+    obs: Vec<O>,
+    next_obs: Vec<O>,
+    action: Vec<f32>,
+    reward: Vec<f32>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+    next_row: usize,
+    len: usize,
+}
+
+impl<O: ObsElement> Storage<O> {
+    /// An empty ring. The memory is reserved at once, and touched as it fills.
+    ///
+    /// # Errors
+    /// If a dimension is zero or the rows do not fit into memory.
+    pub fn new(capacity: usize, obs_dim: usize, act_dim: usize) -> Result<Self, RloxError> {
+        for (argument, value) in [
+            ("capacity", capacity),
+            ("obs_dim", obs_dim),
+            ("act_dim", act_dim),
+        ] {
+            if value == 0 {
+                return Err(RloxError::argument(argument, "is 0, expected at least 1"));
+            }
+        }
+        Ok(Self {
+            capacity,
+            obs_dim,
+            act_dim,
+            obs: zeroed(capacity, obs_dim)?,
+            next_obs: zeroed(capacity, obs_dim)?,
+            action: zeroed(capacity, act_dim)?,
+            reward: zeroed(capacity, 1)?,
+            terminated: zeroed(capacity, 1)?,
+            truncated: zeroed(capacity, 1)?,
+            next_row: 0,
+            len: 0,
+        })
+    }
+
+    /// How many transitions it can hold.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Elements of an observation.
+    pub fn obs_dim(&self) -> usize {
+        self.obs_dim
+    }
+
+    /// Elements of an action.
+    pub fn act_dim(&self) -> usize {
+        self.act_dim
+    }
+
+    /// How many transitions it holds.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Copies a transition into the next row and says which that was.
+    ///
+    /// # Errors
+    /// If an array's length is not the ring's, or the reward is not finite.
+    pub fn write(&mut self, experience: Experience<'_, O>) -> Result<usize, RloxError> {
+        check_len("obs", experience.obs.len(), self.obs_dim)?;
+        check_len("next_obs", experience.next_obs.len(), self.obs_dim)?;
+        check_len("action", experience.action.len(), self.act_dim)?;
+        if !experience.reward.is_finite() {
+            return Err(RloxError::argument(
+                "reward",
+                format!("is {}, expected a finite number", experience.reward),
+            ));
+        }
+
+        let row = self.next_row;
+        let obs = row * self.obs_dim..(row + 1) * self.obs_dim;
+        let action = row * self.act_dim..(row + 1) * self.act_dim;
+        self.obs[obs.clone()].copy_from_slice(experience.obs);
+        self.next_obs[obs].copy_from_slice(experience.next_obs);
+        self.action[action].copy_from_slice(experience.action);
+        self.reward[row] = experience.reward;
+        self.terminated[row] = experience.terminated;
+        self.truncated[row] = experience.truncated;
+
+        self.next_row = (row + 1) % self.capacity;
+        self.len = (self.len + 1).min(self.capacity);
+        Ok(row)
+    }
+
+    /// Checks a whole batch, so that it can be stored entirely or not at all.
+    ///
+    /// # Errors
+    /// As [`Storage::write`].
+    pub fn check_batch(&self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError> {
+        let n = batch.reward.len();
+        check_len("obs", batch.obs.len(), n * self.obs_dim)?;
+        check_len("next_obs", batch.next_obs.len(), n * self.obs_dim)?;
+        check_len("action", batch.action.len(), n * self.act_dim)?;
+        check_len("terminated", batch.terminated.len(), n)?;
+        check_len("truncated", batch.truncated.len(), n)?;
+        match batch.reward.iter().position(|reward| !reward.is_finite()) {
+            None => Ok(()),
+            Some(index) => Err(RloxError::argument(
+                "reward",
+                format!(
+                    "is {} at index {index}, expected finite numbers",
+                    batch.reward[index]
+                ),
+            )),
+        }
+    }
+
+    /// Appends a row to a batch.
+    pub(super) fn read_into(&self, row: usize, batch: &mut SampledBatch<O>) {
+        let obs = row * self.obs_dim..(row + 1) * self.obs_dim;
+        let action = row * self.act_dim..(row + 1) * self.act_dim;
+        batch.obs.extend_from_slice(&self.obs[obs.clone()]);
+        batch.next_obs.extend_from_slice(&self.next_obs[obs]);
+        batch.action.extend_from_slice(&self.action[action]);
+        batch.reward.push(self.reward[row]);
+        batch.terminated.push(self.terminated[row]);
+        batch.truncated.push(self.truncated[row]);
+    }
+
+    /// Checks that a batch of this size can be drawn.
+    pub(super) fn check_sample(&self, batch_size: usize) -> Result<(), RloxError> {
+        if batch_size == 0 {
+            Err(RloxError::argument(
+                "batch_size",
+                "is 0, expected at least 1",
+            ))
+        } else if self.is_empty() {
+            Err(RloxError::InvalidState(
+                "the buffer is empty; push a transition before sampling".into(),
+            ))
+        } else if batch_size > self.len && !fits::<O>(batch_size, self.obs_dim.max(self.act_dim)) {
+            Err(RloxError::argument(
+                "batch_size",
+                format!("is {batch_size}, which does not fit into memory; choose a smaller one"),
+            ))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Whether there is memory for `rows * width` elements. A failed allocation would end the process.
+fn fits<T>(rows: usize, width: usize) -> bool {
+    rows.checked_mul(width)
+        .is_some_and(|len| Vec::<T>::new().try_reserve_exact(len).is_ok())
+}
+
+/// `rows * width` zeros, from pages that the system hands out as they are touched.
+pub(super) fn zeroed<T: Copy + Default>(rows: usize, width: usize) -> Result<Vec<T>, RloxError> {
+    if fits::<T>(rows, width) {
+        return Ok(vec![T::default(); rows * width]);
+    }
+    Err(RloxError::argument(
+        "capacity",
+        format!(
+            "is {rows}, whose rows of {width} x {} bytes do not fit into memory; choose a smaller one",
+            size_of::<T>()
+        ),
+    ))
+}

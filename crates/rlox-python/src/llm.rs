@@ -1,0 +1,119 @@
+//! `compute_token_kl`, `compute_group_advantages`.
+
+use numpy::{Element, Ix1, Ix2, PyArray1, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use rlox_core::Real;
+use rlox_core::switchboard::LlmOps;
+
+use crate::arrays::{Float, any_shape, float_type, input};
+use crate::crossing::{GROUP_ADVANTAGES, TOKEN_KL};
+use crate::errors::to_py;
+use crate::numbers::size;
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// Sum over each sequence's tokens of Schulman's k3 estimate of KL(policy || ref).
+///
+/// ``k3 = exp(d) - d - 1`` with ``d = log_probs_ref - log_probs_policy`` (Schulman 2020, "Approximating
+/// KL divergence"); summed in float64 whatever the inputs are.
+///
+/// Parameters
+/// ----------
+/// log_probs_policy, log_probs_ref : ndarray, shape (B, T), float64 or float32
+///     Both of one dtype: the log-probability of each sampled token under either model.
+/// mask : ndarray of bool, shape (B, T), optional
+///     Tokens that count; the others may hold anything.
+///
+/// Returns
+/// -------
+/// ndarray, shape (B,), of the inputs' dtype
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, an array not contiguous in C order, a sum that is NaN.
+/// TypeError
+///     No array, or another dtype.
+#[pyfunction]
+#[pyo3(signature = (log_probs_policy, log_probs_ref, mask=None))]
+pub(crate) fn compute_token_kl<'py>(
+    log_probs_policy: Any<'_, 'py>,
+    log_probs_ref: Any<'_, 'py>,
+    mask: Option<Any<'_, 'py>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    fn run<'py, T: Real + Element>(
+        policy: Any<'_, 'py>,
+        reference: Any<'_, 'py>,
+        mask: Option<Any<'_, 'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = policy.py();
+        let policy = any_shape::<T, Ix2>("log_probs_policy", policy)?;
+        let reference = input::<T, Ix2>("log_probs_ref", reference, policy.shape())?;
+        let mask = mask
+            .map(|mask| input::<bool, Ix2>("mask", mask, policy.shape()))
+            .transpose()?;
+        let _crossing = TOKEN_KL.enter(2 * size_of_val(policy.as_slice()?));
+        let sums = LlmOps::compute_token_kl(
+            policy.as_slice()?,
+            reference.as_slice()?,
+            mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
+            policy.shape()[0],
+        )
+        .map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, sums).into_any())
+    }
+    match float_type("log_probs_policy", log_probs_policy)? {
+        Float::F64 => run::<f64>(log_probs_policy, log_probs_ref, mask),
+        Float::F32 => run::<f32>(log_probs_policy, log_probs_ref, mask),
+    }
+}
+
+/// Each reward's advantage over its group, as in GRPO (Shao et al. 2024, section 4.1.2).
+///
+/// ``(r - mean(group)) / (std(group) + epsilon)``, with the population standard deviation.
+///
+/// Parameters
+/// ----------
+/// rewards : ndarray, shape (n_groups * group_size,), float64 or float32
+///     One group after the other.
+/// group_size : int
+/// epsilon : float, above 0
+///     A group whose rewards are all equal gets advantages of zero.
+///
+/// Returns
+/// -------
+/// ndarray of the shape and dtype of ``rewards``
+///
+/// Raises
+/// ------
+/// ValueError
+///     A group size that does not divide the rewards, a range, an array not contiguous, a reward
+///     that is not finite.
+/// TypeError
+///     No array, or another dtype.
+#[pyfunction]
+#[pyo3(signature = (rewards, group_size, epsilon=1e-8))]
+pub(crate) fn compute_group_advantages<'py>(
+    rewards: Any<'_, 'py>,
+    group_size: i64,
+    epsilon: f64,
+) -> PyResult<Bound<'py, PyAny>> {
+    fn run<'py, T: Real + Element>(
+        rewards: Any<'_, 'py>,
+        group_size: usize,
+        epsilon: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = rewards.py();
+        let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
+        let rewards = rewards.as_slice()?;
+        let _crossing = GROUP_ADVANTAGES.enter(2 * size_of_val(rewards));
+        let advantages =
+            LlmOps::compute_group_advantages(rewards, group_size, epsilon).map_err(to_py)?;
+        Ok(PyArray1::from_vec(py, advantages).into_any())
+    }
+    let group_size = size("group_size", group_size)?;
+    match float_type("rewards", rewards)? {
+        Float::F64 => run::<f64>(rewards, group_size, epsilon),
+        Float::F32 => run::<f32>(rewards, group_size, epsilon),
+    }
+}

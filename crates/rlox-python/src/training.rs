@@ -1,0 +1,256 @@
+//! `compute_gae`, `compute_gae_batched`, `compute_vtrace`.
+
+use numpy::{
+    Element, Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rlox_core::Real;
+use rlox_core::training::gae::{self, Layout};
+use rlox_core::training::vtrace;
+
+use crate::arrays::{Float, any_shape, float_type, input};
+use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
+use crate::errors::to_py;
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+
+/// Advantages and returns of one sequence of n steps.
+///
+/// Generalised advantage estimation (Schulman et al. 2016, equations 11, 12, 16):
+/// ``delta_t = r_t + gamma * (1 - done_t) * V_{t+1} - V_t``,
+/// ``A_t = delta_t + gamma * gae_lambda * (1 - done_t) * A_{t+1}``, ``R_t = A_t + V_t``.
+///
+/// A truncated episode bootstraps if ``gamma * V(final_obs)`` is added to its last reward.
+///
+/// Parameters
+/// ----------
+/// rewards, values, dones : ndarray, shape (n,), float64 or float32
+///     All of one dtype. ``values[t]`` is V(s_t); ``dones[t]`` is 1 where step t ended its episode.
+/// last_value : float
+///     V of the observation after the last step.
+/// gamma, gae_lambda : float in [0, 1]
+///
+/// Returns
+/// -------
+/// (advantages, returns) : ndarrays of the inputs' shape and dtype
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, a range, an array not contiguous in C order, a number that is not finite.
+/// TypeError
+///     No array, or another dtype.
+#[pyfunction]
+pub(crate) fn compute_gae<'py>(
+    rewards: Any<'_, 'py>,
+    values: Any<'_, 'py>,
+    dones: Any<'_, 'py>,
+    last_value: f64,
+    gamma: f64,
+    gae_lambda: f64,
+) -> PyResult<Pair<'py>> {
+    fn run<'py, T: Real + Element>(
+        [rewards, values, dones]: [Any<'_, 'py>; 3],
+        last_value: f64,
+        gamma: f64,
+        gae_lambda: f64,
+    ) -> PyResult<Pair<'py>> {
+        let py = rewards.py();
+        let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
+        let values = like("values", values, &rewards)?;
+        let dones = like("dones", dones, &rewards)?;
+        let _crossing = GAE.enter(5 * size_of_val(rewards.as_slice()?));
+        let (advantages, returns) = gae::compute_gae(
+            rewards.as_slice()?,
+            values.as_slice()?,
+            dones.as_slice()?,
+            T::from_f64(last_value),
+            gamma,
+            gae_lambda,
+        )
+        .map_err(to_py)?;
+        Ok(pair_1d(py, advantages, returns))
+    }
+    let arrays = [rewards, values, dones];
+    match float_type("rewards", rewards)? {
+        Float::F64 => run::<f64>(arrays, last_value, gamma, gae_lambda),
+        Float::F32 => run::<f32>(arrays, last_value, gamma, gae_lambda),
+    }
+}
+
+/// Advantages and returns of many environments at once.
+///
+/// On each environment's sequence equal to the bit to :func:`compute_gae`, in both layouts.
+///
+/// Parameters
+/// ----------
+/// rewards, values, dones : ndarray, float64 or float32
+///     All of one dtype and shape: ``(n_steps, n_envs)`` if ``layout="step_major"``,
+///     ``(n_envs, n_steps)`` if ``layout="env_major"``.
+/// last_values : ndarray, shape (n_envs,), of the same dtype
+///     V of each environment's observation after the last step.
+/// gamma, gae_lambda : float in [0, 1]
+/// layout : "step_major" or "env_major"
+///
+/// Returns
+/// -------
+/// (advantages, returns) : ndarrays of the inputs' shape and dtype
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, a range, a layout, an array not contiguous in C order, a number that is not finite.
+/// TypeError
+///     No array, or another dtype.
+#[pyfunction]
+#[pyo3(signature = (rewards, values, dones, last_values, gamma, gae_lambda, layout="step_major"))]
+pub(crate) fn compute_gae_batched<'py>(
+    rewards: Any<'_, 'py>,
+    values: Any<'_, 'py>,
+    dones: Any<'_, 'py>,
+    last_values: Any<'_, 'py>,
+    gamma: f64,
+    gae_lambda: f64,
+    layout: &str,
+) -> PyResult<Pair<'py>> {
+    fn run<'py, T: Real + Element>(
+        [rewards, values, dones, last_values]: [Any<'_, 'py>; 4],
+        gamma: f64,
+        gae_lambda: f64,
+        layout: Layout,
+    ) -> PyResult<Pair<'py>> {
+        let py = rewards.py();
+        let rewards = any_shape::<T, Ix2>("rewards", rewards)?;
+        let shape = [rewards.shape()[0], rewards.shape()[1]];
+        let values = like("values", values, &rewards)?;
+        let dones = like("dones", dones, &rewards)?;
+        let n_envs = match layout {
+            Layout::StepMajor => shape[1],
+            Layout::EnvMajor => shape[0],
+        };
+        let last_values = input::<T, Ix1>("last_values", last_values, &[n_envs])?;
+        let _crossing = GAE_BATCHED.enter(5 * size_of_val(rewards.as_slice()?));
+        let (advantages, returns) = gae::compute_gae_batched(
+            rewards.as_slice()?,
+            values.as_slice()?,
+            dones.as_slice()?,
+            last_values.as_slice()?,
+            gamma,
+            gae_lambda,
+            layout,
+        )
+        .map_err(to_py)?;
+        let two_d = |data: Vec<T>| -> PyResult<Bound<'py, PyAny>> {
+            let array: Bound<'py, PyArray2<T>> = PyArray1::from_vec(py, data).reshape(shape)?;
+            Ok(array.into_any())
+        };
+        Ok((two_d(advantages)?, two_d(returns)?))
+    }
+    let layout = match layout {
+        "step_major" => Layout::StepMajor,
+        "env_major" => Layout::EnvMajor,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "layout: is {layout:?}, expected \"step_major\" or \"env_major\""
+            )));
+        }
+    };
+    let arrays = [rewards, values, dones, last_values];
+    match float_type("rewards", rewards)? {
+        Float::F64 => run::<f64>(arrays, gamma, gae_lambda, layout),
+        Float::F32 => run::<f32>(arrays, gamma, gae_lambda, layout),
+    }
+}
+
+/// V-trace value targets and policy-gradient advantages of one sequence of n steps.
+///
+/// Espeholt et al. 2018, equation 1 and section 4.2, with ``rho_t = min(rho_bar, exp(log_rho_t))``,
+/// ``c_t = min(c_bar, exp(log_rho_t))`` and ``gamma_t = gamma * (1 - done_t)``:
+/// ``vs_t = V_t + rho_t * (r_t + gamma_t * V_{t+1} - V_t) + gamma_t * c_t * (vs_{t+1} - V_{t+1})``,
+/// ``A_t = rho_t * (r_t + gamma_t * vs_{t+1} - V_t)``.
+///
+/// Parameters
+/// ----------
+/// log_rhos, rewards, values, dones : ndarray, shape (n,), float64 or float32
+///     All of one dtype. ``log_rhos`` are log pi(a|s) - log mu(a|s) of the learner's policy pi and
+///     the behaviour policy mu, minus infinity allowed; ``dones[t]`` is 1 where step t ended its
+///     episode.
+/// last_value : float
+///     V of the observation after the last step.
+/// gamma : float in [0, 1]
+/// rho_bar, c_bar : float, at least 0
+///     Where the weights are clipped; infinity clips nothing. The paper assumes rho_bar >= c_bar.
+///
+/// Returns
+/// -------
+/// (vs, pg_advantages) : ndarrays of the inputs' shape and dtype
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, a range, an array not contiguous in C order, a number that is not finite.
+/// TypeError
+///     No array, or another dtype.
+#[pyfunction]
+#[pyo3(signature = (log_rhos, rewards, values, dones, last_value, gamma, rho_bar=1.0, c_bar=1.0))]
+#[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
+pub(crate) fn compute_vtrace<'py>(
+    log_rhos: Any<'_, 'py>,
+    rewards: Any<'_, 'py>,
+    values: Any<'_, 'py>,
+    dones: Any<'_, 'py>,
+    last_value: f64,
+    gamma: f64,
+    rho_bar: f64,
+    c_bar: f64,
+) -> PyResult<Pair<'py>> {
+    fn run<'py, T: Real + Element>(
+        [log_rhos, rewards, values, dones]: [Any<'_, 'py>; 4],
+        last_value: f64,
+        gamma: f64,
+        rho_bar: f64,
+        c_bar: f64,
+    ) -> PyResult<Pair<'py>> {
+        let py = rewards.py();
+        let log_rhos = any_shape::<T, Ix1>("log_rhos", log_rhos)?;
+        let rewards = like("rewards", rewards, &log_rhos)?;
+        let values = like("values", values, &log_rhos)?;
+        let dones = like("dones", dones, &log_rhos)?;
+        let _crossing = VTRACE.enter(6 * size_of_val(rewards.as_slice()?));
+        let (vs, pg_advantages) = vtrace::compute_vtrace(
+            log_rhos.as_slice()?,
+            rewards.as_slice()?,
+            values.as_slice()?,
+            dones.as_slice()?,
+            T::from_f64(last_value),
+            gamma,
+            rho_bar,
+            c_bar,
+        )
+        .map_err(to_py)?;
+        Ok(pair_1d(py, vs, pg_advantages))
+    }
+    let arrays = [log_rhos, rewards, values, dones];
+    match float_type("log_rhos", log_rhos)? {
+        Float::F64 => run::<f64>(arrays, last_value, gamma, rho_bar, c_bar),
+        Float::F32 => run::<f32>(arrays, last_value, gamma, rho_bar, c_bar),
+    }
+}
+
+/// `value` as an array of the dtype and shape of `first`.
+fn like<'py, T: Element, D: numpy::ndarray::Dimension>(
+    argument: &str,
+    value: Any<'_, 'py>,
+    first: &PyReadonlyArray<'py, T, D>,
+) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    input(argument, value, first.shape())
+}
+
+fn pair_1d<T: Element>(py: Python<'_>, first: Vec<T>, second: Vec<T>) -> Pair<'_> {
+    (
+        PyArray1::from_vec(py, first).into_any(),
+        PyArray1::from_vec(py, second).into_any(),
+    )
+}

@@ -1,0 +1,255 @@
+"""The arguments of `rlox-opt profile`, and whether they fit each other, the environment and the
+machine.
+
+Every mistake is found before training begins, and told in one line: the argument, the value, what
+would do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rlox.profiling.spec import TOOLS, Job, Spec
+
+# The runs of the reference profile; what is not here is the trainer's own default.
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "ppo": {"env_id": "CartPole-v1", "total_timesteps": 50_000, "n_envs": 8, "n_steps": 128},
+    "sac": {"env_id": "Pendulum-v1", "total_timesteps": 20_000, "n_envs": 1},
+}
+BATCH_SIZE = 512
+LEARNING_STARTS = 1000
+_STEADY_UPDATES = 100  # of SAC, after which it is warm
+_STEADY_ROLLOUTS = 2  # of PPO
+
+
+class UsageError(Exception):
+    """An argument that cannot be used: its name, its value and what would do, in one line."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `profile`."""
+    count = _whole(1)
+    parser.add_argument("algo", choices=sorted(DEFAULTS), help="the trainer to profile")
+    add = parser.add_argument_group("training").add_argument
+    add(
+        "--env-id",
+        metavar="ID",
+        help="any registered Gymnasium environment (CartPole-v1; Pendulum-v1 for SAC)",
+    )
+    add(
+        "--total-timesteps",
+        type=count,
+        metavar="N",
+        help="environment steps of the plain run (50000; 20000 for SAC)",
+    )
+    add("--n-envs", type=count, metavar="N", help="environments stepped together (8; 1 for SAC)")
+    add("--n-steps", type=count, metavar="N", help="PPO: steps per environment and rollout (128)")
+    add(
+        "--collector",
+        choices=("sync", "async"),
+        help="PPO: step and learn in turn, or step in the background (sync)",
+    )
+    add("--prioritized", action="store_true", help="SAC: prioritised replay")
+    add("--seed", type=_whole(0), default=0, metavar="N", help="of the trainer (%(default)s)")
+    add("--device", default="cpu", help="where torch computes: cpu, cuda, cuda:1 (%(default)s)")
+    add("--threads", type=count, default=1, metavar="N", help="torch's threads (%(default)s)")
+    add = parser.add_argument_group("profiling").add_argument
+    add(
+        "--tools",
+        type=_tools,
+        default=TOOLS,
+        metavar="LIST",
+        help=f"comma-separated: {', '.join(TOOLS)}; or all, or none (all)",
+    )
+    add("--seconds", type=_seconds, metavar="S", help="how long each tool records (60; perf 25)")
+    add = parser.add_argument_group("output").add_argument
+    add(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="a new folder for the report (profiles/<date>_<machine>_<algo>)",
+    )
+    add("--json", action="store_true", help="print report.json to stdout, and nothing else")
+
+
+def job_of(arguments: argparse.Namespace) -> Job:
+    """What the arguments ask for.
+
+    Raises:
+        UsageError: they do not fit each other, the environment or the machine.
+    """
+    algo, defaults = arguments.algo, DEFAULTS[arguments.algo]
+    values = {
+        name: default if getattr(arguments, name) is None else getattr(arguments, name)
+        for name, default in defaults.items()
+    }
+    trainer: dict[str, Any] = {"n_envs": values["n_envs"]}
+    if algo == "ppo":
+        if arguments.prioritized:
+            raise UsageError("--prioritized: PPO has no replay buffer; use it with sac")
+        trainer |= _ppo(values) | {"collector": arguments.collector or "sync"}
+        warmup = _STEADY_ROLLOUTS * values["n_envs"] * values["n_steps"]
+    else:
+        for name in ("n_steps", "collector"):
+            if getattr(arguments, name) is not None:
+                option = "--" + name.replace("_", "-")
+                raise UsageError(
+                    f"{option} {getattr(arguments, name)}: SAC has none; use it with ppo"
+                )
+        trainer |= _sac(values) | {"prioritized": arguments.prioritized}
+        warmup = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"]
+    _check_out(arguments.out)
+    _check_threads(arguments.threads)
+    _check_env(algo, values["env_id"], trainer)
+    _check_device(arguments.device)
+    spec = Spec(
+        mode="plain",
+        algo=algo,
+        env_id=values["env_id"],
+        total_timesteps=values["total_timesteps"],
+        seed=arguments.seed,
+        device=arguments.device,
+        threads=arguments.threads,
+        warmup_steps=warmup,
+        seconds=0.0,
+        folder="",
+        trainer=trainer,
+    )
+    return Job(spec, arguments.tools, arguments.seconds)
+
+
+def _ppo(values: dict[str, Any]) -> dict[str, Any]:
+    n_envs, n_steps, total = values["n_envs"], values["n_steps"], values["total_timesteps"]
+    rollout = n_envs * n_steps
+    if total < rollout:
+        raise UsageError(
+            f"--total-timesteps {total}: less than one rollout of {n_envs} x {n_steps} = "
+            f"{rollout} steps; use {rollout} or more, or a smaller --n-envs or --n-steps"
+        )
+    if rollout < BATCH_SIZE:
+        raise UsageError(
+            f"--n-steps {n_steps}: a rollout of {n_envs} x {n_steps} = {rollout} steps is smaller "
+            f"than a minibatch of {BATCH_SIZE}; use {-(-BATCH_SIZE // n_envs)} or more"
+        )
+    return {"n_steps": n_steps, "batch_size": BATCH_SIZE, "n_epochs": 4}
+
+
+def _sac(values: dict[str, Any]) -> dict[str, Any]:
+    least = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"]
+    if values["total_timesteps"] < least:
+        raise UsageError(
+            f"--total-timesteps {values['total_timesteps']}: SAC learns only after "
+            f"{LEARNING_STARTS} random steps; use {least} or more"
+        )
+    return {"learning_starts": LEARNING_STARTS}
+
+
+def _check_env(algo: str, env_id: str, trainer: dict[str, Any]) -> None:
+    """The environment can be made, and the algorithm can act and see in it."""
+    import gymnasium as gym
+    from gymnasium import spaces
+
+    option = f"--env-id {env_id}"
+    try:
+        env = gym.make(env_id)
+    except gym.error.UnregisteredEnv:
+        near = difflib.get_close_matches(env_id, gym.registry, 3, cutoff=0.5)
+        would_do = (
+            f"did you mean {' or '.join(near)}?" if near else "see gymnasium.pprint_registry()"
+        )
+        raise UsageError(f"{option}: no such environment; {would_do}") from None
+    # What an environment's own constructor raises is not ours to foresee.
+    except Exception as error:
+        raise UsageError(f"{option}: cannot be made: {_one_line(error)}") from None
+    observations, actions = env.observation_space, env.action_space
+    env.close()
+    if not isinstance(observations, spaces.Box):
+        raise UsageError(
+            f"{option}: observations are {_one_line(observations)}; use one whose observations "
+            "are a Box"
+        )
+    if algo == "sac" and not (isinstance(actions, spaces.Box) and actions.is_bounded()):
+        raise UsageError(
+            f"{option}: actions are {_one_line(actions)}, and SAC acts in a bounded Box; use ppo, "
+            "or an environment such as Pendulum-v1"
+        )
+    if not isinstance(actions, spaces.Box | spaces.Discrete):
+        raise UsageError(
+            f"{option}: actions are {_one_line(actions)}; use one whose actions are a Box or "
+            "Discrete"
+        )
+    if trainer.get("collector") == "async":
+        from rlox.env.native_backend import ENV_IDS
+
+        if env_id not in ENV_IDS:
+            raise UsageError(
+                f"--collector async: {env_id} is not native; use sync, or {' or '.join(ENV_IDS)}"
+            )
+
+
+def _check_device(device: str) -> None:
+    if device == "cpu":
+        return
+    if not re.fullmatch(r"cuda(:\d+)?", device):
+        raise UsageError(f"--device {device}: no such device; use cpu, cuda or cuda:N")
+    import torch
+
+    n, index = torch.cuda.device_count(), int(device.partition(":")[2] or 0)
+    if index >= n:
+        raise UsageError(f"--device {device}: torch sees {n} CUDA devices here; use cpu")
+
+
+def _check_threads(threads: int) -> None:
+    cores = len(os.sched_getaffinity(0))
+    if threads > cores:
+        raise UsageError(f"--threads {threads}: more than the cores; use 1 to {cores}")
+
+
+def _check_out(out: Path | None) -> None:
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"--out {out}: is there already, and is not overwritten; use a new folder")
+
+
+def _whole(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d[\d_]*", text) or not least <= int(text) < 2**31:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {least} on")
+        return int(text)
+
+    return parse
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 3 <= seconds <= 3600:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 3 to 3600")
+    return seconds
+
+
+def _tools(text: str) -> tuple[str, ...]:
+    if text == "all":
+        return TOOLS
+    if text == "none":
+        return ()
+    asked = [name.strip() for name in text.split(",")]
+    for name in asked:
+        if name not in TOOLS:
+            near = difflib.get_close_matches(name, TOOLS, 1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise argparse.ArgumentTypeError(
+                f"{name!r} is no tool; {hint}There are {', '.join(TOOLS)}, all and none"
+            )
+    return tuple(tool for tool in TOOLS if tool in asked)
+
+
+def _one_line(value: object) -> str:
+    return " ".join(str(value).split())

@@ -1,0 +1,122 @@
+"""`rlox-opt profile ppo|sac`: where training's time goes, ranked, with what could be gained."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox.opt.arguments import UsageError, add_arguments, job_of
+
+if TYPE_CHECKING:
+    from rlox.profiling.driver import Findings
+
+INTERRUPTED = 130
+
+_EXAMPLES = """\
+examples:
+  rlox-opt profile ppo                          CartPole-v1, 50,000 steps, all tools: 4 minutes
+  rlox-opt profile sac --total-timesteps 5000   a shorter run of SAC on Pendulum-v1
+  rlox-opt profile ppo --env-id Acrobot-v1      any Gymnasium environment
+  rlox-opt profile ppo --tools py-spy,perf --seconds 20
+  rlox-opt profile ppo --tools none --json > report.json
+
+The plain run tells the true speed and phases; each tool then watches a run of its own. Ctrl-C keeps
+what is finished: the report is written, marked incomplete, and the exit code is 130.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "profile",
+        help="profile a training run and rank its layers",
+        description="Profile real training and rank where its time goes: Rust, PyTorch, Python, "
+        "NumPy, the environment, the boundary, the kernel.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profile as asked; returns the exit code."""
+    try:
+        job = job_of(arguments)
+    except UsageError as error:
+        arguments.parser.error(str(error))
+    for package in ("rich", "torch"):
+        if importlib.util.find_spec(package) is None:
+            arguments.parser.error(f"{package} is not installed: pip install 'rlox-opt[profile]'")
+    from rlox.opt.progress import reporter
+    from rlox.profiling.driver import profile
+    from rlox.profiling.process import ChildError
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
+    try:
+        with reporter() as progress:
+            found = profile(job, progress)
+            progress.begin("report")
+            folder = write(found, arguments.out)
+            progress.end(str(folder))
+    except ChildError as error:
+        print(f"rlox-opt profile: the plain run failed: {error}", file=sys.stderr)
+        return 1
+    if arguments.json:
+        print(json.dumps(found.report, indent=1))
+    else:
+        from rlox.opt.terminal import show
+
+        show(found.report, folder)
+    return 0 if found.report["complete"] else INTERRUPTED
+
+
+def write(found: Findings, out: Path | None) -> Path:
+    """Write the report's folder, whole or not at all; returns its path.
+
+    Without `out` it is `profiles/<date>_<machine>_<algo>`, with -2, -3, … if that is there already.
+    """
+    import rlox.report
+    from rlox.profiling.machine import slug
+
+    report = found.report
+    name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
+    target = Path("profiles") / name if out is None else out
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
+    try:
+        with _not_interrupted():
+            rlox.report.write(part, report, found.samples, found.spans, found.torch_events)
+            part.chmod(0o755)
+            for candidate in _candidates(target) if out is None else [target]:
+                # Renaming fails on a folder that is there and not empty.
+                with contextlib.suppress(OSError):
+                    return part.rename(candidate)
+        raise FileExistsError(f"--out {target}: is there already, and is not overwritten")
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _candidates(target: Path) -> Iterator[Path]:
+    yield target
+    for number in range(2, 1000):
+        yield target.with_name(f"{target.name}-{number}")
+
+
+@contextlib.contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """A second Ctrl-C must not lose what the first one kept."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,116 @@
+"""Tells on stderr what a long command is doing: a bar on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+_NOTE_EVERY_S = 20.0
+
+
+class Lines:
+    """A line when a step begins, now and then while it runs, and when it ends."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._left: dict[str, float] = {}
+        self._steps = self._done = 0
+        self._title = ""
+        self._started = self._noted = 0.0
+
+    def plan(self, steps: Sequence[tuple[str, float]]) -> None:
+        """The steps to come, each with the seconds it may take."""
+        self._left = dict(steps)
+        self._steps = len(steps)
+
+    def begin(self, title: str) -> None:
+        """A step begins."""
+        self._title, self._started = title, time.monotonic()
+        self._noted = self._started
+        self._say(f"{self._head()} …{self._remaining()}")
+
+    def note(self, text: str, fraction: float | None = None) -> None:
+        """What the step is doing, and how much of it is done."""
+        if time.monotonic() - self._noted >= _NOTE_EVERY_S:
+            self._noted = time.monotonic()
+            percent = "" if fraction is None else f", {100 * fraction:.0f} %"
+            self._say(f"{self._head()}: {text}{percent}")
+
+    def end(self, text: str) -> None:
+        """The step is over, with this outcome."""
+        self._say(f"{self._head()}: {text} ({time.monotonic() - self._started:.0f} s)")
+        self._left.pop(self._title, None)
+        self._done += 1
+
+    def _say(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def _head(self) -> str:
+        if self._done >= self._steps:
+            return self._title
+        return f"{self._done + 1}/{self._steps} {self._title}"
+
+    def _remaining(self) -> str:
+        seconds = sum(self._left.values())
+        if seconds < 1:
+            return ""
+        return f" about {seconds / 60:.0f} min left" if seconds > 90 else " about a minute left"
+
+
+class Bars(Lines):
+    """The line of a step that ended, and below them a bar for the one that runs."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(24),
+            TimeElapsedColumn(),
+            TextColumn("[dim]{task.fields[note]}"),
+            console=console,
+            transient=True,
+        )
+        self._task = self.bar.add_task("", total=1.0, note="", visible=False)
+
+    def begin(self, title: str) -> None:
+        self._title, self._started = title, time.monotonic()
+        self.bar.reset(
+            self._task, description=escape(self._head()), total=None, visible=True, note=""
+        )
+        self.note("starting")
+
+    def note(self, text: str, fraction: float | None = None) -> None:
+        # Without a fraction the bar pulses: something is done, nobody knows how long it takes.
+        self.bar.update(
+            self._task,
+            note=escape(text + self._remaining_now()),
+            total=None if fraction is None else 1.0,
+            completed=fraction or 0.0,
+        )
+
+    def end(self, text: str) -> None:
+        super().end(text)
+        self.bar.update(self._task, visible=False)
+
+    def _remaining_now(self) -> str:
+        spent = time.monotonic() - self._started
+        this = self._left.get(self._title, 0.0)
+        seconds = sum(self._left.values()) - min(spent, this)
+        return f", about {seconds:.0f} s left in all" if seconds > 1 else ""
+
+
+@contextlib.contextmanager
+def reporter() -> Iterator[Lines]:
+    """Where a command tells what it is doing: stderr."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Lines(console)
+        return
+    bars = Bars(console)
+    with bars.bar:
+        yield bars

@@ -1,0 +1,239 @@
+"""One training run in a process of its own: `python -m rlox.profiling.child SPEC.json`.
+
+It says what it does in lines of JSON on stdout, writes its results into the spec's folder, and
+trains until its window is over or its stdin is closed. Modes:
+
+- plain: full length once, undisturbed: the true speed and phases; then, with the same trainer, the
+  crossings of the boundary and the micro-benchmarks;
+- attached: trains until told to stop, while a sampler looks on;
+- scalene: the same for a number of seconds, under `python -m scalene run`;
+- torch_profiler: some hundred updates under torch.profiler.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from rlox.profiling.spec import Spec
+from rlox.timing import SpanLog, measure_overhead
+
+if TYPE_CHECKING:
+    from rlox.learner.algorithm import Algorithm
+    from rlox.learner.callbacks import BaseCallback
+    from rlox.profiling.watch import Clock
+
+_NOT_SETTINGS = ("env", "seed", "device", "policy", "critic", "tensorboard_log")
+RETURN_WINDOW = 50  # last episodes in `mean_return`
+_RANDOM_SECONDS = 2.0
+_RANDOM_EPISODES = 50
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the spec whose path is the argument."""
+    (path,) = sys.argv[1:] if argv is None else argv
+    Run(Spec.load(Path(path)), _messenger()).go()
+    return 0
+
+
+def _messenger() -> Callable[..., None]:
+    """Writes messages to what was stdout; prints of an environment go to stderr from here on."""
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def say(**message: Any) -> None:
+        out.write(json.dumps(message) + "\n")
+        out.flush()
+
+    return say
+
+
+class Run:
+    """The child's one run: builds the trainer and trains it in the spec's mode."""
+
+    def __init__(self, spec: Spec, say: Callable[..., None]) -> None:
+        self.spec, self.say = spec, say
+        self.folder = Path(spec.folder)
+
+    def go(self) -> None:
+        """Do what the spec says."""
+        self.say(doing="importing")
+        started = perf_counter()
+        import torch
+        import torch._dynamo  # the first optimiser would import it, and that takes seconds
+
+        import rlox
+
+        torch.set_num_threads(self.spec.threads)
+        algorithm = {"ppo": rlox.PPO, "sac": rlox.SAC}[self.spec.algo]
+        imported = perf_counter()
+        self.trainer: Algorithm = algorithm(
+            self.spec.env_id,
+            seed=self.spec.seed,
+            device=self.spec.device,
+            **self.spec.trainer,
+        )
+        self.built = {"import_s": imported - started, "init_s": perf_counter() - imported}
+        self.say(doing="training", pid=os.getpid())
+        getattr(self, f"_{self.spec.mode}")()
+
+    def _train(self, steps: int, *callbacks: BaseCallback, again: bool = False) -> Clock:
+        """Train with the phases timed and the clock noted; returns the clock."""
+        from rlox.learner.callbacks import TimingCallback
+        from rlox.profiling.watch import Clock
+
+        clock = Clock(self.say)
+        # The window is last: it begins after the clock has seen the same step.
+        self.trainer.learn(
+            steps, [TimingCallback(), clock, *callbacks], reset_num_timesteps=not again
+        )
+        return clock
+
+    def _plain(self) -> None:
+        trainer = self.trainer
+        trainer.timing.spans = spans = SpanLog()
+        started = perf_counter()
+        clock = self._train(self.spec.total_timesteps)
+        train_s = perf_counter() - started
+        trainer.timing.spans = None
+        if clock.stopped:
+            return
+        spans.save(self.folder / "spans.bin")
+        trees = trainer.timing.trees()
+        returns = trainer.episode_returns
+        self._write(
+            "result.json",
+            self.built
+            | {
+                "train_s": train_s,
+                "steps": trainer.num_timesteps,
+                "ticks": clock.ticks,
+                "phases": [phase._asdict() for phase in trainer.timing.phases()],
+                "threads": {name: [p._asdict() for p in tree] for name, tree in trees.items()},
+                "episodes": len(returns),
+                "mean_return": _mean(returns[-RETURN_WINDOW:]),
+                "span_ns": measure_overhead(logged=True),
+                "spans": len(spans),
+                "settings": self._settings(),
+            },
+        )
+        self.say(doing="counting crossings")
+        from rlox.profiling.crossings import Crossings
+        from rlox.profiling.watch import FOREVER
+
+        counted = Crossings(self.spec.warmup_steps)
+        self._train(FOREVER, counted, again=True)
+        self._write("crossings.json", counted.table())
+        self.say(doing="timing components")
+        from rlox.profiling import micro
+
+        self._write("micro.json", micro.run(trainer))
+        self.say(doing="trying a random policy")
+        self._write("random.json", random_return(self.spec.env_id, self.spec.seed))
+
+    def _attached(self) -> None:
+        from rlox.profiling.pyspy import allow_ptrace
+        from rlox.profiling.watch import FOREVER, Window
+
+        run = self
+
+        class Ready(Window):
+            def begin(self) -> None:
+                run.trainer.timing.spans = SpanLog()
+                run.say(ready=True, pid=os.getpid())
+
+        allow_ptrace()
+        self._write_ticks(self._train(FOREVER, Ready(self.spec.warmup_steps)))
+
+    def _scalene(self) -> None:
+        from scalene import scalene_profiler
+
+        from rlox.profiling.watch import FOREVER, Window
+
+        run = self
+
+        class Sampled(Window):
+            def begin(self) -> None:
+                run.say(ready=True, pid=os.getpid())
+                self.start = perf_counter()
+                scalene_profiler.start()
+
+            def over(self) -> bool:
+                return perf_counter() - self.start >= run.spec.seconds
+
+            def end(self) -> None:
+                scalene_profiler.stop()
+
+        window = Sampled(self.spec.warmup_steps)
+        clock = self._train(FOREVER, window)
+        # Scalene names native frames by address; where the libraries lie is known only here.
+        self.folder.joinpath("maps.txt").write_bytes(Path("/proc/self/maps").read_bytes())
+        self._write_ticks(clock, start_ns=round(window.start * 1e9))
+        self.say(doing="writing scalene's profile")
+
+    def _torch_profiler(self) -> None:
+        from rlox.profiling.torch_recording import Recording
+        from rlox.profiling.watch import FOREVER
+
+        recording = Recording(self.spec.warmup_steps)
+        clock = self._train(FOREVER, recording)
+        self.say(doing="reading torch's events")
+        recording.save(self.folder)
+        self._write_ticks(clock, start_ns=recording.start_ns, end_ns=recording.end_ns)
+
+    def _settings(self) -> dict[str, Any]:
+        """The trainer's hyperparameters, defaults included."""
+        parameters = inspect.signature(type(self.trainer)).parameters
+        defaults = {name: p.default for name, p in parameters.items() if name not in _NOT_SETTINGS}
+        return defaults | self.spec.trainer
+
+    def _write_ticks(self, clock: Clock, **more: int) -> None:
+        spans = self.trainer.timing.spans
+        if spans is not None:
+            spans.save(self.folder / "spans.bin")
+        self._write("result.json", {"ticks": clock.ticks, "pid": os.getpid()} | more)
+
+    def _write(self, name: str, value: object) -> None:
+        """Write JSON so that the driver sees it whole or not at all."""
+        path = self.folder / name
+        part = path.with_suffix(".part")
+        part.write_text(json.dumps(value), encoding="utf-8")
+        part.replace(path)
+
+
+def random_return(env_id: str, seed: int) -> dict[str, Any]:
+    """Mean return of uniformly random actions: what a policy that learnt nothing would show.
+
+    Over at least 50 episodes, or what ends within two seconds; the mean is None if none ends.
+    """
+    import rlox
+
+    env = rlox.VecEnv(env_id, 8)
+    env.action_space.seed(seed)
+    env.reset(seed=seed)
+    returns: list[float] = []
+    running = [0.0] * 8
+    deadline = perf_counter() + _RANDOM_SECONDS
+    while len(returns) < _RANDOM_EPISODES and perf_counter() < deadline:
+        _, rewards, terminations, truncations, _ = env.step(env.action_space.sample())
+        for index in range(8):
+            running[index] += float(rewards[index])
+            if terminations[index] or truncations[index]:
+                returns.append(running[index])
+                running[index] = 0.0
+    env.close()
+    return {"mean_return": _mean(returns), "episodes": len(returns)}
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""Runs a profiling child: its messages, its time limit, and its end with all that it started.
+
+A child is the leader of a session of its own, so that Ctrl-C in the terminal reaches the driver
+alone, and so that whatever a tool forks can be ended with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+_GRACE_S = 3.0  # between SIGTERM and SIGKILL
+_POLL_S = 0.5
+_TAIL_LINES = 12
+
+
+class ChildError(RuntimeError):
+    """A child failed or took too long; the message ends with the last lines of its stderr."""
+
+
+class Child:
+    """A child process that talks in lines of JSON on stdout and stops at the end of its stdin."""
+
+    def __init__(self, command: Sequence[str], folder: Path, env: Mapping[str, str]) -> None:
+        self._stderr = folder / "stderr.txt"
+        with self._stderr.open("wb") as stderr:
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env=dict(env),
+                start_new_session=True,
+            )
+        self._buffer = b""
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        end_group(self.process)
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    @property
+    def pid(self) -> int:
+        """The child's process id, which is its group's and session's as well."""
+        return self.process.pid
+
+    def messages(self, silence_s: float) -> Iterator[dict[str, Any]]:
+        """Its messages until it ends well.
+
+        Raises:
+            ChildError: it exits with a status other than 0, or says nothing for `silence_s`.
+        """
+        stdout = self.process.stdout
+        assert stdout is not None
+        hung = f"said nothing for {silence_s:.0f} s"
+        with selectors.DefaultSelector() as selector:
+            selector.register(stdout, selectors.EVENT_READ)
+            heard = time.monotonic()
+            while True:
+                if not selector.select(_POLL_S):
+                    if self.process.poll() is not None:
+                        break  # what it started may hold its stdout open
+                    if time.monotonic() - heard > silence_s:
+                        raise ChildError(self._explain(hung))
+                    continue
+                heard = time.monotonic()
+                chunk = os.read(stdout.fileno(), 65536)
+                if not chunk:
+                    break
+                *lines, self._buffer = (self._buffer + chunk).split(b"\n")
+                yield from map(json.loads, lines)
+        try:
+            status = self.process.wait(silence_s)
+        except subprocess.TimeoutExpired as expired:
+            raise ChildError(self._explain(hung)) from expired
+        if status:
+            raise ChildError(self._explain(_status(status)))
+
+    def require_alive(self) -> None:
+        """Raises ChildError if it has ended."""
+        status = self.process.poll()
+        if status is not None:
+            raise ChildError(self._explain(f"ended too soon, {_status(status)}"))
+
+    def stop(self) -> None:
+        """Ask it to end its training and write its results."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError):
+            self.process.stdin.close()
+
+    def _explain(self, what: str) -> str:
+        tail = tail_of(self._stderr)
+        return f"{what}: {tail}" if tail else what
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """End a session leader and everything in its group: SIGTERM, a little time, SIGKILL."""
+    for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):
+        if process.poll() is None:
+            _signal_group(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(patience)
+    # The leader may be gone, and something that it started still running.
+    _signal_group(process.pid, signal.SIGKILL)
+
+
+def tail_of(path: Path) -> str:
+    """The last lines of a file, one string; empty when there is none."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-_TAIL_LINES:])
+
+
+def _signal_group(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _status(status: int) -> str:
+    if status < 0:
+        return f"ended by {signal.Signals(-status).name}"
+    return f"exit status {status}"

@@ -1,0 +1,80 @@
+"""What to profile (`Job`), and what one profiling child is told to do (`Spec`, a JSON file)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+MODES = ("plain", "attached", "scalene", "torch_profiler")
+TOOLS = ("py-spy", "scalene", "torch.profiler", "perf")
+_WINDOWS = {"perf": 25.0}  # perf takes ten times the samples of the others in a second
+_WINDOW = 60.0
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One child's work.
+
+    Args:
+        mode: one of `MODES`.
+        algo: "ppo" or "sac".
+        env_id: a registered Gymnasium environment.
+        total_timesteps: steps of the plain run; the other modes train until their window is over.
+        seed: of the trainer and the environments.
+        device: where torch computes.
+        threads: torch's threads within one operation.
+        trainer: keyword arguments of the trainer's class.
+        warmup_steps: environment steps after which training is steady: imports done, updates begun.
+        seconds: length of the tool's window.
+        folder: where the child puts its results.
+    """
+
+    mode: str
+    algo: str
+    env_id: str
+    total_timesteps: int
+    seed: int
+    device: str
+    threads: int
+    warmup_steps: int
+    seconds: float
+    folder: str
+    trainer: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise ValueError(f"mode is {self.mode!r}; it may be one of {', '.join(MODES)}")
+        if self.algo not in ("ppo", "sac"):
+            raise ValueError(f"algo is {self.algo!r}; it may be 'ppo' or 'sac'")
+
+    def save(self) -> Path:
+        """Write `spec.json` into the folder, which is made; return its path."""
+        path = Path(self.folder) / "spec.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> Spec:
+        """Read what `save` wrote. ValueError for a key that is unknown or missing."""
+        values = json.loads(path.read_text(encoding="utf-8"))
+        names = {f.name for f in fields(cls)}
+        if wrong := names ^ values.keys():
+            raise ValueError(f"{path.name}: keys unknown or missing: {', '.join(sorted(wrong))}")
+        return cls(**values)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to profile: the plain run's `spec`, the `tools`, and the `seconds` of their windows
+    (None: each tool's own)."""
+
+    spec: Spec
+    tools: tuple[str, ...] = TOOLS
+    seconds: float | None = None
+
+    def window(self, tool: str) -> float:
+        """Seconds for which the tool records."""
+        return self.seconds or _WINDOWS.get(tool, _WINDOW)

@@ -1,0 +1,83 @@
+"""Runs torch.profiler in a profiling child and writes its events for `torch_profiler` to read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import perf_counter, perf_counter_ns
+from typing import Any
+
+from rlox.profiling.torch_profiler import FILE
+from rlox.profiling.watch import Window
+from rlox.timing import SpanLog
+
+UPDATES = 150
+_LIMIT_S = 60.0
+
+
+class Recording(Window):
+    """Runs torch.profiler over `UPDATES` gradient steps, or a minute of them."""
+
+    def __init__(self, warmup_steps: int) -> None:
+        super().__init__(warmup_steps)
+        self.start_ns = self.end_ns = self.updates = 0
+
+    def begin(self) -> None:
+        from torch.profiler import ProfilerActivity, profile
+
+        activities = [ProfilerActivity.CPU]
+        if self.model.device.type == "cuda":
+            activities.append(ProfilerActivity.CUDA)
+        self.model.timing.spans = SpanLog()
+        self._before = self._updates()
+        self._deadline = perf_counter() + _LIMIT_S
+        self._profile = profile(activities=activities)
+        self._profile.start()
+        self.start_ns = perf_counter_ns()
+
+    def over(self) -> bool:
+        self.updates = self._updates() - self._before
+        return self.updates >= UPDATES or perf_counter() > self._deadline
+
+    def end(self) -> None:
+        self.end_ns = perf_counter_ns()
+        self._profile.stop()
+
+    def save(self, folder: Path) -> None:
+        """Write the events, which `load` reads."""
+        spans = self.model.timing.spans
+        assert spans is not None
+        offset = spans.monotonic_ns - spans.real_ns  # torch stamps its events by the real clock
+        results: Any = self._profile.profiler.kineto_results  # type: ignore[union-attr]
+        names: dict[str, int] = {}
+        events = [
+            (
+                names.setdefault(event.name(), len(names)),
+                event.start_ns() + offset,
+                event.end_ns() + offset,
+                event.start_thread_id(),
+            )
+            for event in results.events()
+            if _is_operator(event)
+        ]
+        folder.joinpath(FILE).write_text(
+            json.dumps({"names": list(names), "events": events, "updates": self.updates}),
+            encoding="utf-8",
+        )
+
+    def _updates(self) -> int:
+        """Gradient steps so far: the most often entered phase right below the update."""
+        calls = (
+            p.calls
+            for p in self.model.timing.phases()
+            if p.name.count("/") == 1 and p.name.startswith("gradient_update/")
+        )
+        return max(calls, default=0)
+
+
+def _is_operator(event: Any) -> bool:
+    return (
+        event.device_type().name == "CPU"
+        and not event.is_user_annotation()  # "Optimizer.step": Python as well as operators
+        and not event.is_hidden_event()
+    )

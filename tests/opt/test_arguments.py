@@ -1,0 +1,119 @@
+"""A mistake on the command line is told in one line that names the argument, before training."""
+
+import subprocess
+import sys
+
+import pytest
+
+from rlox.opt.arguments import UsageError, job_of
+from rlox.opt.cli import Parser
+from rlox.opt.profile import add_to
+from rlox.profiling.spec import TOOLS, Job
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rlox.opt.cli", *arguments], capture_output=True, text=True
+    )
+
+
+def job(*arguments: str) -> Job:
+    parser = Parser("rlox-opt")
+    add_to(parser.add_subparsers())
+    return job_of(parser.parse_args(["profile", *arguments]))
+
+
+def test_the_defaults_are_the_reference_runs() -> None:
+    ppo, sac = job("ppo").spec, job("sac").spec
+    assert (ppo.env_id, ppo.total_timesteps) == ("CartPole-v1", 50_000)
+    assert ppo.trainer == {
+        "n_envs": 8,
+        "n_steps": 128,
+        "batch_size": 512,
+        "n_epochs": 4,
+        "collector": "sync",
+    }
+    assert (sac.env_id, sac.total_timesteps) == ("Pendulum-v1", 20_000)
+    assert sac.trainer == {"n_envs": 1, "learning_starts": 1000, "prioritized": False}
+    assert job("ppo").tools == TOOLS
+
+
+def test_warm_up_ends_after_the_first_updates() -> None:
+    assert job("ppo").spec.warmup_steps == 2 * 8 * 128
+    assert job("sac", "--n-envs", "4").spec.warmup_steps > 1000 + 4
+
+
+def test_tools_keep_their_order_and_a_window_overrides_theirs() -> None:
+    asked = job("ppo", "--tools", "perf,py-spy", "--seconds", "7")
+    assert asked.tools == ("py-spy", "perf")
+    assert asked.window("perf") == asked.window("py-spy") == 7
+    assert job("ppo", "--tools", "none").tools == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["ppo", "--env-id", "CartPol-v1"], ["--env-id CartPol-v1", "CartPole-v1"]),
+        (["ppo", "--env-id", "CartPole-v99"], ["--env-id CartPole-v99"]),
+        (["sac", "--env-id", "CartPole-v1"], ["--env-id CartPole-v1", "Discrete(2)", "ppo"]),
+        (["ppo", "--env-id", "Blackjack-v1"], ["--env-id Blackjack-v1", "Box"]),
+        (["ppo", "--n-steps", "8"], ["--n-steps 8", "512", "use 64"]),
+        (["ppo", "--total-timesteps", "100"], ["--total-timesteps 100", "1024"]),
+        (["sac", "--total-timesteps", "900"], ["--total-timesteps 900", "1100"]),
+        (["sac", "--n-steps", "64"], ["--n-steps 64", "ppo"]),
+        (["sac", "--collector", "async"], ["--collector async", "ppo"]),
+        (["ppo", "--prioritized"], ["--prioritized", "sac"]),
+        (["ppo", "--collector", "async", "--env-id", "Acrobot-v1"], ["--collector async", "sync"]),
+        (["ppo", "--device", "tpu"], ["--device tpu", "cpu"]),
+        (["ppo", "--threads", "4096"], ["--threads 4096", "use 1"]),
+    ],
+)
+def test_arguments_that_do_not_fit_say_what_would_do(arguments: list[str], says: list[str]) -> None:
+    with pytest.raises(UsageError) as error:
+        job(*arguments)
+    message = str(error.value)
+    assert "\n" not in message
+    for part in says:
+        assert part in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["profile", "ppo", "--n-envs", "none"], ["--n-envs", "'none'", "whole number"]),
+        (["profile", "ppo", "--seed", "-1"], ["--seed", "'-1'"]),
+        (["profile", "ppo", "--tools", "pyspy"], ["--tools", "'pyspy'", "py-spy"]),
+        (["profile", "ppo", "--seconds", "0"], ["--seconds", "'0'", "from 3"]),
+        (["profile", "dqn"], ["dqn", "ppo", "sac"]),
+        (["profile", "ppo", "--env-id", "CartPol-v1"], ["--env-id", "CartPole-v1"]),
+    ],
+)
+def test_a_bad_value_exits_2_with_one_line(arguments: list[str], says: list[str]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    for part in says:
+        assert part in done.stderr
+
+
+def test_a_report_is_not_overwritten(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "report.json").write_text("mine")
+    with pytest.raises(UsageError, match="is there already"):
+        job("ppo", "--out", str(tmp_path))
+
+
+def test_help_shows_every_option_and_examples() -> None:
+    done = run("profile", "--help")
+    assert done.returncode == 0
+    for name in ["env-id", "total-timesteps", "n-envs", "n-steps", "seed", "device", "threads"]:
+        assert f"--{name} " in done.stdout
+    for name in ["collector", "prioritized", "tools", "seconds", "out", "json"]:
+        assert f"--{name}" in done.stdout
+    assert "examples:" in done.stdout
+
+
+def test_the_version_says_how_the_extension_was_built() -> None:
+    done = run("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("rlox-opt 0.")

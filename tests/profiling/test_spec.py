@@ -1,0 +1,42 @@
+"""What the driver asks for is what the child does."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlox.profiling.spec import Spec
+
+SPEC = Spec(
+    mode="plain",
+    algo="ppo",
+    env_id="CartPole-v1",
+    total_timesteps=2048,
+    seed=3,
+    device="cpu",
+    threads=1,
+    warmup_steps=1024,
+    seconds=2.5,
+    folder="",
+    trainer={"n_envs": 8, "collector": "sync"},
+)
+
+
+def test_a_spec_survives_its_file(tmp_path: Path) -> None:
+    spec = Spec(**{**SPEC.__dict__, "folder": str(tmp_path / "new")})
+    assert Spec.load(spec.save()) == spec
+
+
+@pytest.mark.parametrize(("key", "value"), [("mode", "fast"), ("algo", "dqn")])
+def test_an_unknown_mode_or_algorithm_is_refused(key: str, value: str) -> None:
+    with pytest.raises(ValueError, match=value):
+        Spec(**{**SPEC.__dict__, key: value})
+
+
+def test_a_key_that_is_missing_or_unknown_is_named(tmp_path: Path) -> None:
+    path = Spec(**{**SPEC.__dict__, "folder": str(tmp_path)}).save()
+    values = json.loads(path.read_text())
+    del values["seed"]
+    path.write_text(json.dumps(values | {"sede": 1}))
+    with pytest.raises(ValueError, match="sede, seed"):
+        Spec.load(path)

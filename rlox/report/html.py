@@ -16,7 +16,7 @@ from typing import Any
 from rlox.profiling.samples import Samples
 from rlox.report import tables, units
 from rlox.report.flamegraph import self_seconds, tree
-from rlox.report.tables import Cell, Report, Section, Table
+from rlox.report.model import Cell, Report, Section, Table
 from rlox.report.titles import TITLES, layer_title
 
 _AXIS_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25)
@@ -54,11 +54,13 @@ def _asset(name: str) -> str:
 def _headline(report: Report) -> list[tuple[str, str]]:
     layers = sorted(report.get("layers") or [], key=lambda layer: -layer["share"])
     sps, mean = report.get("sps"), report.get("mean_return")
+    random = report.get("random_return")
+    beside = "" if random is None else f" (random policy {random:,.1f})"
     found = [
         ("steps per second", sps and units.count(round(sps))),
         ("training", report.get("train_s") and units.seconds(report["train_s"])),
         ("timesteps", report.get("total_timesteps") and units.count(report["total_timesteps"])),
-        ("mean return", None if mean is None else f"{mean:.1f}"),
+        ("mean return" + beside, None if mean is None else f"{mean:,.1f}"),
         (layer_title(layers[0]["name"]), units.percent(layers[0]["share"]))
         if layers
         else ("", None),
@@ -86,7 +88,7 @@ def _section(section: Section, report: Report) -> str:
     if drawn and shown:
         body += drawn(report)
         shown = shown[1:]  # the first table is the picture's own
-    many = "grid" if len(shown) > 1 else ""
+    many = "grid" if len(shown) > 1 and all(len(t.columns) <= 3 for t in shown) else ""
     body += f'<div class="{many}">' + "\n".join(map(_table, shown)) + "</div>" if shown else ""
     return f'<section id="{section.id}"><h2>{escape(section.title)}</h2>\n{body}</section>'
 
@@ -113,7 +115,7 @@ def _table(table: Table) -> str:
 
 def _cell(cell: Cell) -> str:
     if isinstance(cell, str):
-        return escape(cell)
+        return escape(cell).replace("/", "/<wbr>")  # paths of phases may break there
     return "<ul>" + "".join(f"<li>{escape(item)}</li>" for item in cell) + "</ul>"
 
 
@@ -132,7 +134,10 @@ def _chart(report: Report) -> str:
     rows = []
     for layer in layers:
         ci = layer.get("ci95")
-        whisker = f'<b style="left:{at(ci[0])};width:{at(ci[1] - ci[0])}"></b>' if ci else ""
+        # A layer that was never seen has an interval of nothing, which is no whisker.
+        whisker = (
+            f'<b style="left:{at(ci[0])};width:{at(ci[1] - ci[0])}"></b>' if ci and ci[1] else ""
+        )
         told = f"95 % interval {units.interval(ci)}" if ci else ""
         rows.append(
             f'<div class="bar" style="--c:var(--{escape(layer["name"])})" title="{told}" '

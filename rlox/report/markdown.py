@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rlox.report import tables
-from rlox.report.tables import Cell, Report, Table
+from rlox.report.model import Cell, Report, Table
 
 
 def render(report: Report) -> str:

@@ -6,35 +6,11 @@ Markdown and the page are two renderings of these sections; neither adds a figur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
-from rlox.report import units
-from rlox.report.titles import TOOLS_VIEW, layer_title
-
-Report = Mapping[str, Any]
-Cell = str | list[str]
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of text under `columns`; the first `left` columns are words, the others figures."""
-
-    columns: tuple[str, ...]
-    rows: Sequence[tuple[Cell, ...]]
-    caption: str = ""
-    left: int = 1
-
-
-@dataclass(frozen=True)
-class Section:
-    """One part of the report. `id` names it in links; without tables, `text` says why."""
-
-    id: str
-    title: str
-    text: list[str] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+from rlox.report import details, units
+from rlox.report.model import Report, Section, Table
+from rlox.report.titles import layer_title
 
 
 def heading(report: Report) -> str:
@@ -66,9 +42,10 @@ def sections(report: Report) -> list[Section]:
         _bottlenecks(report),
         _cards(report),
         _phases(report),
-        _micro(report),
-        _crossings(report),
-        _tools(report),
+        details.latencies(report),
+        details.crossings(report),
+        details.hot_code(report),
+        details.tools(report),
     ]
 
 
@@ -82,7 +59,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     cpu = [machine.get("cpu"), machine.get("cores") and f"{machine['cores']} cores"]
     system = [machine.get("os"), machine.get("memory_gib") and f"{machine['memory_gib']} GiB"]
     found = [
-        ("Date", str(report.get("date", "")).replace("T", " ")),
+        ("Date", str(report.get("date_utc") or report.get("date") or "").replace("T", " ")),
         ("Commit", commit + (" with uncommitted changes" if report.get("dirty") else "")),
         ("Optimisations", features),
         ("Machine", ", ".join(str(x) for x in cpu if x)),
@@ -94,16 +71,30 @@ def facts(report: Report) -> list[tuple[str, str]]:
 
 
 def _end_to_end(report: Report) -> Section:
-    rows = [
-        ("Timesteps", units.count(report.get("total_timesteps"))),
-        ("Wall time", units.seconds(report.get("wall_s"))),
-        ("Start-up", units.seconds(report.get("init_s"))),
+    more = report.get("end_to_end") or {}
+    mean, random = report.get("mean_return"), report.get("random_return")
+    figures = [
+        ("Timesteps", units.count(more.get("steps", report.get("total_timesteps")))),
+        ("Wall time: setting up and training", units.seconds(report.get("wall_s"))),
+        ("Imports, before", units.seconds(more.get("import_s"))),
+        ("Setting up", units.seconds(report.get("init_s"))),
         ("Training", units.seconds(report.get("train_s"))),
-        ("Environment steps per second", units.count(report.get("sps") and round(report["sps"]))),
-        ("Mean return, last episodes", units.count(report.get("mean_return"))),
+        ("Environment steps per second", _rounded(report.get("sps"))),
+        ("The same after warm-up", _rounded(more.get("steady_sps"))),
+        ("CPU used by the training thread", units.percent(more.get("cpu_share"))),
+        ("Gradient steps", units.count(more.get("updates"))),
+        ("Episodes", units.count(more.get("episodes"))),
+        ("Mean return, last episodes", units.MISSING if mean is None else f"{mean:,.1f}"),
+        ("Mean return of a random policy", units.MISSING if random is None else f"{random:,.1f}"),
     ]
+    asked = {"Timesteps", "Training", "Environment steps per second"}  # said even when unknown
+    rows = [row for row in figures if row[1] != units.MISSING or row[0] in asked]
     text = ["From the plain run, with no tool attached."]
     return Section("end-to-end", "End to end", text, [Table(("Figure", "Value"), rows)])
+
+
+def _rounded(value: float | None) -> str:
+    return units.count(None if value is None else round(value))
 
 
 def _layers(report: Report) -> Section:
@@ -160,15 +151,19 @@ def _views(report: Report) -> dict[str, dict[str, Any]]:
 
 
 def disagreements(report: Report) -> list[str]:
-    """For each pair of tools, a sentence on the layer they differ most about."""
-    found = []
-    for (one, a), (other, b) in combinations(_views(report).items(), 2):
-        if not (both := a.keys() & b.keys()):
+    """For each tool beside the ranking one, a sentence on the layer they differ most about."""
+    views = _views(report)
+    source = report.get("layer_source")
+    if source not in views:
+        return []
+    found, a = [], views[source]
+    for other, b in views.items():
+        if other == source or not (both := a.keys() & b.keys()):
             continue
         name = max(sorted(both), key=lambda name: abs(a[name]["share"] - b[name]["share"]))
         gap = abs(a[name]["share"] - b[name]["share"]) * 100
         found.append(
-            f"{one} and {other} differ most about {layer_title(name)}: "
+            f"{source} and {other} differ most about {layer_title(name)}: "
             f"{units.percent(a[name]['share'])} against {units.percent(b[name]['share'])}, "
             f"{gap:.1f} points{_beyond_chance(a[name].get('ci95'), b[name].get('ci95'))}."
         )
@@ -222,130 +217,68 @@ def _cards(report: Report) -> Section:
     cards = report.get("cards") or []
     if not cards:
         return Section("optimisations", "Planned optimisations", ["No cards were found."])
-    rows = [
-        (
-            card["id"],
-            card["title"],
-            card["status"],
-            card["reason"] or "",
-            units.percent(card["share"]),
-            units.factor(card["bound"]),
-            units.factors(card["bound_ci95"]),
-        )
-        for card in cards
-    ]
-    columns = (
-        "Card",
-        "What",
-        "Status",
-        "Not bounded because",
-        "Could remove",
-        "Bound",
-        "95 % interval",
+    bounded = Table(
+        ("Card", "What", "Status", "Could remove", "Bound", "95 % interval"),
+        [
+            (
+                card["id"],
+                card["title"],
+                card["status"],
+                units.percent(card["share"]),
+                units.factor(card["bound"]),
+                units.factors(card["bound_ci95"]),
+            )
+            for card in sorted(cards, key=lambda card: -(card["bound"] or 0))
+            if card["bound"] is not None
+        ],
+        left=3,
     )
-    text = ["Every card of the plan, against this run."]
-    return Section("optimisations", "Planned optimisations", text, [Table(columns, rows, left=4)])
+    others = Table(
+        ("Card", "What", "Status", "Not on this run's path"),
+        [
+            (card["id"], card["title"], card["status"], card["reason"])
+            for card in cards
+            if card["bound"] is None
+        ],
+        left=4,
+    )
+    text = [
+        "Every card of the plan against this run: the share of training it could remove at most, "
+        "and the speed-up if it did."
+    ]
+    tables = [table for table in (bounded, others) if table.rows]
+    return Section("optimisations", "Planned optimisations", text, tables)
 
 
 def _phases(report: Report) -> Section:
     phases = report.get("phases") or []
     if not phases:
         return Section("phases", "Phases", ["The plain run did not finish, so no phase was timed."])
+    text = ["Timed in the plain run; an outer phase includes its inner ones."]
+    if train := report.get("train_s"):
+        tracked = sum(phase["seconds"] for phase in phases if "/" not in phase["name"])
+        text.append(f"{units.percent(max(0.0, 1 - tracked / train))} lies outside all phases.")
+    if cost := report.get("timing_overhead"):
+        text.append(
+            f"The clock itself cost {units.percent(cost['share'])} of training: {cost['spans']:,} "
+            f"blocks of {units.seconds(cost['ns_per_span'] / 1e9)}."
+        )
+    tables = [_phase_table(phases, report.get("train_s"), "")]
+    for thread, tree in (report.get("threads") or {}).items():
+        tables.append(_phase_table(tree, report.get("train_s"), f"Thread {thread}"))
+    return Section("phases", "Phases", text, tables)
+
+
+def _phase_table(phases: Sequence[Mapping[str, Any]], train: float | None, caption: str) -> Table:
     rows = [
         (
             "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}" * phase["name"].count("/")
             + phase["name"].rsplit("/", 1)[-1],
             units.seconds(phase["seconds"]),
-            units.percent(phase["share"]),
+            units.percent(phase["seconds"] / train if train else None),
             units.count(phase["calls"]),
             units.seconds(phase["seconds"] / phase["calls"] if phase["calls"] else None),
         )
         for phase in phases
     ]
-    columns = ("Phase", "Time", "Share of training", "Calls", "Per call")
-    text = ["Timed in the plain run; an outer phase includes its inner ones."]
-    tracked = sum(phase["seconds"] for phase in phases if "/" not in phase["name"])
-    if train := report.get("train_s"):
-        text.append(f"{units.percent(1 - tracked / train)} of training lies outside all phases.")
-    return Section("phases", "Phases", text, [Table(columns, rows)])
-
-
-def _micro(report: Report) -> Section:
-    rows = report.get("micro") or []
-    title = "Component latencies"
-    if not rows:
-        return Section("latencies", title, ["Not measured in this run."])
-    tables = []
-    for group in dict.fromkeys(row["group"] for row in rows):
-        within = [row for row in rows if row["group"] == group]
-        shares = any(row.get("share") is not None for row in within)
-        tables.append(
-            Table(
-                ("Operation", "Latency", "Share") if shares else ("Operation", "Latency"),
-                [
-                    (row["name"], units.seconds(row["us"] / 1e6))
-                    + ((units.percent(row.get("share")),) if shares else ())
-                    for row in within
-                ],
-                caption=group,
-            )
-        )
-    text = [
-        "Each timed alone, warm, apart from training: inside training the same call costs more."
-    ]
-    return Section("latencies", title, text, tables)
-
-
-def _crossings(report: Report) -> Section:
-    rows = report.get("crossings") or []
-    title = "Boundary crossings"
-    if not rows:
-        return Section("crossings", title, ["Not counted in this run."])
-    unit = report.get("crossings_per") or "iteration"
-    total = sum(row["per_iteration"] for row in rows if row.get("kind", "rust") == "rust")
-    table = Table(
-        ("Call", "Into", f"Per {unit}", "Bytes", "Time"),
-        [
-            (
-                row["name"],
-                row.get("kind", "rust"),
-                units.count(row["per_iteration"]),
-                units.size(row["bytes"]) if row["bytes"] else units.MISSING,
-                units.seconds(row["us"] / 1e6),
-            )
-            for row in rows
-        ],
-        left=2,
-    )
-    text = [
-        f"{units.count(total)} calls from Python into Rust per {unit}, counted; bytes and time are "
-        f"per {unit}, and the time is that spent inside the calls."
-    ]
-    return Section("crossings", title, text, [table])
-
-
-def _tools(report: Report) -> Section:
-    tools = report.get("tools") or {}
-    if not tools:
-        return Section("tools", "Tools", ["No tool ran."])
-    rows = []
-    for name, tool in tools.items():
-        said = " ".join(str(tool[key]) for key in ("reason", "remedy") if tool.get(key))
-        errors = tool.get("errors")
-        if isinstance(errors, list):
-            said, errors = " ".join([said, *map(str, errors)]).strip(), len(errors)
-        rows.append(
-            (
-                name,
-                said or TOOLS_VIEW.get(name, ""),
-                units.factor(tool.get("slowdown")),
-                units.count(tool.get("samples")),
-                units.count(errors),
-            )
-        )
-    columns = ("Tool", "What it sees, or why it is missing", "Slowdown", "Samples", "Errors")
-    text = [
-        "Each tool watched a run of its own. Slowdown is against the plain run; no figure of a "
-        "slowed run is shown as a speed."
-    ]
-    return Section("tools", "Tools", text, [Table(columns, rows, left=2)])
+    return Table(("Phase", "Time", "Share of training", "Calls", "Per call"), rows, caption)

@@ -11,6 +11,8 @@ def seconds(value: float | None) -> str:
     """A duration in the unit that keeps it between 1 and 1,000: "1.48 s", "12.3 ms", "48.4 µs"."""
     if value is None:
         return MISSING
+    if not value:
+        return "0 s"
     for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if abs(value) * scale >= 0.9995 or unit == "µs":
             return f"{_digits(value * scale)} {unit}"

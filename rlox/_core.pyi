@@ -1,12 +1,13 @@
 """Types of the extension module; `python -m mypy.stubtest rlox._core` holds them to the binary."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "AsyncCollector",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
     "VecEnv",
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 _Bools = NDArray[np.bool_]
+_F32 = NDArray[np.float32]
 _Space = int | tuple[NDArray[np.float32], NDArray[np.float32]]
 _StepArrays = tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools]
 _Finals = tuple[NDArray[np.int64], NDArray[np.float32]]
@@ -191,3 +193,20 @@ class VecEnv:
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools, _Finals | None]: ...
     def state(self, i: int) -> tuple[NDArray[np.float64], int]: ...
     def set_state(self, i: int, state: NDArray[np.float64], elapsed: int = 0) -> None: ...
+
+@final
+class AsyncCollector:
+    def __new__(
+        cls,
+        env: VecEnv,
+        act: Callable[[NDArray[np.float32]], tuple[NDArray[Any], _F32, _F32]],
+        value: Callable[[NDArray[np.float32]], _F32],
+        n_steps: int,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+    ) -> AsyncCollector: ...
+    def start(self) -> None: ...
+    def take(self) -> dict[str, NDArray[Any]]: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> AsyncCollector: ...
+    def __exit__(self, *_exception: object) -> None: ...

@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod env;
 pub mod error;
 pub mod llm;
+pub mod pipeline;
 pub mod real;
 pub mod switchboard;
 pub mod training;

@@ -6,6 +6,8 @@
 /// Feature names of the optimisations active in this build.
 pub const ACTIVE: &[&str] = &[];
 
+/// P1: advantages of a step-major rollout.
+pub use crate::pipeline::rollout_gae::baseline as rollout_gae;
 /// P2: where the observations of a step are put.
 pub type ObsStore = crate::env::obs_store::PerEnvObs;
 /// P4: where the memory of sampled batches comes from.
@@ -22,6 +24,8 @@ pub use crate::training::vtrace::baseline as vtrace;
 pub type StepInfo = crate::env::info::MapInfo;
 /// P12: whether an owned or a borrowed transition is the primary form of a push.
 pub use crate::buffer::push::baseline as push;
+/// P13: the observations to act on.
+pub use crate::pipeline::current_obs::baseline as current_obs;
 
 /// The environments, with the choices above.
 pub type VecEnv = crate::env::parallel::VecEnv<ObsStore, StepInfo>;

@@ -31,6 +31,10 @@ macro_rules! sites {
 }
 
 sites! {
+    COLLECTOR_ACT = "AsyncCollector.act",
+    COLLECTOR_VALUE = "AsyncCollector.value",
+    COLLECTOR_START = "AsyncCollector.start",
+    COLLECTOR_TAKE = "AsyncCollector.take",
     ROUNDTRIP = "roundtrip",
     VEC_ENV_RESET = "VecEnv.reset",
     VEC_ENV_STEP = "VecEnv.step",
@@ -72,6 +76,17 @@ impl Crossing {
     #[inline]
     pub(crate) fn add_bytes(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
+    }
+
+    /// Runs `f` off the clock: what waits, or goes on on the other side, is no price of crossing.
+    #[inline]
+    pub(crate) fn excluding<R>(&mut self, f: impl FnOnce() -> R) -> R {
+        let paused = self.start.map(|_| Instant::now());
+        let result = f();
+        if let (Some(start), Some(paused)) = (&mut self.start, paused) {
+            *start += paused.elapsed();
+        }
+        result
     }
 }
 

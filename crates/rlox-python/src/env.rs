@@ -1,6 +1,6 @@
 //! The built-in environments for Python: NumPy in, NumPy out.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{
     IntoPyArray, Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods,
@@ -29,13 +29,13 @@ pub(crate) fn builtin_envs() -> Vec<&'static str> {
 /// `rlox.VecEnv` is the Gymnasium interface over it.
 #[pyclass(module = "rlox._core", frozen)]
 pub(crate) struct VecEnv {
-    /// Shared with the collector that steps it in the background.
-    pub(crate) inner: Arc<Mutex<CoreVecEnv>>,
+    /// Gone while a collector has them.
+    inner: Mutex<Option<CoreVecEnv>>,
     /// The seams are no business of Python's: facts that never change are kept at hand.
     #[pyo3(get)]
-    n_envs: usize,
+    pub(crate) n_envs: usize,
     #[pyo3(get)]
-    obs_dim: usize,
+    pub(crate) obs_dim: usize,
     #[pyo3(get)]
     env_id: &'static str,
     pub(crate) action_space: Space,
@@ -52,6 +52,14 @@ type StepArrays<'py> = (
     Bound<'py, PyArray1<bool>>,
     Bound<'py, PyArray1<bool>>,
 );
+/// The same, and the episodes that ended.
+type StepResult<'py> = (
+    Bound<'py, PyArray2<f32>>,
+    Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray1<bool>>,
+    PyFinals<'py>,
+);
 
 #[pymethods]
 impl VecEnv {
@@ -65,7 +73,7 @@ impl VecEnv {
             env_id: env.env_id(),
             action_space: env.action_space().clone(),
             observation_space: env.observation_space().clone(),
-            inner: Arc::new(Mutex::new(env)),
+            inner: Mutex::new(Some(env)),
         })
     }
 
@@ -105,15 +113,17 @@ impl VecEnv {
         });
         let out = out.unwrap_or_else(|| self.new_obs(py));
         let mut rows = output::<f32, Ix2>("out", &out, &[self.n_envs, self.obs_dim])?;
-        let mut env = lock(&self.inner).map_err(to_py)?;
-        let obs = env
-            .reset(Reset {
-                seeds: seeds.as_deref(),
-                mask: mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
-                bounds: bounds.as_deref(),
-            })
-            .map_err(to_py)?;
-        write_rows(obs, rows.as_slice_mut()?, self.obs_dim);
+        let how = Reset {
+            seeds: seeds.as_deref(),
+            mask: mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
+            bounds: bounds.as_deref(),
+        };
+        let rows = rows.as_slice_mut()?;
+        self.with(|env| {
+            write_rows(env.reset(how)?, rows, self.obs_dim);
+            Ok(())
+        })
+        .map_err(to_py)?;
         Ok(out)
     }
 
@@ -129,13 +139,7 @@ impl VecEnv {
         py: Python<'py>,
         actions: &Bound<'py, PyAny>,
         out: Option<StepArrays<'py>>,
-    ) -> PyResult<(
-        Bound<'py, PyArray2<f32>>,
-        Bound<'py, PyArray1<f64>>,
-        Bound<'py, PyArray1<bool>>,
-        Bound<'py, PyArray1<bool>>,
-        PyFinals<'py>,
-    )> {
+    ) -> PyResult<StepResult<'py>> {
         let mut crossing = VEC_ENV_STEP.enter(self.n_envs * (4 * self.obs_dim + 10));
         let out = out.unwrap_or_else(|| {
             (
@@ -161,14 +165,15 @@ impl VecEnv {
                 Actions::Discrete(actions) => size_of_val(actions),
                 Actions::Continuous(actions) => size_of_val(actions),
             });
-            let mut run = || -> Result<Finals, RloxError> {
-                let mut env = lock(&self.inner)?;
-                let batch = env.step(actions)?;
-                write_rows(&batch.obs, obs, self.obs_dim);
-                rewards.copy_from_slice(&batch.rewards);
-                terminations.copy_from_slice(&batch.terminated);
-                truncations.copy_from_slice(&batch.truncated);
-                Ok(finals(&batch.final_obs))
+            let mut run = || {
+                self.with(|env| {
+                    let batch = env.step(actions)?;
+                    write_rows(&batch.obs, obs, self.obs_dim);
+                    rewards.copy_from_slice(&batch.rewards);
+                    terminations.copy_from_slice(&batch.terminated);
+                    truncations.copy_from_slice(&batch.truncated);
+                    Ok(finals(&batch.final_obs))
+                })
             };
             // Letting go of the interpreter costs more than a small batch takes.
             if self.n_envs >= PARALLEL_ENVS {
@@ -193,19 +198,20 @@ impl VecEnv {
 
     /// State of environment `i`, float64, and the number of steps in its episode.
     fn state<'py>(&self, py: Python<'py>, i: usize) -> PyResult<(Bound<'py, PyArray1<f64>>, u32)> {
-        let env = lock(&self.inner).map_err(to_py)?;
-        let (state, elapsed) = env.state(i).map_err(to_py)?;
-        Ok((PyArray1::from_slice(py, state), elapsed))
+        let (state, elapsed) = self
+            .with(|env| {
+                env.state(i)
+                    .map(|(state, elapsed)| (state.to_vec(), elapsed))
+            })
+            .map_err(to_py)?;
+        Ok((PyArray1::from_vec(py, state), elapsed))
     }
 
     /// Put environment `i` into `state`, float64, `elapsed` steps into its episode.
     #[pyo3(signature = (i, state, elapsed=0))]
     fn set_state(&self, i: usize, state: PyReadonlyArray1<'_, f64>, elapsed: u32) -> PyResult<()> {
-        lock(&self.inner)
-            .and_then(|mut env| {
-                let state = state.as_array().to_vec();
-                env.set_state(i, &state, elapsed)
-            })
+        let state = state.as_array().to_vec();
+        self.with(|env| env.set_state(i, &state, elapsed))
             .map_err(to_py)
     }
 }
@@ -214,6 +220,42 @@ impl VecEnv {
     fn new_obs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
         PyArray2::zeros(py, [self.n_envs, self.obs_dim], false)
     }
+
+    /// `f` with the environments, unless somebody else has them just now.
+    fn with<R>(
+        &self,
+        f: impl FnOnce(&mut CoreVecEnv) -> Result<R, RloxError>,
+    ) -> Result<R, RloxError> {
+        let mut guard = match self.inner.try_lock() {
+            Ok(guard) => guard,
+            // A panic left them between two steps, which the next reset repairs.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(RloxError::InvalidState(
+                    "another thread is stepping these environments".into(),
+                ));
+            }
+        };
+        guard.as_mut().map_or_else(|| Err(lent()), f)
+    }
+
+    /// Hands the environments over to a collector.
+    pub(crate) fn lend(&self) -> Result<CoreVecEnv, RloxError> {
+        self.slot().take().ok_or_else(lent)
+    }
+
+    /// Takes them back.
+    pub(crate) fn restore(&self, env: CoreVecEnv) {
+        *self.slot() = Some(env);
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<CoreVecEnv>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lent() -> RloxError {
+    RloxError::InvalidState("an AsyncCollector has these environments; close() it first".into())
 }
 
 /// Actions as they came, borrowed.
@@ -253,20 +295,6 @@ impl<'py> ActionArray<'py> {
             Self::Discrete(actions) => Actions::Discrete(actions.as_slice()?),
             Self::Continuous(actions) => Actions::Continuous(actions.as_slice()?),
         })
-    }
-}
-
-/// The environments, unless somebody is stepping them just now. A panic while they were stepped
-/// leaves them between two steps, which the next reset repairs.
-pub(crate) fn lock(env: &Mutex<CoreVecEnv>) -> Result<MutexGuard<'_, CoreVecEnv>, RloxError> {
-    match env.try_lock() {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Ok(PoisonError::into_inner(poisoned)),
-        Err(TryLockError::WouldBlock) => Err(RloxError::InvalidState(
-            "the environments are being stepped by another thread, such as an AsyncCollector's; \
-             take its rollout first"
-                .into(),
-        )),
     }
 }
 

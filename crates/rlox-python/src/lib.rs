@@ -8,6 +8,7 @@ mod env;
 mod errors;
 mod llm;
 mod numbers;
+mod pipeline;
 mod switchboard;
 mod training;
 
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    use super::*;
+
     #[pymodule_export]
     use super::buffer::prioritized::PrioritizedReplayBuffer;
     #[pymodule_export]
@@ -28,5 +31,18 @@ mod _core {
     #[pymodule_export]
     use super::llm::{compute_group_advantages, compute_token_kl};
     #[pymodule_export]
+    use super::pipeline::AsyncCollector;
+    #[pymodule_export]
     use super::training::{compute_gae, compute_gae_batched, compute_vtrace};
+
+    /// Collectors end before the interpreter does: their threads could not call Python any more.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let close_all = wrap_pyfunction!(super::pipeline::close_all, module)?;
+        module
+            .py()
+            .import("atexit")?
+            .call_method1("register", (close_all,))?;
+        Ok(())
+    }
 }

@@ -1,0 +1,147 @@
+//! Rollouts collected by a thread in the background, while the learner learns.
+//!
+//! The hand-over is a protocol of two steps and no more, so that the same seed gives the same
+//! rollouts however the threads are scheduled: [`AsyncCollector::start`] begins a rollout, with the
+//! policy as it is at that moment; [`AsyncCollector::take_timeout`] hands it over. Between the two
+//! the policy must not change, and the collector never runs ahead.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use super::rollout::{Collect, CollectError, Policy, Rollout, collect};
+use crate::error::RloxError;
+use crate::switchboard::VecEnv;
+
+/// The thread that collects, and the two channels to it.
+pub struct AsyncCollector<E> {
+    /// Gone once the collector is to end.
+    orders: Option<SyncSender<()>>,
+    rollouts: Receiver<Result<Rollout, CollectError<E>>>,
+    in_flight: bool,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<VecEnv>>,
+}
+
+impl<E: Send + 'static> AsyncCollector<E> {
+    /// A collector that waits for its first order.
+    ///
+    /// `within` is called once in the new thread with all of its work, to be run inside whatever the
+    /// policy needs to live there.
+    pub fn new(
+        mut env: VecEnv,
+        mut policy: Box<dyn Policy<Error = E>>,
+        how: Collect,
+        within: impl FnOnce(&mut (dyn FnMut() + Send)) + Send + 'static,
+    ) -> Result<Self, RloxError> {
+        how.check()?;
+        let (orders, ordered) = sync_channel::<()>(1);
+        let (hand_over, rollouts) = sync_channel(1);
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let work = move || {
+            // Both ends close when the work ends, however it ends: the learner then wakes up.
+            let (mut ordered, hand_over) = (ordered, hand_over);
+            let (ordered, hand_over, env_here) = (&mut ordered, &hand_over, &mut env);
+            within(&mut move || {
+                while ordered.recv().is_ok() {
+                    let rollout = match collect(env_here, &mut *policy, how, &stopped) {
+                        Ok(None) => break,
+                        Ok(Some(rollout)) => Ok(rollout),
+                        Err(error) => Err(error),
+                    };
+                    if hand_over.send(rollout).is_err() {
+                        break;
+                    }
+                }
+            });
+            env
+        };
+        let thread = Builder::new()
+            .name("rlox-collector".into())
+            .spawn(work)
+            .map_err(|error| {
+                RloxError::InvalidState(format!("no thread to collect in: {error}"))
+            })?;
+        Ok(Self {
+            orders: Some(orders),
+            rollouts,
+            in_flight: false,
+            stop,
+            thread: Some(thread),
+        })
+    }
+
+    /// Begins the next rollout; the one before must have been taken.
+    pub fn start(&mut self) -> Result<(), RloxError> {
+        if self.in_flight {
+            return Err(RloxError::InvalidState(
+                "start while a rollout is under way; take() it first".into(),
+            ));
+        }
+        match self.orders.as_ref().map(|orders| orders.send(())) {
+            Some(Ok(())) => {
+                self.in_flight = true;
+                Ok(())
+            }
+            _ => Err(closed()),
+        }
+    }
+
+    /// Waits up to `patience` for the rollout under way; `None` if it is not ready.
+    ///
+    /// After an error the collector is ready to start again.
+    pub fn take_timeout(&mut self, patience: Duration) -> Result<Option<Rollout>, CollectError<E>> {
+        if !self.in_flight {
+            return Err(CollectError::Core(match self.orders {
+                Some(_) => {
+                    RloxError::InvalidState("take without a rollout under way; start() one".into())
+                }
+                None => closed(),
+            }));
+        }
+        let result = match self.rollouts.recv_timeout(patience) {
+            Ok(result) => result.map(Some),
+            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Disconnected) => {
+                self.orders = None;
+                Err(closed().into())
+            }
+        };
+        self.in_flight = false;
+        result
+    }
+
+    /// Asks the thread to end, after the step it is in; does not wait.
+    pub fn stop(&mut self) {
+        self.stop.store(true, Relaxed);
+        self.orders = None;
+        self.in_flight = false;
+    }
+
+    /// After [`stop`](Self::stop): waits up to `patience` for the thread's work to end.
+    pub fn wait_timeout(&mut self, patience: Duration) -> bool {
+        matches!(
+            self.rollouts.recv_timeout(patience),
+            Err(RecvTimeoutError::Disconnected)
+        )
+    }
+
+    /// After the work has ended: the environments, once; `None` too if the thread panicked.
+    pub fn join(&mut self) -> Option<VecEnv> {
+        self.thread.take().and_then(|thread| thread.join().ok())
+    }
+}
+
+impl<E> Drop for AsyncCollector<E> {
+    /// Lets the thread end by itself: to wait here could wait for a policy that waits for us.
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+    }
+}
+
+fn closed() -> RloxError {
+    RloxError::InvalidState("the collector is closed".into())
+}

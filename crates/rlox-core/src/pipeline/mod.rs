@@ -1,0 +1,6 @@
+//! From environments and a policy to rollouts: collection, and its thread in the background.
+
+pub mod collector;
+pub mod current_obs;
+pub mod rollout;
+pub mod rollout_gae;

@@ -1,0 +1,233 @@
+//! Collecting one rollout: `n_steps` of a policy in all environments, with advantages.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::rollout_gae::Steps;
+use crate::env::parallel::Reset;
+use crate::env::spaces::Actions;
+use crate::error::{RloxError, check_len};
+use crate::switchboard::{VecEnv, current_obs, rollout_gae};
+
+/// Actions of many environments, owned.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ActionBatch {
+    /// Indices, one an environment.
+    Discrete(Vec<i64>),
+    /// Components, environment by environment.
+    Continuous(Vec<f32>),
+}
+
+impl ActionBatch {
+    fn view(&self) -> Actions<'_> {
+        match self {
+            Self::Discrete(actions) => Actions::Discrete(actions),
+            Self::Continuous(actions) => Actions::Continuous(actions),
+        }
+    }
+
+    fn append(&mut self, more: &mut Self) {
+        match (self, more) {
+            (Self::Discrete(all), Self::Discrete(more)) => all.append(more),
+            (Self::Continuous(all), Self::Continuous(more)) => all.append(more),
+            // The environments have refused a batch of the other kind before.
+            _ => {}
+        }
+    }
+}
+
+/// What a policy says about `n` observations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// Actions of `n` environments.
+    pub actions: ActionBatch,
+    /// Their log-probabilities `[n]`.
+    pub log_probs: Vec<f32>,
+    /// Values of the observations `[n]`.
+    pub values: Vec<f32>,
+}
+
+/// Who acts.
+pub trait Policy: Send {
+    /// What can go wrong.
+    type Error: Send;
+
+    /// Actions on `obs`, `[n * obs_dim]`.
+    fn act(&mut self, obs: &[f32], n: usize) -> Result<Decision, Self::Error>;
+
+    /// Values `[n]` of `obs`, `[n * obs_dim]`.
+    fn values(&mut self, obs: &[f32], n: usize) -> Result<Vec<f32>, Self::Error>;
+}
+
+/// How to collect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Collect {
+    /// Steps of each environment in a rollout.
+    pub n_steps: usize,
+    /// Discount.
+    pub gamma: f64,
+    /// Bias against variance of the advantages.
+    pub gae_lambda: f64,
+}
+
+impl Collect {
+    /// Refuses numbers that make no rollout.
+    pub fn check(&self) -> Result<(), RloxError> {
+        if self.n_steps == 0 || self.n_steps > u32::MAX as usize {
+            let problem = format!("is {}, expected 1 to {}", self.n_steps, u32::MAX);
+            return Err(RloxError::argument("n_steps", problem));
+        }
+        for (argument, value) in [("gamma", self.gamma), ("gae_lambda", self.gae_lambda)] {
+            if !(0.0..=1.0).contains(&value) {
+                let problem = format!("is {value}, expected a number in [0, 1]");
+                return Err(RloxError::argument(argument, problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why there is no rollout.
+#[derive(Debug, Clone, PartialEq)]
+pub enum CollectError<E> {
+    /// The environments or the advantages refused what they were given.
+    Core(RloxError),
+    /// The policy failed.
+    Policy(E),
+}
+
+impl<E> From<RloxError> for CollectError<E> {
+    fn from(error: RloxError) -> Self {
+        Self::Core(error)
+    }
+}
+
+/// `n_steps` of `n_envs` environments, all step-major: `x[t * n_envs + e]`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rollout {
+    /// Observations acted on `[n_steps * n_envs * obs_dim]`.
+    pub obs: Vec<f32>,
+    /// Actions `[n_steps * n_envs]`, or `[… * act_dim]`.
+    pub actions: ActionBatch,
+    /// Log-probabilities of the actions.
+    pub log_probs: Vec<f32>,
+    /// Values of the observations.
+    pub values: Vec<f64>,
+    /// Rewards as the environments gave them.
+    pub rewards: Vec<f64>,
+    /// Whether the step ended in a terminal state.
+    pub terminated: Vec<bool>,
+    /// Whether the step reached the time limit.
+    pub truncated: Vec<bool>,
+    /// Advantages.
+    pub advantages: Vec<f64>,
+    /// Targets of the value function.
+    pub returns: Vec<f64>,
+}
+
+impl Rollout {
+    fn new(env: &VecEnv, n_steps: usize) -> Self {
+        let total = n_steps * env.n_envs();
+        Self {
+            obs: Vec::with_capacity(total * env.observation_space().dim()),
+            actions: match env.action_space() {
+                crate::env::spaces::Space::Discrete(_) => ActionBatch::Discrete(Vec::new()),
+                crate::env::spaces::Space::Box { .. } => ActionBatch::Continuous(Vec::new()),
+            },
+            log_probs: Vec::with_capacity(total),
+            values: Vec::with_capacity(total),
+            rewards: Vec::with_capacity(total),
+            terminated: Vec::with_capacity(total),
+            truncated: Vec::with_capacity(total),
+            advantages: Vec::new(),
+            returns: Vec::new(),
+        }
+    }
+}
+
+/// Collects a rollout from where the environments stand (or from a reset, the first time); `None`
+/// once `stop` is set.
+///
+/// A time limit is no property of the task: `gamma * V(final_obs)`, the worth of what would have
+/// followed, is added to the reward of a truncated step before GAE ends the episode there.
+pub fn collect<P: Policy + ?Sized>(
+    env: &mut VecEnv,
+    policy: &mut P,
+    how: Collect,
+    stop: &AtomicBool,
+) -> Result<Option<Rollout>, CollectError<P::Error>> {
+    let n_envs = env.n_envs();
+    if !env.is_started() {
+        env.reset(Reset::default())?;
+    }
+    let mut rollout = Rollout::new(env, how.n_steps);
+    let mut rewards = Vec::with_capacity(how.n_steps * n_envs);
+    let mut current = Vec::new();
+    current_obs::refresh(&mut current, env.obs());
+
+    for _ in 0..how.n_steps {
+        if stop.load(Relaxed) {
+            return Ok(None);
+        }
+        let mut decision = policy.act(&current, n_envs).map_err(CollectError::Policy)?;
+        check_len("log_probs", decision.log_probs.len(), n_envs)?;
+        check_len("values", decision.values.len(), n_envs)?;
+        let batch = env.step(decision.actions.view())?;
+
+        rollout.obs.extend_from_slice(&current);
+        rollout.actions.append(&mut decision.actions);
+        rollout.log_probs.append(&mut decision.log_probs);
+        rollout
+            .values
+            .extend(decision.values.iter().map(|&v| f64::from(v)));
+        rollout.rewards.extend_from_slice(&batch.rewards);
+        rollout.terminated.extend_from_slice(&batch.terminated);
+        rollout.truncated.extend_from_slice(&batch.truncated);
+
+        let step_start = rewards.len();
+        rewards.extend_from_slice(&batch.rewards);
+        let (cut, last_obs) = cut_short(&batch.terminated, &batch.final_obs);
+        current_obs::refresh(&mut current, &batch.obs);
+        if !cut.is_empty() {
+            for (e, value) in cut.iter().zip(values(policy, &last_obs, cut.len())?) {
+                rewards[step_start + e] += how.gamma * value;
+            }
+        }
+    }
+
+    let dones: Vec<f64> = (rollout.terminated.iter().zip(&rollout.truncated))
+        .map(|(terminated, truncated)| f64::from(terminated | truncated))
+        .collect();
+    let steps = Steps {
+        rewards: &rewards,
+        values: &rollout.values,
+        dones: &dones,
+        last_values: &values(policy, &current, n_envs)?,
+    };
+    (rollout.advantages, rollout.returns) =
+        rollout_gae::advantages_and_returns(steps, how.gamma, how.gae_lambda)?;
+    Ok(Some(rollout))
+}
+
+/// The environments whose episodes ended by the time limit alone, and their last observations.
+fn cut_short(terminated: &[bool], final_obs: &[Option<Vec<f32>>]) -> (Vec<usize>, Vec<f32>) {
+    let (mut envs, mut obs) = (Vec::new(), Vec::new());
+    for (e, last) in final_obs.iter().enumerate() {
+        if let Some(last) = last
+            && !terminated[e]
+        {
+            envs.push(e);
+            obs.extend_from_slice(last);
+        }
+    }
+    (envs, obs)
+}
+
+fn values<P: Policy + ?Sized>(
+    policy: &mut P,
+    obs: &[f32],
+    n: usize,
+) -> Result<Vec<f64>, CollectError<P::Error>> {
+    let values = policy.values(obs, n).map_err(CollectError::Policy)?;
+    check_len("values", values.len(), n)?;
+    Ok(values.into_iter().map(f64::from).collect())
+}

@@ -1,0 +1,249 @@
+//! The background collector for Python: a policy of Python callables, rollouts as NumPy arrays.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use numpy::{Element, IntoPyArray, Ix1, PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use rlox_core::env::spaces::{Actions, Space};
+use rlox_core::pipeline::collector::AsyncCollector as CoreCollector;
+use rlox_core::pipeline::rollout::{ActionBatch, Collect, CollectError, Decision, Policy, Rollout};
+
+use crate::arrays::input;
+use crate::crossing::{COLLECTOR_ACT, COLLECTOR_START, COLLECTOR_TAKE, COLLECTOR_VALUE, Crossing};
+use crate::env::{ActionArray, VecEnv};
+use crate::errors::to_py;
+
+/// How long to wait at a time before Python may handle a signal.
+const SLICE: Duration = Duration::from_millis(50);
+/// How long the exit of the interpreter waits for a policy that does not return.
+const EXIT_PATIENCE: Duration = Duration::from_secs(5);
+
+type Shared = Mutex<CoreCollector<PyErr>>;
+
+/// Collectors whose threads may still call Python.
+static LIVE: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+
+/// A thread that collects rollouts from native environments while the caller learns.
+///
+/// `start()` begins a rollout, `take()` waits for it and hands it over; in between the policy must
+/// not change, so that the same seed gives the same rollouts. The environments belong to the
+/// collector until `close()`, which the exit of a `with` block calls.
+#[pyclass(module = "rlox._core", frozen)]
+pub(crate) struct AsyncCollector {
+    inner: Arc<Shared>,
+    env: Py<VecEnv>,
+    n_steps: usize,
+}
+
+#[pymethods]
+impl AsyncCollector {
+    /// `act(obs) -> (actions, log_probs, values)` and `value(obs) -> values`, with `obs` float32
+    /// `[n, obs_dim]`, `actions` as the environments take them, the others float32 `[n]`. Both are
+    /// called in the collector's thread; `value` also with the last observations of truncated
+    /// episodes, whose reward gets `gamma * value` before GAE.
+    #[new]
+    #[pyo3(signature = (env, act, value, n_steps, gamma=0.99, gae_lambda=0.95))]
+    fn new(
+        env: Bound<'_, VecEnv>,
+        act: Py<PyAny>,
+        value: Py<PyAny>,
+        n_steps: usize,
+        gamma: f64,
+        gae_lambda: f64,
+    ) -> PyResult<Self> {
+        let how = Collect {
+            n_steps,
+            gamma,
+            gae_lambda,
+        };
+        how.check().map_err(to_py)?;
+        let policy = Box::new(PyPolicy {
+            act,
+            value,
+            action_space: env.get().action_space.clone(),
+        });
+        let envs = env.get().lend().map_err(to_py)?;
+        // One thread state for the whole life of the thread: thread-locals of Python code last.
+        let within = |work: &mut (dyn FnMut() + Send)| {
+            Python::try_attach(|py| py.detach(work));
+        };
+        let inner = CoreCollector::new(envs, policy, how, within).map_err(to_py)?;
+        let inner = Arc::new(Mutex::new(inner));
+        let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+        live.retain(|collector| collector.strong_count() > 0);
+        live.push(Arc::downgrade(&inner));
+        Ok(Self {
+            inner,
+            env: env.unbind(),
+            n_steps,
+        })
+    }
+
+    /// Begin the next rollout, with the policy as it is now.
+    fn start(&self, py: Python<'_>) -> PyResult<()> {
+        let _crossing = COLLECTOR_START.enter(0);
+        py.detach(|| lock(&self.inner).start()).map_err(to_py)
+    }
+
+    /// Wait for the rollout under way and return it, step-major.
+    ///
+    /// `obs` float32 `[n_steps, n_envs, obs_dim]`; `actions` int64 `[n_steps, n_envs]` or float32
+    /// `[n_steps, n_envs, act_dim]`; `log_probs` float32; `values`, `rewards`, `advantages`,
+    /// `returns` float64; `terminated`, `truncated` bool (all `[n_steps, n_envs]`). `rewards` are
+    /// the environments' own. An exception of the policy is raised here, and `start()` may follow.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut crossing = COLLECTOR_TAKE.enter(0);
+        let rollout = loop {
+            let taken = crossing.excluding(|| py.detach(|| lock(&self.inner).take_timeout(SLICE)));
+            match taken {
+                Ok(Some(rollout)) => break rollout,
+                Ok(None) => py.check_signals()?,
+                Err(CollectError::Policy(error)) => return Err(error),
+                Err(CollectError::Core(error)) => return Err(to_py(error)),
+            }
+        };
+        let shape = (self.n_steps, self.env.get().n_envs, self.env.get().obs_dim);
+        to_dict(py, rollout, shape, &mut crossing)
+    }
+
+    /// End the thread and give the environments back; waits for the step it is in. Idempotent.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| lock(&self.inner).stop());
+        while !py.detach(|| lock(&self.inner).wait_timeout(SLICE)) {
+            py.check_signals()?;
+        }
+        if let Some(env) = py.detach(|| lock(&self.inner).join()) {
+            self.env.get().restore(env);
+        }
+        Ok(())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+/// Ends every collector's thread, within limits: a policy may never return.
+#[pyfunction]
+pub(crate) fn close_all(py: Python<'_>) {
+    let live = std::mem::take(&mut *LIVE.lock().unwrap_or_else(PoisonError::into_inner));
+    let deadline = Instant::now() + EXIT_PATIENCE;
+    py.detach(|| {
+        for collector in live.iter().filter_map(Weak::upgrade) {
+            lock(&collector).stop();
+            while !lock(&collector).wait_timeout(SLICE) && Instant::now() < deadline {}
+        }
+    });
+}
+
+fn lock(collector: &Shared) -> MutexGuard<'_, CoreCollector<PyErr>> {
+    collector.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Two Python callables.
+struct PyPolicy {
+    act: Py<PyAny>,
+    value: Py<PyAny>,
+    action_space: Space,
+}
+
+impl Policy for PyPolicy {
+    type Error = PyErr;
+
+    fn act(&mut self, obs: &[f32], n: usize) -> PyResult<Decision> {
+        attached(|py| {
+            let mut crossing = COLLECTOR_ACT.enter(size_of_val(obs));
+            let obs = PyArray1::from_slice(py, obs).reshape([n, obs.len() / n])?;
+            let result = crossing.excluding(|| self.act.bind(py).call1((obs,)))?;
+            let (actions, log_probs, values): (
+                Bound<'_, PyAny>,
+                Bound<'_, PyAny>,
+                Bound<'_, PyAny>,
+            ) = result.extract()?;
+            let actions = ActionArray::extract(&self.action_space, n, &actions)?;
+            let decision = Decision {
+                actions: match actions.view()? {
+                    Actions::Discrete(actions) => ActionBatch::Discrete(actions.to_vec()),
+                    Actions::Continuous(actions) => ActionBatch::Continuous(actions.to_vec()),
+                },
+                log_probs: vector("log_probs", &log_probs, n)?,
+                values: vector("values", &values, n)?,
+            };
+            crossing.add_bytes(n * (8 * self.action_space.dim() + 8));
+            Ok(decision)
+        })
+    }
+
+    fn values(&mut self, obs: &[f32], n: usize) -> PyResult<Vec<f32>> {
+        attached(|py| {
+            let mut crossing = COLLECTOR_VALUE.enter(size_of_val(obs) + n * size_of::<f32>());
+            let obs = PyArray1::from_slice(py, obs).reshape([n, obs.len() / n])?;
+            let values = crossing.excluding(|| self.value.bind(py).call1((obs,)))?;
+            vector("values", &values, n)
+        })
+    }
+}
+
+fn vector(argument: &str, object: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<f32>> {
+    Ok(input::<f32, Ix1>(argument, object, &[n])?
+        .as_slice()?
+        .to_vec())
+}
+
+fn attached<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> PyResult<R> {
+    Python::try_attach(f)
+        .unwrap_or_else(|| Err(PyRuntimeError::new_err("the interpreter is shutting down")))
+}
+
+fn to_dict<'py>(
+    py: Python<'py>,
+    rollout: Rollout,
+    (n_steps, n_envs, obs_dim): (usize, usize, usize),
+    crossing: &mut Crossing,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut bytes = 0;
+    let dict = PyDict::new(py);
+    let mut put = |name: &str, array: Bound<'py, PyAny>| {
+        bytes += array.getattr("nbytes")?.extract::<usize>()?;
+        dict.set_item(name, array)
+    };
+    let (steps, whole) = ([n_steps, n_envs], [n_steps, n_envs, obs_dim]);
+    put(
+        "obs",
+        rollout.obs.into_pyarray(py).reshape(whole)?.into_any(),
+    )?;
+    let actions = match rollout.actions {
+        ActionBatch::Discrete(actions) => shaped(py, actions, steps)?,
+        ActionBatch::Continuous(actions) => {
+            let act_dim = actions.len() / (n_steps * n_envs);
+            let shape = [n_steps, n_envs, act_dim];
+            actions.into_pyarray(py).reshape(shape)?.into_any()
+        }
+    };
+    put("actions", actions)?;
+    put("log_probs", shaped(py, rollout.log_probs, steps)?)?;
+    put("values", shaped(py, rollout.values, steps)?)?;
+    put("rewards", shaped(py, rollout.rewards, steps)?)?;
+    put("terminated", shaped(py, rollout.terminated, steps)?)?;
+    put("truncated", shaped(py, rollout.truncated, steps)?)?;
+    put("advantages", shaped(py, rollout.advantages, steps)?)?;
+    put("returns", shaped(py, rollout.returns, steps)?)?;
+    crossing.add_bytes(bytes);
+    Ok(dict)
+}
+
+fn shaped<T: Element>(
+    py: Python<'_>,
+    values: Vec<T>,
+    shape: [usize; 2],
+) -> PyResult<Bound<'_, PyAny>> {
+    Ok(values.into_pyarray(py).reshape(shape)?.into_any())
+}

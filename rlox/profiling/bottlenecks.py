@@ -7,19 +7,21 @@ that its optimisation could remove, a share s of the training thread's time, tra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlox.profiling.attribution import LayerShare, divide
 from rlox.profiling.cards import Card, Spot
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
 
 MOST_SPOTS = 12
 SMALLEST_SHARE = 0.005  # a spot below half a per cent is no bottleneck
 LARGEST_BOUND = 1000.0  # 1 / (1 - s) has no end; beyond this it says "everything"
 OUTSIDE = "outside all phases"
 
-_Stack = tuple[str, str, tuple[Frame, ...]]  # what a spot looks at: phase, layer, frames
+_Cell = tuple[str, str]  # phase, layer
+_Stacks = dict[tuple[_Cell, tuple[Frame, ...]], list[int]]  # distinct stacks: who has them, by id()
 
 
 def rank(
@@ -48,14 +50,9 @@ def rank(
     stacks = _stacks(samples)
     touching = []
     for card in cards:
-        if places := [spot for spot in card.spot if spot.applies(algo, settings)]:
-            matches = _matcher(places)
-            cells = {
-                (phase, layer) for phase, layer, frames in stacks if matches((phase, layer, frames))
-            }
-            if cells:
-                share = _share(samples, self_seconds, matches)
-                touching.append((cells, {"id": card.id, **_bounds(share)}))
+        cells, share = _reach(card, algo, settings, samples, stacks, self_seconds)
+        if cells and share is not None:
+            touching.append((cells, {"id": card.id, **_bounds(share)}))
     touching.sort(key=lambda item: -item[1]["bound"])
     found = []
     for number, spot in enumerate(spots[:MOST_SPOTS], 1):
@@ -86,21 +83,20 @@ def bounds(
 
     Where the card has no spot on this run, the figures are None and `reason` says why.
     """
+    stacks = _stacks(samples)
     found = []
     for card in cards:
+        _, share = _reach(card, algo, settings, samples, stacks, self_seconds)
         entry: dict[str, Any] = {
-            "id": card.id,
-            "title": card.title,
-            "layer": card.layer,
-            "status": card.status,
+            key: getattr(card, key) for key in ("id", "title", "layer", "status")
         }
-        places = [spot for spot in card.spot if spot.applies(algo, settings)]
-        if places:
-            share = _share(samples, self_seconds, _matcher(places))
-            entry |= {"share": share.share, "ci95": list(share.ci95), **_bounds(share)}
-        else:
+        if share is None:
             entry |= dict.fromkeys(("share", "ci95", "bound", "bound_ci95"))
-        found.append(entry | {"reason": None if places else _reason(card)})
+            entry |= {"reason": _reason(card)}
+        else:
+            entry |= {"share": share.share, "ci95": list(share.ci95), **_bounds(share)}
+            entry |= {"reason": None}
+        found.append(entry)
     return found
 
 
@@ -113,34 +109,35 @@ def _bounds(share: LayerShare) -> dict[str, Any]:
     return {"bound": amdahl(share.share), "bound_ci95": [amdahl(end) for end in share.ci95]}
 
 
-def _stacks(samples: Samples) -> set[_Stack]:
-    """The distinct stacks of the training thread."""
-    return {(s.phase, s.layer, s.frames) for s in samples.samples if s.thread == MAIN_THREAD}
+def _stacks(samples: Samples) -> _Stacks:
+    """The distinct stacks of the training thread: a profile has far fewer than samples."""
+    stacks: _Stacks = defaultdict(list)
+    for sample in samples.samples:
+        if sample.thread == MAIN_THREAD:
+            stacks[(sample.phase, sample.layer), sample.frames].append(id(sample))
+    return stacks
 
 
-def _matcher(places: Sequence[Spot]) -> Callable[[_Stack], bool]:
-    """Whether one of the places holds a stack; each distinct stack is looked at once."""
-    known: dict[_Stack, bool] = {}
-
-    def matches(stack: _Stack) -> bool:
-        if stack not in known:
-            phase, layer, frames = stack
-            names = tuple(frame.name for frame in frames)
-            known[stack] = any(spot.holds(phase, layer, names) for spot in places)
-        return known[stack]
-
-    return matches
-
-
-def _share(
-    samples: Samples, self_seconds: Mapping[str, float], matches: Callable[[_Stack], bool]
-) -> LayerShare:
-    """The share of training that the matching samples stand for."""
-
-    def label(sample: Sample) -> str:
-        return "in" if matches((sample.phase, sample.layer, sample.frames)) else "out"
-
-    return next(part for part in divide(samples, self_seconds, label, ("in",)) if part.name == "in")
+def _reach(
+    card: Card,
+    algo: str,
+    settings: Mapping[str, Any],
+    samples: Samples,
+    stacks: _Stacks,
+    self_seconds: Mapping[str, float],
+) -> tuple[set[_Cell], LayerShare | None]:
+    """The cells in which the card could remove samples, and their share of training; None where
+    the card has no spot on this run."""
+    spots = [spot for spot in card.spot if spot.applies(algo, settings)]
+    if not spots:
+        return set(), None
+    cells, removed = set(), set()
+    for (cell, frames), ids in stacks.items():
+        if any(spot.holds(*cell, frames) for spot in spots):
+            cells.add(cell)
+            removed.update(ids)
+    parts = divide(samples, self_seconds, lambda s: "in" if id(s) in removed else "out", ["in"])
+    return cells, next(part for part in parts if part.name == "in")
 
 
 def _reason(card: Card) -> str:

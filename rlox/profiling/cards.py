@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
+
+from rlox.profiling.samples import Frame
 
 FOLDER = Path(__file__).resolve().parents[2] / "optimizations"
 STACKS = ("rust", "boundary", "python", "torch")
@@ -55,15 +57,14 @@ class Spot:
             settings.get(key) == value for key, value in self.conditions.items()
         )
 
-    def holds(self, phase: str, layer: str, frame_names: tuple[str, ...]) -> bool:
-        """Whether a sample in `phase` and `layer` with these frames lies on the spot."""
+    def holds(self, phase: str, layer: str, frames: Sequence[Frame]) -> bool:
+        """Whether a sample of that phase, layer and stack lies on the spot."""
         if self.layers and layer not in self.layers:
             return False
         if self.phases and not any(phase == p or phase.startswith(p + "/") for p in self.phases):
             return False
-        return not self.frames or any(
-            re.search(pattern, name) for name in frame_names for pattern in self.frames
-        )
+        names = re.compile("|".join(self.frames))  # `re` keeps it; of no pattern it finds anything
+        return not self.frames or any(names.search(frame.name) for frame in frames)
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ class Algorithm:
         self.action_space = self.env.single_action_space
         self.obs_dim = int(np.prod(self.observation_space.shape))
         self.seed = seed
+        # What `save` writes: of the constructor's arguments, those that are plain values.
         self._arguments = {
             name: value
             for name, value in arguments.items()
@@ -178,7 +179,13 @@ class Algorithm:
             **{**saved["arguments"], "device": device, **arguments},
         )
         for name, state in saved["state"].items():
-            getattr(model, name).load_state_dict(state)
+            try:
+                getattr(model, name).load_state_dict(state)
+            except (RuntimeError, ValueError) as error:
+                raise ValueError(
+                    f"{name}: what {path} holds does not fit this trainer; modules that were given "
+                    f"at its making must be given to load, too ({error})"
+                ) from error
         model.num_timesteps = saved["num_timesteps"]
         return model
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from rlox import compute_gae_batched
 from rlox.learner import seams
 from rlox.learner.algorithm import Algorithm
-from rlox.learner.collectors import AsyncRollouts
+from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.policies import ActorCritic, default_actor_critic, require_methods
 
@@ -94,18 +94,20 @@ class PPO(Algorithm):
         device: str | torch.device = "cpu",
         tensorboard_log: str | Path | None = None,
     ) -> None:
+        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
         counts = {"n_steps": n_steps, "batch_size": batch_size, "n_epochs": n_epochs}
         for name, value in counts.items():
             if value < 1:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         if collector not in ("sync", "async"):
             raise ValueError(f'collector must be "sync" or "async", got {collector!r}')
-        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
         if not isinstance(self.action_space, spaces.Discrete | spaces.Box):
             raise ValueError(
                 f"action space {self.action_space} is not supported: PPO acts in Discrete and Box; "
                 "wrap the environment with gymnasium.wrappers.TransformAction"
             )
+        if collector == "async":
+            native_envs(self.env)  # or a ValueError
         self.n_steps, self.batch_size, self.n_epochs = n_steps, batch_size, n_epochs
         self.gamma, self.gae_lambda, self.clip_range = gamma, gae_lambda, clip_range
         self.normalize_advantage, self.max_grad_norm = normalize_advantage, max_grad_norm
@@ -126,8 +128,8 @@ class PPO(Algorithm):
         """
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
-                while not self._finished() and (rollout := rollouts.take()):
-                    self._update(rollout)
+                while not self._finished() and (columns := rollouts.take()):
+                    self._update(Rollout(*(self._flat(columns[c]) for c in Rollout._fields)))
         else:
             self._last_obs = self._reset_env()
             while not self._finished() and (rollout := self.collect_rollout()):
@@ -195,6 +197,11 @@ class PPO(Algorithm):
                 torch.from_numpy(returns).to(self.device),
             )
             return Rollout(*(column.flatten(0, 1) for column in rollout))
+
+    def _flat(self, column: NDArray[Any]) -> Tensor:
+        """`[n_steps, n_envs, …]` as a tensor `[n_steps * n_envs, …]`, float32 if it has floats."""
+        tensor = torch.from_numpy(column).to(self.device).flatten(0, 1)
+        return tensor.float() if tensor.is_floating_point() else tensor
 
     def _update(self, rollout: Rollout) -> None:
         self._callback.on_rollout_end()

@@ -6,7 +6,7 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 import copy
 import math
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -98,11 +98,11 @@ class SAC(Algorithm):
         device: str | torch.device = "cpu",
         tensorboard_log: str | Path | None = None,
     ) -> None:
+        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
         if batch_size < 1:
             raise ValueError(f"batch_size must be at least 1, got {batch_size}")
         if gradient_steps < 1 and gradient_steps != -1:
             raise ValueError(f"gradient_steps must be -1 or at least 1, got {gradient_steps}")
-        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
         space = self.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded():
             raise ValueError(
@@ -140,6 +140,7 @@ class SAC(Algorithm):
         self._figures: dict[str, Tensor] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
         buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
+        obs_dtype: Literal["uint8", "float32"]
         obs_dtype = "uint8" if self.observation_space.dtype == np.uint8 else "float32"
         self.replay_buffer = buffer(
             buffer_size, self.obs_dim, self.act_dim, obs_dtype=obs_dtype, seed=self._new_seed()
@@ -231,7 +232,7 @@ class SAC(Algorithm):
 
         with timing.add_time("polyak"):
             seams.polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
-        if isinstance(self.replay_buffer, PrioritizedReplayBuffer):
+        if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
             with timing.add_time("sample"):
                 priorities = td_errors.cpu().numpy() + PRIORITY_EPSILON
                 self.replay_buffer.update_priorities(batch.indices, priorities)
@@ -246,15 +247,15 @@ class SAC(Algorithm):
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / self._end)
-        sample = buffer.sample(self.batch_size)
+        sample: Any = buffer.sample(self.batch_size)
         return Batch(
             obs=self._tensor(sample["obs"]),
             actions=self._tensor(sample["action"]),
             rewards=self._tensor(sample["reward"]),
             next_obs=self._tensor(sample["next_obs"]),
             terminated=self._tensor(sample["terminated"]).float(),
-            weights=self._tensor(sample["weights"]) if "weights" in sample else None,
-            indices=sample.get("indices"),
+            weights=self._tensor(sample["weights"]) if self.prioritized else None,
+            indices=sample["indices"] if self.prioritized else None,
         )
 
     @torch.no_grad()

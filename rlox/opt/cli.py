@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from rlox.opt import profile
 
 VERBS = (profile,)
+INTERRUPTED = profile.INTERRUPTED
 
 
 class Parser(argparse.ArgumentParser):
@@ -45,7 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     for verb in VERBS:
         verb.add_to(verbs)
     arguments = parser.parse_args(argv)
-    return int(arguments.run(arguments))
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:  # before or after what is worth keeping
+        return INTERRUPTED
 
 
 if __name__ == "__main__":

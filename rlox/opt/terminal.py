@@ -13,7 +13,7 @@ from rich.text import Text
 from rlox.profiling.layers import TITLES
 from rlox.report import units
 
-_BAR = 24  # characters of a share of 100 %
+_BAR = 16  # characters of a share of 100 %
 _MOST_BOTTLENECKS = 6
 _MOST_CARDS = 4
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -27,7 +27,7 @@ def show(report: Mapping[str, Any], folder: Path) -> None:
 def summary(report: Mapping[str, Any], folder: Path) -> Group:
     """The report in a screenful."""
     parts: list[RenderableType] = ["", _headline(report)]
-    parts += [f"[yellow]{line}[/]" for line in report["incomplete"]]
+    parts += [Text(line, "yellow") for line in report["incomplete"] + report["warnings"]]
     for title, table in (
         (_layers_title(report), _layers(report)),
         ("Phases (share of training)", _phases(report)),
@@ -93,11 +93,11 @@ def _bottlenecks(report: Mapping[str, Any]) -> Table:
         cards = spot["optimizations"]
         listed = ", ".join(f"{c['id']} ≤ {units.factor(c['bound'])}" for c in cards[:_MOST_CARDS])
         more = f" and {len(cards) - _MOST_CARDS} more" if len(cards) > _MOST_CARDS else ""
+        where = f"{TITLES.get(spot['layer'], spot['layer'])} in {spot['what']}"
         table.add_row(
-            f"{spot['rank']}. {TITLES.get(spot['layer'], spot['layer'])} in {spot['what']}",
-            bar(spot["share"]),
+            f"{spot['rank']}.",
             units.percent(spot["share"]),
-            Text(listed + more or "no card"),
+            Text.assemble(where, "\n", (listed + more or "no card touches it", "dim")),
         )
     return table
 
@@ -107,8 +107,9 @@ def _tools(report: Mapping[str, Any]) -> Table:
     for name, tool in report["tools"].items():
         if tool["status"] == "ok":
             slowdown = tool["slowdown"]
-            slower = f"training {units.factor(slowdown)} slower" if slowdown else "-"
-            table.add_row(name, Text(f"{tool['samples']:,} samples"), slower)
+            what = "events" if name == "torch.profiler" else "samples"
+            slower = f"training slowed {units.factor(slowdown)}" if slowdown else ""
+            table.add_row(name, f"{tool['samples']:,} {what}", slower)
         else:
             why = " ".join(filter(None, (tool.get("reason"), tool.get("remedy"))))
             table.add_row(name, tool["status"], Text(why))

@@ -88,7 +88,8 @@ class Run:
         from rlox.learner.callbacks import TimingCallback
         from rlox.profiling.watch import Clock
 
-        clock = Clock(self.say)
+        # Steps after the run that was asked for are nobody's progress.
+        clock = Clock(_silent if again else self.say)
         # The window is last: it begins after the clock has seen the same step.
         self.trainer.learn(
             steps, [TimingCallback(), clock, *callbacks], reset_num_timesteps=not again
@@ -98,7 +99,7 @@ class Run:
     def _plain(self) -> None:
         trainer = self.trainer
         trainer.timing.spans = spans = SpanLog()
-        started = perf_counter()
+        started, kept_waiting = perf_counter(), run_delay_s()
         clock = self._train(self.spec.total_timesteps)
         train_s = perf_counter() - started
         trainer.timing.spans = None
@@ -112,6 +113,7 @@ class Run:
             self.built
             | {
                 "train_s": train_s,
+                "run_delay_s": run_delay_s() - kept_waiting,
                 "steps": trainer.num_timesteps,
                 "ticks": clock.ticks,
                 "phases": [phase._asdict() for phase in trainer.timing.phases()],
@@ -207,6 +209,10 @@ class Run:
         part.replace(path)
 
 
+def _silent(**_: Any) -> None:
+    """Says nothing."""
+
+
 def random_return(env_id: str, seed: int) -> dict[str, Any]:
     """Mean return of uniformly random actions: what a policy that learnt nothing would show.
 
@@ -229,6 +235,18 @@ def random_return(env_id: str, seed: int) -> dict[str, Any]:
                 running[index] = 0.0
     env.close()
     return {"mean_return": _mean(returns), "episodes": len(returns)}
+
+
+def run_delay_s() -> float:
+    """Seconds for which this thread was ready to run and other programs held the CPUs.
+
+    From Linux's scheduler statistics; 0.0 where there are none.
+    """
+    try:
+        _, waited_ns, _ = Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return 0.0
+    return int(waited_ns) / 1e9
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -140,8 +140,9 @@ def _tool(job: Job, found: Findings, tool: str, folder: Path, progress: Progress
         return reason.splitlines()[0]
     section["status"] = "ok"
     slowdown = section["slowdown"]
-    slower = f", training {slowdown:.2f} times slower under it" if slowdown else ""
-    return f"{section['samples']:,} samples{slower}"
+    slower = f", training slowed {slowdown:.2f}×" if slowdown else ""
+    what = "events" if tool == "torch.profiler" else "samples"
+    return f"{section['samples']:,} {what}{slower}"
 
 
 def _sampler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:

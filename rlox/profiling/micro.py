@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 import rlox
 from rlox._core import roundtrip
@@ -92,18 +91,18 @@ def rust_components() -> Iterator[Component]:
 
     buffer = rlox.ReplayBuffer(10_000, 4, 1, seed=0)
     prioritized = rlox.PrioritizedReplayBuffer(10_000, 4, 1, seed=0)
-    one = _transitions(rng, None)
-    eight = _transitions(rng, 8)
-    many = _transitions(rng, 10_000)
-    buffer.push_batch(*many)
-    prioritized.push_batch(*many)
+    eight, many = _transitions(rng, 8), _transitions(rng, 10_000)
+    one = {name: rows[0] for name, rows in eight.items()}
+    one |= {"reward": float(one["reward"]), "terminated": False, "truncated": False}
+    buffer.push_batch(**many)
+    prioritized.push_batch(**many)
     for each in (buffer, prioritized):
         sample = each.sample(_BATCH)
         assert sample["obs"].shape == (_BATCH, 4)
-        rows = np.isin(sample["reward"], many[3])
+        rows = np.isin(sample["reward"], many["reward"])
         assert rows.all(), "sampled rewards that were never pushed"
-    yield Component(RUST, "ReplayBuffer.push (1)", lambda: buffer.push(*one))
-    yield Component(RUST, "ReplayBuffer.push_batch (8)", lambda: buffer.push_batch(*eight))
+    yield Component(RUST, "ReplayBuffer.push (1)", lambda: buffer.push(**one))
+    yield Component(RUST, "ReplayBuffer.push_batch (8)", lambda: buffer.push_batch(**eight))
     yield Component(RUST, f"ReplayBuffer.sample ({_BATCH})", lambda: buffer.sample(_BATCH))
     yield Component(
         RUST, f"PrioritizedReplayBuffer.sample ({_BATCH})", lambda: prioritized.sample(_BATCH)
@@ -217,15 +216,14 @@ def _stepper(env_id: str, n_envs: int) -> Callable[[], object]:
     return lambda: env.step(actions)
 
 
-def _transitions(
-    rng: np.random.Generator, n: int | None
-) -> tuple[NDArray[Any] | float | bool, ...]:
-    """obs, next_obs, action, reward, terminated, truncated; `n` rows, or one transition."""
-    rows = 1 if n is None else n
-    obs, next_obs = rng.random((2, rows, 4), dtype=np.float32)
-    action = rng.random((rows, 1), dtype=np.float32)
-    reward = rng.random(rows, dtype=np.float32)
-    no = np.zeros(rows, dtype=bool)
-    if n is None:
-        return obs[0], next_obs[0], action[0], float(reward[0]), False, False
-    return obs, next_obs, action, reward, no, no
+def _transitions(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    """`n` random transitions of 4 observations and 1 action, as `push_batch` takes them."""
+    obs, next_obs = rng.random((2, n, 4), dtype=np.float32)
+    return {
+        "obs": obs,
+        "next_obs": next_obs,
+        "action": rng.random((n, 1), dtype=np.float32),
+        "reward": rng.random(n, dtype=np.float32),
+        "terminated": np.zeros(n, dtype=bool),
+        "truncated": np.zeros(n, dtype=bool),
+    }

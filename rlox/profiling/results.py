@@ -26,6 +26,7 @@ SCHEMA = 1
 SOURCES = ("perf", "py-spy")  # of the ranking, the preciser first
 _BREAKDOWN = "Update, per gradient step"
 _LEAST_SAMPLES = 50
+_BUSY = 0.05  # share of training spent waiting for a CPU that is worth a warning
 
 Json = dict[str, Any]
 
@@ -55,6 +56,7 @@ def skeleton(spec: Spec, tools: Sequence[str], windows: Mapping[str, float]) -> 
         "schema": SCHEMA,
         "complete": False,
         "incomplete": [],
+        "warnings": [],
         "date": now.astimezone().strftime("%Y-%m-%d"),
         "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "algo": spec.algo,
@@ -127,6 +129,11 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
     warm = [tick for tick in ticks.ticks if tick[1] >= spec.warmup_steps]
     steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
     found.steady = steady[0] if steady else None
+    if (delay := run["run_delay_s"] / train_s) > _BUSY:
+        found.report["warnings"].append(
+            f"The machine was busy: for {100 * delay:.0f} % of the plain run training waited for a "
+            "CPU that other programs held, so its speed and phases are those of a busy machine."
+        )
     span_s = run["span_ns"] * run["spans"] / 1e9
     sps, wall_s = run["steps"] / train_s, run["init_s"] + train_s
     found.report |= {
@@ -145,6 +152,7 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
             "sps": sps,
             "steady_sps": found.steady,
             "cpu_share": steady[1] if steady else None,
+            "run_delay_s": run["run_delay_s"],
             "episodes": run["episodes"],
             "updates": _updates(phases),
         },

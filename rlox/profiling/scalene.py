@@ -9,11 +9,14 @@ from __future__ import annotations
 import bisect
 import importlib.util
 import json
+import linecache
 import sys
 from collections import defaultdict
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from rlox.profiling.addresses import resolver
 from rlox.profiling.layers import classify
 from rlox.profiling.phases import phase_by_line
 from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
@@ -63,9 +66,15 @@ def load(folder: Path, seconds: float) -> Samples:
     if not total:
         raise ValueError("scalene's profile holds no stack of the training thread")
     period = seconds / total
+    found = {
+        index: [_frame(raw, libraries) for raw in _without_interpreter(stacks[index])]
+        for index in counts
+    }
+    # Scalene knows no symbol of the extension's: the addresses are looked up in its line tables.
+    whole = resolver({f for frames in found.values() for f in frames if "/_core." in f.module})
     samples = []
     for index, count in counts.items():
-        frames = tuple(_frame(raw, libraries) for raw in _frames(stacks[index]))
+        frames = tuple(frame for raw in found[index] for frame in whole(raw))
         phase = phase_by_line(frames)
         layer = classify(frames, phase)
         shown = tuple(frame._replace(module=short_module(frame.module)) for frame in frames)
@@ -87,10 +96,9 @@ def lines(folder: Path) -> list[dict[str, Any]]:
         for line in file["lines"]:
             percent = line["n_cpu_percent_python"] + line["n_cpu_percent_c"] + line["n_sys_percent"]
             if percent > 0:
-                source = line["line"].strip()
-                found.append(
-                    {"file": module, "line": line["lineno"], "source": source, "share": percent}
-                )
+                number = line["lineno"]
+                source = linecache.getline(path, number).strip()  # scalene's copy has escapes
+                found.append({"file": module, "line": number, "source": source, "share": percent})
     total = sum(line["share"] for line in found) or 1.0
     found.sort(key=lambda line: -line["share"])
     return [line | {"share": round(line["share"] / total, 5)} for line in found[:_TOP_LINES]]
@@ -106,36 +114,44 @@ def _read(folder: Path) -> dict[str, Any]:
     return profile
 
 
-def _frames(stack: list[Any]) -> list[dict[str, Any]]:
-    """A combined stack is its frames, outermost first, in some versions followed by a count."""
-    return stack[0] if stack and isinstance(stack[0], list) else stack
+def _without_interpreter(stack: list[Any]) -> list[dict[str, Any]]:
+    """The Python frames, then the native ones below the innermost of them.
+
+    A stack is [frames, count] or the frames alone; the native frames begin at the program's entry,
+    so the interpreter's loop is among them once for each Python frame.
+    """
+    frames = stack[0] if stack and isinstance(stack[0], list) else stack
+    python = [frame for frame in frames if frame["kind"] == "py"]
+    native = [frame for frame in frames if frame["kind"] != "py"]
+    loops = [i for i, frame in enumerate(native) if "_PyEval_EvalFrame" in frame["display_name"]]
+    return python + native[loops[-1] + 1 if loops else 0 :]
 
 
 def _frame(raw: dict[str, Any], libraries: _Libraries) -> Frame:
+    """One frame; of the extension's, `line` is the address in its file."""
     if raw["kind"] == "py":
         return Frame(raw["display_name"], raw["filename_or_module"], raw["line"])
-    module = raw["filename_or_module"] or libraries.at(raw["ip"])
-    return Frame(raw["display_name"] or "[unknown]", module)
+    module, address = libraries.at(raw["ip"])
+    name = raw["display_name"] or "[unknown]"
+    return Frame(name, module, address if "/_core." in module else None)
 
 
 class _Libraries:
     """Which library lies at an address, from the program's memory map."""
 
     def __init__(self, maps: Path) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._paths: list[str] = []
-        if not maps.exists():
-            return
-        for entry in maps.read_text(encoding="utf-8").splitlines():
-            fields = entry.split(maxsplit=5)
-            start, end = (int(part, 16) for part in fields[0].split("-"))
-            self._starts.append(start)
-            self._ends.append(end)
-            self._paths.append(fields[5] if len(fields) > 5 else "[anon]")
+        self._maps: list[tuple[int, int, int, str]] = []
+        if maps.exists():
+            for entry in maps.read_text(encoding="utf-8").splitlines():
+                extent, _, offset, *_, last = [*entry.split(maxsplit=5), "[anon]"][:6]
+                start, end = (int(part, 16) for part in extent.split("-"))
+                self._maps.append((start, end, int(offset, 16), last))
 
-    def at(self, address: int | None) -> str:
-        index = bisect.bisect_right(self._starts, address or 0) - 1
-        if index >= 0 and address is not None and address < self._ends[index]:
-            return self._paths[index]
-        return "[unknown]"
+    def at(self, ip: int | None) -> tuple[str, int | None]:
+        """The library's path and the place in its file; ("[unknown]", None) for no library."""
+        index = bisect.bisect_right(self._maps, ip or 0, key=itemgetter(0)) - 1
+        if ip is not None and index >= 0:
+            start, end, offset, path = self._maps[index]
+            if ip < end:
+                return path, ip - start + offset
+        return "[unknown]", None

@@ -21,7 +21,10 @@ class BaseCallback:
         """Before the first step."""
 
     def on_step(self) -> bool:
-        """After each vectorised step (with `collector="async"`: each rollout). False stops."""
+        """After each vectorised step (with `collector="async"`: each rollout).
+
+        False stops training; forgetting to return anything does not.
+        """
         return True
 
     def on_rollout_end(self) -> None:
@@ -51,7 +54,7 @@ class CallbackList(BaseCallback):
     def on_step(self) -> bool:
         # Every callback sees every step, also when an earlier one asks to stop.
         wishes = [callback.on_step() for callback in self.callbacks]
-        return all(wishes)
+        return all(wish is not False for wish in wishes)
 
     def on_rollout_end(self) -> None:
         for callback in self.callbacks:

@@ -113,13 +113,15 @@ class SAC(Algorithm):
         self.learning_starts, self.batch_size = learning_starts, batch_size
         self.tau, self.gamma, self.prioritized = tau, gamma, prioritized
         self.gradient_steps = self.n_envs if gradient_steps == -1 else gradient_steps
-        self.target_entropy = (
-            -float(self.act_dim) if target_entropy == "auto" else float(target_entropy)
-        )
+        if target_entropy == "auto":
+            target_entropy = -float(self.act_dim)
+        self.target_entropy = float(target_entropy)
 
         with self._seeded_initialisation():
-            policy = policy or SquashedGaussianActor(self.obs_dim, self.act_dim)
-            critic = critic or TwinCritic(self.obs_dim, self.act_dim)
+            if policy is None:
+                policy = SquashedGaussianActor(self.obs_dim, self.act_dim)
+            if critic is None:
+                critic = TwinCritic(self.obs_dim, self.act_dim)
         require_methods("policy", policy, ["get_action_and_logprob"])
         require_methods("critic", critic, ["forward"])
         self.policy, self.critic = policy.to(self.device), critic.to(self.device)
@@ -187,6 +189,7 @@ class SAC(Algorithm):
         """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
         if self.num_timesteps < self.learning_starts:
             return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
+        self.policy.train(False)
         with torch.no_grad():
             actions, _ = self.policy.get_action_and_logprob(
                 self._tensor(obs), generator=self._act_generator

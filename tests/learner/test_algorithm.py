@@ -198,6 +198,14 @@ def test_callback_that_returns_false_stops(make):
     assert model.num_timesteps < 1000
 
 
+def test_callback_that_returns_nothing_goes_on():
+    class Silent(BaseCallback):
+        def on_step(self):
+            pass
+
+    assert ppo().learn(256, callback=Silent()).num_timesteps == 256
+
+
 @each_trainer
 def test_interrupted_training_leaves_a_model_that_goes_on(make):
     class Interrupt(BaseCallback):

@@ -137,7 +137,11 @@ def _reach(
             cells.add(cell)
             removed.update(ids)
     parts = divide(samples, self_seconds, lambda s: "in" if id(s) in removed else "out", ["in"])
-    return cells, next(part for part in parts if part.name == "in")
+    share = next(part for part in parts if part.name == "in")
+    if not removed:
+        # None of n seen says that there are at most 3 / n (Hanley and Lippman-Hand 1983).
+        share = share._replace(ci95=(0.0, min(1.0, 3 / sum(map(len, stacks.values())))))
+    return cells, share
 
 
 def _reason(card: Card) -> str:

@@ -64,7 +64,12 @@ class Spot:
         if self.phases and not any(phase == p or phase.startswith(p + "/") for p in self.phases):
             return False
         names = re.compile("|".join(self.frames))  # `re` keeps it; of no pattern it finds anything
-        return not self.frames or any(names.search(frame.name) for frame in frames)
+        return not self.frames or any(names.search(_function(frame)) for frame in frames)
+
+
+def _function(frame: Frame) -> str:
+    """The path of a function without its type parameters, which name what it may never call."""
+    return frame.name.partition("<")[0] or frame.name
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,22 @@ run: samples say how a phase is spent, the program's own clock says how long the
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
 
 SMALLEST = 0.0004  # of the total: thinner nodes are left to their parent, which none would see
-COMMON = 0.95  # of the time: outer frames of so many samples say how training was started
+WHOLE = 0.3  # of a phase's stacks: at least so many reach down to where training was started
+FEW = 0.02  # of all samples: a phase with fewer says nothing about how training was started
 OUTSIDE = "outside all phases"
+CPYTHON = "CPython"
+_INTERPRETER = re.compile(r"(lib)?python3[\w.]*$")
 
+Stack = list[tuple[str, str]]  # names and modules
 Key = tuple[str, str, bool]  # a node's name, its module, whether it is a phase
 
 
@@ -54,19 +59,17 @@ def tree(samples: Samples, own: Mapping[str, float]) -> dict[str, Any]:
     sampled: defaultdict[str, float] = defaultdict(float)
     for sample in found:
         sampled[sample.phase] += sample.weight
-    trunk = _trunk(found)
+    scale = {phase: own.get(phase, 0.0) / s if own else 1.0 for phase, s in sampled.items()}
+    stacks = [_stack(sample.frames) for sample in found]
+    by_phase: defaultdict[str, list[Stack]] = defaultdict(list)
+    for sample, stack in zip(found, stacks, strict=True):
+        by_phase[sample.phase].append(stack)
+    trunk = _trunk(group for group in by_phase.values() if len(group) >= FEW * len(found))
     root = _Node(("training", "", True))
-    for sample in found:
-        seconds = sample.weight * (
-            own[sample.phase] / sampled[sample.phase]
-            if sample.phase in own
-            else 0.0
-            if own
-            else 1.0
-        )
+    for sample, stack in zip(found, stacks, strict=True):
+        seconds = sample.weight * scale[sample.phase]
         keys: list[Key] = [(part, "", True) for part in (sample.phase or OUTSIDE).split("/")]
-        started = sample.frames[: len(trunk)] if _same(sample.frames, trunk) else ()
-        keys += [(f.name, f.module, False) for f in sample.frames[len(started) :]]
+        keys += [(*pair, False) for pair in stack[_common(stack, trunk) :]]
         node = root
         node.add(sample.layer, seconds)
         for key in keys:
@@ -75,25 +78,40 @@ def tree(samples: Samples, own: Mapping[str, float]) -> dict[str, Any]:
     return _flatten(root)
 
 
-def _trunk(found: Sequence[Sample]) -> list[str]:
-    """Names of the outermost frames that nearly all stacks begin with: `<module>`, `main`, …"""
-    trunk: list[str] = []
-    total = sum(sample.weight for sample in found)
-    while found:
-        next_: defaultdict[str, float] = defaultdict(float)
-        for sample in found:
-            if len(sample.frames) > len(trunk):
-                next_[sample.frames[len(trunk)].name] += sample.weight
-        name = max(next_, key=lambda name: next_[name], default=None)
-        if name is None or next_[name] < COMMON * total:
+def _trunk(by_phase: Iterable[Sequence[Stack]]) -> Stack:
+    """The outermost frames that the stacks of all phases share: `<module>`, `main`, …, which say
+    how training was started. An unwinder loses the bottom of some stacks; these do not count."""
+    phases = list(by_phase)
+    trunk: Stack = []
+    while len(phases) > 1:
+        shared = set()
+        for stacks in phases:
+            on_trunk = [s for s in stacks if s[: len(trunk)] == trunk and len(s) > len(trunk)]
+            beginnings = Counter(stack[len(trunk)] for stack in on_trunk)
+            frame, count = beginnings.most_common(1)[0] if beginnings else (None, 0)
+            shared.add(frame if count >= WHOLE * len(stacks) else None)
+        if len(shared) > 1 or (frame := shared.pop()) is None:
             break
-        trunk.append(name)
-        found = [sample for sample in found if _same(sample.frames, trunk)]
+        trunk.append(frame)
     return trunk
 
 
-def _same(frames: Sequence[Frame], trunk: Sequence[str]) -> bool:
-    return [frame.name for frame in frames[: len(trunk)]] == list(trunk)
+def _stack(frames: Sequence[Frame]) -> Stack:
+    """Names and modules, outermost first, the interpreter's own functions as one but for a leaf:
+    where they stand for Python's they only say that something calls something."""
+    stack: Stack = []
+    for frame in frames:
+        pair = (CPYTHON, "") if _INTERPRETER.match(frame.module) else (frame.name, frame.module)
+        if pair[0] != CPYTHON or not stack or stack[-1] != pair:
+            stack.append(pair)
+    if frames and stack[-1][0] == CPYTHON:
+        stack.append((frames[-1].name, frames[-1].module))
+    return stack
+
+
+def _common(stack: Stack, trunk: Stack) -> int:
+    """How much of the stack is trunk: all of it, or nothing."""
+    return len(trunk) if stack[: len(trunk)] == trunk else 0
 
 
 def _flatten(root: _Node) -> dict[str, Any]:

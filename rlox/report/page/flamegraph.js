@@ -1,5 +1,5 @@
 // The flamegraph: phases outermost, then stacks, widths in seconds of the plain run, coloured by
-// layer. Only frames at least a pixel wide at the present zoom are in the document.
+// layer. Only frames wide enough to be seen at the present zoom are in the document.
 (() => {
   "use strict";
   const trees = JSON.parse(document.getElementById("flame-data").textContent);
@@ -60,7 +60,7 @@
   }
 
   function draw(keepFocus) {
-    const smallest = focus.s / Math.max(300, graph.clientWidth);
+    const smallest = (1.5 * focus.s) / Math.max(300, graph.clientWidth);
     const shown = nodes.filter((node) => within(focus, node) || (within(node, focus) && node.s >= smallest));
     cells = new Map(shown.map((node) => [node, cell(node)]));
     graph.replaceChildren(...cells.values());

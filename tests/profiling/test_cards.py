@@ -1,0 +1,137 @@
+"""The cards: all there, and held to their schema."""
+
+from pathlib import Path
+
+import pytest
+
+from rlox.profiling import cards
+from rlox.profiling.cards import Card, CardError
+from rlox.profiling.layers import LAYERS
+from rlox.profiling.samples import Frame
+
+ROOT = Path(__file__).parents[2]
+CARDS = cards.load()
+WRITTEN = (cards.FOLDER / "p02_flat_observations.toml").read_text(encoding="utf-8")
+
+
+def by_id(id_: str) -> Card:
+    return next(card for card in CARDS if card.id == id_)
+
+
+def test_every_planned_optimisation_has_a_card() -> None:
+    assert [card.id for card in CARDS] == [
+        *(f"P{n}" for n in range(1, 14)),
+        *(f"R{n}" for n in range(1, 12)),
+    ]
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.id)
+def test_a_card_is_complete_and_its_file_is_named_after_it(card: Card) -> None:
+    files = list(cards.FOLDER.glob(f"{card.id[0].lower()}{int(card.id[1:]):02d}_*.toml"))
+    assert len(files) == 1
+    assert card.feature == f"opt-{card.id.lower()}"
+    assert card.claim.strip()
+    assert card.title
+    assert card.sizes
+    assert card.status == "candidate"
+    assert card.spot or card.note, "a card without a spot says why it has none"
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.id)
+def test_an_address_lies_where_its_kind_of_seam_does(card: Card) -> None:
+    folder = {"build": "Cargo.toml", "python": "rlox/learner/", "setting": "rlox/learner/"}
+    assert card.seam.address.startswith(folder.get(card.seam.kind, "crates/rlox-"))
+    # Modules may be a file or a folder of twins.
+    address = ROOT / card.seam.address
+    assert address.exists() or address.with_suffix("").is_dir(), card.seam.address
+
+
+@pytest.mark.parametrize("card", CARDS, ids=lambda card: card.id)
+def test_spots_name_layers_and_phases_that_exist(card: Card) -> None:
+    tops = {"env_step", "policy_forward", "store", "gae_compute", "gradient_update", "wait_rollout"}
+    for spot in card.spot:
+        assert set(spot.layers) <= set(LAYERS)
+        assert {phase.split("/")[0] for phase in spot.phases} <= tops
+        assert set(spot.algos) <= {"ppo", "sac"}
+
+
+def test_cards_off_every_trainers_path_have_no_spot() -> None:
+    assert not by_id("P8").spot
+    assert not by_id("P9").spot
+
+
+@pytest.mark.parametrize(
+    ("id_", "algo", "settings", "applies"),
+    [
+        ("P1", "ppo", {"collector": "async"}, True),
+        ("P1", "ppo", {"collector": "sync"}, False),
+        ("P13", "ppo", {"collector": "async"}, True),
+        ("P5", "sac", {"prioritized": True}, True),
+        ("P5", "sac", {"prioritized": False}, False),
+        ("P5", "ppo", {"prioritized": True}, False),
+        ("P3", "sac", {}, True),
+    ],
+)
+def test_a_spot_lies_only_on_runs_that_reach_it(
+    id_: str, algo: str, settings: dict[str, object], applies: bool
+) -> None:
+    assert any(spot.applies(algo, settings) for spot in by_id(id_).spot) is applies
+
+
+def test_a_spot_holds_samples_by_phase_layer_and_frame() -> None:
+    spot = cards.Spot(("ppo",), phases=("env_step",), layers=("rust",), frames=("alloc", "free"))
+    inner, outer = Frame("malloc", "libc.so.6"), Frame("step_all", "env/parallel.rs")
+    assert spot.holds("env_step", "rust", [outer, inner])
+    assert spot.holds("env_step/python_env", "rust", [inner])
+    assert not spot.holds("env_step", "rust", [outer])
+    assert not spot.holds("env_step", "python", [inner])
+    assert not spot.holds("env_stepper", "rust", [inner])
+    assert cards.Spot(("ppo",)).holds("", "idle", [])
+    # What a function is generic over is not what it calls.
+    assert not spot.holds("env_step", "rust", [Frame("with<alloc::vec::Vec<f32>>", "env.rs")])
+    assert spot.holds("env_step", "rust", [Frame("<Vec<T> as alloc::Own>::f", "vec.rs")])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('status = "candidate"', 'status = "candidat"', "`status`"),
+        ('id = "P2"', 'id = "X2"', "`id`"),
+        ('id = "P2"', 'id = "P2"\ncolour = "red"', "unknown key `colour`"),
+        ('kind = "type"', 'kind = "type"\nfile = "a"', "unknown key `seam.file`"),
+        ('phases = ["env_step"]', 'phase = ["env_step"]', "unknown key `spot.phase`"),
+        ('phases = ["env_step"]', 'phases = "env_step"', "`spot.phases`"),
+        ('phases = ["env_step"]', "phases = [1]", "`spot.phases`"),
+        ("'mmap'", "'(mmap'", "`spot.frames`"),
+        ('layer = "rust"', "", "the key `layer` is missing"),
+        ("[[spot]]", "[spot]", "not TOML"),
+        ('[seam]\nkind = "type"', 'kind = "type"', "[seam] is missing"),
+    ],
+)
+def test_a_broken_card_is_an_error_that_names_file_and_key(
+    tmp_path: Path, old: str, new: str, told: str
+) -> None:
+    assert old in WRITTEN
+    path = tmp_path / "p02.toml"
+    path.write_text(WRITTEN.replace(old, new), encoding="utf-8")
+    with pytest.raises(CardError) as caught:
+        cards.load(tmp_path)
+    assert told in str(caught.value)
+    assert "p02.toml" in str(caught.value)
+
+
+def test_two_cards_of_one_id_and_a_need_without_a_card_are_errors(tmp_path: Path) -> None:
+    for name in ("a.toml", "b.toml"):
+        (tmp_path / name).write_text(WRITTEN, encoding="utf-8")
+    with pytest.raises(CardError, match="share an `id`"):
+        cards.load(tmp_path)
+    (tmp_path / "b.toml").write_text(
+        WRITTEN.replace('id = "P2"', 'id = "P3"').replace("needs = []", 'needs = ["P12"]'),
+        encoding="utf-8",
+    )
+    with pytest.raises(CardError, match="P3 needs 'P12'"):
+        cards.load(tmp_path)
+
+
+def test_a_folder_without_cards_has_none(tmp_path: Path) -> None:
+    assert cards.load(tmp_path / "nowhere") == []

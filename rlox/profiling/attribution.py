@@ -104,6 +104,7 @@ def divide(
             if layer in whole.layers:
                 near = (q * n + 0.5) / (n + 1)
                 variance[layer] += weight**2 * near * (1 - near) / (n + 1)
+    share = {layer: min(1.0, value) for layer, value in share.items()}  # 1 + rounding is 1
     return sorted(
         (
             LayerShare(layer, share[layer] * total, share[layer], _interval(share[layer], var))

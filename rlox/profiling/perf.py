@@ -64,14 +64,13 @@ def attach(
 
     A sample takes about `stack_bytes` on disk and 1 ms to read.
     """
-    stacks = f"call-graph=dwarf,stack-size={stack_bytes}"
     (folder / "perf.pid").write_text(str(pid))
     with (folder / "perf.log").open("wb") as log:
         return subprocess.Popen(
             [
                 *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
-                *("-e", f"{_CPU}/freq={rate},{stacks}/"),
-                *("-e", f"{_SWITCH}/freq={_SWITCH_RATE},{stacks}/"),
+                *("--call-graph", f"dwarf,{stack_bytes}", "-e", f"{_CPU}/freq={rate}/"),
+                *("-e", f"{_SWITCH}/freq={_SWITCH_RATE}/"),
                 *("-p", str(pid), "-o", str(folder / "perf.data")),
                 *("--", "sleep", f"{seconds:.3f}"),
             ],
@@ -116,13 +115,14 @@ def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: int = RATE
         else:
             events.append(event)
     whole = addresses.resolver({ip for e in events for ip in e.frames if "/_core." in ip.module})
-    names = {thread.native_id: thread.name for thread in spans.threads} if spans else {}
+    log = SpanLog() if spans is None else spans
+    names = {thread.native_id: thread.name for thread in log.threads}
     by_thread: dict[int, list[_Event]] = {}
     for event in events:
         by_thread.setdefault(event.tid, []).append(event)
     for tid, own in by_thread.items():
         times = np.array([event.time_ns for event in own], np.int64)
-        paths, index = phases_by_clock(spans or SpanLog(), tid, times)
+        paths, index = phases_by_clock(log, tid, times)
         thread = MAIN_THREAD if tid == pid else names.get(tid, f"{own[0].comm} {tid}")
         waited: dict[str, str] = {}
         for event, phase in zip(own, (paths[i] for i in index), strict=True):
@@ -219,7 +219,7 @@ def _frame(line: str) -> Frame | None:
     match = _FRAME.match(line)
     if match is None or match["ip"] == "f" * 16:
         return None  # where the unwinder stopped
-    name, module = match["name"], match["module"]
+    name, module = match["name"].partition("@")[0], match["module"]
     if match["ip"].startswith("ffffffff") and len(match["ip"]) == 16 and module == "[unknown]":
         module = "[kernel]"  # an address of the kernel whose symbol is hidden
     line_or_address = int(match["ip"], 16) if "/_core." in module else None

@@ -96,11 +96,13 @@ def phases_by_clock(
     if not words:
         return phases, np.zeros(len(times_ns), np.int64)
     path, start, end = np.concatenate(words).T
+    path, start, end = (column[start < end] for column in (path, start, end))
     number = {name: index for index, name in enumerate(phases)}
     outer = np.array([number.get(name.rpartition("/")[0], 0) for name in phases])
-    # Entering a span makes it the phase; leaving one makes the span around it the phase.
-    times = np.concatenate([start, end])
-    becomes = np.concatenate([path + 1, outer[path + 1]])
+    # Entering a span makes it the phase; leaving one makes the span around it the phase. At equal
+    # times leaving comes first; spans are logged inner first, so the reverse enters outer first.
+    times = np.concatenate([end, start[::-1]])
+    becomes = np.concatenate([outer[path + 1], (path + 1)[::-1]])
     order = np.argsort(times, kind="stable")
     times, becomes = times[order], np.concatenate([[0], becomes[order]])
     return phases, becomes[np.searchsorted(times, times_ns, side="right")]

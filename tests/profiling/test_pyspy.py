@@ -1,0 +1,100 @@
+"""Beliefs about reading py-spy: real stacks, each with its phase and layer; a short live run."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rlox.profiling import pyspy
+from rlox.profiling.attribution import attribute
+from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Samples:
+    source = tmp_path / "loop.py"
+    source.write_text((DATA / "loop.py.txt").read_text())
+    raw = (DATA / "pyspy_raw.txt").read_text().replace("{source}", str(source))
+    (tmp_path / "pyspy.raw").write_text(raw)
+    (tmp_path / "pyspy.log").write_text("py-spy> Wrote raw data. Samples: 664 Errors: 3\n")
+    return pyspy.load(tmp_path)
+
+
+def test_each_stack_has_the_phase_of_its_lines_and_the_layer_of_its_leaf(
+    recorded: Samples,
+) -> None:
+    main = Counter((s.phase, s.layer) for s in recorded.samples if s.thread == MAIN_THREAD)
+    assert main == {
+        ("policy_forward", "numpy"): 1,
+        ("gradient_update/backward", "torch_backward"): 4 + 39 + 2,
+        ("gradient_update/backward", "python"): 45,
+        ("gradient_update/optimizer", "python"): 1,
+        ("gradient_update/optimizer", "torch_optimizer"): 4,
+        ("env_step", "idle"): 53,
+        ("env_step", "kernel"): 10,
+        ("env_step", "boundary"): 7,
+    }
+
+
+def test_other_threads_keep_their_names(recorded: Samples) -> None:
+    others = {(s.thread, s.layer) for s in recorded.samples if s.thread != MAIN_THREAD}
+    assert others == {("bgthread", "idle")}
+
+
+def test_period_errors_and_weights_are_read(recorded: Samples) -> None:
+    assert (recorded.tool, recorded.period_s, recorded.errors) == ("py-spy", 0.01, 3)
+    assert {sample.weight for sample in recorded.samples} == {0.01}
+
+
+def test_a_semicolon_inside_a_name_does_not_cut_the_stack(tmp_path: Path) -> None:
+    (tmp_path / "pyspy.raw").write_text("thread (1): MainThread;f<[usize; 1]> (/a/lib.so) 2\n")
+    (sample, _) = pyspy.load(tmp_path).samples
+    assert sample.frames == (Frame("f<[usize; 1]>", "lib.so"),)
+
+
+def test_a_run_that_left_nothing_says_what_the_tool_said(tmp_path: Path) -> None:
+    (tmp_path / "pyspy.log").write_text("Error: Permission Denied\n")
+    with pytest.raises(ValueError, match="Permission Denied"):
+        pyspy.load(tmp_path)
+
+
+LIVE = """
+import math, time
+from rlox.profiling.pyspy import allow_ptrace
+from rlox.timing import Timing
+allow_ptrace()
+timing = Timing()
+print("ready", flush=True)
+end = time.monotonic() + 20
+while time.monotonic() < end:
+    with timing.add_time("work"):
+        for i in range(20000):
+            math.sqrt(i)
+    with timing.add_time("wait"):
+        time.sleep(0.002)
+"""
+
+
+@pytest.mark.skipif(pyspy.unavailable() is not None, reason=str(pyspy.unavailable()))
+def test_a_live_run_is_divided_by_phase_and_layer(tmp_path: Path) -> None:
+    (tmp_path / "live.py").write_text(LIVE)
+    with subprocess.Popen(
+        [sys.executable, str(tmp_path / "live.py")], stdout=subprocess.PIPE
+    ) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"ready\n"
+            assert pyspy.attach(child.pid, 2, tmp_path).wait(60) == 0
+        finally:
+            child.kill()
+    samples = pyspy.load(tmp_path)
+    layers = Counter((s.phase, s.layer) for s in samples.samples if s.thread == MAIN_THREAD)
+    assert layers["work", "python"] > 10
+    assert layers["wait", "idle"] > 10
+    assert layers["work", "idle"] + layers["wait", "python"] < 0.2 * layers.total()
+    shares = {share.name: share.share for share in attribute(samples, {"work": 3.0, "wait": 1.0})}
+    assert shares["python"] > 0.5 > shares["idle"] > 0.1

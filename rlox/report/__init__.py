@@ -6,7 +6,8 @@ train_s wall_s mean_return`), may be missing in a run that was cut short; a sect
 missing says so:
 
 - `date`: ISO 8601. `settings`: the run's other options (`collector`, `prioritized`, `n_steps`, …).
-- `incomplete`: sentences on what is missing and why; shown first.
+- `incomplete`: sentences on what is missing and why; `warnings`: on what makes the figures
+  doubtful. Both are shown first.
 - `phases`: [{`name` "outer/inner", `seconds` (inner ones included), `share` of training, `calls`}].
 - `layers`: [{`name`, `seconds`, `share`, `ci95`}] of the training thread, from tool `layer_source`.
 - `tools`: {name: {`slowdown`, `samples`, `errors`, `layers`; where it did not run: `reason`,

@@ -39,7 +39,7 @@ def render(report: Report, samples: Mapping[str, Samples]) -> str:
         style=_asset("page.css"),
         heading=escape(heading),
         figures=_pairs(_headline(report)),
-        warnings=_warnings(tables.warnings(report)),
+        notices="\n".join(_notice(*notice) for notice in tables.notices(report)),
         nav="\n".join(f'<a href="#{id_}">{escape(title)}</a>' for id_, title in order),
         sections="\n".join(places[id_] for id_, _ in order),
         facts=_pairs(tables.facts(report), grouped=False),
@@ -73,12 +73,9 @@ def _pairs(pairs: Sequence[tuple[str, str]], grouped: bool = True) -> str:
     return "\n".join(f"<div>{pair}</div>" for pair in inner) if grouped else "\n".join(inner)
 
 
-def _warnings(found: Sequence[str]) -> str:
-    if not found:
-        return ""
-    items = "".join(f"<li>{escape(text)}</li>" for text in found)
-    title = "<h2>This report is incomplete</h2>"
-    return f'<div class="warnings" role="note">{title}<ul>{items}</ul></div>'
+def _notice(title: str, sentences: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in sentences)
+    return f'<div class="notice" role="note"><h2>{escape(title)}</h2><ul>{items}</ul></div>'
 
 
 def _section(section: Section, report: Report) -> str:

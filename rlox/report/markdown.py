@@ -11,8 +11,8 @@ from rlox.report.model import Cell, Report, Table
 def render(report: Report) -> str:
     """The whole document."""
     lines = [f"# {tables.heading(report)}: training profile", ""]
-    if found := tables.warnings(report):
-        lines += ["> **This report is incomplete.**", *(f"> - {_text(text)}" for text in found), ""]
+    for title, sentences in tables.notices(report):
+        lines += [f"> **{title}.**", *(f"> - {_text(text)}" for text in sentences), ""]
     lines += [f"- **{what}**: {_text(value)}" for what, value in tables.facts(report)]
     for section in tables.sections(report):
         lines += ["", f"## {section.title}", ""]

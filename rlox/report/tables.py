@@ -18,8 +18,17 @@ def heading(report: Report) -> str:
     return f"{str(report.get('algo', '?')).upper()} on {report.get('env_id', '?')}"
 
 
-def warnings(report: Report) -> list[str]:
-    """What is missing from this report, in sentences; empty when all of it is there."""
+def notices(report: Report) -> list[tuple[str, list[str]]]:
+    """What to know before reading on: titles, each with its sentences; none in a sound report."""
+    found = [
+        ("This report is incomplete", missing(report)),
+        ("Read with care", list(report.get("warnings") or [])),
+    ]
+    return [(title, sentences) for title, sentences in found if sentences]
+
+
+def missing(report: Report) -> list[str]:
+    """What is not in this report, in sentences; empty when all of it is there."""
     found = list(report.get("incomplete") or [])
     tools = report.get("tools") or {}
     found += [

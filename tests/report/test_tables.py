@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlox.report import markdown, units
-from rlox.report.tables import disagreements, sections, warnings
+from rlox.report.tables import disagreements, missing, notices, sections
 
 
 def test_markdown_has_every_section_and_a_table_in_each(report: dict[str, Any]) -> None:
@@ -52,10 +52,13 @@ def test_markdown_takes_the_runs_text_literally() -> None:
     assert r"a\|b \<i\>\*c\*\</i\> \`d\` e_f" in text
 
 
-def test_a_complete_run_has_no_warning(report: dict[str, Any]) -> None:
+def test_a_sound_run_has_no_notice(report: dict[str, Any]) -> None:
     whole = report | {"tools": {k: v for k, v in report["tools"].items() if k != "scalene"}}
-    assert warnings(whole) == []
-    assert warnings(report) == ["scalene gave nothing: scalene is not installed."]
+    assert notices(whole) == []
+    assert missing(report) == ["scalene gave nothing: scalene is not installed."]
+    assert notices(whole | {"warnings": ["The machine was busy."]}) == [
+        ("Read with care", ["The machine was busy."])
+    ]
 
 
 def test_every_section_of_an_empty_report_says_why_it_is_empty() -> None:

@@ -63,11 +63,6 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         return self.num_envs
 
     @property
-    def is_native(self) -> bool:
-        """Whether the environments run in Rust."""
-        return isinstance(self.backend, NativeBackend)
-
-    @property
     def timing(self) -> Timer | None:
         """Where the time of Python environments is added, as `python_env`."""
         return self.backend.timing

@@ -12,7 +12,7 @@ pub(crate) fn any_shape<'py, T: Element, D: Dimension>(
     argument: &str,
     object: &Bound<'py, PyAny>,
 ) -> PyResult<PyReadonlyArray<'py, T, D>> {
-    readonly(argument, typed(argument, object)?)
+    readonly(argument, typed(argument, object, None)?)
 }
 
 /// `object` as a C-contiguous array of `T` with the given shape.
@@ -21,10 +21,7 @@ pub(crate) fn input<'py, T: Element, D: Dimension>(
     object: &Bound<'py, PyAny>,
     shape: &[usize],
 ) -> PyResult<PyReadonlyArray<'py, T, D>> {
-    readonly(
-        argument,
-        of_shape(argument, typed(argument, object)?, shape)?,
-    )
+    readonly(argument, typed(argument, object, Some(shape))?)
 }
 
 /// `object` as an array to write results into, under the same conditions.
@@ -33,7 +30,7 @@ pub(crate) fn output<'py, T: Element, D: Dimension>(
     object: &Bound<'py, PyAny>,
     shape: &[usize],
 ) -> PyResult<PyReadwriteArray<'py, T, D>> {
-    of_shape(argument, typed(argument, object)?, shape)?
+    typed(argument, object, Some(shape))?
         .try_readwrite()
         .map_err(|_| PyValueError::new_err(format!("{argument}: is read-only or in use elsewhere")))
 }
@@ -63,30 +60,17 @@ pub(crate) fn float_type(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<
 fn typed<'a, 'py, T: Element, D: Dimension>(
     argument: &str,
     object: &'a Bound<'py, PyAny>,
+    shape: Option<&[usize]>,
 ) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
-    let Ok(array) = object.cast::<PyArray<T, D>>() else {
-        return Err(mismatch::<T, D>(argument, object));
+    let array = match object.cast::<PyArray<T, D>>() {
+        Ok(array) if shape.is_none_or(|shape| array.shape() == shape) => array,
+        _ => return Err(mismatch::<T, D>(argument, object, shape)),
     };
     if array.is_c_contiguous() && array.is_aligned() {
         return Ok(array);
     }
     Err(PyValueError::new_err(format!(
         "{argument}: is not C-contiguous; pass {argument}.copy()"
-    )))
-}
-
-fn of_shape<'a, 'py, T: Element, D: Dimension>(
-    argument: &str,
-    array: &'a Bound<'py, PyArray<T, D>>,
-    shape: &[usize],
-) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
-    if array.shape() == shape {
-        return Ok(array);
-    }
-    Err(PyValueError::new_err(format!(
-        "{argument}: has shape {}, expected {}",
-        tuple(array.shape()),
-        tuple(shape)
     )))
 }
 
@@ -99,9 +83,13 @@ fn readonly<'py, T: Element, D: Dimension>(
         .map_err(|_| PyValueError::new_err(format!("{argument}: is being written to elsewhere")))
 }
 
-/// In what `object` differs from an array of `T` with the dimensions of `D`.
+/// In what `object` differs from an array of `T` with the dimensions of `D`, or of `shape`.
 #[cold]
-fn mismatch<T: Element, D: Dimension>(argument: &str, object: &Bound<'_, PyAny>) -> PyErr {
+fn mismatch<T: Element, D: Dimension>(
+    argument: &str,
+    object: &Bound<'_, PyAny>,
+    shape: Option<&[usize]>,
+) -> PyErr {
     let expected = dtype::<T>(object.py());
     let array = match untyped(argument, object, &expected.to_string()) {
         Ok(array) => array,
@@ -113,10 +101,13 @@ fn mismatch<T: Element, D: Dimension>(argument: &str, object: &Bound<'_, PyAny>)
             array.dtype()
         ));
     }
+    let expected = match shape {
+        Some(shape) => tuple(shape),
+        None => format!("{} dimension(s); use .reshape", D::NDIM.unwrap_or_default()),
+    };
     PyValueError::new_err(format!(
-        "{argument}: has shape {}, expected {} dimension(s); use .reshape",
+        "{argument}: has shape {}, expected {expected}",
         tuple(array.shape()),
-        D::NDIM.unwrap_or_default()
     ))
 }
 

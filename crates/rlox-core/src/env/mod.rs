@@ -9,6 +9,8 @@ pub mod obs_store;
 pub mod parallel;
 pub mod seeding;
 pub mod spaces;
+#[cfg(test)]
+mod tests;
 
 use rand_pcg::Pcg64;
 

@@ -13,9 +13,11 @@ use super::spaces::{Actions, Space};
 use super::{Action, Bounds, RLEnv, builtins, seeding};
 use crate::error::{RloxError, check_len};
 
-/// From here on a step is shared among threads. Handing work to Rayon costs some 7 µs and a
-/// built-in environment steps in some 40 ns, so on two cores a few hundred steps only pay the toll.
-pub const PARALLEL_ENVS: usize = 1024;
+/// From here on a step is shared among threads. A built-in environment steps in some 0.1 µs and
+/// handing work to Rayon costs some 8 µs: a few hundred of them break even on two cores.
+pub const PARALLEL_ENVS: usize = 512;
+/// Environments that a thread takes at least, so that the hand-over is paid by work.
+const PER_THREAD: usize = 128;
 
 /// What all environments did in a step.
 #[derive(Debug, Clone, PartialEq)]
@@ -237,7 +239,7 @@ impl<O: ObsStore, I: StepInfo> VecEnv<O, I> {
                 infos,
             )
                 .into_par_iter()
-                .with_min_len(PARALLEL_ENVS / 4)
+                .with_min_len(PER_THREAD)
                 .enumerate()
                 .for_each(|(i, (member, slot, reward, term, trunc, last, info))| {
                     let outcome = member.step::<O>(actions.of(i, dim), slot);

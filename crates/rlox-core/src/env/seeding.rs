@@ -70,7 +70,6 @@ pub fn uniform(rng: &mut Pcg64, low: f64, high: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     /// `numpy.random.default_rng(seed).bit_generator.random_raw(3)`.

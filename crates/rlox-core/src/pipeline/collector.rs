@@ -44,10 +44,10 @@ impl<E: Send + 'static> AsyncCollector<E> {
         let work = move || {
             // Both ends close when the work ends, however it ends: the learner then wakes up.
             let (mut ordered, hand_over) = (ordered, hand_over);
-            let (ordered, hand_over, env_here) = (&mut ordered, &hand_over, &mut env);
+            let (ordered, hand_over, envs) = (&mut ordered, &hand_over, &mut env);
             within(&mut move || {
                 while ordered.recv().is_ok() {
-                    let rollout = match collect(env_here, &mut *policy, how, &stopped) {
+                    let rollout = match collect(envs, &mut *policy, how, &stopped) {
                         Ok(None) => break,
                         Ok(Some(rollout)) => Ok(rollout),
                         Err(error) => Err(error),

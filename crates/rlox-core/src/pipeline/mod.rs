@@ -4,3 +4,5 @@ pub mod collector;
 pub mod current_obs;
 pub mod rollout;
 pub mod rollout_gae;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+"""`VecEnv` as its users see it: a Gymnasium `VectorEnv`, whatever steps its environments."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+from rlox import VecEnv, _core
+
+# Native ones, and one of the adapter's for each kind of action.
+ENV_IDS = ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0"]
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_it_keeps_the_contract_of_a_vector_env(env_id: str) -> None:
+    n_envs = 3
+    env = VecEnv(env_id, n_envs, seed=0)
+    assert isinstance(env, VectorEnv)
+    assert env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
+    assert env.num_envs == env.n_envs == n_envs
+    obs, infos = env.reset(seed=1)
+    assert obs in env.observation_space
+    assert infos == {}
+    env.action_space.seed(0)
+    for _ in range(300):
+        actions = env.action_space.sample()
+        obs, rewards, terminations, truncations, infos = env.step(actions)
+        assert obs in env.observation_space
+        assert (rewards.shape, rewards.dtype) == ((n_envs,), np.float64)
+        assert (terminations.shape, terminations.dtype) == ((n_envs,), np.bool_)
+        assert (truncations.shape, truncations.dtype) == ((n_envs,), np.bool_)
+        done = terminations | truncations
+        assert ("final_obs" in infos) == bool(done.any())
+        for i in range(n_envs if infos else 0):
+            last = infos["final_obs"][i]
+            assert infos["_final_obs"][i] == done[i] == (last is not None)
+            assert last is None or last in env.single_observation_space
+    env.close()
+    assert env.closed
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_the_same_seed_gives_the_same_episodes(env_id: str) -> None:
+    def episodes(seed_at: str) -> list[Any]:
+        env = VecEnv(env_id, 2, seed=9 if seed_at == "init" else None)
+        env.action_space.seed(0)
+        trace = [env.reset(seed=9 if seed_at == "reset" else None)[0]]
+        for _ in range(250):
+            trace.extend(env.step(env.action_space.sample())[:4])
+        return trace
+
+    at_init, at_reset = episodes("init"), episodes("reset")
+    assert all(map(np.array_equal, at_init, at_reset))
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_without_a_seed_environments_differ(env_id: str) -> None:
+    first, second = VecEnv(env_id, 2), VecEnv(env_id, 2)
+    obs, again = first.reset()[0], second.reset()[0]
+    assert not np.array_equal(obs, again)
+    assert not np.array_equal(obs[0], obs[1])
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_seeds_may_be_given_one_by_one(env_id: str) -> None:
+    env = VecEnv(env_id, 2)
+    obs, _ = env.reset(seed=[7, 3])
+    np.testing.assert_array_equal(obs[1], VecEnv(env_id, 1, seed=3).reset()[0][0])
+    np.testing.assert_array_equal(env.reset(seed=[7, None])[0][0], obs[0])
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_reset_mask_leaves_the_others_alone(env_id: str) -> None:
+    env = VecEnv(env_id, 2, seed=0)
+    env.reset()
+    before = env.step(env.action_space.sample())[0]
+    options = {"reset_mask": np.array([False, True])}
+    after, _ = env.reset(options=options)
+    np.testing.assert_array_equal(after[0], before[0])
+    assert not np.array_equal(after[1], before[1])
+    assert "reset_mask" in options, "the caller's dictionary stays as it was"
+
+
+@pytest.mark.parametrize("mask", [[True, False], np.ones(2), np.ones(3, bool), np.zeros(2, bool)])
+def test_a_bad_reset_mask_is_refused(mask: Any) -> None:
+    env = VecEnv("CartPole-v1", 2, seed=0)
+    env.reset()
+    with pytest.raises((TypeError, ValueError), match="reset_mask"):
+        env.reset(options={"reset_mask": mask})
+
+
+def test_copies_are_independent_and_the_reused_arrays_are_not() -> None:
+    actions = np.zeros(2, np.int64)
+    env = VecEnv("CartPole-v1", 2, seed=0)
+    first, _ = env.reset()
+    kept = first.copy()
+    arrays = env.step(actions)[:4]
+    env.step(actions)
+    np.testing.assert_array_equal(first, kept)
+    assert not any(map(np.shares_memory, arrays, env.step(actions)[:4]))
+
+    env = VecEnv("CartPole-v1", 2, seed=0, copy=False)
+    first, _ = env.reset()
+    np.testing.assert_array_equal(first, kept)
+    arrays = env.step(actions)[:4]
+    assert arrays[0] is first
+    assert all(a is b for a, b in zip(arrays, env.step(actions)[:4], strict=True))
+
+
+def test_copy_does_not_change_the_numbers() -> None:
+    fresh, reused = (VecEnv("CartPole-v1", 4, seed=2, copy=copy) for copy in (True, False))
+    np.testing.assert_array_equal(fresh.reset()[0], reused.reset()[0])
+    fresh.action_space.seed(0)
+    for _ in range(200):
+        actions = fresh.action_space.sample()
+        for a, b in zip(fresh.step(actions)[:4], reused.step(actions)[:4], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_a_large_batch_is_stepped_by_threads_to_the_same_numbers() -> None:
+    n_envs = 700
+    large = VecEnv("Pendulum-v1", n_envs, seed=0)
+    halves = [VecEnv("Pendulum-v1", n_envs // 2, seed=seed) for seed in (0, n_envs // 2)]
+    large.reset()
+    for half in halves:
+        half.reset()
+    large.action_space.seed(0)
+    for _ in range(205):
+        actions = large.action_space.sample()
+        found = large.step(actions)[:4]
+        parts = [
+            half.step(part)[:4] for half, part in zip(halves, np.split(actions, 2), strict=True)
+        ]
+        for whole, *pieces in zip(found, *parts, strict=True):
+            np.testing.assert_array_equal(whole, np.concatenate(pieces))
+
+
+def test_gymnasiums_vector_wrappers_count_episodes() -> None:
+    env = RecordEpisodeStatistics(VecEnv("CartPole-v1", 2, seed=0))
+    env.reset(seed=0)
+    lengths: list[float] = []
+    for _ in range(100):
+        infos = env.step(np.ones(2, np.int64))[4]
+        if "episode" in infos:
+            lengths.extend(infos["episode"]["l"][infos["_episode"]])
+    assert len(lengths) > 10
+    assert max(lengths) < 15, "a pole pushed to one side falls within some ten steps"
+
+
+BAD_ACTIONS = [
+    ("CartPole-v1", [0, 1], TypeError, "is a list"),
+    ("CartPole-v1", np.zeros(2, np.float32), TypeError, "has dtype float32, expected int64"),
+    ("CartPole-v1", np.zeros(2, bool), TypeError, "has dtype bool"),
+    ("CartPole-v1", np.zeros(3, np.int64), ValueError, r"has shape \(3,\), expected \(2,\)"),
+    ("CartPole-v1", np.zeros((2, 1), np.int64), ValueError, r"has shape \(2, 1\)"),
+    ("CartPole-v1", np.array([0, 2]), ValueError, r"actions\[1\] is 2, expected 0 to 1"),
+    ("CartPole-v1", np.array([-1, 0]), ValueError, r"actions\[0\] is -1"),
+    ("CartPole-v1", np.array([2**64 - 1, 0], np.uint64), (TypeError, ValueError), ""),
+    ("CartPole-v1", np.zeros(4, np.int64)[::2], ValueError, "not C-contiguous"),
+    ("Pendulum-v1", np.zeros((2, 1)), TypeError, "has dtype float64, expected float32"),
+    ("Pendulum-v1", np.zeros(2, np.float32), ValueError, r"has shape \(2,\), expected \(2, 1\)"),
+    ("Pendulum-v1", np.array([[0], [np.nan]], np.float32), ValueError, "environment 1 is NaN"),
+    ("Pendulum-v1", np.array([[np.inf], [0]], np.float32), ValueError, "environment 0 is inf"),
+    ("Pendulum-v1", np.zeros((4, 1), np.float32)[::2], ValueError, "not C-contiguous"),
+    ("MountainCarContinuous-v0", np.zeros(2, np.float32), ValueError, "has shape"),
+    ("MountainCarContinuous-v0", np.full((2, 1), np.nan, np.float32), ValueError, "finite"),
+    ("Acrobot-v1", [0, 1], TypeError, "is a list"),
+]
+
+
+@pytest.mark.parametrize(("env_id", "actions", "error", "message"), BAD_ACTIONS)
+def test_bad_actions_are_named_and_move_nothing(
+    env_id: str, actions: Any, error: type[Exception], message: str
+) -> None:
+    env, twin = VecEnv(env_id, 2, seed=0), VecEnv(env_id, 2, seed=0)
+    env.reset()
+    twin.reset()
+    with pytest.raises(error, match=f"actions.*{message}"):
+        env.step(actions)
+    good = env.action_space.sample()
+    np.testing.assert_array_equal(env.step(good)[0], twin.step(good)[0])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint8, np.int64])
+def test_integers_of_any_width_are_actions(dtype: type[np.integer[Any]]) -> None:
+    env, twin = VecEnv("CartPole-v1", 2, seed=0), VecEnv("CartPole-v1", 2, seed=0)
+    env.reset()
+    twin.reset()
+    found = env.step(np.array([1, 0], dtype))[0]
+    np.testing.assert_array_equal(found, twin.step(np.array([1, 0]))[0])
+
+
+def test_stepping_before_the_first_reset_is_an_error() -> None:
+    with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
+        VecEnv("CartPole-v1", 1).step(np.zeros(1, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"env_id": "CartPole-v7"}, ValueError, "did you mean CartPole-v"),
+        ({"env_id": "CartPol-v1"}, ValueError, "did you mean CartPole-v1"),
+        ({"env_id": "Nothing like it"}, ValueError, "no environment is registered as"),
+        ({"env_id": "CartPole-v1", "n_envs": 0}, ValueError, "n_envs: is 0"),
+        ({"env_id": "CartPole-v1", "n_envs": 1.5}, TypeError, "integer"),
+        ({"env_id": "CartPole-v1", "seed": -1}, ValueError, "seed: is -1"),
+        ({"env_id": "CartPole-v1", "seed": "no"}, TypeError, "seed: is a str"),
+    ],
+)
+def test_bad_arguments_are_named(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        VecEnv(**arguments)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, [1], [1, 2, 3]])
+def test_bad_reset_seeds_are_refused(seed: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match="seed"):
+        VecEnv("CartPole-v1", 2).reset(seed=seed)
+
+
+def test_rendering_a_native_environment_says_what_would_do() -> None:
+    with pytest.raises(NotImplementedError, match="render_mode"):
+        VecEnv("CartPole-v1", 1).render()
+
+
+def test_crossings_count_every_step() -> None:
+    env = VecEnv("CartPole-v1", 8, seed=0)
+    env.reset()
+    _core.count_crossings(True)
+    try:
+        _core.take_crossings()
+        for _ in range(5):
+            env.step(np.zeros(8, np.int64))
+        calls, transferred, nanoseconds = _core.take_crossings()["VecEnv.step"]
+    finally:
+        _core.count_crossings(False)
+    # Observations 16, reward 8, two flags, action 8 bytes an environment.
+    assert (calls, transferred) == (5, 5 * 8 * (16 + 8 + 2 + 8))
+    assert nanoseconds > 0
+
+
+def test_make_vec_of_gymnasium_and_ours_agree() -> None:
+    theirs = gym.make_vec("CartPole-v1", num_envs=2)
+    ours = VecEnv("CartPole-v1", 2)
+    assert ours.observation_space == theirs.observation_space
+    assert ours.action_space == theirs.action_space

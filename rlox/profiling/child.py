@@ -99,7 +99,7 @@ class Run:
     def _plain(self) -> None:
         trainer = self.trainer
         trainer.timing.spans = spans = SpanLog()
-        started, kept_waiting = perf_counter(), run_delay_s()
+        started = perf_counter()
         clock = self._train(self.spec.total_timesteps)
         train_s = perf_counter() - started
         trainer.timing.spans = None
@@ -113,7 +113,6 @@ class Run:
             self.built
             | {
                 "train_s": train_s,
-                "run_delay_s": run_delay_s() - kept_waiting,
                 "steps": trainer.num_timesteps,
                 "ticks": clock.ticks,
                 "phases": [phase._asdict() for phase in trainer.timing.phases()],
@@ -235,18 +234,6 @@ def random_return(env_id: str, seed: int) -> dict[str, Any]:
                 running[index] = 0.0
     env.close()
     return {"mean_return": _mean(returns), "episodes": len(returns)}
-
-
-def run_delay_s() -> float:
-    """Seconds for which this thread was ready to run and other programs held the CPUs.
-
-    From Linux's scheduler statistics; 0.0 where there are none.
-    """
-    try:
-        _, waited_ns, _ = Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return 0.0
-    return int(waited_ns) / 1e9
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from rlox.profiling import perf, pyspy, results, scalene, torch_profiler
 from rlox.profiling.process import Child, ChildError
+from rlox.profiling.results import Rates
 from rlox.profiling.samples import Samples
 from rlox.profiling.spec import Job, Spec
 from rlox.profiling.torch_profiler import Event
@@ -61,7 +62,7 @@ class Findings:
     spans: SpanLog | None = None
     torch_events: list[Event] = field(default_factory=list)
     self_seconds: dict[str, float] = field(default_factory=dict)
-    steady: float | None = None  # steps per second of the plain run after warm-up
+    steady: Rates | None = None  # of the plain run after warm-up
 
 
 def profile(job: Job, progress: Progress) -> Findings:

@@ -31,21 +31,36 @@ _BUSY = 0.05  # share of training spent waiting for a CPU that is worth a warnin
 Json = dict[str, Any]
 
 
-class Ticks(NamedTuple):
-    """A child's clock: (monotonic ns, environment steps, CPU ns of the training thread) each."""
+class Rates(NamedTuple):
+    """How training went: steps per second, CPUs used, and the share of time kept off the CPUs."""
 
-    ticks: list[tuple[int, int, int]]
+    steps_per_s: float
+    cpu_share: float
+    delayed: float
+
+    @property
+    def undelayed(self) -> float:
+        """Steps per second of the time in which other programs did not keep it off the CPUs."""
+        return self.steps_per_s / max(1e-9, 1 - self.delayed)
+
+
+class Ticks(NamedTuple):
+    """A child's clock: (monotonic ns, environment steps, and of the training thread: CPU ns, ns
+    kept waiting for a CPU) each; and when its tool's window began and ended, where it knows."""
+
+    ticks: list[tuple[int, int, int, int]]
     start_ns: int
     end_ns: int
 
-    def rates(self, start_ns: int, end_ns: int) -> tuple[float, float] | None:
-        """Steps per second and CPUs used between two times; None if it is hardly any time."""
+    def rates(self, start_ns: int, end_ns: int) -> Rates | None:
+        """Rates between two times; None if that is hardly any time."""
         inside = [tick for tick in self.ticks if start_ns <= tick[0] <= end_ns]
-        if len(inside) < 3:
+        if len(inside) < 3 or inside[-1][0] <= inside[0][0] or inside[-1][1] <= inside[0][1]:
             return None
-        wall = (inside[-1][0] - inside[0][0]) / 1e9
-        steps, cpu_ns = (inside[-1][i] - inside[0][i] for i in (1, 2))
-        return (steps / wall, cpu_ns / 1e9 / wall) if wall > 0 and steps else None
+        wall_ns, steps, cpu_ns, delay_ns = (
+            last - first for first, last in zip(inside[0], inside[-1], strict=True)
+        )
+        return Rates(steps / wall_ns * 1e9, cpu_ns / wall_ns, delay_ns / wall_ns)
 
 
 def skeleton(spec: Spec, tools: Sequence[str], windows: Mapping[str, float]) -> Json:
@@ -127,12 +142,12 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
     found.self_seconds[""] = max(0.0, train_s - sum(found.self_seconds.values()))
     ticks = Ticks([tuple(tick) for tick in run["ticks"]], 0, 0)
     warm = [tick for tick in ticks.ticks if tick[1] >= spec.warmup_steps]
-    steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
-    found.steady = steady[0] if steady else None
-    if (delay := run["run_delay_s"] / train_s) > _BUSY:
+    found.steady = steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
+    whole = ticks.rates(0, ticks.ticks[-1][0])
+    if whole and whole.delayed > _BUSY:
         found.report["warnings"].append(
-            f"The machine was busy: for {100 * delay:.0f} % of the plain run training waited for a "
-            "CPU that other programs held, so its speed and phases are those of a busy machine."
+            f"The machine was busy: for {100 * whole.delayed:.0f} % of the plain run training waited "
+            "for a CPU that others held, so its speed and phases are those of a busy machine."
         )
     span_s = run["span_ns"] * run["spans"] / 1e9
     sps, wall_s = run["steps"] / train_s, run["init_s"] + train_s
@@ -150,9 +165,9 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
             "wall_s": wall_s,
             "steps": run["steps"],
             "sps": sps,
-            "steady_sps": found.steady,
-            "cpu_share": steady[1] if steady else None,
-            "run_delay_s": run["run_delay_s"],
+            "steady_sps": steady.steps_per_s if steady else None,
+            "cpu_share": whole.cpu_share if whole else None,
+            "delayed_share": whole.delayed if whole else None,
             "episodes": run["episodes"],
             "updates": _updates(phases),
         },
@@ -251,11 +266,17 @@ def anonymous(text: str) -> str:
 
 
 def _add_slowdown(found: Findings, tool: str, ticks: Ticks, window: tuple[int, int]) -> None:
+    """The plain run's steady rate over the rate under the tool.
+
+    A busy neighbour may hit the one run and not the other, so what either waited for a CPU is not
+    counted; on a quiet machine that is nothing.
+    """
     rates = ticks.rates(*window)
-    if rates is not None and found.steady:
+    if rates is not None and found.steady is not None:
         found.report["tools"][tool] |= {
-            "slowdown": found.steady / rates[0],
-            "cpu_share": rates[1],
+            "slowdown": found.steady.undelayed / rates.undelayed,
+            "cpu_share": rates.cpu_share,
+            "delayed_share": rates.delayed,
         }
 
 

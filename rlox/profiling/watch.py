@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter_ns, thread_time_ns
 
 from rlox.learner.callbacks import BaseCallback
@@ -14,16 +15,29 @@ _TICK_NS = 50_000_000
 _TICKS_PER_MESSAGE = 10
 
 
+def run_delay_ns() -> int:
+    """Nanoseconds for which this thread was ready to run while other programs held the CPUs.
+
+    From Linux's scheduler statistics; 0 where there are none.
+    """
+    try:
+        _, waited_ns, _ = Path("/proc/thread-self/schedstat").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return 0
+    return int(waited_ns)
+
+
 class Clock(BaseCallback):
     """Notes how far training is, twenty times a second, and ends it when stdin is closed.
 
-    `ticks` are (monotonic ns, environment steps, CPU ns of the training thread). The end of stdin
-    is how the driver says stop, and what its death looks like: no child outlives it.
+    `ticks` are (monotonic ns, environment steps, CPU ns of the training thread, ns for which it was
+    kept waiting for a CPU). The end of stdin is how the driver says stop, and what its death looks
+    like: no child outlives it.
     """
 
     def __init__(self, say: Callable[..., None], stdin: int | None = None) -> None:
         self.say = say
-        self.ticks: list[tuple[int, int, int]] = []
+        self.ticks: list[tuple[int, int, int, int]] = []
         self._stdin = sys.stdin.fileno() if stdin is None else stdin
         self._next = 0
         self._stopped = False
@@ -47,7 +61,7 @@ class Clock(BaseCallback):
 
     def _tick(self, now: int) -> None:
         self._next = now + _TICK_NS
-        self.ticks.append((now, self.num_timesteps, thread_time_ns()))
+        self.ticks.append((now, self.num_timesteps, thread_time_ns(), run_delay_ns()))
         # Polled, not waited for: a thread that reads stdin would be one more in every profile.
         self._stopped = bool(select.select([self._stdin], [], [], 0)[0])
         if len(self.ticks) % _TICKS_PER_MESSAGE == 0:

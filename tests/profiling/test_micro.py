@@ -1,6 +1,5 @@
 """Components are timed interleaved, and only after their results were found right."""
 
-import numpy as np
 import pytest
 
 import rlox

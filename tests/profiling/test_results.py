@@ -6,7 +6,7 @@ import pytest
 
 from rlox.profiling import results, torch_profiler
 from rlox.profiling.driver import Findings
-from rlox.profiling.results import Ticks
+from rlox.profiling.results import Rates, Ticks
 from rlox.profiling.samples import MAIN_THREAD, Sample, Samples
 from rlox.profiling.spec import Spec
 from rlox.profiling.torch_profiler import Event, TorchProfile
@@ -32,7 +32,7 @@ def findings() -> Findings:
     tools = ("py-spy", "perf", "torch.profiler")
     found = Findings(results.skeleton(spec, tools, dict.fromkeys(tools, 10.0)))
     found.self_seconds = {"gradient_update/backward": 3.0, "env_step": 1.0}
-    found.steady = 1000.0
+    found.steady = Rates(1000.0, 1.0, 0.0)
     return found
 
 
@@ -47,19 +47,31 @@ def samples(tool: str, rust: int, torch: int) -> Samples:
     )
 
 
-def steady_ticks(rate: float, seconds: int = 20) -> Ticks:
-    """A tick each 0.1 s, at `rate` steps per second, half of a CPU."""
+def steady_ticks(rate: float, seconds: int = 20, delayed: float = 0.0) -> Ticks:
+    """A tick each 0.1 s, at `rate` steps per second, half of a CPU, some time kept waiting."""
     step = SECOND // 10
-    ticks = [(i * step, round(i * rate / 10), i * step // 2) for i in range(seconds * 10)]
+    ticks = [
+        (i * step, round(i * rate / 10), i * step // 2, round(i * step * delayed))
+        for i in range(seconds * 10)
+    ]
     return Ticks(ticks, 0, seconds * SECOND)
 
 
 def test_rates_are_of_the_window_alone() -> None:
-    before, after = steady_ticks(100).ticks, steady_ticks(100, 30).ticks[200:]
-    fast = [(t, s + 9000, c) for t, s, c in after]
-    ticks = Ticks(before + fast, 0, 0)
-    assert ticks.rates(0, 19 * SECOND) == (pytest.approx(100), pytest.approx(0.5))
-    assert ticks.rates(40 * SECOND, 50 * SECOND) is None
+    slow, fast = steady_ticks(100).ticks, steady_ticks(300, 40).ticks[200:]
+    ticks = Ticks(slow + fast, 0, 0)
+    assert ticks.rates(0, 19 * SECOND) == pytest.approx((100, 0.5, 0))
+    assert ticks.rates(20 * SECOND, 40 * SECOND) == pytest.approx((300, 0.5, 0))
+    assert ticks.rates(50 * SECOND, 60 * SECOND) is None
+
+
+def test_a_busy_neighbour_is_no_slowdown_of_the_tool() -> None:
+    found = findings()
+    ticks = steady_ticks(400, delayed=0.6)
+    results.add_samples(found, "py-spy", samples("py-spy", 50, 50), ticks, (0, 10 * SECOND))
+    section = found.report["tools"]["py-spy"]
+    assert section["slowdown"] == pytest.approx(1)
+    assert section["delayed_share"] == pytest.approx(0.6)
 
 
 def test_slowdown_is_the_plain_rate_over_the_rate_in_the_window() -> None:

@@ -110,8 +110,8 @@ def _stack(frames: Sequence[Frame]) -> Stack:
 
 
 def _common(stack: Stack, trunk: Stack) -> int:
-    """How much of the stack is trunk: all of it, or nothing."""
-    return len(trunk) if stack[: len(trunk)] == trunk else 0
+    """How much of the stack is trunk, seen by where the trunk ends: unwinders skip frames in it."""
+    return stack.index(trunk[-1]) + 1 if trunk and trunk[-1] in stack else 0
 
 
 def _flatten(root: _Node) -> dict[str, Any]:

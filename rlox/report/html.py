@@ -92,20 +92,21 @@ def _section(section: Section, report: Report) -> str:
 
 def _table(table: Table) -> str:
     def cells(tag: str, row: Sequence[Cell]) -> str:
+        # On a phone a wide table's rows become blocks, whose cells bear their column's name.
         return "".join(
-            f'<{tag} class="word">{_cell(cell)}</{tag}>'
-            if index < table.left
-            else f"<{tag}>{_cell(cell)}</{tag}>"
+            f"<{tag}{' class=word' if index < table.left else ''}"
+            + (' scope="col">' if tag == "th" else f' data-label="{escape(table.columns[index])}">')
+            + f"{_cell(cell)}</{tag}>"
             for index, cell in enumerate(row)
         )
 
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
-    head = cells("th", table.columns).replace("<th", '<th scope="col"')
+    head = cells("th", table.columns)
     rows = "".join(f"<tr>{cells('td', row)}</tr>\n" for row in table.rows)
-    narrow = " narrow" if len(table.columns) <= 3 else ""
+    kind = "narrow" if len(table.columns) <= 3 else "wide"
     label = escape(table.caption or table.columns[0])
     return (
-        f'<div class="scroll{narrow}" tabindex="0" role="region" aria-label="{label}">'
+        f'<div class="scroll {kind}" tabindex="0" role="region" aria-label="{label}">'
         f"<table>{caption}<thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div>"
     )
 

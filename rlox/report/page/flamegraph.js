@@ -65,7 +65,7 @@
     cells = new Map(shown.map((node) => [node, cell(node)]));
     graph.replaceChildren(...cells.values());
     graph.style.height = `${ROW * (1 + Math.max(...shown.map((node) => node.depth)))}px`;
-    reset.disabled = focus === nodes[0];
+    reset.disabled = focus === nodes[0] && query.value === "";
     if (keepFocus) cells.get(current).focus({ preventScroll: true });
   }
 

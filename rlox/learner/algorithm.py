@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rlox.learner.arguments import require_at_least, require_device
 from rlox.learner.callbacks import BaseCallback, CallbackList
 from rlox.learner.environments import (
     AnyEnv,
@@ -48,11 +49,9 @@ class Algorithm:
         tensorboard_log: str | Path | None,
         arguments: dict[str, Any],
     ) -> None:
-        if n_envs < 1:
-            raise ValueError(f"n_envs must be at least 1, got {n_envs}")
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.device = torch.device(device)
+        require_at_least(1, n_envs=n_envs)
+        require_at_least(0, seed=seed or 0)
+        self.device = require_device(device)
         self.env_id = env if isinstance(env, str) else None
         self.env = make_vector_env(env, n_envs)
         self.n_envs = self.env.num_envs

@@ -8,7 +8,6 @@ trainer's `seed`.
 """
 
 import math
-from collections.abc import Iterable
 from itertools import pairwise
 from typing import cast
 
@@ -45,18 +44,6 @@ class ActorCritic(StochasticPolicy):
     def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Values, log-probabilities of `actions` and the policy's entropy, `[B]` each."""
         raise NotImplementedError
-
-
-def require_methods(argument: str, module: nn.Module, methods: Iterable[str]) -> None:
-    """TypeError if `module`, given as `argument`, is no torch module or lacks one of `methods`."""
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"{argument} must be a torch.nn.Module, got {type(module).__name__}")
-    missing = [name for name in methods if not callable(getattr(module, name, None))]
-    if missing:
-        raise TypeError(
-            f"{argument} ({type(module).__name__}) lacks {', '.join(missing)}; "
-            "rlox.learner.policies documents the interface"
-        )
 
 
 def mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from rlox import compute_gae_batched
 from rlox.learner import seams
 from rlox.learner.algorithm import Algorithm
+from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
-from rlox.learner.policies import ActorCritic, default_actor_critic, require_methods
+from rlox.learner.policies import ActorCritic, default_actor_critic
 
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
 FIGURES = (
@@ -39,7 +40,6 @@ class Rollout(NamedTuple):
     obs: Tensor
     actions: Tensor
     log_probs: Tensor
-    values: Tensor
     advantages: Tensor
     returns: Tensor
 
@@ -95,10 +95,10 @@ class PPO(Algorithm):
         tensorboard_log: str | Path | None = None,
     ) -> None:
         super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
-        counts = {"n_steps": n_steps, "batch_size": batch_size, "n_epochs": n_epochs}
-        for name, value in counts.items():
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1, got {value}")
+        require_at_least(1, n_steps=n_steps, batch_size=batch_size, n_epochs=n_epochs)
+        require_at_least(0, learning_rate=learning_rate, clip_range=clip_range)
+        require_at_least(0, max_grad_norm=max_grad_norm)
+        require_fraction(gamma=gamma, gae_lambda=gae_lambda)
         if collector not in ("sync", "async"):
             raise ValueError(f'collector must be "sync" or "async", got {collector!r}')
         if not isinstance(self.action_space, spaces.Discrete | spaces.Box):
@@ -192,7 +192,6 @@ class PPO(Algorithm):
                 obs,
                 actions,
                 log_probs,
-                values,
                 torch.from_numpy(advantages).to(self.device),
                 torch.from_numpy(returns).to(self.device),
             )

@@ -18,13 +18,13 @@ from torch import Tensor, nn
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.learner import seams
 from rlox.learner.algorithm import Algorithm
+from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.policies import (
     SquashedGaussianActor,
     StochasticPolicy,
     Temperature,
     TwinCritic,
-    require_methods,
 )
 
 PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
@@ -99,8 +99,9 @@ class SAC(Algorithm):
         tensorboard_log: str | Path | None = None,
     ) -> None:
         super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
-        if batch_size < 1:
-            raise ValueError(f"batch_size must be at least 1, got {batch_size}")
+        require_at_least(1, batch_size=batch_size, buffer_size=buffer_size)
+        require_at_least(0, learning_rate=learning_rate, learning_starts=learning_starts)
+        require_fraction(tau=tau, gamma=gamma)
         if gradient_steps < 1 and gradient_steps != -1:
             raise ValueError(f"gradient_steps must be -1 or at least 1, got {gradient_steps}")
         space = self.action_space
@@ -113,9 +114,11 @@ class SAC(Algorithm):
         self.learning_starts, self.batch_size = learning_starts, batch_size
         self.tau, self.gamma, self.prioritized = tau, gamma, prioritized
         self.gradient_steps = self.n_envs if gradient_steps == -1 else gradient_steps
-        if target_entropy == "auto":
-            target_entropy = -float(self.act_dim)
-        self.target_entropy = float(target_entropy)
+        if isinstance(target_entropy, str) and target_entropy != "auto":
+            raise ValueError(f'target_entropy must be "auto" or a number, got {target_entropy!r}')
+        self.target_entropy = (
+            -self.act_dim if isinstance(target_entropy, str) else float(target_entropy)
+        )
 
         with self._seeded_initialisation():
             if policy is None:

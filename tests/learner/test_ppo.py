@@ -27,7 +27,6 @@ def small_batch(n=16, seed=0):
         obs=torch.randn(n, 4, generator=rng),
         actions=torch.randint(2, (n,), generator=rng),
         log_probs=-0.7 + 0.5 * torch.randn(n, generator=rng),  # ratios on both sides of the clip
-        values=torch.randn(n, generator=rng),
         advantages=torch.randn(n, generator=rng),
         returns=torch.randn(n, generator=rng),
     )

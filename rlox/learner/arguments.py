@@ -1,0 +1,45 @@
+"""Checks of the trainers' arguments: each error names the argument, its value and what would do."""
+
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+
+def require_at_least(minimum: float, **arguments: float) -> None:
+    """ValueError if one of `arguments` is smaller, or no number."""
+    for name, value in arguments.items():
+        if not value >= minimum:
+            raise ValueError(f"{name} must be at least {minimum}, got {value}")
+
+
+def require_fraction(**arguments: float) -> None:
+    """ValueError if one of `arguments` lies outside [0, 1]."""
+    for name, value in arguments.items():
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} must be in [0, 1], got {value}")
+
+
+def require_device(device: str | torch.device) -> torch.device:
+    """The torch device of that name, "auto" being a GPU if there is one; ValueError if none is."""
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ValueError(
+            f'device {str(device)!r} cannot be used here; "cpu" always can ({error})'
+        ) from error
+    return torch.device(device)
+
+
+def require_methods(argument: str, module: nn.Module, methods: Iterable[str]) -> None:
+    """TypeError if `module`, given as `argument`, is no torch module or lacks one of `methods`."""
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"{argument} must be a torch.nn.Module, got {type(module).__name__}")
+    missing = [name for name in methods if not callable(getattr(module, name, None))]
+    if missing:
+        raise TypeError(
+            f"{argument} ({type(module).__name__}) lacks {', '.join(missing)}; "
+            "rlox.learner.policies documents the interface"
+        )

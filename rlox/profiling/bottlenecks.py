@@ -150,7 +150,8 @@ def _reason(card: Card) -> str:
         return (
             "lies on no trainer's path" if "no trainer's path" in card.note else "nothing to remove"
         )
-    return "only on " + " or ".join(dict.fromkeys(map(_terms, card.spot)))
+    anywhere = [spot for spot in card.spot if not spot.conditions]
+    return "only on " + " or ".join(dict.fromkeys(map(_terms, anywhere or card.spot)))
 
 
 def _terms(spot: Spot) -> str:

@@ -97,6 +97,7 @@ def test_an_interval_holds_its_point_and_narrows_with_samples(hits: int, more: i
         ((), "Lies on no trainer's path.", "lies on no trainer's path"),
         ((), "Done already.", "nothing to remove"),
         ((Spot(("sac",)),), "", "only on SAC"),
+        ((Spot(("sac",), {"n_envs": 1}), Spot(("sac",))), "", "only on SAC"),
         (
             (Spot(("ppo",), conditions={"collector": "async"}),),
             "",

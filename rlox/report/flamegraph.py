@@ -15,7 +15,7 @@ from typing import Any
 from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
 
 SMALLEST = 0.0004  # of the total: thinner nodes are left to their parent, which none would see
-WHOLE = 0.3  # of a phase's stacks: at least so many reach down to where training was started
+WHOLE = 0.2  # of a phase's stacks: at least so many reach down to where training was started
 FEW = 0.02  # of all samples: a phase with fewer says nothing about how training was started
 OUTSIDE = "outside all phases"
 CPYTHON = "CPython"
@@ -84,15 +84,19 @@ def _trunk(by_phase: Iterable[Sequence[Stack]]) -> Stack:
     phases = list(by_phase)
     trunk: Stack = []
     while len(phases) > 1:
-        shared = set()
-        for stacks in phases:
-            on_trunk = [s for s in stacks if s[: len(trunk)] == trunk and len(s) > len(trunk)]
-            beginnings = Counter(stack[len(trunk)] for stack in on_trunk)
-            frame, count = beginnings.most_common(1)[0] if beginnings else (None, 0)
-            shared.add(frame if count >= WHOLE * len(stacks) else None)
-        if len(shared) > 1 or (frame := shared.pop()) is None:
+        n = len(trunk)
+        next_ = [
+            Counter(s[n] for s in stacks if len(s) > n and s[:n] == trunk) for stacks in phases
+        ]
+        shared = set.intersection(
+            *(
+                {frame for frame, count in beginnings.items() if count >= WHOLE * len(stacks)}
+                for beginnings, stacks in zip(next_, phases, strict=True)
+            )
+        )
+        if len(shared) != 1:
             break
-        trunk.append(frame)
+        trunk.append(shared.pop())
     return trunk
 
 
@@ -110,8 +114,13 @@ def _stack(frames: Sequence[Frame]) -> Stack:
 
 
 def _common(stack: Stack, trunk: Stack) -> int:
-    """How much of the stack is trunk, seen by where the trunk ends: unwinders skip frames in it."""
-    return stack.index(trunk[-1]) + 1 if trunk and trunk[-1] in stack else 0
+    """How much of the stack is trunk. An unwinder may skip frames in it: then its end is looked
+    for, unless that is what any stack may hold."""
+    if stack[: len(trunk)] == trunk:
+        return len(trunk)
+    if trunk and trunk[-1][0] != CPYTHON and trunk[-1] in stack:
+        return stack.index(trunk[-1]) + 1
+    return 0
 
 
 def _flatten(root: _Node) -> dict[str, Any]:

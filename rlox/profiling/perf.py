@@ -8,6 +8,7 @@ not count as idle time of the program.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -24,7 +25,8 @@ from rlox.profiling.phases import phases_by_clock
 from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
 from rlox.timing.spans import SpanLog
 
-RATE = 997  # Hz; prime, so as not to beat with the program's own loops
+RATE = 997  # Hz, at most; prime, so as not to beat with the program's own loops
+SAMPLES = 20_000  # as many as are worth their price: 8 KiB each on disk, and 1 ms to read
 STACK_BYTES = 8192  # of each stack; a quarter of them would do for the layers, not for a flamegraph
 _SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
 
@@ -57,19 +59,18 @@ def unavailable() -> str | None:
     return f"perf fails here ({said.strip().splitlines()[0] if said.strip() else 'no message'})"
 
 
-def attach(
-    pid: int, seconds: float, folder: Path, rate: int = RATE, stack_bytes: int = STACK_BYTES
-) -> subprocess.Popen[bytes]:
+def attach(pid: int, seconds: float, folder: Path) -> subprocess.Popen[bytes]:
     """Sample a running process for `seconds`; `load(folder, spans)` reads what perf leaves there.
 
-    A sample takes about `stack_bytes` on disk and 1 ms to read.
+    The longer the time, the lower the rate, so that there are about 20,000 samples at most.
     """
-    (folder / "perf.pid").write_text(str(pid))
+    rate = min(RATE, max(99, round(SAMPLES / seconds)))
+    (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": rate}))
     with (folder / "perf.log").open("wb") as log:
         return subprocess.Popen(
             [
                 *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
-                *("--call-graph", f"dwarf,{stack_bytes}", "-e", f"{_CPU}/freq={rate}/"),
+                *("--call-graph", f"dwarf,{STACK_BYTES}", "-e", f"{_CPU}/freq={rate}/"),
                 *("-e", f"{_SWITCH}/freq={_SWITCH_RATE}/"),
                 *("-p", str(pid), "-o", str(folder / "perf.data")),
                 *("--", "sleep", f"{seconds:.3f}"),
@@ -80,7 +81,7 @@ def attach(
         )
 
 
-def load(folder: Path, spans: SpanLog | None, rate: int = RATE) -> Samples:
+def load(folder: Path, spans: SpanLog | None) -> Samples:
     """Read what `attach` left in the folder; `spans` of the same run give the phases.
 
     Raises:
@@ -90,6 +91,7 @@ def load(folder: Path, spans: SpanLog | None, rate: int = RATE) -> Samples:
     if not data.exists():
         said = log.read_text(errors="replace") if log.exists() else ""
         raise ValueError(f"perf left no samples: {said.strip()[-500:] or 'it said nothing'}")
+    asked = json.loads((folder / "perf.json").read_text())
     fields = "comm,tid,time,event,ip,sym,dso"
     with subprocess.Popen(
         [
@@ -102,10 +104,10 @@ def load(folder: Path, spans: SpanLog | None, rate: int = RATE) -> Samples:
         errors="replace",
     ) as script:
         assert script.stdout is not None
-        return read(script.stdout, int((folder / "perf.pid").read_text()), spans, rate)
+        return read(script.stdout, asked["pid"], spans, asked["rate"])
 
 
-def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: int = RATE) -> Samples:
+def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: float) -> Samples:
     """Samples from the text of `perf script`, with the phases and layers filled in."""
     samples = Samples("perf", period_s=1 / rate)
     events: list[_Event] = []
@@ -135,7 +137,8 @@ def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: int = RATE
             else:
                 layer = classify(frames, phase)
             shown = tuple(f._replace(module=short_module(f.module)) for f in frames)
-            samples.samples.append(Sample(shown, phase, layer, event.weight, thread))
+            seen = Sample(shown, phase, layer, event.weight, thread, event.time_ns)
+            samples.samples.append(seen)
     return samples
 
 

@@ -18,7 +18,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -35,6 +35,9 @@ from rlox.timing import SpanLog
 
 TURNS = 4
 PLAIN_S = 4.0  # a turn
+MIN_SAMPLES = 5_000
+ATTEMPTS = 3
+DISTURBED = 0.02  # share of its time that a process waits for a CPU, above which it says little
 
 
 @dataclass
@@ -50,8 +53,6 @@ class Tool:
     def count(self) -> int:
         return sum(sample.thread == MAIN_THREAD for sample in self.samples.samples)
 
-
-MIN_SAMPLES = 5_000
 
 # Activations must not go back to the system between calls, or a component of torch is full of
 # page faults, which are the kernel's.
@@ -73,6 +74,9 @@ def running(name: str, folder: Path) -> Iterator[int]:
         stdout=subprocess.PIPE,
         env=os.environ | _ENV,
     )
+    # Where it is allowed, neighbours get the CPU after the mixture, and disturb it less.
+    with suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, child.pid, -15)
     try:
         assert child.stdout is not None
         assert child.stdin is not None
@@ -148,7 +152,7 @@ def measure(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", MIXTURES)
 def test_reported_layers_are_near_the_truth(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -160,31 +164,33 @@ def test_reported_layers_are_near_the_truth(
     }
     if not tools:
         pytest.skip("neither perf nor py-spy can sample here")
-    truth, reports, kept = measure(name, tmp_path, tools)
-    worst = {
-        label: max(abs(shares[layer].share - truth[layer]) * 100 for layer in LAYERS)
-        for label, shares in reports.items()
-    }
-    notes = [
-        f"{label}: {tool.count()} samples, read in {tool.read_s:.1f} s, worst {worst[label]:.2f}"
-        for label, tool in tools.items()
-    ]
-    notes.append(f"kept waiting for a CPU {kept:.1%} of its time")
-    table = markdown(name, truth, reports, notes)
-    with capsys.disabled():
-        print(f"\n{table}")
+    for attempt in range(ATTEMPTS):
+        truth, reports, kept = measure(name, tmp_path / str(attempt), tools)
+        worst = {
+            label: max(abs(shares[layer].share - truth[layer]) * 100 for layer in LAYERS)
+            for label, shares in reports.items()
+        }
+        table = markdown(name, truth, reports) + "; ".join(
+            f"{label}: {tool.count()} samples, read in {tool.read_s:.1f} s, "
+            f"worst {worst[label]:.2f} points"
+            for label, tool in tools.items()
+        )
+        table += f"; kept waiting for a CPU {kept:.1%} of its time\n"
+        with capsys.disabled():
+            print(f"\n{table}")
+        near = all(worst[label] <= tool.tolerance for label, tool in tools.items())
+        if near or kept < DISTURBED:  # a miss on a busy machine says nothing yet
+            break
     if os.environ.get("RLOX_ACCURACY"):
         Path(os.environ["RLOX_ACCURACY"], f"{name}.md").write_text(table)
-    for label, tool in tools.items():
-        assert tool.count() >= MIN_SAMPLES, table
-        assert worst[label] <= tool.tolerance, table
+    assert near, table
+    assert all(tool.count() >= MIN_SAMPLES for tool in tools.values()), table
 
 
 def markdown(
     name: str,
     truth: dict[str, float],
     reports: dict[str, dict[str, LayerShare]],
-    notes: list[str],
 ) -> str:
     """Truth against reported, in per cent, with the difference in points."""
     head = ["layer", "truth %", *(f"{label} % (points)" for label in reports)]
@@ -196,4 +202,4 @@ def markdown(
         ]
         rows.append([layer, f"{100 * truth[layer]:.2f}", *cells])
     lines = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return f"### Mixture `{name}`\n\n{lines}\n\n" + "; ".join(notes) + "\n"
+    return f"### Mixture `{name}`\n\n{lines}\n\n"

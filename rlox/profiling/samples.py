@@ -19,13 +19,15 @@ class Frame(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A stack (outermost first) that was seen; `weight` is the seconds that it stands for."""
+    """A stack (outermost first) that was seen; `weight` is the seconds that it stands for, and
+    `time_ns` when it was, by the monotonic clock, where the tool says."""
 
     frames: tuple[Frame, ...]
     phase: str
     layer: str
     weight: float
     thread: str
+    time_ns: int | None = None
 
 
 @dataclass

@@ -47,7 +47,9 @@ def write(
         "report.json": json.dumps(report, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
         "report.md": markdown.render(report),
         "report.html": html.render(report, samples),
-        "trace.json": json.dumps(trace(report, spans, torch_events), separators=(",", ":")),
+        "trace.json": json.dumps(
+            trace(report, samples, spans, torch_events), separators=(",", ":")
+        ),
     }
     texts |= {f"{tool}.folded": folded(found) for tool, found in samples.items()}
     return [_write(folder / name, text) for name, text in texts.items()]

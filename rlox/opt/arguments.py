@@ -22,6 +22,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "ppo": {"env_id": "CartPole-v1", "total_timesteps": 50_000, "n_envs": 8, "n_steps": 128},
     "sac": {"env_id": "Pendulum-v1", "total_timesteps": 20_000, "n_envs": 1},
 }
+FOLDER = Path("profiles")  # of reports, in the current folder
 BATCH_SIZE = 512
 LEARNING_STARTS = 1000
 _STEADY_UPDATES = 100  # of SAC, after which it is warm
@@ -212,8 +213,13 @@ def _check_threads(threads: int) -> None:
 
 
 def _check_out(out: Path | None) -> None:
+    """The report can be written; to find out afterwards would cost minutes."""
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already, and is not overwritten; use a new folder")
+    target = (out or FOLDER / "run").absolute()
+    parent = next(folder for folder in target.parents if folder.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise UsageError(f"--out {out or FOLDER}: {parent} cannot be written; use another folder")
 
 
 def _whole(least: int) -> Callable[[str], int]:

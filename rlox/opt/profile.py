@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt.arguments import UsageError, add_arguments, job_of
+from rlox.opt.arguments import FOLDER, UsageError, add_arguments, job_of
 
 if TYPE_CHECKING:
     from rlox.profiling.driver import Findings
@@ -90,7 +90,7 @@ def write(found: Findings, out: Path | None) -> Path:
 
     report = found.report
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
-    target = Path("profiles") / name if out is None else out
+    target = FOLDER / name if out is None else out
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
     try:

@@ -26,7 +26,7 @@ class Lines:
     def plan(self, steps: Sequence[tuple[str, float]]) -> None:
         """The steps to come, each with the seconds it may take."""
         self._left = dict(steps)
-        self._steps = len(steps)
+        self._steps, self._done = len(steps), 0
 
     def begin(self, title: str) -> None:
         """A step begins."""

@@ -99,6 +99,7 @@ def profile(job: Job, progress: Progress) -> Findings:
             if tool["status"] == "to do":
                 tool |= {"status": "interrupted", "reason": "The run was interrupted before."}
         progress.end("interrupted")
+    progress.plan([])
     results.conclude(found)
     found.report["profile_s"] = round(time.perf_counter() - started, 2)
     return found

@@ -146,8 +146,8 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
     whole = ticks.rates(0, ticks.ticks[-1][0])
     if whole and whole.delayed > _BUSY:
         found.report["warnings"].append(
-            f"The machine was busy: for {100 * whole.delayed:.0f} % of the plain run training waited "
-            "for a CPU that others held, so its speed and phases are those of a busy machine."
+            f"The machine was busy: for {100 * whole.delayed:.0f} % of the plain run it waited "
+            "for a CPU that others held; its speed and phases are those of a busy machine."
         )
     span_s = run["span_ns"] * run["spans"] / 1e9
     sps, wall_s = run["steps"] / train_s, run["init_s"] + train_s

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,10 +98,16 @@ def test_a_bad_value_exits_2_with_one_line(arguments: list[str], says: list[str]
         assert part in done.stderr
 
 
-def test_a_report_is_not_overwritten(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_report_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("mine")
     with pytest.raises(UsageError, match="is there already"):
         job("ppo", "--out", str(tmp_path))
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_training(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        job("ppo", "--out", str(tmp_path / "file" / "run"))
 
 
 def test_help_shows_every_option_and_examples() -> None:

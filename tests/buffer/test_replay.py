@@ -141,7 +141,7 @@ def test_a_buffer_that_cannot_be_is_refused(
             r"not C-contiguous; pass obs\.copy\(\)",
         ),
         ("next_obs", np.zeros((3, 3), np.float32), ValueError, r"expected \(2, 3\)"),
-        ("action", np.zeros(2, np.float32), ValueError, r"has shape \(2,\), expected 2 dimension"),
+        ("action", np.zeros(2, np.float32), ValueError, r"has shape \(2,\), expected \(2, 2\)"),
         ("reward", [0.0, 0.0], TypeError, r"is a list, .*np\.asarray\(reward"),
         ("reward", np.array([0, np.nan], np.float32), ValueError, "is NaN at index 1"),
         ("terminated", np.zeros(2), TypeError, "has dtype float64, expected bool"),

@@ -52,9 +52,9 @@ proptest! {
 
 #[test]
 fn two_steps_by_hand() {
-    // rho = (2 -> 1, 0.5), c the same; delta_1 = 0.5 (1 + 0.5 * 4 - 2) = 0.5, vs_1 = 2.5;
-    // delta_0 = 1 (1 + 0.5 * 2 - 1) = 1, vs_0 = 1 + 1 + 0.5 * 1 * 0.5 = 2.25.
-    let log_rhos = [2.0f64.ln(), 0.5f64.ln()];
+    // rho = (2, 0.5), c = (1, 0.5); delta_1 = 0.5 (1 + 0.5 * 4 - 2) = 0.5, vs_1 = 2.5;
+    // delta_0 = 2 (1 + 0.5 * 2 - 1) = 2, vs_0 = 1 + 2 + 0.5 * 1 * 0.5 = 3.25.
+    let log_rhos = [4.0f64.ln(), 0.5f64.ln()];
     let (vs, pg_advantages) = compute_vtrace(
         &log_rhos,
         &[1.0, 1.0],
@@ -62,12 +62,12 @@ fn two_steps_by_hand() {
         &[0.0; 2],
         4.0,
         0.5,
-        1.0,
+        2.0,
         1.0,
     )
     .unwrap();
-    assert_close(&vs, &[2.25, 2.5]);
-    assert_close(&pg_advantages, &[1.0 + 0.5 * 2.5 - 1.0, 0.5]);
+    assert_close(&vs, &[3.25, 2.5]);
+    assert_close(&pg_advantages, &[2.0 * (1.0 + 0.5 * 2.5 - 1.0), 0.5]);
 }
 
 #[test]

@@ -70,7 +70,14 @@ class GymnasiumBackend:
             raise TypeError(f"actions: is a {type(actions).__name__}, expected a NumPy array")
         if actions.shape != space.shape:
             raise ValueError(f"actions: has shape {actions.shape}, expected {space.shape}")
-        if actions.dtype.kind == "f" and not np.isfinite(actions).all():
+        single = self.single_action_space
+        if isinstance(single, gymnasium.spaces.Discrete):
+            if actions.dtype.kind not in "iu":
+                raise TypeError(f"actions: has dtype {actions.dtype}, expected integers")
+            low, high = single.start, single.start + single.n - 1
+            if actions.min() < low or actions.max() > high:
+                raise ValueError(f"actions: {actions} are not all within {low} to {high}")
+        elif actions.dtype.kind == "f" and not np.isfinite(actions).all():
             raise ValueError("actions: not all numbers are finite")
 
     def render(self) -> tuple[Any, ...]:

@@ -40,7 +40,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         copy: bool = True,
         **env_kwargs: Any,
     ) -> None:
-        if operator.index(n_envs) < 1:
+        n_envs = _integer("n_envs", n_envs)
+        if n_envs < 1:
             raise ValueError(f"n_envs: is {n_envs}, expected at least 1")
         first = secrets.randbits(64) if seed is None else _seed(seed)
         self.backend: Backend
@@ -114,11 +115,16 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         self.backend.close()
 
 
-def _seed(seed: Any) -> int:
+def _integer(argument: str, value: Any) -> int:
     try:
-        value = operator.index(seed)
+        return operator.index(value)
     except TypeError:
-        raise TypeError(f"seed: is a {type(seed).__name__}, expected an integer") from None
+        found = type(value).__name__
+        raise TypeError(f"{argument}: is a {found}, expected an integer") from None
+
+
+def _seed(seed: Any) -> int:
+    value = _integer("seed", seed)
     if not 0 <= value < 1 << 127:
         raise ValueError(f"seed: is {value}, expected at least 0 and below 2**127")
     return value

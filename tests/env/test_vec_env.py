@@ -168,6 +168,9 @@ BAD_ACTIONS = [
     ("MountainCarContinuous-v0", np.zeros(2, np.float32), ValueError, "has shape"),
     ("MountainCarContinuous-v0", np.full((2, 1), np.nan, np.float32), ValueError, "finite"),
     ("Acrobot-v1", [0, 1], TypeError, "is a list"),
+    ("Acrobot-v1", np.zeros(2), TypeError, "expected integers"),
+    ("Acrobot-v1", np.array([0, 3]), ValueError, "within 0 to 2"),
+    ("Acrobot-v1", np.array([-1, 0]), ValueError, "within 0 to 2"),
 ]
 
 
@@ -205,7 +208,7 @@ def test_stepping_before_the_first_reset_is_an_error() -> None:
         ({"env_id": "CartPol-v1"}, ValueError, "did you mean CartPole-v1"),
         ({"env_id": "Nothing like it"}, ValueError, "no environment is registered as"),
         ({"env_id": "CartPole-v1", "n_envs": 0}, ValueError, "n_envs: is 0"),
-        ({"env_id": "CartPole-v1", "n_envs": 1.5}, TypeError, "integer"),
+        ({"env_id": "CartPole-v1", "n_envs": 1.5}, TypeError, "n_envs: is a float"),
         ({"env_id": "CartPole-v1", "seed": -1}, ValueError, "seed: is -1"),
         ({"env_id": "CartPole-v1", "seed": "no"}, TypeError, "seed: is a str"),
     ],

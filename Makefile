@@ -45,13 +45,12 @@ test-python: .venv/.built
 test-slow: .venv/.built ## Run the tests that take minutes: learning against SB3, accuracy of the attribution
 	$(BIN)/pytest -m slow
 
-lint: .venv/.built ## Format check, lints and types, Rust and Python; the stubs against the binary
+lint: .venv/.built ## Format check, lints and types, Rust and Python
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest rlox._core
 
 format: .venv/.built ## Format Rust and Python
 	cargo fmt --all

@@ -27,7 +27,7 @@ from rlox.timing import SpanLog, measure_overhead
 if TYPE_CHECKING:
     from rlox.learner.algorithm import Algorithm
     from rlox.learner.callbacks import BaseCallback
-    from rlox.profiling.watch import Clock
+    from rlox.profiling.watch import Clock, Window
 
 _NOT_SETTINGS = ("env", "seed", "device", "policy", "critic", "tensorboard_log")
 RETURN_WINDOW = 50  # last episodes in `mean_return`
@@ -148,9 +148,20 @@ class Run:
             def begin(self) -> None:
                 run.trainer.timing.spans = SpanLog()
                 run.say(ready=True, pid=os.getpid())
+                self.start = perf_counter()
+
+            def over(self) -> bool:
+                return perf_counter() - self.start >= run.spec.settle
 
         allow_ptrace()
-        self._write_ticks(self._train(FOREVER, Ready(self.spec.warmup_steps)))
+        self.sampler_settles(Ready(self.spec.warmup_steps))
+        self._write_ticks(self._train(FOREVER, again=True))
+
+    def sampler_settles(self, window: Window) -> None:
+        """Train until the sampler is at its ease: its stacks inside this function do not count."""
+        from rlox.profiling.watch import FOREVER
+
+        self._train(FOREVER, window)
 
     def _scalene(self) -> None:
         from scalene import scalene_profiler

@@ -149,15 +149,17 @@ def _tool(job: Job, found: Findings, tool: str, folder: Path, progress: Progress
 
 def _sampler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
     """py-spy and perf: attached to a child that trains until it is told to stop."""
-    spec = replace(spec, mode="attached")
-    folder, module = Path(spec.folder), _SAMPLERS[tool]
+    module = _SAMPLERS[tool]
+    spec = replace(spec, mode="attached", settle=module.SETTLE_S)
+    folder, seconds = Path(spec.folder), spec.settle + spec.seconds
     with Child(_command(spec), folder, _environment(spec)) as child:
         for message in child.messages(_SILENCE_S):
             _note(message, progress)
             if message.get("ready"):
                 break
         child.require_alive()
-        start, end = _watch(child, module.attach(child.pid, spec.seconds, folder), spec, progress)
+        sampler = module.attach(child.pid, seconds, folder)
+        start, end = _watch(child, sampler, seconds, progress)
         child.stop()
         for message in child.messages(_SILENCE_S):
             _note(message, progress)
@@ -170,7 +172,7 @@ def _sampler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None
 
 
 def _watch(
-    child: Child, sampler: subprocess.Popen[bytes], spec: Spec, progress: Progress
+    child: Child, sampler: subprocess.Popen[bytes], seconds: float, progress: Progress
 ) -> tuple[int, int]:
     """Wait for the sampler; when it began and ended, on the monotonic clock."""
     start = time.perf_counter_ns()
@@ -178,9 +180,9 @@ def _watch(
         while sampler.poll() is None:
             child.require_alive()
             elapsed = (time.perf_counter_ns() - start) / 1e9
-            if elapsed > spec.seconds + _LATE_S:
+            if elapsed > seconds + _LATE_S:
                 raise ChildError(f"the sampler was not done {_LATE_S:.0f} s after its window")
-            progress.note("sampling", min(1.0, elapsed / spec.seconds))
+            progress.note("sampling", min(1.0, elapsed / seconds))
             time.sleep(0.1)
     finally:
         if sampler.poll() is None:

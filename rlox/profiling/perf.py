@@ -28,6 +28,7 @@ from rlox.timing.spans import SpanLog
 RATE = 997  # Hz, at most; prime, so as not to beat with the program's own loops
 SAMPLES = 20_000  # as many as are worth their price: 8 KiB each on disk, and 1 ms to read
 STACK_BYTES = 8192  # of each stack; a quarter of them would do for the layers, not for a flamegraph
+SETTLE_S = 0.0  # it samples from its first moment on
 _SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
 
 _CPU, _SWITCH = "cpu-clock", "context-switches"

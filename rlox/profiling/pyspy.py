@@ -22,6 +22,12 @@ from rlox.timing.spans import SpanLog
 
 RATE = 100  # Hz; above it, native unwinding slows the program more than it samples it
 
+# py-spy reads a library's symbols when it first meets it, the program stopped meanwhile, and then
+# takes the samples it missed one upon the other, hundreds of one and the same place. So it is given
+# SETTLE_S before its window, and what it saw inside the function SETTLING is dropped.
+SETTLE_S = 10.0
+SETTLING = "sampler_settles"
+
 _PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, ctypes.c_ulong(-1)
 _THREAD = re.compile(r"thread \((?P<id>[^)]*)\)(?:: (?P<name>.*))?$")
 _FRAME = re.compile(r"(?P<name>.*) \((?P<module>.*?)(?::(?P<line>\d+))?\)$")
@@ -98,7 +104,7 @@ def load(folder: Path, spans: SpanLog | None = None, rate: int = RATE) -> Sample
     with raw.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             stack, _, count = line.rstrip("\n").rpartition(" ")
-            if stack and count.isdigit():
+            if stack and count.isdigit() and SETTLING not in stack:
                 samples.samples.extend([_sample(stack, samples.period_s)] * int(count))
     return samples
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rlox.profiling import pyspy
+from rlox.profiling import child, pyspy
 from rlox.profiling.attribution import attribute
 from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
 
@@ -54,6 +54,14 @@ def test_a_semicolon_inside_a_name_does_not_cut_the_stack(tmp_path: Path) -> Non
     (tmp_path / "pyspy.raw").write_text("thread (1): MainThread;f<[usize; 1]> (/a/lib.so) 2\n")
     (sample, _) = pyspy.load(tmp_path).samples
     assert sample.frames == (Frame("f<[usize; 1]>", "lib.so"),)
+
+
+def test_what_was_seen_while_the_sampler_settled_is_dropped(tmp_path: Path) -> None:
+    function = "child.Run.sampler_settles (child.py:160)"
+    assert hasattr(child.Run, pyspy.SETTLING)
+    raw = f"main (a.py:1);{function};learn (b.py:2) 703\nmain (a.py:2);learn (b.py:2) 5\n"
+    (tmp_path / "pyspy.raw").write_text(raw)
+    assert len(pyspy.load(tmp_path).samples) == 5
 
 
 def test_a_run_that_left_nothing_says_what_the_tool_said(tmp_path: Path) -> None:

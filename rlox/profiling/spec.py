@@ -28,8 +28,8 @@ class Spec:
         trainer: keyword arguments of the trainer's class.
         warmup_steps: environment steps after which training is steady: imports done, updates begun.
         seconds: length of the tool's window.
-        settle: seconds of training before it, for the tool to settle in.
         folder: where the child puts its results.
+        settle: seconds of training before the window, for the tool to settle in.
     """
 
     mode: str
@@ -42,8 +42,8 @@ class Spec:
     warmup_steps: int
     seconds: float
     folder: str
-    settle: float = 0.0
     trainer: dict[str, Any] = field(default_factory=dict)
+    settle: float = 0.0
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlox._core import build_info
-from rlox.profiling import bottlenecks, cards
+from rlox.profiling import bottlenecks, cards, pyspy
 from rlox.profiling.attribution import LayerShare, attribute
 from rlox.profiling.layers import torch_role
 from rlox.profiling.machine import ROOT, commit, machine, versions
@@ -241,6 +241,11 @@ def conclude(found: Findings) -> None:
     report["disagreement"] = _disagreement(tools)
     if source is None:
         return
+    if source == "py-spy" and (tools[source]["slowdown"] or 1.0) > pyspy.HELD_UP:
+        report["warnings"].append(
+            f"py-spy slowed training {tools[source]['slowdown']:.1f} times: it could not keep its "
+            "pace, and its shares may be off by more than 3 points; repeat on a quieter machine."
+        )
     report["layers"] = tools[source]["layers"]
     settings = report["settings"] | {"n_envs": report["n_envs"]}
     asked = (found.samples[source], found.self_seconds, cards.load(), report["algo"], settings)

@@ -103,6 +103,15 @@ def test_the_ranking_is_perfs_where_it_is_there() -> None:
     assert spreads["rust"] == pytest.approx(0)
 
 
+@pytest.mark.parametrize(("rate", "warned"), [(900, False), (500, True)])
+def test_a_ranking_by_a_held_up_py_spy_comes_with_a_warning(rate: float, warned: bool) -> None:
+    found = findings()
+    seen = samples("py-spy", 60, 60)
+    results.add_samples(found, "py-spy", seen, steady_ticks(rate), (0, 10 * SECOND))
+    results.conclude(found)
+    assert ["pace" in warning for warning in found.report["warnings"]] == [True] * warned
+
+
 def test_without_a_sampler_nothing_is_ranked() -> None:
     found = findings()
     results.conclude(found)

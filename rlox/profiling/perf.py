@@ -60,12 +60,15 @@ def unavailable() -> str | None:
     return f"perf fails here ({said.strip().splitlines()[0] if said.strip() else 'no message'})"
 
 
-def attach(pid: int, seconds: float, folder: Path) -> subprocess.Popen[bytes]:
+def attach(
+    pid: int, seconds: float, folder: Path, rate: int | None = None
+) -> subprocess.Popen[bytes]:
     """Sample a running process for `seconds`; `load(folder, spans)` reads what perf leaves there.
 
-    The longer the time, the lower the rate, so that there are about 20,000 samples at most.
+    Unless a rate in Hz is given, the longer the time, the lower the rate, so that there are about
+    20,000 samples at most.
     """
-    rate = min(RATE, max(99, round(SAMPLES / seconds)))
+    rate = rate or min(RATE, max(99, round(SAMPLES / seconds)))
     (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": rate}))
     with (folder / "perf.log").open("wb") as log:
         return subprocess.Popen(

@@ -1,6 +1,6 @@
 """A workload of known composition: `python mixture.py NAME FOLDER`.
 
-Each component is nearly pure work of one layer, some milliseconds a call. A mixture says which
+Each component is nearly pure work of one layer, some 10 ms a call. A mixture says which
 components each phase holds, and how many calls of each a visit of the phase makes; their order is
 drawn anew. Phases are opened by literal blocks, as the trainers open theirs. Rounds of visits
 alternate with rounds in which every component is called alone and timed by the thread's CPU clock
@@ -31,7 +31,7 @@ from torch.autograd.graph import _engine_run_backward
 
 import rlox
 from rlox import _core
-from rlox.profiling.pyspy import allow_ptrace
+from rlox.profiling.pyspy import SETTLE_S, allow_ptrace
 from rlox.timing import SpanLog, Timing
 
 Plan = dict[str, dict[str, int]]
@@ -55,8 +55,8 @@ MIXTURES: dict[str, Plan] = {
         "env_step/python_env": {"env_python": 3, "kernel": 1, "idle": 1, "rust": 1},
         "store": {"rust": 1, "boundary": 1, "numpy": 1},
         "gradient_update/sample": {"rust": 1, "boundary": 1, "kernel": 1},
-        "gradient_update/critic/forward": {"torch_forward": 4, "numpy": 1, "rust": 1},
-        "gradient_update/critic/backward": {"torch_backward": 4, "python": 1, "rust": 1},
+        "gradient_update/critic/forward": {"torch_forward": 3, "numpy": 1, "rust": 1},
+        "gradient_update/critic/backward": {"torch_backward": 3, "python": 1, "rust": 1},
         "gradient_update/critic/optimizer": {"torch_optimizer": 2, "kernel": 1, "idle": 1},
     },
     # The data plane in one phase, everything else small.
@@ -92,36 +92,27 @@ MIXTURES: dict[str, Plan] = {
 def components() -> dict[str, Callable[[], object]]:
     """One function per layer, made so that a call costs the same alone and among the others.
 
-    Little Python around much native work, and buffers of some 100 KiB, so that what the other
-    components leave in the cache hardly matters.
+    Some 10 ms each, or the lines of Python around the native work, which run cold, would add up to
+    a layer of their own; and buffers of some 100 KiB, so that what the other components leave in
+    the cache hardly matters.
     """
     torch.manual_seed(0)
-    x = torch.rand(64, 192)
-    weight = torch.randn(192, 192).div_(14).requires_grad_()
-    square, square_out = torch.randn(192, 192), torch.empty(192, 192)
-    params, grads, means, squares = ([torch.rand(6000) for _ in range(8)] for _ in range(4))
-    steps = [torch.tensor(1.0) for _ in params]
+    rotation = torch.linalg.qr(torch.randn(192, 192)).Q.contiguous()  # its powers stay finite
+    few, many = torch.rand(96, 192), torch.rand(192, 192)
+    weight = torch.randn(192, 192).requires_grad_()
 
-    def inference() -> None:
-        for _ in range(10):
-            torch.mm(square, square, out=square_out)
-
-    def loss() -> torch.Tensor:
-        h = x
-        for _ in range(3):
-            h = torch.lgamma(torch.tanh(torch.mm(h, weight)) + 2)
+    def loss(h: torch.Tensor) -> torch.Tensor:
+        for _ in range(9):
+            h = torch.special.i0e(torch.mm(h, weight))
         return h.sum()
 
-    def forward() -> None:
-        for _ in range(2):
-            loss()
-
-    graph = (loss(),)
-    ones = (torch.ones(()),)
+    graph, ones = (loss(many),), (torch.ones(()),)
 
     def backward() -> None:  # what Tensor.backward calls, without its Python
         _engine_run_backward(graph, ones, True, False, (), accumulate_grad=True)
 
+    params, grads, means, squares = ([torch.rand(6000) for _ in range(16)] for _ in range(4))
+    steps = [torch.tensor(1.0) for _ in params]
     fused_adam = partial(  # what torch.optim.Adam(fused=True) calls, without its Python
         torch._fused_adam_,
         *(params, grads, means, squares, [], steps),
@@ -130,60 +121,63 @@ def components() -> dict[str, Callable[[], object]]:
     )
 
     def optimize() -> None:
-        for _ in range(30):
+        for _ in range(120):
             fused_adam()
 
     def spin() -> int:
         total = 0
-        for i in range(20_000):
+        for i in range(150_000):
             total += i * i
         return total
 
-    y, y_out = np.linspace(0.1, 1, 8000), np.empty(8000)
-
-    def ufuncs() -> None:
-        for _ in range(45):
-            np.arctan2(y, y, out=y_out)
-
-    log_probs = np.linspace(-1, 0, 1 << 15).reshape(8, -1)  # 8 rows: too few for worker threads
+    signal, kernel = np.linspace(0, 1, 8000), np.linspace(0, 1, 7500)
+    log_probs = np.linspace(-1, 0, 1 << 17).reshape(8, -1)  # 8 rows: too few for worker threads
 
     def token_kl() -> None:
-        for _ in range(8):
+        for _ in range(15):
             rlox.compute_token_kl(log_probs, log_probs)
 
-    crossing = np.linspace(0, 1, 24_000)
+    crossing = np.linspace(0, 1, 96_000)
 
     def cross() -> None:
-        deque(map(_core.roundtrip, itertools.repeat(crossing, 230)), maxlen=0)
+        deque(map(_core.roundtrip, itertools.repeat(crossing, 300)), maxlen=0)
 
-    zero, pages = os.open("/dev/zero", os.O_RDONLY), [bytearray(1 << 18)] * 16
+    random_device, buffer = os.open("/dev/urandom", os.O_RDONLY), [bytearray(1 << 16)]
 
-    def read_zeros() -> None:
-        for _ in range(9):
-            os.readv(zero, pages)
+    def read_random() -> None:  # in small reads, since a sampler's stop cuts a read short
+        for _ in range(45):
+            os.readv(random_device, buffer)
 
     cartpole = gymnasium.make("CartPole-v1")
     cartpole.reset(seed=0)
 
     def step_env() -> None:
-        for i in range(100):
+        for i in range(750):
             _, _, terminated, truncated, _ = cartpole.step(i & 1)
             if terminated or truncated:
                 cartpole.reset()
 
     return {
         "rust": token_kl,
-        "torch_inference": inference,
-        "torch_forward": forward,
+        "torch_inference": lambda: torch.linalg.matrix_power(rotation, 1 << 60),
+        "torch_forward": lambda: loss(few),
         "torch_backward": backward,
         "torch_optimizer": optimize,
         "python": spin,
-        "numpy": ufuncs,
+        "numpy": lambda: np.convolve(signal, kernel),
         "env_python": step_env,
         "boundary": cross,
-        "kernel": read_zeros,
-        "idle": lambda: time.sleep(0.0015),
+        "kernel": read_random,
+        "idle": lambda: time.sleep(0.01),
     }
+
+
+def spread(names: list[str], draw: random.Random) -> list[str]:
+    """A random order in which no component follows itself: a call costs less on its own heels."""
+    while True:
+        order = draw.sample(names, len(names))
+        if all(a != b for a, b in itertools.pairwise(order)):
+            return order
 
 
 class Mixture:
@@ -194,8 +188,8 @@ class Mixture:
         self.orders: dict[str, itertools.cycle[list[Callable[[], object]]]] = {}
         for phase, content in plan.items():
             names = [name for name, count in content.items() for _ in range(count)]
-            shuffled = [[calls[n] for n in draw.sample(names, len(names))] for _ in range(64)]
-            self.orders[phase] = itertools.cycle(shuffled)
+            orders = [spread(names, draw) for _ in range(64)]
+            self.orders[phase] = itertools.cycle([[calls[n] for n in order] for order in orders])
         self.timing = Timing()
 
     def run(self, phase: str) -> None:
@@ -236,6 +230,13 @@ class Mixture:
                     run("gradient_update/critic/optimizer")
 
 
+def sampler_settles(mixture: Mixture) -> None:
+    """The name by which the reader knows the samples that do not count."""
+    until = time.monotonic() + SETTLE_S
+    while time.monotonic() < until:
+        mixture.visit()
+
+
 def main(name: str, folder: Path) -> None:
     torch.set_num_threads(1)
     allow_ptrace()
@@ -247,9 +248,9 @@ def main(name: str, folder: Path) -> None:
     mixture.timing.spans = spans = SpanLog()
     costs: list[tuple[int, str, int]] = []  # when, which component, nanoseconds
     print("ready", flush=True)
+    sampler_settles(mixture)
     while not select.select([sys.stdin], [], [], 0)[0]:
-        for _ in range(3):
-            mixture.visit()
+        mixture.visit()
         for alone in random.sample(list(calls), len(calls)):
             clock = time.perf_counter_ns if alone == "idle" else time.thread_time_ns
             start = clock()

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 
 _EXAMPLES = """\
 examples:
-  rlox-opt profile ppo                          CartPole-v1, 50,000 steps, all tools: 4 minutes
+  rlox-opt profile ppo                          CartPole-v1, 50,000 steps, all tools: 5 minutes
   rlox-opt profile sac --total-timesteps 5000   a shorter run of SAC on Pendulum-v1
   rlox-opt profile ppo --env-id Acrobot-v1      any Gymnasium environment
   rlox-opt profile ppo --tools py-spy,perf --seconds 20

@@ -30,7 +30,8 @@ def latencies(report: Report) -> Section:
             )
         )
     text = [
-        "Each timed alone, warm, apart from training: inside training the same call costs more."
+        "Each timed apart from training, taking turns with the others; inside training, where the "
+        "caches hold other things, the same call may cost more or less."
     ]
     return Section("latencies", title, text, tables)
 

@@ -37,6 +37,18 @@ impl<O> SampledBatch<O> {
             indices: Vec::new(),
         }
     }
+
+    /// Empties the batch; its memory stays.
+    pub fn clear(&mut self) {
+        self.obs.clear();
+        self.next_obs.clear();
+        self.action.clear();
+        self.reward.clear();
+        self.terminated.clear();
+        self.truncated.clear();
+        self.weights.clear();
+        self.indices.clear();
+    }
 }
 
 /// Where the memory of sampled batches comes from and goes to. The one thing that varies between
@@ -64,4 +76,30 @@ impl<O: Default> Batches<O> for Fresh<O> {
     }
 
     fn give_back(&mut self, _batch: SampledBatch<O>) {}
+}
+
+/// Keeps the batch that was given back last and refills it; its columns are copied out.
+#[derive(Debug, Default)]
+pub struct Kept<O>(SampledBatch<O>);
+
+impl<O: Copy + Default> Batches<O> for Kept<O> {
+    fn take(&mut self, batch_size: usize, obs_dim: usize, act_dim: usize) -> SampledBatch<O> {
+        let mut batch = std::mem::take(&mut self.0);
+        batch.clear();
+        batch.obs.reserve(batch_size * obs_dim);
+        batch.next_obs.reserve(batch_size * obs_dim);
+        batch.action.reserve(batch_size * act_dim);
+        batch.reward.reserve(batch_size);
+        batch.terminated.reserve(batch_size);
+        batch.truncated.reserve(batch_size);
+        batch
+    }
+
+    fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T> {
+        column.clone()
+    }
+
+    fn give_back(&mut self, batch: SampledBatch<O>) {
+        self.0 = batch;
+    }
 }

@@ -5,6 +5,8 @@
 //! its 64-bit words, so that a seed means the same on every platform.
 
 pub mod batch;
+pub mod intake;
+pub mod min_priority;
 pub mod priority;
 pub mod push;
 mod random;

@@ -10,48 +10,13 @@
 //! transitions get the largest priority seen so far.
 
 use super::batch::Batches;
+use super::min_priority::MinPriority;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
 use super::sum_tree::SumTree;
 use super::{Experience, ExperienceRecord, Replay, SampledBatch};
 use crate::error::{RloxError, check_len};
 use crate::switchboard;
-
-/// How the smallest positive priority is known. The one thing that varies between variants of
-/// [`PriorityBuffer`].
-pub trait MinPriority: Sized {
-    /// For `capacity` leaves, all of them zero.
-    ///
-    /// # Errors
-    /// If the memory is not there.
-    fn new(capacity: usize) -> Result<Self, RloxError>;
-    /// Leaf `index` of the tree was set to `value`.
-    fn set(&mut self, index: usize, value: f64);
-    /// The smallest positive one of the first `len` leaves; there is one.
-    fn min(&self, tree: &SumTree, len: usize) -> f64;
-}
-
-/// Looks at every priority each time it is asked.
-#[derive(Debug)]
-pub struct Scan;
-
-impl MinPriority for Scan {
-    fn new(_capacity: usize) -> Result<Self, RloxError> {
-        Ok(Self)
-    }
-
-    fn set(&mut self, _index: usize, _value: f64) {}
-
-    fn min(&self, tree: &SumTree, len: usize) -> f64 {
-        let mut min = f64::INFINITY;
-        for &priority in tree.first(len) {
-            if priority > 0.0 && priority < min {
-                min = priority;
-            }
-        }
-        min
-    }
-}
 
 /// A ring of transitions, sampled in proportion to their priorities; generic over how the smallest
 /// priority is known and where its batches live.

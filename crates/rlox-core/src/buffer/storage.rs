@@ -149,16 +149,29 @@ impl<O: ObsElement> Storage<O> {
         }
     }
 
-    /// Appends a row to a batch.
-    pub(super) fn read_into(&self, row: usize, batch: &mut SampledBatch<O>) {
+    /// One row.
+    pub fn row(&self, row: usize) -> Experience<'_, O> {
         let obs = row * self.obs_dim..(row + 1) * self.obs_dim;
         let action = row * self.act_dim..(row + 1) * self.act_dim;
-        batch.obs.extend_from_slice(&self.obs[obs.clone()]);
-        batch.next_obs.extend_from_slice(&self.next_obs[obs]);
-        batch.action.extend_from_slice(&self.action[action]);
-        batch.reward.push(self.reward[row]);
-        batch.terminated.push(self.terminated[row]);
-        batch.truncated.push(self.truncated[row]);
+        Experience {
+            obs: &self.obs[obs.clone()],
+            next_obs: &self.next_obs[obs],
+            action: &self.action[action],
+            reward: self.reward[row],
+            terminated: self.terminated[row],
+            truncated: self.truncated[row],
+        }
+    }
+
+    /// Appends a row to a batch.
+    pub(super) fn read_into(&self, row: usize, batch: &mut SampledBatch<O>) {
+        let row = self.row(row);
+        batch.obs.extend_from_slice(row.obs);
+        batch.next_obs.extend_from_slice(row.next_obs);
+        batch.action.extend_from_slice(row.action);
+        batch.reward.push(row.reward);
+        batch.terminated.push(row.terminated);
+        batch.truncated.push(row.truncated);
     }
 
     /// Checks that a batch of this size can be drawn.

@@ -24,3 +24,17 @@ impl StepInfo for MapInfo {
         self.0.get(name).copied()
     }
 }
+
+/// A map only where there is something to report.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct OptionalInfo(pub Option<HashMap<String, f64>>);
+
+impl StepInfo for OptionalInfo {
+    fn nothing() -> Self {
+        Self(None)
+    }
+
+    fn get(&self, name: &str) -> Option<f64> {
+        self.0.as_ref()?.get(name).copied()
+    }
+}

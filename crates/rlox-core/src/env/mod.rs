@@ -73,4 +73,7 @@ pub trait RLEnv<I: StepInfo>: Send {
 
     /// The state as the agent sees it.
     fn obs(&self) -> Vec<f32>;
+
+    /// The same, written to `out`, which has room for it and no more.
+    fn write_obs(&self, out: &mut [f32]);
 }

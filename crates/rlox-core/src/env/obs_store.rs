@@ -54,3 +54,38 @@ impl ObsStore for PerEnvObs {
         self.0.iter().map(Vec::as_slice)
     }
 }
+
+/// One piece of memory that stays; every environment writes its observation in place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FlatObs {
+    obs_dim: usize,
+    values: Vec<f32>,
+}
+
+impl ObsStore for FlatObs {
+    type Slot = [f32];
+
+    fn new(n_envs: usize, obs_dim: usize) -> Self {
+        Self {
+            obs_dim,
+            values: vec![0.0; n_envs * obs_dim],
+        }
+    }
+
+    fn slots(&mut self) -> impl Iterator<Item = &mut [f32]> {
+        self.values.chunks_exact_mut(self.obs_dim)
+    }
+
+    fn par_slots(&mut self) -> impl IndexedParallelIterator<Item = &mut [f32]> {
+        self.values.par_chunks_exact_mut(self.obs_dim)
+    }
+
+    #[inline]
+    fn observe<I: StepInfo>(env: &dyn RLEnv<I>, slot: &mut [f32]) {
+        env.write_obs(slot);
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.values.chunks_exact(self.obs_dim)
+    }
+}

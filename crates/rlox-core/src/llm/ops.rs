@@ -37,6 +37,23 @@ impl Schedule for ByRows {
     }
 }
 
+/// Parallel from 4,096 elements on, where there is more than one row or group to share.
+#[derive(Debug)]
+pub struct ByElements;
+
+/// Elements that pay for handing work to other threads.
+const PARALLEL_ELEMENTS: usize = 4_096;
+
+impl Schedule for ByElements {
+    fn token_kl(rows: usize, elements: usize) -> bool {
+        rows > 1 && elements >= PARALLEL_ELEMENTS
+    }
+
+    fn group_advantages(groups: usize, elements: usize) -> bool {
+        groups > 1 && elements >= PARALLEL_ELEMENTS
+    }
+}
+
 /// The operations, generic over when they run in parallel.
 #[derive(Debug)]
 pub struct Ops<S>(PhantomData<S>);

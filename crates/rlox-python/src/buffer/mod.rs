@@ -7,7 +7,6 @@
 
 pub(crate) mod gil;
 pub(crate) mod prioritized;
-pub(crate) mod push;
 pub(crate) mod replay;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,12 +16,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
+use rlox_core::RloxError;
 use rlox_core::buffer::{Experience, ExperienceBatch, ObsElement, Replay};
+use rlox_core::switchboard::P11;
 
 use crate::arrays::{any_shape, input};
 use crate::crossing::Site;
 use crate::errors::to_py;
-use crate::switchboard;
+use gil::{Gil, Held, Released};
 
 /// A buffer with observations of either type.
 pub(crate) enum ByObs<F, U> {
@@ -70,10 +71,12 @@ pub(crate) struct Transition<'a, 'py> {
     pub(crate) truncated: bool,
 }
 
-pub(crate) fn push<O: ObsElement + Element>(
-    buffer: &Mutex<impl Replay<O>>,
+/// `intake` is a twin of P3's.
+pub(crate) fn push<O: ObsElement + Element, B: Replay<O>>(
+    buffer: &Mutex<B>,
     site: &'static Site,
     transition: &Transition<'_, '_>,
+    intake: impl FnOnce(&mut B, Experience<'_, O>) -> Result<(), RloxError>,
 ) -> PyResult<()> {
     let obs = any_shape::<O, Ix1>("obs", transition.obs)?;
     let next_obs = any_shape::<O, Ix1>("next_obs", transition.next_obs)?;
@@ -88,7 +91,7 @@ pub(crate) fn push<O: ObsElement + Element>(
     };
     let _crossing =
         site.enter(2 * size_of_val(experience.obs) + size_of_val(experience.action) + 6);
-    switchboard::push::push(&mut *lock(transition.obs.py(), buffer), experience).map_err(to_py)
+    intake(&mut *lock(transition.obs.py(), buffer), experience).map_err(to_py)
 }
 
 /// The arguments of `push_batch`, in its order.
@@ -136,8 +139,23 @@ pub(crate) fn sample<'py, O: ObsElement + Element, B: Replay<O> + Send>(
     batch_size: usize,
     seed: Option<u64>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    if P11 {
+        sample_under::<Released, _, _>(py, buffer, site, batch_size, seed)
+    } else {
+        sample_under::<Held, _, _>(py, buffer, site, batch_size, seed)
+    }
+}
+
+/// The same, whatever the build's choice for P11 is.
+pub(crate) fn sample_under<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send>(
+    py: Python<'py>,
+    buffer: &Mutex<B>,
+    site: &'static Site,
+    batch_size: usize,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
     let mut crossing = site.enter(0);
-    let mut batch = switchboard::gil::sampling(py, || {
+    let mut batch = G::run(py, || {
         buffer
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

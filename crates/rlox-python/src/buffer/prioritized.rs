@@ -111,7 +111,7 @@ impl PrioritizedReplayBuffer {
             terminated,
             truncated,
         };
-        each!(self.inner, buffer => super::push(buffer, &PER_PUSH, &transition))
+        each!(self.inner, ring => super::push(ring, &PER_PUSH, &transition, buffer::intake::push))
     }
 
     /// Store n transitions, in order: all of them or, on an error, none.

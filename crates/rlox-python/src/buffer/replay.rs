@@ -95,7 +95,7 @@ impl ReplayBuffer {
             terminated,
             truncated,
         };
-        each!(self.inner, buffer => super::push(buffer, &REPLAY_PUSH, &transition))
+        each!(self.inner, ring => super::push(ring, &REPLAY_PUSH, &transition, buffer::intake::push))
     }
 
     /// Store n transitions, in order: all of them or, on an error, none.

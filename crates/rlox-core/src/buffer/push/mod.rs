@@ -4,3 +4,4 @@
 //! its arrays and `push_slices(storage, experience)` for borrowed ones. Both return the row written.
 
 pub mod baseline;
+pub mod optimized;

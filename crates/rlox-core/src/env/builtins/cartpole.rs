@@ -91,4 +91,10 @@ impl<I: StepInfo> RLEnv<I> for CartPole {
     fn obs(&self) -> Vec<f32> {
         self.0.iter().map(|&component| component as f32).collect()
     }
+
+    fn write_obs(&self, out: &mut [f32]) {
+        for (out, &component) in out.iter_mut().zip(&self.0) {
+            *out = component as f32;
+        }
+    }
 }

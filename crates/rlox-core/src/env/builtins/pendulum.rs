@@ -75,4 +75,9 @@ impl<I: StepInfo> RLEnv<I> for Pendulum {
         let [theta, theta_dot] = self.0;
         vec![theta.cos() as f32, theta.sin() as f32, theta_dot as f32]
     }
+
+    fn write_obs(&self, out: &mut [f32]) {
+        let [theta, theta_dot] = self.0;
+        out.copy_from_slice(&[theta.cos() as f32, theta.sin() as f32, theta_dot as f32]);
+    }
 }

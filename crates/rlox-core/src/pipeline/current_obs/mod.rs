@@ -2,3 +2,4 @@
 //! those of the step before.
 
 pub mod baseline;
+pub mod optimized;

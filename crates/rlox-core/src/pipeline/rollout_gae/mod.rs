@@ -3,6 +3,7 @@
 //! Environment by environment the equations are those of [`crate::training::gae`].
 
 pub mod baseline;
+pub mod optimized;
 
 /// A rollout as GAE sees it, step-major `[n_steps * n_envs]`.
 #[derive(Debug, Clone, Copy)]

@@ -11,6 +11,7 @@
 
 pub mod baseline;
 mod batched;
+pub mod optimized;
 
 pub use batched::{Layout, compute_gae_batched};
 

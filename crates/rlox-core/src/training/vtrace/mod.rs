@@ -11,6 +11,7 @@
 //! with `vs_n = V(s_n) = last_value`.
 
 pub mod baseline;
+pub mod optimized;
 
 use super::{check_unit_interval, not_finite};
 use crate::error::{RloxError, check_len};

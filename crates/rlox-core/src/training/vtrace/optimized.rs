@@ -1,0 +1,38 @@
+//! The inner loop that takes `exp(log_rho)` once, for rho and c together.
+
+use crate::Real;
+
+/// Writes the targets and advantages of one sequence, as [`super::baseline::targets`] does.
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the paper's inputs, checked by the caller"
+)]
+pub fn targets<T: Real>(
+    log_rhos: &[T],
+    rewards: &[T],
+    values: &[T],
+    dones: &[T],
+    last_value: T,
+    gamma: T,
+    rho_bar: T,
+    c_bar: T,
+    vs: &mut [T],
+    pg_advantages: &mut [T],
+) {
+    let n = vs.len();
+    let mut correction = T::zero(); // vs_{t+1} - V(s_{t+1})
+    for t in (0..n).rev() {
+        let weight = log_rhos[t].exp();
+        let (rho, c) = (rho_bar.min(weight), c_bar.min(weight));
+        let (next_value, next_vs) = if t == n - 1 {
+            (last_value, last_value)
+        } else {
+            (values[t + 1], vs[t + 1])
+        };
+        let discount = gamma * (T::one() - dones[t]);
+        let delta = rho * (rewards[t] + discount * next_value - values[t]);
+        correction = delta + discount * c * correction;
+        vs[t] = values[t] + correction;
+        pg_advantages[t] = rho * (rewards[t] + discount * next_vs - values[t]);
+    }
+}

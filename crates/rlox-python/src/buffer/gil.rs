@@ -1,0 +1,26 @@
+//! P11's seam: what happens to the global interpreter lock while a batch is sampled.
+
+use pyo3::prelude::*;
+
+/// How to run work that touches nothing of Python's.
+pub(crate) trait Gil {
+    fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T;
+}
+
+/// Before: the lock is held, no other Python thread runs meanwhile.
+pub(crate) struct Held;
+
+impl Gil for Held {
+    fn run<T: Send>(_py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+        work()
+    }
+}
+
+/// After: the lock is released, other Python threads run meanwhile.
+pub(crate) struct Released;
+
+impl Gil for Released {
+    fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+        py.detach(work)
+    }
+}

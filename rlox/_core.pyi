@@ -1,6 +1,7 @@
 """Types of the extension module; `python -m mypy.stubtest rlox._core` holds them to the binary."""
 
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, Literal, TypedDict, TypeVar, final
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "compute_token_kl",
     "compute_vtrace",
     "count_crossings",
+    "pairs",
     "roundtrip",
     "take_crossings",
 ]
@@ -30,8 +32,11 @@ _StepArrays = tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools]
 _Finals = tuple[NDArray[np.int64], NDArray[np.float32]]
 _Float = TypeVar("_Float", np.float32, np.float64)
 
+pairs: ModuleType
+
 class _BuildInfo(TypedDict):
     version: str
+    commit: str
     profile: str
     rustc: str
     features: list[str]

@@ -1,6 +1,8 @@
 //! Linker settings and the facts about this build that `build_info()` reports.
 
-use std::{env, process::Command};
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -18,8 +20,28 @@ fn main() {
         .map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned())
         .unwrap_or_else(|_| "unknown".into());
     println!("cargo:rustc-env=RLOX_RUSTC={version}");
-    println!(
-        "cargo:rustc-env=RLOX_PROFILE={}",
-        env::var("PROFILE").unwrap_or_else(|_| "unknown".into())
-    );
+    println!("cargo:rustc-env=RLOX_PROFILE={}", profile());
+
+    // Git notes every checkout and commit in its log; without one the commit stays unknown.
+    if let Some(log) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo:rerun-if-changed={log}");
+    }
+    let commit = git(&["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".into());
+    println!("cargo:rustc-env=RLOX_COMMIT={commit}");
+}
+
+/// The profile's own name: `PROFILE` knows only `debug` and `release`, the output folder
+/// `target/<profile>/build/<package>/out` all of them.
+fn profile() -> String {
+    let out = PathBuf::from(env::var("OUT_DIR").unwrap_or_default());
+    out.ancestors()
+        .nth(3)
+        .and_then(Path::file_name)
+        .map_or("unknown".into(), |name| name.to_string_lossy().into_owned())
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let done = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(done.stdout).ok()?;
+    done.status.success().then(|| text.trim().to_owned())
 }

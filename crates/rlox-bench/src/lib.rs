@@ -1,1 +1,9 @@
-//! Benchmarks of the core, run by `cargo bench`.
+//! The pairs: every optimisation's form before and after, side by side.
+//!
+//! A [`pair::Pair`] says what its twins do with a generated case, and what they are timed at.
+//! Property tests, benchmarks and the interleaved [`timing`] are made from the one list in [`pairs`].
+
+pub mod draw;
+pub mod pair;
+pub mod pairs;
+pub mod timing;

@@ -8,8 +8,8 @@ mod env;
 mod errors;
 mod llm;
 mod numbers;
+mod pairs;
 mod pipeline;
-mod switchboard;
 mod training;
 
 use pyo3::prelude::*;
@@ -30,6 +30,8 @@ mod _core {
     use super::env::{VecEnv, builtin_envs};
     #[pymodule_export]
     use super::llm::{compute_group_advantages, compute_token_kl};
+    #[pymodule_export]
+    use super::pairs::module;
     #[pymodule_export]
     use super::pipeline::AsyncCollector;
     #[pymodule_export]

@@ -1,0 +1,105 @@
+//! Buffers filled and driven by scripts.
+
+use std::fmt::Write;
+
+use rlox_core::buffer::{Experience, Replay, SampledBatch};
+
+use crate::draw::{Draw, fixed_numbers};
+
+pub(super) const OBS_DIM: usize = 3;
+pub(super) const ACT_DIM: usize = 2;
+
+/// A transition of the dimensions above, whose columns all tell it from others.
+pub(super) struct Transition {
+    numbers: Vec<f32>,
+    terminated: bool,
+    truncated: bool,
+}
+
+impl Transition {
+    pub(super) fn draw(case: &mut Draw<'_>) -> Self {
+        let numbers = case.numbers(2 * OBS_DIM + ACT_DIM + 1);
+        Self {
+            numbers: super::sequences::narrow(&numbers),
+            terminated: case.once_in(3),
+            truncated: case.once_in(3),
+        }
+    }
+
+    /// One in a while it has a wrong shape or a reward that is not finite, and is refused.
+    pub(super) fn view(&self, broken: bool) -> Experience<'_, f32> {
+        let (obs, rest) = self.numbers.split_at(OBS_DIM);
+        let (next_obs, rest) = rest.split_at(OBS_DIM);
+        Experience {
+            obs,
+            next_obs: if broken { &next_obs[1..] } else { next_obs },
+            action: &rest[..ACT_DIM],
+            reward: rest[ACT_DIM],
+            terminated: self.terminated,
+            truncated: self.truncated,
+        }
+    }
+}
+
+/// A transition of any size for benchmarks.
+pub(super) struct Wide {
+    obs: Vec<f32>,
+    action: Vec<f32>,
+}
+
+impl Wide {
+    pub(super) fn new(obs_dim: usize, act_dim: usize) -> Self {
+        Self {
+            obs: super::sequences::narrow(&fixed_numbers(obs_dim, 1)),
+            action: super::sequences::narrow(&fixed_numbers(act_dim, 2)),
+        }
+    }
+
+    pub(super) fn view(&self, reward: f32) -> Experience<'_, f32> {
+        Experience {
+            obs: &self.obs,
+            next_obs: &self.obs,
+            action: &self.action,
+            reward,
+            terminated: false,
+            truncated: false,
+        }
+    }
+}
+
+/// Transitions that a benchmark's ring holds: at most 256 MB, and never fewer than a batch.
+pub(super) fn rows_for(obs_dim: usize) -> usize {
+    (32_000_000 / obs_dim).clamp(512, 100_000)
+}
+
+/// Draws a batch into `written`, takes two columns out and gives the rest back.
+pub(super) fn sample<B: Replay<f32>>(buffer: &mut B, case: &mut Draw<'_>, written: &mut String) {
+    let batch_size = case.of(&[1, 2, 5, 17]);
+    let seed = case.once_in(3).then(|| case.seed());
+    match buffer.sample(batch_size, seed) {
+        Ok(mut batch) => {
+            let _ = writeln!(written, "{batch:?}");
+            let obs = B::export(&mut batch.obs);
+            let indices = B::export(&mut batch.indices);
+            let _ = writeln!(written, "{obs:?} {indices:?}");
+            if !case.once_in(4) {
+                buffer.give_back(batch);
+            }
+        }
+        Err(error) => {
+            let _ = writeln!(written, "{error}");
+        }
+    }
+}
+
+/// The first number of every column, so that a benchmark's outcome is short.
+pub(super) fn digest(batch: &SampledBatch<f32>) -> impl std::fmt::Debug + use<> {
+    let first = |column: &[f32]| column.first().map(|value| value.to_bits());
+    let (obs, weights) = (first(&batch.obs), first(&batch.weights));
+    (
+        obs,
+        first(&batch.reward),
+        weights,
+        batch.indices.first().copied(),
+    )
+}

@@ -1,0 +1,38 @@
+//! One file per pair, and the list of them.
+
+mod p01_rollout_gae;
+mod p02_obs_store;
+mod p03_intake;
+mod p04_batches;
+mod p05_min_priority;
+mod p07_gae;
+mod p08_schedule;
+mod p09_vtrace;
+mod p10_info;
+mod p12_push;
+mod p13_current_obs;
+
+mod buffers;
+mod envs;
+mod sequences;
+
+use crate::pair::Pair;
+
+/// Every pair whose twins live in the core. P6 is a pair of cargo profiles; P11's twins need an
+/// interpreter and live in the binding.
+pub const PAIRS: &[&dyn Pair] = &[
+    &p01_rollout_gae::RolloutGae,
+    &p02_obs_store::ObsStores,
+    &p03_intake::Intake,
+    &p04_batches::BatchMemory,
+    &p05_min_priority::MinPriorities,
+    &p07_gae::Gae,
+    &p08_schedule::Schedules,
+    &p09_vtrace::Vtrace,
+    &p10_info::Infos,
+    &p12_push::Push,
+    &p13_current_obs::CurrentObs,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! P2: observations in vectors of their own, or written into one.
+
+use rlox_core::env::info::MapInfo;
+use rlox_core::env::obs_store::{FlatObs, PerEnvObs};
+
+use super::envs::{stepping, trace};
+use crate::draw::Draw;
+use crate::pair::{Pair, Twin, Workload, number};
+
+pub(super) struct ObsStores;
+
+impl Pair for ObsStores {
+    fn id(&self) -> &'static str {
+        "P2"
+    }
+
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        match twin {
+            Twin::Baseline => trace::<PerEnvObs, MapInfo>(case),
+            Twin::Optimized => trace::<FlatObs, MapInfo>(case),
+        }
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "step",
+            sizes: &[&[("n_envs", 8)], &[("n_envs", 64)], &[("n_envs", 1024)]],
+            prepare: |size| {
+                let n_envs = number(size, "n_envs");
+                Box::new(move |twin| match twin {
+                    Twin::Baseline => stepping::<PerEnvObs, MapInfo>(n_envs),
+                    Twin::Optimized => stepping::<FlatObs, MapInfo>(n_envs),
+                })
+            },
+        }]
+    }
+}

@@ -1,0 +1,87 @@
+//! P4: a batch made anew by every sample, or one that is kept and refilled.
+
+use rlox_core::buffer::Replay;
+use rlox_core::buffer::batch::{Batches, Fresh, Kept};
+use rlox_core::buffer::min_priority::Scan;
+use rlox_core::buffer::priority::PriorityBuffer;
+use rlox_core::buffer::ringbuf::RingBuffer;
+
+use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, digest, rows_for, sample};
+use crate::draw::Draw;
+use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
+
+pub(super) struct BatchMemory;
+
+/// Pushes and samples in turn, on either kind of buffer.
+fn script<B: Batches<f32>>(case: &mut Draw<'_>) -> String {
+    let capacity = 1 + case.below(6);
+    let (prioritized, seed) = (case.once_in(2), case.seed());
+    let ring = RingBuffer::<f32, B>::new(capacity, OBS_DIM, ACT_DIM, seed);
+    let tree = PriorityBuffer::<f32, Scan, B>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
+    match (prioritized, ring, tree) {
+        (false, Ok(ring), _) => play(ring, case),
+        (true, _, Ok(tree)) => play(tree, case),
+        _ => String::new(),
+    }
+}
+
+fn play(mut buffer: impl Replay<f32>, case: &mut Draw<'_>) -> String {
+    let mut written = String::new();
+    for _ in 0..2 + case.below(12) {
+        if case.once_in(2) {
+            let _ = buffer.push_slices(Transition::draw(case).view(false));
+        } else {
+            sample(&mut buffer, case, &mut written);
+        }
+    }
+    written
+}
+
+/// Samples of 256, read and given back, as the binding does.
+fn sampling<B: Batches<f32> + 'static>(obs_dim: usize) -> Box<dyn Arm> {
+    let mut ring = RingBuffer::<f32, B>::new(rows_for(obs_dim), obs_dim, 1, 0).ok();
+    let transition = Wide::new(obs_dim, 1);
+    if let Some(ring) = &mut ring {
+        for row in 0..rows_for(obs_dim) {
+            let _ = ring.push_slices(transition.view(row as f32));
+        }
+    }
+    arm(move || {
+        let ring = ring.as_mut()?;
+        let batch = ring.sample(256, None).ok()?;
+        let digest = digest(&batch);
+        ring.give_back(batch);
+        Some(digest)
+    })
+}
+
+impl Pair for BatchMemory {
+    fn id(&self) -> &'static str {
+        "P4"
+    }
+
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        match twin {
+            Twin::Baseline => script::<Fresh<f32>>(case),
+            Twin::Optimized => script::<Kept<f32>>(case),
+        }
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "sample_256",
+            sizes: &[
+                &[("obs_dim", 3)],
+                &[("obs_dim", 376)],
+                &[("obs_dim", 28_224)],
+            ],
+            prepare: |size| {
+                let obs_dim = number(size, "obs_dim");
+                Box::new(move |twin| match twin {
+                    Twin::Baseline => sampling::<Fresh<f32>>(obs_dim),
+                    Twin::Optimized => sampling::<Kept<f32>>(obs_dim),
+                })
+            },
+        }]
+    }
+}

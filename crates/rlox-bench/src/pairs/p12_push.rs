@@ -1,0 +1,75 @@
+//! P12: an owned record or a borrowed slice as the primary form of a push.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use rlox_core::buffer::push::{baseline, optimized};
+use rlox_core::buffer::storage::Storage;
+
+use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, rows_for};
+use crate::draw::Draw;
+use crate::pair::{Pair, Twin, Workload, arm, number};
+
+pub(super) struct Push;
+
+impl Pair for Push {
+    fn id(&self) -> &'static str {
+        "P12"
+    }
+
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        let mut written = String::new();
+        let Ok(mut storage) = Storage::new(1 + case.below(6), OBS_DIM, ACT_DIM) else {
+            return written;
+        };
+        for _ in 0..case.below(20) {
+            let transition = Transition::draw(case);
+            let experience = transition.view(case.once_in(8));
+            let owned = case.once_in(2);
+            let row = match (twin, owned) {
+                (Twin::Baseline, true) => {
+                    baseline::push_record(&mut storage, experience.to_record())
+                }
+                (Twin::Baseline, false) => baseline::push_slices(&mut storage, experience),
+                (Twin::Optimized, true) => {
+                    optimized::push_record(&mut storage, experience.to_record())
+                }
+                (Twin::Optimized, false) => optimized::push_slices(&mut storage, experience),
+            };
+            let _ = writeln!(written, "{row:?}");
+        }
+        let rows: Vec<_> = (0..storage.len()).map(|row| storage.row(row)).collect();
+        let _ = write!(written, "{rows:?}");
+        written
+    }
+
+    /// From borrowed arrays, where the baseline has to make a record first.
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "push_slices",
+            sizes: &[
+                &[("obs_dim", 3), ("act_dim", 1)],
+                &[("obs_dim", 376), ("act_dim", 17)],
+                &[("obs_dim", 28_224), ("act_dim", 1)],
+            ],
+            prepare: |size| {
+                let (obs_dim, act_dim) = (number(size, "obs_dim"), number(size, "act_dim"));
+                let transition = Rc::new(Wide::new(obs_dim, act_dim));
+                Box::new(move |twin| {
+                    let transition = Rc::clone(&transition);
+                    let mut storage = Storage::new(rows_for(obs_dim), obs_dim, act_dim).ok();
+                    arm(move || {
+                        let storage = storage.as_mut()?;
+                        let row = match twin {
+                            Twin::Baseline => baseline::push_slices(storage, transition.view(1.0)),
+                            Twin::Optimized => {
+                                optimized::push_slices(storage, transition.view(1.0))
+                            }
+                        };
+                        row.ok()
+                    })
+                })
+            },
+        }]
+    }
+}

@@ -1,0 +1,157 @@
+//! `rlox._core.pairs`: every optimisation's twins side by side, for the workbench and its tests.
+
+mod numpy;
+
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyAssertionError, PyValueError};
+use pyo3::prelude::*;
+use rlox_bench::pair::{self, Contest, Pair, Twin, Workload};
+use rlox_bench::pairs::PAIRS;
+use rlox_bench::timing;
+
+/// Named numbers, in the order in which they were given.
+type Size = Vec<(String, usize)>;
+
+/// The pairs of the core, and those whose twins need an interpreter.
+fn all() -> impl Iterator<Item = &'static dyn Pair> {
+    PAIRS.iter().chain(numpy::PAIRS).copied()
+}
+
+/// `[(id, workload, sizes)]`, each size a list of `(name, number)`.
+#[pyfunction]
+fn catalogue() -> Vec<(&'static str, &'static str, Vec<Size>)> {
+    let owned = |size: &[(&str, usize)]| -> Size {
+        size.iter()
+            .map(|&(name, value)| (name.to_owned(), value))
+            .collect()
+    };
+    let rows = |pair: &'static dyn Pair| {
+        let workloads = pair.workloads().iter();
+        workloads.map(move |workload| {
+            let sizes = workload.sizes.iter().map(|size| owned(size)).collect();
+            (pair.id(), workload.name, sizes)
+        })
+    };
+    all().flat_map(rows).collect()
+}
+
+/// Raise AssertionError, with the first difference, where the twins of `id` disagree on the case
+/// that `choices` make.
+#[pyfunction]
+fn agree(id: &str, choices: Vec<u64>) -> PyResult<()> {
+    let mut known = false;
+    for pair in all().filter(|pair| pair.id() == id) {
+        known = true;
+        pair::agree(pair, &choices).map_err(PyAssertionError::new_err)?;
+    }
+    if known { Ok(()) } else { Err(unknown(id)) }
+}
+
+/// Check that the twins return the same, then time them against each other for about `seconds`.
+///
+/// Returns `(log_ratio, log_ratio_aa, baseline_s, optimized_s, rounds)`: the median over the rounds
+/// of ln(baseline time / optimised time), the same of the baseline against itself, and the median
+/// seconds of a call.
+#[pyfunction]
+fn contest(
+    id: &str,
+    workload: &str,
+    size: Size,
+    seconds: f64,
+    seed: u64,
+) -> PyResult<(f64, f64, f64, f64, usize)> {
+    let reading = timing::contest(
+        &prepared(id, workload, &size)?,
+        Duration::from_secs_f64(seconds),
+        seed,
+    )
+    .map_err(PyAssertionError::new_err)?;
+    Ok((
+        reading.log_ratio,
+        reading.log_ratio_aa,
+        reading.baseline_s,
+        reading.optimized_s,
+        reading.rounds,
+    ))
+}
+
+/// One side of a comparison: `twin` is "baseline" or "optimized".
+#[pyclass(module = "rlox._core.pairs", unsendable)]
+struct Arm(Box<dyn pair::Arm>);
+
+#[pymethods]
+impl Arm {
+    #[new]
+    fn new(id: &str, workload: &str, size: Size, twin: &str) -> PyResult<Self> {
+        let twin = match twin {
+            "baseline" => Twin::Baseline,
+            "optimized" => Twin::Optimized,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "twin: is {twin:?}, expected \"baseline\" or \"optimized\""
+                )));
+            }
+        };
+        Ok(Self(prepared(id, workload, &size)?(twin)))
+    }
+
+    /// Seconds that `calls` calls take together.
+    fn time(&mut self, calls: usize) -> f64 {
+        let start = Instant::now();
+        for _ in 0..calls {
+            self.0.call();
+        }
+        start.elapsed().as_secs_f64()
+    }
+
+    /// What the last call returned, written out.
+    fn outcome(&self) -> String {
+        self.0.outcome()
+    }
+}
+
+fn prepared(id: &str, workload: &str, size: &Size) -> PyResult<Contest> {
+    let of_pair: Vec<&Workload> = all()
+        .filter(|pair| pair.id() == id)
+        .flat_map(|pair| pair.workloads())
+        .collect();
+    if of_pair.is_empty() {
+        return Err(unknown(id));
+    }
+    let Some(found) = of_pair.iter().find(|w| w.name == workload) else {
+        let names: Vec<_> = of_pair.iter().map(|workload| workload.name).collect();
+        return Err(PyValueError::new_err(format!(
+            "workload: is {workload:?}, expected one of {}",
+            names.join(", ")
+        )));
+    };
+    let names: Vec<_> = found.sizes[0].iter().map(|(name, _)| *name).collect();
+    let given: Vec<_> = size
+        .iter()
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    let complete = names
+        .iter()
+        .all(|name| given.iter().any(|(n, value)| n == name && *value > 0));
+    if !complete || given.len() != names.len() {
+        return Err(PyValueError::new_err(format!(
+            "size: is {given:?}, expected positive numbers for {}",
+            names.join(", ")
+        )));
+    }
+    Ok((found.prepare)(&given))
+}
+
+fn unknown(id: &str) -> PyErr {
+    let mut ids: Vec<_> = all().map(Pair::id).collect();
+    ids.dedup();
+    PyValueError::new_err(format!("id: is {id:?}, expected one of {}", ids.join(", ")))
+}
+
+/// The twins of every optimisation, side by side: for the workbench and its tests.
+#[pymodule(name = "pairs")]
+pub(crate) mod module {
+    #[pymodule_export]
+    use super::{Arm, agree, catalogue, contest};
+}

@@ -1,0 +1,232 @@
+//! The pairs as NumPy meets them: P3's push and P4's sample through the binding, and P11, whose twins
+//! live there.
+
+use std::fmt::{Debug, Write};
+use std::rc::Rc;
+use std::sync::Mutex;
+
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rlox_bench::draw::{Draw, fixed_numbers};
+use rlox_bench::pair::{Arm, Pair, Twin, Workload, arm, number};
+use rlox_core::buffer::batch::{Batches, Fresh, Kept};
+use rlox_core::buffer::intake;
+use rlox_core::buffer::ringbuf::RingBuffer;
+
+use crate::buffer::gil::{Gil, Held, Released};
+use crate::buffer::{Transition, push, sample_under};
+use crate::crossing::{REPLAY_PUSH, REPLAY_SAMPLE};
+
+pub(super) const PAIRS: &[&dyn Pair] = &[&Intake, &BatchMemory, &GilWhileSampling];
+
+struct Intake;
+struct BatchMemory;
+struct GilWhileSampling;
+
+type Ring<B> = Mutex<RingBuffer<f32, B>>;
+
+/// A transition in NumPy's memory.
+struct Arrays {
+    obs: Py<PyAny>,
+    action: Py<PyAny>,
+}
+
+impl Arrays {
+    fn new(obs: Vec<f64>, action: Vec<f64>) -> Self {
+        Python::attach(|py| {
+            let array = |values: Vec<f64>| {
+                let narrow = values.into_iter().map(|value| value as f32).collect();
+                PyArray1::from_vec(py, narrow).into_any().unbind()
+            };
+            Self {
+                obs: array(obs),
+                action: array(action),
+            }
+        })
+    }
+
+    fn push<B: Batches<f32>>(&self, twin: Twin, ring: &Ring<B>, reward: f32) -> PyResult<()> {
+        Python::attach(|py| {
+            let transition = Transition {
+                obs: self.obs.bind(py),
+                next_obs: self.obs.bind(py),
+                action: self.action.bind(py),
+                reward,
+                terminated: false,
+                truncated: reward > 0.0,
+            };
+            match twin {
+                Twin::Baseline => push(ring, &REPLAY_PUSH, &transition, intake::baseline::push),
+                Twin::Optimized => push(ring, &REPLAY_PUSH, &transition, intake::optimized::push),
+            }
+        })
+    }
+}
+
+fn ring<B: Batches<f32>>(capacity: usize, obs_dim: usize, act_dim: usize) -> Option<Ring<B>> {
+    RingBuffer::new(capacity, obs_dim, act_dim, 0)
+        .ok()
+        .map(Mutex::new)
+}
+
+/// A full ring; wide rows are few.
+fn filled<B: Batches<f32>>(obs_dim: usize) -> Option<Ring<B>> {
+    let capacity = (32_000_000 / obs_dim).clamp(512, 100_000);
+    let ring = ring(capacity, obs_dim, 1)?;
+    let arrays = Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]);
+    for row in 0..capacity {
+        arrays.push(Twin::Optimized, &ring, row as f32).ok()?;
+    }
+    Some(ring)
+}
+
+/// A sampled dictionary to the last byte.
+fn write_batch(written: &mut String, batch: PyResult<Bound<'_, PyDict>>) -> PyResult<()> {
+    let batch = batch.map_err(|error| {
+        let _ = writeln!(written, "{error}");
+        error
+    })?;
+    for (name, column) in batch.iter() {
+        let bytes: Vec<u8> = column.call_method0("tobytes")?.extract()?;
+        let shape: Vec<usize> = column.getattr("shape")?.extract()?;
+        let _ = writeln!(written, "{name} {shape:?} {bytes:?}");
+    }
+    Ok(())
+}
+
+/// Pushes and samples in turn, everything through NumPy's memory.
+fn script<B: Batches<f32> + Send, G: Gil>(twin: Twin, case: &mut Draw<'_>) -> String {
+    let mut written = String::new();
+    let (obs_dim, act_dim) = (1 + case.below(4), 1 + case.below(3));
+    let Some(ring) = ring::<B>(1 + case.below(5), obs_dim, act_dim) else {
+        return written;
+    };
+    for _ in 0..2 + case.below(12) {
+        if case.once_in(3) {
+            let (batch_size, seed) = (case.below(6), case.once_in(2).then(|| case.seed()));
+            let _ = Python::attach(|py| {
+                let batch = sample_under::<G, _, _>(py, &ring, &REPLAY_SAMPLE, batch_size, seed);
+                write_batch(&mut written, batch)
+            });
+        } else {
+            let width = if case.once_in(8) {
+                obs_dim + 1
+            } else {
+                obs_dim
+            };
+            let arrays = Arrays::new(case.numbers(width), case.numbers(act_dim));
+            let pushed = arrays.push(twin, &ring, case.unit() as f32);
+            let _ = writeln!(written, "{:?}", pushed.map_err(|error| error.to_string()));
+        }
+    }
+    written
+}
+
+/// Samples of 256 into a new dictionary of arrays.
+fn sampling<B: Batches<f32> + Send + 'static, G: Gil + 'static>(obs_dim: usize) -> Box<dyn Arm> {
+    let ring = filled::<B>(obs_dim);
+    arm(move || {
+        Python::attach(|py| {
+            let batch = sample_under::<G, _, _>(py, ring.as_ref()?, &REPLAY_SAMPLE, 256, None);
+            first_reward(&batch.ok()?)
+        })
+    })
+}
+
+fn first_reward(batch: &Bound<'_, PyDict>) -> Option<impl Debug + use<>> {
+    let rewards = batch.get_item("reward").ok()??;
+    let rewards = rewards.cast_into::<PyArray1<f32>>().ok()?;
+    rewards.get_owned(0)
+}
+
+impl Pair for Intake {
+    fn id(&self) -> &'static str {
+        "P3"
+    }
+
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        script::<Fresh<f32>, Held>(twin, case)
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "push_numpy",
+            sizes: &[
+                &[("obs_dim", 3), ("act_dim", 1)],
+                &[("obs_dim", 376), ("act_dim", 17)],
+                &[("obs_dim", 28_224), ("act_dim", 1)],
+            ],
+            prepare: |size| {
+                let (obs_dim, act_dim) = (number(size, "obs_dim"), number(size, "act_dim"));
+                let numbers = [obs_dim, act_dim].map(|n| fixed_numbers(n, 1));
+                let [obs, action] = numbers;
+                let arrays = Rc::new(Arrays::new(obs, action));
+                Box::new(move |twin| {
+                    let arrays = Rc::clone(&arrays);
+                    let capacity = (32_000_000 / obs_dim).clamp(512, 100_000);
+                    let ring = ring::<Fresh<f32>>(capacity, obs_dim, act_dim);
+                    arm(move || arrays.push(twin, ring.as_ref()?, 1.0).ok())
+                })
+            },
+        }]
+    }
+}
+
+impl Pair for BatchMemory {
+    fn id(&self) -> &'static str {
+        "P4"
+    }
+
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        match twin {
+            Twin::Baseline => script::<Fresh<f32>, Held>(Twin::Baseline, case),
+            Twin::Optimized => script::<Kept<f32>, Held>(Twin::Baseline, case),
+        }
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "sample_256_numpy",
+            sizes: &[
+                &[("obs_dim", 3)],
+                &[("obs_dim", 376)],
+                &[("obs_dim", 28_224)],
+            ],
+            prepare: |size| {
+                let obs_dim = number(size, "obs_dim");
+                Box::new(move |twin| match twin {
+                    Twin::Baseline => sampling::<Fresh<f32>, Held>(obs_dim),
+                    Twin::Optimized => sampling::<Kept<f32>, Held>(obs_dim),
+                })
+            },
+        }]
+    }
+}
+
+impl Pair for GilWhileSampling {
+    fn id(&self) -> &'static str {
+        "P11"
+    }
+
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        match twin {
+            Twin::Baseline => script::<Fresh<f32>, Held>(Twin::Baseline, case),
+            Twin::Optimized => script::<Fresh<f32>, Released>(Twin::Baseline, case),
+        }
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "sample_256_numpy",
+            sizes: &[&[("obs_dim", 3)], &[("obs_dim", 28_224)]],
+            prepare: |size| {
+                let obs_dim = number(size, "obs_dim");
+                Box::new(move |twin| match twin {
+                    Twin::Baseline => sampling::<Fresh<f32>, Held>(obs_dim),
+                    Twin::Optimized => sampling::<Fresh<f32>, Released>(obs_dim),
+                })
+            },
+        }]
+    }
+}

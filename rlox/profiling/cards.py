@@ -1,8 +1,8 @@
 """The cards of the planned optimisations, read from `optimizations/*.toml`.
 
-A card says what one optimisation claims, the seam it varies, the sizes it is measured at, and its
-*spots*: which samples of a training profile it could remove. Every verb of the workbench that
-names an optimisation takes it from here.
+A card says what one optimisation claims, what we predict, the seam it varies, the sizes it is
+measured at, its *spots* (which samples of a training profile it could remove) and, once measured,
+what was found. Every verb of the workbench that names an optimisation takes it from here.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from rlox._core import pairs
 from rlox.profiling.samples import Frame
 
 FOLDER = Path(__file__).resolve().parents[2] / "optimizations"
 STACKS = ("rust", "boundary", "python", "torch")
 KINDS = ("function", "type", "build", "python", "setting")
 STATUSES = ("candidate", "accepted", "graduated", "rejected")
+WIDEST = 1.5  # of a prediction that claims a gain: hi / lo
 
 _T = TypeVar("_T")
 
@@ -34,6 +36,19 @@ class Seam:
 
     kind: str
     address: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Baseline time / optimised time as we expect it at one size of one workload, and `why`.
+
+    Written down before the first measurement.
+    """
+
+    workload: str
+    size: Mapping[str, int]
+    ratio: tuple[float, float]
+    why: str
 
 
 @dataclass(frozen=True)
@@ -74,7 +89,11 @@ def _function(frame: Frame) -> str:
 
 @dataclass(frozen=True)
 class Card:
-    """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`."""
+    """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`.
+
+    `sizes` are those of its pair's workloads; `finding` says in prose what `record`, a file of
+    `optimizations/record/`, measured.
+    """
 
     id: str
     title: str
@@ -84,8 +103,11 @@ class Card:
     claim: str
     seam: Seam
     needs: tuple[str, ...]
-    sizes: tuple[Mapping[str, Any], ...]
     also_measured: tuple[str, ...]
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    prediction: Prediction | None = None
+    finding: str = ""
+    record: str = ""
     note: str = ""
     spot: tuple[Spot, ...] = ()
 
@@ -104,7 +126,15 @@ def load(folder: Path = FOLDER) -> list[Card]:
         for other in card.needs:
             if other not in known:
                 raise CardError(f"{folder}: {card.id} needs {other!r}, which has no card")
+        in_rust = card.seam.kind in ("function", "type")
+        if in_rust and card.status != "candidate" and card.id not in paired():
+            raise CardError(f"{folder}: {card.id} is {card.status}, but has no pair to show it")
     return sorted(cards, key=lambda card: (card.id[0], int(card.id[1:])))
+
+
+def paired() -> set[str]:
+    """Ids of the optimisations whose twins this build holds side by side."""
+    return {id_ for id_, _, _ in pairs.catalogue()}
 
 
 def parse(path: Path) -> Card:
@@ -115,6 +145,8 @@ def parse(path: Path) -> Card:
         raise CardError(f"{path.name}: not TOML: {error}") from error
     seam = _build(Seam, table.pop("seam", None), path, "seam.")
     spots = table.pop("spot", [])
+    if "prediction" in table:
+        table["prediction"] = _build(Prediction, table["prediction"], path, "prediction.")
     if not isinstance(spots, list):
         raise CardError(f"{path.name}: `spot` is an array of tables; write [[spot]]")
     card = _build(
@@ -128,6 +160,12 @@ def parse(path: Path) -> Card:
     _one_of(path, "seam.kind", seam.kind, KINDS)
     if not re.fullmatch(r"[PR][1-9]\d*", card.id):
         raise CardError(f"{path.name}: `id` is {card.id!r}; write P or R and a number")
+    if card.prediction:
+        _check_prediction(path, card.prediction)
+    if card.status != "candidate":
+        for key in ("prediction", "finding", "record"):
+            if not getattr(card, key):
+                raise CardError(f"{path.name}: `{key}` is missing, and {card.status} needs one")
     for pattern in (pattern for spot in card.spot for pattern in spot.frames):
         try:
             re.compile(pattern)
@@ -153,9 +191,13 @@ def _build(kind: type[_T], table: Any, path: Path, prefix: str) -> _T:
             continue
         value: Any = table[name]
         # Annotations are strings here; their first word is all the shape a card needs.
-        shape: Any = {"str": str, "tuple": list, "Mapping": dict, "Seam": Seam}[
-            re.split(r"\W", str(f.type))[0]
-        ]
+        shape: Any = {
+            "str": str,
+            "tuple": list,
+            "Mapping": dict,
+            "Seam": Seam,
+            "Prediction": Prediction,
+        }[re.split(r"\W", str(f.type))[0]]
         if not isinstance(value, shape):
             raise CardError(
                 f"{path.name}: `{prefix}{name}` is {value!r}; it takes a {shape.__name__}"
@@ -164,6 +206,22 @@ def _build(kind: type[_T], table: Any, path: Path, prefix: str) -> _T:
             raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes strings")
         values[name] = tuple(value) if isinstance(value, list) else value
     return kind(**values)
+
+
+def _check_prediction(path: Path, prediction: Prediction) -> None:
+    ratio = prediction.ratio
+    if len(ratio) != 2 or not all(isinstance(x, (int, float)) for x in ratio):
+        raise CardError(f"{path.name}: `prediction.ratio` is {list(ratio)}; it takes [low, high]")
+    low, high = ratio
+    if not 0 < low <= high:
+        raise CardError(
+            f"{path.name}: `prediction.ratio` is {list(ratio)}; it takes 0 < low <= high"
+        )
+    if low > 1 and high / low > WIDEST:
+        raise CardError(
+            f"{path.name}: `prediction.ratio` is {list(ratio)}; where a gain is claimed, high is "
+            f"at most {WIDEST} times low"
+        )
 
 
 def _one_of(path: Path, key: str, value: str, allowed: tuple[str, ...]) -> None:

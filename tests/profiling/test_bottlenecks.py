@@ -14,7 +14,7 @@ OWN = {"": 1.0, "env_step": 3.0, "gradient_update": 6.0}
 
 def card(id_: str, *spots: Spot, note: str = "") -> Card:
     seam = Seam("function", "crates/rlox-core/src/lib.rs")
-    return Card(id_, id_, "rust", "f", "candidate", "c", seam, (), ({},), (), note, spots)
+    return Card(id_, id_, "rust", "f", "candidate", "c", seam, (), (), note=note, spot=spots)
 
 
 def sample(phase: str, layer: str, frame: str = "f", thread: str = MAIN_THREAD) -> Sample:

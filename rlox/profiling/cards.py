@@ -18,6 +18,7 @@ from rlox._core import pairs
 from rlox.profiling.samples import Frame
 
 FOLDER = Path(__file__).resolve().parents[2] / "optimizations"
+RECORDS = "optimizations/record/"
 STACKS = ("rust", "boundary", "python", "torch")
 KINDS = ("function", "type", "build", "python", "setting")
 STATUSES = ("candidate", "accepted", "graduated", "rejected")
@@ -91,8 +92,8 @@ def _function(frame: Frame) -> str:
 class Card:
     """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`.
 
-    `sizes` are those of its pair's workloads; `finding` says in prose what `record`, a file of
-    `optimizations/record/`, measured.
+    `sizes` are those of its pair's workloads; `finding` says in prose what `record` measured, the
+    path of a file of `optimizations/record/` from the repository's root.
     """
 
     id: str
@@ -162,6 +163,8 @@ def parse(path: Path) -> Card:
         raise CardError(f"{path.name}: `id` is {card.id!r}; write P or R and a number")
     if card.prediction:
         _check_prediction(path, card.prediction)
+    if card.record and not card.record.startswith(RECORDS):
+        raise CardError(f"{path.name}: `record` is {card.record!r}; it lies under {RECORDS}")
     if card.status != "candidate":
         for key in ("prediction", "finding", "record"):
             if not getattr(card, key):

@@ -2,6 +2,7 @@
 
 mod numpy;
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::{PyAssertionError, PyValueError};
@@ -10,15 +11,15 @@ use rlox_bench::pair::{self, Contest, Pair, Twin, Workload};
 use rlox_bench::pairs::PAIRS;
 use rlox_bench::timing;
 
-/// Named numbers, in the order in which they were given.
-type Size = Vec<(String, usize)>;
+/// Named numbers.
+type Size = BTreeMap<String, usize>;
 
 /// The pairs of the core, and those whose twins need an interpreter.
 fn all() -> impl Iterator<Item = &'static dyn Pair> {
     PAIRS.iter().chain(numpy::PAIRS).copied()
 }
 
-/// `[(id, workload, sizes)]`, each size a list of `(name, number)`.
+/// `[(id, workload, sizes)]`, each size a dictionary of numbers.
 #[pyfunction]
 fn catalogue() -> Vec<(&'static str, &'static str, Vec<Size>)> {
     let owned = |size: &[(&str, usize)]| -> Size {

@@ -6,6 +6,8 @@ use std::rc::Rc;
 use rlox_core::buffer::Replay;
 use rlox_core::buffer::batch::Fresh;
 use rlox_core::buffer::intake::{baseline, optimized};
+use rlox_core::buffer::min_priority::Scan;
+use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 
 use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, rows_for, sample};
@@ -15,6 +17,26 @@ use crate::pair::{Pair, Twin, Workload, arm, number};
 pub(super) struct Intake;
 
 type Ring = RingBuffer<f32, Fresh<f32>>;
+type Tree = PriorityBuffer<f32, Scan, Fresh<f32>>;
+
+/// Pushes over the end of the ring, some of them refused, and samples in between.
+fn script<B: Replay<f32>>(twin: Twin, mut buffer: B, case: &mut Draw<'_>) -> String {
+    let mut written = String::new();
+    for _ in 0..case.below(20) {
+        let transition = Transition::draw(case);
+        let experience = transition.view(case.once_in(8));
+        let pushed = match twin {
+            Twin::Baseline => baseline::push(&mut buffer, experience),
+            Twin::Optimized => optimized::push(&mut buffer, experience),
+        };
+        let _ = writeln!(written, "{pushed:?} {}", buffer.storage().len());
+        if case.once_in(4) {
+            sample(&mut buffer, case, &mut written);
+        }
+    }
+    sample(&mut buffer, case, &mut written);
+    written
+}
 
 impl Pair for Intake {
     fn id(&self) -> &'static str {
@@ -22,24 +44,19 @@ impl Pair for Intake {
     }
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let mut written = String::new();
-        let Ok(mut ring) = Ring::new(1 + case.below(6), OBS_DIM, ACT_DIM, case.seed()) else {
-            return written;
-        };
-        for _ in 0..case.below(20) {
-            let transition = Transition::draw(case);
-            let experience = transition.view(case.once_in(8));
-            let pushed = match twin {
-                Twin::Baseline => baseline::push(&mut ring, experience),
-                Twin::Optimized => optimized::push(&mut ring, experience),
-            };
-            let _ = writeln!(written, "{pushed:?} {}", ring.storage().len());
-            if case.once_in(4) {
-                sample(&mut ring, case, &mut written);
+        let (capacity, seed) = (1 + case.below(6), case.seed());
+        let ring = Ring::new(capacity, OBS_DIM, ACT_DIM, seed);
+        let tree = Tree::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
+        match (case.once_in(2), ring, tree) {
+            (false, Ok(ring), _) => script(twin, ring, case),
+            (true, _, Ok(mut tree)) => {
+                // The largest priority is then not the one that a new buffer starts with.
+                drop(tree.push_slices(Transition::draw(case).view(false)));
+                drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
+                script(twin, tree, case)
             }
+            _ => String::new(),
         }
-        sample(&mut ring, case, &mut written);
-        written
     }
 
     fn workloads(&self) -> &'static [Workload] {

@@ -1,6 +1,8 @@
 //! P10: a map at every step, or only where there is something in it.
 
-use rlox_core::env::info::{MapInfo, OptionalInfo};
+use std::collections::HashMap;
+
+use rlox_core::env::info::{MapInfo, OptionalInfo, StepInfo};
 use rlox_core::env::obs_store::PerEnvObs;
 
 use super::envs::{stepping, trace};
@@ -9,6 +11,17 @@ use crate::pair::{Pair, Twin, Workload, number};
 
 pub(super) struct Infos;
 
+/// A few facts, none among them; the built-in environments report none.
+fn facts(case: &mut Draw<'_>) -> HashMap<String, f64> {
+    (0..case.below(3))
+        .map(|_| (case.of(&["reward", "speed"]).to_owned(), case.unit()))
+        .collect()
+}
+
+fn read(info: &impl StepInfo) -> String {
+    format!("{:?}", ["reward", "speed", ""].map(|name| info.get(name)))
+}
+
 impl Pair for Infos {
     fn id(&self) -> &'static str {
         "P10"
@@ -16,8 +29,15 @@ impl Pair for Infos {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => trace::<PerEnvObs, MapInfo>(case),
-            Twin::Optimized => trace::<PerEnvObs, OptionalInfo>(case),
+            Twin::Baseline => {
+                let facts = read(&MapInfo(facts(case)));
+                facts + &trace::<PerEnvObs, MapInfo>(case)
+            }
+            Twin::Optimized => {
+                let facts = facts(case);
+                let info = OptionalInfo((!facts.is_empty()).then_some(facts));
+                read(&info) + &trace::<PerEnvObs, OptionalInfo>(case)
+            }
         }
     }
 

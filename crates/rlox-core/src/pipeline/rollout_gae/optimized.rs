@@ -27,13 +27,20 @@ pub fn advantages_and_returns(
     ))
 }
 
+/// Numbers of a cache line: tiles of as many rows and columns use every line they touch whole.
+const TILE: usize = 8;
+
 /// `[rows, width]` as `[width, rows]`.
 fn transposed(of: &[f64], width: usize) -> Vec<f64> {
     let rows = of.len() / width;
     let mut to = vec![0.0; of.len()];
-    for (row, values) in of.chunks_exact(width).enumerate() {
-        for (column, &value) in values.iter().enumerate() {
-            to[column * rows + row] = value;
+    for first_row in (0..rows).step_by(TILE) {
+        for first_column in (0..width).step_by(TILE) {
+            for column in first_column..width.min(first_column + TILE) {
+                for row in first_row..rows.min(first_row + TILE) {
+                    to[column * rows + row] = of[row * width + column];
+                }
+            }
         }
     }
     to

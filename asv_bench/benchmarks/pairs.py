@@ -1,0 +1,47 @@
+"""Both twins of every optimisation, commit after commit, from the pairs in the extension.
+
+asv times one twin after the other: the history of each, and no verdict between them. That is what
+`rlox-opt cmp` is for.
+"""
+
+from functools import cache
+
+try:
+    from rlox._core import pairs
+except ImportError:  # a commit from before the pairs
+    CELLS = {}
+else:
+    # The largest sizes would take a second of preparation a process.
+    CELLS = {
+        f"{id_} {workload} " + ",".join(f"{name}={n}" for name, n in size.items()): (
+            id_,
+            workload,
+            size,
+        )
+        for id_, workload, sizes in pairs.catalogue()
+        for size in sizes[:2]
+    }
+
+TWINS = ("baseline", "optimized")
+
+
+@cache
+def arm(cell, twin):
+    """A twin, checked against the other on their first call."""
+    arms = {name: pairs.Arm(*CELLS[cell], name) for name in TWINS}
+    for one in arms.values():
+        one.time(1)
+    assert arms["baseline"].outcome() == arms["optimized"].outcome()
+    return arms[twin]
+
+
+class Pairs:
+    """Ten calls a time, so that what Python adds is little."""
+
+    rounds = 4
+    repeat = (10, 20, 5.0)
+    params = (list(CELLS), TWINS)
+    param_names = ("cell", "twin")
+
+    def time_ten_calls(self, cell, twin):
+        arm(cell, twin).time(10)

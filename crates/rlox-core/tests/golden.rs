@@ -1,0 +1,222 @@
+//! Golden runs: what the switchboard's choices do together, held to plain loops over the forms before.
+//!
+//! Each run prints `golden <name> <digest>`, and the builds of one machine must print the same
+//! (`rlox-opt test --builds`). No digest is a constant here: sine and exponential may differ in
+//! their last bit between machines.
+
+#![allow(clippy::unwrap_used)]
+
+mod plain;
+
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::AtomicBool;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rlox_core::buffer::Replay;
+use rlox_core::env::info::MapInfo;
+use rlox_core::env::obs_store::PerEnvObs;
+use rlox_core::env::parallel::{self, PARALLEL_ENVS, Reset};
+use rlox_core::llm::ops::{ByRows, Ops};
+use rlox_core::pipeline::rollout::{Collect, collect};
+use rlox_core::switchboard::{LlmOps, PrioritizedReplayBuffer, ReplayBuffer, VecEnv, intake};
+use rlox_core::training::gae::{self, compute_gae};
+use rlox_core::training::vtrace::{self, compute_vtrace};
+
+use plain::{ACT_DIM, Linear, OBS_DIM, Prioritized, Transition, Uniform};
+
+/// Floats are written so that equal texts are equal to the bit, the sign of zero included.
+fn golden(name: &str, found: &impl Debug, plain: &impl Debug) {
+    let (found, plain) = (format!("{found:?}"), format!("{plain:?}"));
+    assert!(found == plain, "{name} is not what the forms before give");
+    let mut hasher = DefaultHasher::new();
+    found.hash(&mut hasher);
+    println!("golden {name} {:016x}", hasher.finish());
+}
+
+fn rng() -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(7)
+}
+
+/// `n` multiples of 1/1024 in [-2, 2).
+fn numbers(rng: &mut ChaCha8Rng, n: usize) -> Vec<f64> {
+    (0..n)
+        .map(|_| (rng.next_u64() % 4096) as f64 / 1024.0 - 2.0)
+        .collect()
+}
+
+fn flags(rng: &mut ChaCha8Rng, n: usize) -> Vec<bool> {
+    (0..n).map(|_| rng.next_u64().is_multiple_of(5)).collect()
+}
+
+fn narrow(values: &[f64]) -> Vec<f32> {
+    values.iter().map(|&value| value as f32).collect()
+}
+
+/// Several rollouts on end, so that episodes and memory go on from one to the next.
+fn rollouts(name: &str, env_id: &str, n_envs: usize, n_steps: usize, n: usize) {
+    let how = Collect {
+        n_steps,
+        gamma: 0.99,
+        gae_lambda: 0.95,
+    };
+    let stop = AtomicBool::new(false);
+    let mut env = VecEnv::new(env_id, n_envs, 5).unwrap();
+    let found: Vec<_> = (0..n)
+        .map(|_| collect(&mut env, &mut Linear, how, &stop).unwrap().unwrap())
+        .collect();
+
+    let mut env = parallel::VecEnv::<PerEnvObs, MapInfo>::new(env_id, n_envs, 5).unwrap();
+    env.reset(Reset::default()).unwrap();
+    let plain: Vec<_> = (0..n).map(|_| plain::rollout(&mut env, how)).collect();
+    golden(name, &found, &plain);
+    let ended = |of: fn(&_) -> &Vec<bool>| found.iter().any(|rollout| of(rollout).contains(&true));
+    assert!(ended(|rollout| &rollout.truncated) || n_steps * n < 500);
+    assert!(ended(|rollout| &rollout.terminated) || env_id != "CartPole-v1");
+}
+
+#[test]
+fn rollouts_of_cartpole() {
+    rollouts("rollouts_cartpole", "CartPole-v1", 5, 128, 5);
+}
+
+#[test]
+fn rollouts_of_pendulum() {
+    rollouts("rollouts_pendulum", "Pendulum-v1", 3, 128, 5);
+}
+
+/// So many that a step, and the advantages, are shared among threads.
+#[test]
+fn rollouts_of_many_environments() {
+    rollouts("rollouts_many", "CartPole-v1", PARALLEL_ENVS + 8, 33, 2);
+}
+
+/// Stores a transition in one of the ways there are, over the end of the ring and beyond.
+fn push<B: Replay<f32>>(buffer: &mut B, how: u64, transition: &Transition) {
+    let one = transition.view();
+    match how % 4 {
+        0 => intake::push(buffer, one),
+        1 => buffer.push_slices(one),
+        2 => buffer.push(one.to_record()),
+        _ => buffer.push_batch(&transition.as_batch()),
+    }
+    .unwrap();
+}
+
+/// Draws, keeps a column and gives the rest back, as the binding does; every third time the batch
+/// stays away.
+fn sample<B: Replay<f32>>(buffer: &mut B, call: u64, written: &mut String) {
+    let seed = call.is_multiple_of(5).then_some(call);
+    let mut batch = buffer.sample(1 + (call % 40) as usize, seed).unwrap();
+    written.push_str(&format!("{batch:?}"));
+    drop(B::export(&mut batch.obs));
+    if !call.is_multiple_of(3) {
+        buffer.give_back(batch);
+    }
+}
+
+#[test]
+fn uniform_samples() {
+    let mut buffer = ReplayBuffer::<f32>::new(50, OBS_DIM, ACT_DIM, 3).unwrap();
+    let (mut plain, mut rng) = (Uniform::new(50, 3), rng());
+    let (mut found, mut expected) = (String::new(), String::new());
+    for call in 0..300 {
+        let transition = Transition::draw(&mut rng);
+        push(&mut buffer, rng.next_u64(), &transition);
+        plain.push(&transition);
+        sample(&mut buffer, call, &mut found);
+        let batch = plain.sample(
+            1 + (call % 40) as usize,
+            call.is_multiple_of(5).then_some(call),
+        );
+        expected.push_str(&format!("{batch:?}"));
+    }
+    golden("uniform_samples", &found, &expected);
+}
+
+/// Priorities are set all the while, zeros among them, and overwritten by the ring's next turn.
+#[test]
+fn prioritised_samples() {
+    let mut buffer =
+        PrioritizedReplayBuffer::<f32>::new(50, OBS_DIM, ACT_DIM, 0.6, 0.4, 3).unwrap();
+    let (mut plain, mut rng) = (Prioritized::new(50, 0.6, 0.4, 3), rng());
+    let (mut found, mut expected) = (String::new(), String::new());
+    for call in 0..300 {
+        let transition = Transition::draw(&mut rng);
+        push(&mut buffer, rng.next_u64(), &transition);
+        plain.push(&transition);
+        let rows = buffer.storage().len() as u64;
+        let indices: Vec<i64> = (0..6).map(|_| (rng.next_u64() % rows) as i64).collect();
+        let priorities: Vec<f64> = (0..6)
+            .map(|_| [0.0, 0.125, 1.0, 2.5][(rng.next_u64() % 4) as usize])
+            .collect();
+        // The newest row keeps its priority above zero, so that there is something to draw.
+        if indices.iter().all(|&index| index != call as i64 % 50) {
+            buffer.update_priorities(&indices, &priorities).unwrap();
+            plain.update(&indices, &priorities);
+        }
+        sample(&mut buffer, call, &mut found);
+        let batch = plain.sample(
+            1 + (call % 40) as usize,
+            call.is_multiple_of(5).then_some(call),
+        );
+        expected.push_str(&format!("{batch:?}"));
+    }
+    golden("prioritised_samples", &found, &expected);
+}
+
+/// On either side of both thresholds: many short rows, few long ones.
+#[test]
+fn llm_operations() {
+    let mut rng = rng();
+    let (mut found, mut plain) = (Vec::new(), Vec::new());
+    for (rows, length) in [(1, 7), (16, 16), (4, 2_048), (40, 256)] {
+        let n = rows * length;
+        let (policy, reference) = (numbers(&mut rng, n), numbers(&mut rng, n));
+        let mask = flags(&mut rng, n);
+        for mask in [None, Some(&mask[..])] {
+            found.push(LlmOps::compute_token_kl(&policy, &reference, mask, rows));
+            plain.push(Ops::<ByRows>::compute_token_kl(
+                &policy, &reference, mask, rows,
+            ));
+        }
+        found.push(LlmOps::compute_group_advantages(&policy, length, 1e-8));
+        plain.push(Ops::<ByRows>::compute_group_advantages(
+            &policy, length, 1e-8,
+        ));
+    }
+    golden("llm", &found, &plain);
+}
+
+#[test]
+fn advantages_of_one_sequence() {
+    let (n, mut rng) = (700, rng());
+    let [rewards, values, log_rhos] = [(); 3].map(|()| narrow(&numbers(&mut rng, n)));
+    let dones: Vec<f32> = flags(&mut rng, n)
+        .iter()
+        .map(|&done| f32::from(u8::from(done)))
+        .collect();
+
+    let found = compute_gae(&rewards, &values, &dones, 0.5, 0.99, 0.95).unwrap();
+    let mut advantages = vec![0.0; n];
+    gae::baseline::advantages(&rewards, &values, &dones, 0.5, 0.99, 0.95, &mut advantages);
+    let returns: Vec<f32> = advantages.iter().zip(&values).map(|(a, v)| a + v).collect();
+    golden("gae", &found, &(advantages, returns));
+
+    let found = compute_vtrace(&log_rhos, &rewards, &values, &dones, 0.5, 0.99, 1.0, 0.75).unwrap();
+    let (mut vs, mut advantages) = (vec![0.0; n], vec![0.0; n]);
+    vtrace::baseline::targets(
+        &log_rhos,
+        &rewards,
+        &values,
+        &dones,
+        0.5,
+        0.99,
+        1.0,
+        0.75,
+        &mut vs,
+        &mut advantages,
+    );
+    golden("vtrace", &found, &(vs, advantages));
+}

@@ -1,0 +1,71 @@
+"""Verdicts from paired measurements: one log-ratio a restart, looked at after 5, 10, 20, 40.
+
+Within one process, layout and placement are fixed, so its many rounds are one observation: the
+restart is the unit of replication, and the interval is Student's over restarts.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["faster", "slower", "same", "undecided"]
+
+# After how many restarts a verdict may fall. More looks, or others, would need other quantiles.
+LOOKS = (5, 10, 20, 40)
+# Ratios this close to 1 count as equal.
+BAND = math.log(1.01)
+
+# Quantiles of Student's t by degrees of freedom. For the printed interval, 95 %; for a verdict,
+# 99.75 %, since four looks at 0.25 % make an error of at most 1 %.
+_T_INTERVAL = {4: 2.776, 9: 2.262, 19: 2.093, 39: 2.023}
+_T_VERDICT = {4: 6.758, 9: 4.146, 19: 3.481, 39: 3.232}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A ratio over `restarts`, its 95 % interval (None below five restarts), and the verdict.
+
+    The ratio is baseline time / other time: "faster" means that the other is.
+    """
+
+    ratio: float
+    ci95: tuple[float, float] | None
+    verdict: Verdict
+    restarts: int
+
+
+def estimate(log_ratios: Sequence[float]) -> Estimate:
+    """The estimate from one log-ratio a restart.
+
+    Between two looks the quantiles of the look before are used, which are the wider ones. Raises
+    ValueError for no ratios at all.
+    """
+    if not log_ratios:
+        raise ValueError("log_ratios: is empty, expected one a restart")
+    n = len(log_ratios)
+    mean = statistics.fmean(log_ratios)
+    look = max((look for look in LOOKS if look <= n), default=None)
+    if look is None:
+        return Estimate(math.exp(mean), None, "undecided", n)
+    error = statistics.stdev(log_ratios) / math.sqrt(n)
+    half = _T_INTERVAL[look - 1] * error
+    interval = (math.exp(mean - half), math.exp(mean + half))
+    return Estimate(math.exp(mean), interval, _verdict(mean, _T_VERDICT[look - 1] * error), n)
+
+
+def _verdict(mean: float, half: float) -> Verdict:
+    low, high = mean - half, mean + half
+    if low > -BAND and high < BAND:
+        return "same"
+    if low > 0:
+        return "faster"
+    return "slower" if high < 0 else "undecided"
+
+
+def next_look(restarts: int, most: int) -> int | None:
+    """How many restarts to have at the next look, at most `most`; None if there is none."""
+    return next((look for look in LOOKS if restarts < look <= most), None)

@@ -1,0 +1,164 @@
+"""Contests over restarted processes: each restart is a new process, and so a new memory layout."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import rlox._core
+
+_WORKER = Path(__file__).with_name("worker.py")
+_SLICE_S = 0.0005
+
+
+class ContestError(RuntimeError):
+    """A contest that could not be held."""
+
+
+class TwinsDifferError(ContestError):
+    """The two sides of a contest return different things."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One size of one workload of one pair."""
+
+    id: str
+    workload: str
+    size: tuple[tuple[str, int], ...]
+
+    @property
+    def key(self) -> list[Any]:
+        """As the worker takes it."""
+        return [self.id, self.workload, dict(self.size)]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one process read: ln(baseline / other), that of the baseline against itself (None where
+    there was none), and median seconds of a call."""
+
+    log_ratio: float
+    log_ratio_aa: float | None
+    baseline_s: float
+    optimized_s: float
+
+
+class Worker:
+    """A running worker with one build of the extension."""
+
+    def __init__(self, extension: Path, rng: random.Random) -> None:
+        # The size of the environment moves the stack, and with it what shares a cache line.
+        environment = os.environ | {"PYTHONHASHSEED": "0", "RLOX_PAD": "x" * rng.randrange(4096)}
+        self._process = subprocess.Popen(
+            [sys.executable, str(_WORKER), str(extension)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def __call__(self, command: str, *arguments: Any) -> Any:
+        """Send a command and wait for its answer. Raises `ContestError` if there is none."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps([command, *arguments]) + "\n")
+            self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise ContestError(f"the process that times {arguments[:3]} ended before its answer")
+        answer = json.loads(line)
+        if isinstance(answer, dict) and "error" in answer:
+            kind = TwinsDifferError if answer["differ"] else ContestError
+            raise kind(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@contextlib.contextmanager
+def worker(extension: Path, rng: random.Random) -> Iterator[Worker]:
+    """A worker that ends with the block."""
+    running = Worker(extension, rng)
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+def installed() -> Path:
+    """The extension that `import rlox` loads."""
+    assert rlox._core.__file__ is not None
+    return Path(rlox._core.__file__)
+
+
+def twins(
+    extension: Path, cells: Sequence[Cell], seconds: float, seed: int
+) -> Iterator[tuple[Cell, Reading]]:
+    """One restart of contests between the twins in an extension, in random order."""
+    rng = random.Random(seed)
+    with worker(extension, rng) as ask:
+        for cell in rng.sample(cells, len(cells)):
+            log_ratio, aa, baseline_s, optimized_s, _ = ask(
+                "contest", *cell.key, seconds, rng.getrandbits(63)
+            )
+            yield cell, Reading(log_ratio, aa, baseline_s, optimized_s)
+
+
+def builds(
+    extensions: Mapping[str, Path], cells: Sequence[Cell], seconds: float, seed: int
+) -> Iterator[tuple[Cell, Reading]]:
+    """One restart of contests between two builds, "baseline" and "optimized", each in a process of
+    its own; the calls alternate between them. Both run the baseline twins."""
+    rng = random.Random(seed)
+    sides = ["baseline", "optimized"]
+    with contextlib.ExitStack() as stack:
+        ask = {
+            side: stack.enter_context(worker(extensions[side], rng))
+            for side in rng.sample(sides, 2)
+        }
+        for cell in rng.sample(cells, len(cells)):
+            calls = 1
+            for side in sides:
+                ask[side]("arm", *cell.key, "baseline")
+                while ask[side]("time", calls) < _SLICE_S:
+                    calls *= 2
+            # Both have made the same calls only now, and so must have the same to show.
+            times: dict[str, list[float]] = {side: [] for side in sides}
+            while sum(times["baseline"]) * calls < seconds / 2:
+                for side in rng.sample(sides, 2):
+                    times[side].append(ask[side]("time", calls) / calls)
+            ratios = [
+                math.log(b / o) for b, o in zip(*(times[side] for side in sides), strict=True)
+            ]
+            baseline_s, optimized_s = (statistics.median(times[side]) for side in sides)
+            yield cell, Reading(statistics.median(ratios), None, baseline_s, optimized_s)
+
+
+def shares(extension: Path, cell: Cell, seconds: float, seed: int) -> Reading:
+    """One restart: how much of its speed another Python thread keeps beside either twin.
+
+    Its time for a unit of work is the inverse of that share.
+    """
+    rng = random.Random(seed)
+    with worker(extension, rng) as ask:
+        share = {
+            twin: ask("share", *cell.key, twin, seconds)
+            for twin in rng.sample(["baseline", "optimized"], 2)
+        }
+    baseline_s, optimized_s = 1 / share["baseline"], 1 / share["optimized"]
+    return Reading(math.log(baseline_s / optimized_s), None, baseline_s, optimized_s)

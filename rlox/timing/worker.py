@@ -1,0 +1,90 @@
+"""A process that times one build of the extension: `python worker.py [EXTENSION]`.
+
+Reads commands from stdin and answers on stdout, a JSON value a line each:
+`["build"]`, `["contest", id, workload, size, seconds, seed]`, `["arm", id, workload, size, twin]`,
+`["time", calls]` of the arm made last, `["outcome"]` of its last call, and
+`["share", id, workload, size, twin, seconds]`. An error is answered as `{"error": text, "differ":
+bool}`; `differ` is true where the twins returned different things.
+
+Started as a file and not as a module, so that nothing but the extension is loaded.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable
+from importlib.machinery import ExtensionFileLoader
+from typing import Any
+
+
+def load(path: str) -> Any:
+    """The extension in the file `path`, whatever the file's name is."""
+    loader = ExtensionFileLoader("_core", path)
+    spec = importlib.util.spec_from_loader("_core", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+def share(arm: Any, seconds: float) -> float:
+    """How much of its full speed another Python thread has while this one calls `arm`."""
+    count, stop = 0, False
+
+    def work() -> None:
+        nonlocal count
+        while not stop:
+            count += 1
+
+    def rate(meanwhile: Callable[[], object]) -> float:
+        start, before = time.perf_counter(), count
+        while time.perf_counter() - start < seconds:
+            meanwhile()
+        return (count - before) / (time.perf_counter() - start)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        time.sleep(0.05)
+        alone = rate(lambda: time.sleep(0.02))
+        return rate(lambda: arm.time(1)) / alone
+    finally:
+        stop = True
+        thread.join()
+
+
+def serve(core: Any) -> None:
+    """Answer the commands on stdin until it ends."""
+    pairs = core.pairs
+    arm: Any = None
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        answer: Any = None
+        try:
+            if name == "build":
+                answer = core.build_info()
+            elif name == "contest":
+                answer = pairs.contest(*arguments)
+            elif name == "arm":
+                arm = None  # lets go of its memory first
+                arm = pairs.Arm(*arguments)
+            elif name == "time":
+                answer = arm.time(*arguments)
+            elif name == "outcome":
+                answer = arm.outcome()
+            elif name == "share":
+                *of, seconds = arguments
+                answer = share(pairs.Arm(*of), seconds)
+            else:
+                raise ValueError(f"command: is {name!r}, which does not exist")
+        except (ValueError, AssertionError) as error:
+            answer = {"error": str(error), "differ": isinstance(error, AssertionError)}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    serve(load(sys.argv[1]))

@@ -4,13 +4,15 @@ interrupted (what was finished is kept)."""
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from rlox.opt import profile
+from rlox.opt import list as list_
+from rlox.opt import new, profile, show
 
-VERBS = (profile,)
+VERBS = (profile, list_, show, new)
 INTERRUPTED = profile.INTERRUPTED
 
 
@@ -47,7 +49,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         verb.add_to(verbs)
     arguments = parser.parse_args(argv)
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # `head` has read what it wanted; nor may the last flush complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except KeyboardInterrupt:  # before or after what is worth keeping
         return INTERRUPTED
 

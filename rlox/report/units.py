@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 MISSING = "–"
@@ -44,6 +45,23 @@ def factor(value: float | None) -> str:
 def factors(ends: Sequence[float] | None) -> str:
     """An interval of ratios: "1.30–1.34×"."""
     return f"{_ratio(ends[0], ends[0])}–{_ratio(ends[1], ends[0])}×" if ends else MISSING
+
+
+def band(ends: Sequence[float] | None) -> str:
+    """An interval of ratios as somebody wrote it down: "4.5–6.7×", "0.97–1.05×"."""
+    if not ends:
+        return MISSING
+    places = 1 if all(round(end, 1) == end for end in ends) else 2
+    return f"{ends[0]:,.{places}f}–{ends[1]:,.{places}f}×"
+
+
+def estimate(value: float, ci95: Sequence[float]) -> str:
+    """A measured ratio with its interval: "5.31× (5.1–5.6)", "1.003× (0.998–1.008)"."""
+    most = 3 if 0.9 <= value < 1.1 else 2 if value < 100 else 0
+    half = (ci95[1] - ci95[0]) / 2
+    needed = -math.floor(math.log10(half)) if half > 0 else most
+    places = most if most == 3 else max(min(needed, most), min(1, most))
+    return f"{value:,.{most}f}× ({ci95[0]:,.{places}f}–{ci95[1]:,.{places}f})"
 
 
 def _ratio(value: float, like: float) -> str:

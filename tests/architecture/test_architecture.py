@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 # Data flows left to right; a package imports from itself and from what stands before it.
 # timing stands first because the trainers are written with its blocks.
-FLOW = ["timing", "env", "buffer", "advantage", "learner", "profiling", "report", "opt"]
+FLOW = ["timing", "env", "buffer", "advantage", "learner", "profiling", "report", "history", "opt"]
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -108,3 +108,13 @@ def test_small_shares_and_ratios_close_to_one_keep_their_digits() -> None:
     assert units.factors([1.3, 1.34]) == "1.30–1.34×"
     assert units.size(29_696) == "29.7 kB"
     assert units.size(56e6) == "56.0 MB"
+
+
+def test_ratios_keep_the_digits_that_their_interval_bears() -> None:
+    assert units.estimate(5.31, [5.12, 5.58]) == "5.31× (5.1–5.6)"
+    assert units.estimate(5.31, [5.29, 5.33]) == "5.31× (5.29–5.33)"
+    assert units.estimate(1.003, [0.998, 1.008]) == "1.003× (0.998–1.008)"
+    assert units.estimate(1234.5, [1100.0, 1400.0]) == "1,234× (1,100–1,400)"
+    assert units.estimate(2.0, [2.0, 2.0]) == "2.00× (2.00–2.00)"
+    assert units.band([4.5, 6.7]) == "4.5–6.7×"
+    assert units.band([1, 1.08]) == "1.00–1.08×"

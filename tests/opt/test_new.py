@@ -1,0 +1,295 @@
+"""A new optimisation's skeleton: complete, clean, and failing until it is filled."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlox.opt import new as verb
+from rlox.opt import skeleton
+from rlox.opt.cli import main
+from rlox.opt.skeleton import New, SkeletonError
+from rlox.profiling import cards
+
+ROOT = cards.FOLDER.parent
+TITLE = 'Rewards "scaled" while they are stored'
+SCALE = New("p14", TITLE, "rewards_scaled_stored", "function", "rust", "training")
+POOL = New("p14", "Batches from a pool", "batch_pool", "type", "boundary", "buffer")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of the parts that `new` reads and writes."""
+    for part in ("crates", "optimizations"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    for file in ("Cargo.toml", "Cargo.lock"):
+        shutil.copy(ROOT / file, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def checkout(tree: Path) -> Path:
+    """The same with the workbench itself, which finds its tree from where it lies."""
+    ignored = shutil.ignore_patterns("__pycache__", "_core*.so")
+    shutil.copytree(ROOT / "rlox", tree / "rlox", ignore=ignored)
+    for extension in (ROOT / "rlox").glob("_core*.so"):
+        (tree / "rlox" / extension.name).symlink_to(extension)
+    return tree
+
+
+def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rlox.opt.cli", "new", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=checkout,
+        env=os.environ | {"PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """The verb on the copy, in this process: exit code, stdout, stderr."""
+    monkeypatch.setattr(verb, "ROOT", tree)
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = main(["new", *arguments])
+        except SystemExit as left:
+            code = int(left.code or 0)
+        return (code, *capsys.readouterr())
+
+    return call
+
+
+def texts(tree: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+
+
+def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
+    before = texts(checkout)
+    done = run(checkout, "p14", TITLE)
+    assert done.returncode == 0, done.stderr
+    after = texts(checkout)
+    changed = {str(Path(p).relative_to(checkout)) for p in after if before.get(p) != after[p]}
+    assert changed == {
+        "crates/rlox-core/src/training/rewards_scaled_stored/mod.rs",
+        "crates/rlox-core/src/training/rewards_scaled_stored/baseline.rs",
+        "crates/rlox-core/src/training/rewards_scaled_stored/optimized.rs",
+        "crates/rlox-core/src/training/mod.rs",
+        "crates/rlox-core/src/switchboard.rs",
+        "crates/rlox-core/Cargo.toml",
+        "crates/rlox-bench/Cargo.toml",
+        "crates/rlox-python/Cargo.toml",
+        "crates/rlox-bench/src/pairs/p14_rewards_scaled_stored.rs",
+        "crates/rlox-bench/src/pairs/mod.rs",
+        "crates/rlox-bench/src/pairs/tests.rs",
+        "optimizations/p14_rewards_scaled_stored.toml",
+    }
+    assert all(f"  {path}\n" in done.stdout for path in changed)
+    assert [line[:4] for line in done.stdout.splitlines() if re.match(r"  \d\.", line)] == [
+        f"  {n}." for n in range(1, 6)
+    ]
+
+
+@pytest.mark.parametrize("new", [SCALE, POOL], ids=["function", "type"])
+def test_the_card_is_a_card(tree: Path, new: New) -> None:
+    skeleton.write(skeleton.plan(new, tree), tree)
+    found = {card.id: card for card in cards.load(tree / "optimizations")}["P14"]
+    assert (found.title, found.status, found.feature) == (new.title, "candidate", "opt-p14")
+    assert (found.layer, found.seam.kind) == (new.layer, new.kind)
+    assert found.prediction is None
+    assert (tree / found.seam.address).exists()
+
+
+@pytest.mark.parametrize("new", [SCALE, POOL], ids=["function", "type"])
+def test_only_lines_are_added(tree: Path, new: New) -> None:
+    for path, text in skeleton.plan(new, tree).items():
+        if (tree / path).exists():
+            old = (tree / path).read_text().splitlines()
+            lines = iter(text.splitlines())
+            assert all(line in lines for line in old), path  # in order
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["p5", "Again"], "ID p5: has a card already"),
+        (["P5", "Again"], "ID p5: has a card already"),
+        (["p15", "Too far"], "ID p15: leaves a gap; use p14"),
+        (["r12", "In Python"], "ID r12: is of a Python seam"),
+        (["q1", "What"], "ID q1: use p and a number"),
+        (["p014", "What"], "ID p014: use p and a number"),
+        (["p14", "  "], "title: is empty"),
+        (["p14", "two\nlines"], "use one line of printable characters"),
+        (["p14", "8 lanes"], "--name 8_lanes: use small letters"),
+        (["p14", "long " * 20], "title: has 99 characters"),
+        (["p14", "ключ"], "--name: cannot be made from this title"),
+        (["p14", "Good", "--name", "Bad-Name"], "--name Bad-Name: use small letters"),
+        (["p14", "Good", "--name", "match"], "--name match: means something else"),
+        (["p14", "Good", "--name", "gae"], "--name gae: is taken"),
+        (["p14", "Good", "--name", "min_priority"], "--name min_priority: is taken"),
+        (["p14", "Good", "--name", "sum_tree", "--in", "buffer"], "is there already"),
+        (["p14", "Good", "--in", "elsewhere"], "--in elsewhere: use one of buffer, env"),
+        (["p14", "Good", "--kind", "build"], "--kind"),
+    ],
+)
+def test_what_cannot_be_made_exits_2_with_one_line_and_writes_nothing(
+    tree: Path, call: Call, arguments: list[str], says: str
+) -> None:
+    before = texts(tree)
+    code, out, err = call(*arguments)
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert says in err
+    assert texts(tree) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "pattern", "what"),
+    [
+        ("crates/rlox-core/src/switchboard.rs", r'    P\d+ "opt-p.*\n', "entry `PN"),
+        ("crates/rlox-core/src/switchboard.rs", r"for \(active, path\)", "list `functions`"),
+        ("crates/rlox-core/src/training/mod.rs", r"pub mod", "line `pub mod"),
+        ("crates/rlox-core/Cargo.toml", r'    "opt-p\d+",\n', "opt-pN in opt-all"),
+        ("crates/rlox-bench/Cargo.toml", r"opt-p\d+ = ", "feature opt-pN"),
+        ("crates/rlox-python/Cargo.toml", r"opt-p\d+ = ", "feature opt-pN"),
+        ("crates/rlox-bench/src/pairs/mod.rs", r"    &p\d+_", "pair in PAIRS"),
+        ("crates/rlox-bench/src/pairs/tests.rs", r"_twins_agree", "line `pN_twins_agree`"),
+    ],
+)
+def test_without_an_anchor_nothing_is_written(
+    tree: Path, call: Call, path: str, pattern: str, what: str
+) -> None:
+    file = tree / path
+    file.write_text(re.sub(pattern, "", file.read_text()))
+    before = texts(tree)
+    code, _, err = call("p14", TITLE)
+    assert code == 2
+    assert f"{path}: has no {what}" in err
+    assert err.count("\n") == 1
+    assert texts(tree) == before
+
+
+def test_a_file_that_is_no_longer_rust_is_refused(tree: Path) -> None:
+    if shutil.which("rustfmt") is None:
+        pytest.skip("rustfmt is not installed")
+    file = tree / "crates/rlox-core/src/training/mod.rs"
+    file.write_text(file.read_text() + "}\n")
+    with pytest.raises(SkeletonError, match=r"training/mod\.rs: would no longer be Rust"):
+        skeleton.plan(SCALE, tree)
+
+
+def test_files_with_changes_are_refused_until_they_are_committed(tree: Path, call: Call) -> None:
+    def git(*arguments: str) -> None:
+        who = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+        subprocess.run(["git", *who, *arguments], cwd=tree, check=True, capture_output=True)
+
+    git("init", "-q")
+    git("add", "crates", "Cargo.toml")
+    git("commit", "-qm", "x")
+    file = tree / "crates/rlox-core/src/switchboard.rs"
+    file.write_text(file.read_text() + "\n")
+    before = texts(tree)
+    code, _, err = call("p14", TITLE)
+    assert code == 2
+    assert "switchboard.rs: has changes; commit them first" in err
+    assert texts(tree) == before
+    git("commit", "-qam", "y")
+    assert call("p14", TITLE)[0] == 0
+
+
+def test_a_write_that_fails_leaves_the_tree_as_it_was(tree: Path) -> None:
+    planned = skeleton.plan(SCALE, tree)
+    (tree / "crates/rlox-bench/src/pairs/tests.rs").unlink()
+    (tree / "crates/rlox-bench/src/pairs/tests.rs").mkdir()  # the last to be written
+    before = texts(tree)
+    with pytest.raises(SkeletonError, match="cannot be written"):
+        skeleton.write(planned, tree)
+    assert texts(tree) == before
+    assert not (tree / SCALE.address).exists()
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("The smallest priority from a tree instead of a scan", "smallest_priority_tree"),
+        ("PPO's inner loop of gradient steps in Rust", "ppo_inner_loop"),
+        ("One exp", "exp"),
+        ("Größe und Maß", "groe_und_ma"),
+    ],
+)
+def test_a_name_is_the_telling_words_of_the_title(title: str, name: str) -> None:
+    assert skeleton.name_from(title) == name
+
+
+def test_help_has_examples(call: Call) -> None:
+    code, out, _ = call("--help")
+    assert code == 0
+    assert "examples:" in out
+
+
+@pytest.fixture
+def both(checkout: Path) -> Path:
+    """The tree with a new function seam, P14, and a new type seam, P15."""
+    for arguments in (
+        ["p14", TITLE],
+        ["p15", "Batches from a pool", "--kind", "type", "--in", "buffer", "--name", "batch_pool"],
+    ):
+        done = run(checkout, *arguments)
+        assert done.returncode == 0, done.stderr
+    return checkout
+
+
+def cargo(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Cargo in the copy; what it depends on is built once, in this tree's own target folder."""
+    return subprocess.run(
+        ["cargo", arguments[0], "--offline", "--locked", *arguments[1:]],
+        capture_output=True,
+        text=True,
+        cwd=tree,
+        env=os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_empty_pairs_compile_cleanly_and_fail_until_they_are_filled(both: Path) -> None:
+    formatted = subprocess.run(["cargo", "fmt", "--all", "--check"], cwd=both, capture_output=True)
+    assert formatted.returncode == 0, formatted.stdout
+    lints = cargo(both, "clippy", "--workspace", "--all-targets", "--", "-D", "warnings")
+    assert lints.returncode == 0, lints.stderr
+
+    empty = cargo(both, "test", "-p", "rlox-bench", "--lib")
+    assert empty.returncode == 101
+    assert set(re.findall(r"^test pairs::tests::(\w+) \.\.\. FAILED$", empty.stdout, re.M)) == {
+        "p14_twins_agree",
+        "p15_twins_agree",
+        "outcomes_depend_on_the_case",
+        "both_arms_of_every_contest_do_the_same_work",
+    }
+    assert "P14: baseline.rs is not written yet" in empty.stdout
+    assert "P15: BatchPoolOptimized is not written yet" in empty.stdout
+
+    core = both / "crates/rlox-core/src"
+    scaled = core / "training/rewards_scaled_stored"
+    for file in (scaled / "baseline.rs", scaled / "optimized.rs", core / "buffer/batch_pool.rs"):
+        text = file.read_text().replace("_input: &[f64]", "input: &[f64]")
+        file.write_text(re.sub(r'Err\(".*"\)', "Ok(input.to_vec())", text))
+    filled = cargo(both, "test", "-p", "rlox-bench", "--lib")
+    assert filled.returncode == 0, filled.stdout
+
+    for features in ("", "opt-p14,opt-p15"):
+        chosen = cargo(
+            both, "test", "-p", "rlox-core", "--features", features, "--lib", "switchboard"
+        )
+        assert chosen.returncode == 0, chosen.stdout

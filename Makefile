@@ -6,7 +6,7 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow lint format bench lock
+.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants lint format bench lock
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -44,6 +44,12 @@ test-python: .venv/.built
 
 test-slow: .venv/.built ## Run the tests that take minutes: learning against SB3, accuracy of the attribution
 	$(BIN)/pytest -m slow
+
+test-builds: .venv/.built ## Run the Rust tests in every build: no optimisation, all, each alone, each left out
+	@$(BIN)/rlox-opt test --builds
+
+mutants: .venv/.built ## Plant bugs in the twins, one at a time, and see their property tests catch each
+	@$(BIN)/rlox-opt test --planted
 
 lint: .venv/.built ## Format check, lints and types, Rust and Python
 	cargo fmt --all --check

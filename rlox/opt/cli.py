@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from rlox.opt import list as list_
-from rlox.opt import new, profile, show
+from rlox.opt import new, profile, show, test
 
-VERBS = (profile, list_, show, new)
+VERBS = (profile, list_, show, test, new)
 INTERRUPTED = profile.INTERRUPTED
 
 

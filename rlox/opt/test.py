@@ -1,0 +1,120 @@
+"""`rlox-opt test`: do the twins agree, would their tests notice a bug, does every build pass?"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from rlox.opt import builds
+from rlox.opt.arguments import UsageError
+
+_EXAMPLES = """\
+examples:
+  rlox-opt test p5 p7                 the property tests of P5 and P7, in Rust and in Python
+  rlox-opt test all                   those of every optimisation of the data plane
+  rlox-opt test p5 --planted          is each bug planted in P5's twins caught? without ids: all
+  rlox-opt test --builds              every Rust test in the 2N + 2 builds, golden runs compared
+  rlox-opt test p5 --builds           in those that concern P5: none, all, p5, all-p5
+  rlox-opt test --builds --only all,drawn   `drawn`: one of the others, by the commit's hash
+
+P6 is a pair of cargo profiles: its test is every pair's test under both. Exit code 1 is a failure,
+2 a question that could not be answered. Ctrl-C keeps what is finished; the exit code is 130.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "test",
+        help="test that twins agree, that their tests catch bugs, that every build passes",
+        description="Run the paired property tests of optimisations; or plant bugs in their twins "
+        "and see them caught; or run the Rust tests in every build.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("ids", nargs="*", metavar="ID", help="optimisations: p1, p2, …; or all")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--planted", action="store_true", help="try the bugs of planted.toml")
+    kind.add_argument("--builds", action="store_true", help="run the Rust tests in every build")
+    parser.add_argument(
+        "--only", metavar="LIST", help="with --builds: comma-separated names of builds, or drawn"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Test as asked; returns the exit code."""
+    if importlib.util.find_spec("rich") is None:
+        arguments.parser.error("rich is not installed: pip install 'rlox-opt[train]'")
+    from rlox.opt.progress import reporter
+    from rlox.opt.testing import answers
+    from rlox.opt.testing.commands import CannotTell, cargo
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
+    try:
+        ids, chosen = _ids(arguments), _chosen(arguments)
+        cargo()
+        with reporter() as progress:
+            if arguments.planted:
+                found = answers.of_planted(ids, progress)
+            elif arguments.builds:
+                found = answers.of_builds(chosen, progress)
+            else:
+                found = answers.of_agreement(ids, progress)
+    except UsageError as error:
+        arguments.parser.error(str(error))
+    except CannotTell as error:
+        print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
+        return answers.CANNOT_TELL
+    found.show(arguments.json)
+    return found.status
+
+
+def _ids(arguments: argparse.Namespace) -> list[str]:
+    known = builds.known()
+    if not arguments.ids and not (arguments.planted or arguments.builds):
+        raise UsageError("ID: none is given; name optimisations, such as p5, or all")
+    asked = [id_.upper() for id_ in arguments.ids]
+    for id_ in asked:
+        if id_ not in [*known, "ALL"]:
+            raise UsageError(
+                f"ID {id_.lower()}: is no optimisation of the data plane; there are "
+                f"{known[0].lower()} to {known[-1].lower()}, and all"
+            )
+    return [id_ for id_ in known if not asked or id_ in asked or "ALL" in asked]
+
+
+def _chosen(arguments: argparse.Namespace) -> list[builds.Build]:
+    """The builds that the arguments ask for, in the order of `feature_sets`."""
+    if arguments.only is None:
+        return builds.feature_sets(_ids(arguments))
+    if not arguments.builds:
+        raise UsageError(f"--only {arguments.only}: names builds; use it with --builds")
+    if arguments.ids:
+        raise UsageError("--only: names the builds already; leave the ids out")
+    every = builds.feature_sets()
+    names = [name for name, _ in every]
+    asked = [name.strip().lower() for name in arguments.only.split(",")]
+    if "drawn" in asked:
+        asked.append(builds.drawn(_commit()))
+    for name in asked:
+        if name not in [*names, "drawn"]:
+            raise UsageError(
+                f"--only {name}: is no build; there are none, all, p1 (alone), all-p1 (left out) "
+                "and so on, and drawn"
+            )
+    return [build for build in every if build[0] in asked]
+
+
+def _commit() -> str:
+    done = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=builds.ROOT, capture_output=True, text=True
+    )
+    if done.returncode != 0:
+        raise UsageError("--only drawn: is drawn by the commit, and there is none; name a build")
+    return done.stdout.strip()

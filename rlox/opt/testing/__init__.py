@@ -1,0 +1,1 @@
+"""What `rlox-opt test` stands on: agreement of twins, planted bugs, every build."""

@@ -1,0 +1,111 @@
+"""Do the twins agree? The paired property tests of chosen optimisations, in Rust and in Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox.opt.arguments import UsageError
+from rlox.opt.builds import ROOT
+from rlox.opt.testing.commands import (
+    CannotTell,
+    CompileError,
+    Hear,
+    compile_pairs,
+    names_in,
+    run,
+    run_one,
+)
+
+PROFILES = ("release-baseline", "release")  # the twins of P6
+_PYTHON_TEST = "tests/pairs/test_pairs.py::test_the_twins_agree"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether a test passed, the seconds it took, and the end of its output if it did not."""
+
+    passed: bool
+    seconds: float
+    output: str = ""
+
+
+def rust(ids: Iterable[str] | None, hear: Hear, profile: str = "test") -> dict[str, Outcome]:
+    """The outcomes of all pairs in Rust, or of those of `ids` that have one, under a cargo profile.
+
+    Raises:
+        CannotTell: the tests do not compile.
+        UsageError: there is no cargo.
+    """
+    try:
+        binary = compile_pairs(ROOT, profile, hear=hear)
+    except CompileError as error:
+        why = f"the tests of the pairs do not compile; repair that first\n{error}"
+        raise CannotTell(why) from None
+    names = names_in(binary)
+    outcomes = {}
+    for id_ in names if ids is None else ids:
+        if id_ in names:
+            done = run_one(binary, names[id_], ROOT, hear)
+            outcomes[id_] = Outcome(done.status == 0, done.seconds, done.tail)
+    return outcomes
+
+
+def profiles(hear: Hear) -> Outcome:
+    """P6 has no functions: every pair's test, under the profile before and the one after."""
+    seconds = 0.0
+    for profile in PROFILES:
+        for id_, outcome in rust(None, hear, profile).items():
+            seconds += outcome.seconds
+            if not outcome.passed:
+                return Outcome(False, seconds, f"{id_} under {profile}:\n{outcome.output}")
+    return Outcome(True, seconds)
+
+
+def python(ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
+    """The outcomes of `ids`, which all have a pair in the extension.
+
+    Raises:
+        CannotTell: pytest did not get as far as the tests.
+        UsageError: pytest or hypothesis is not installed.
+    """
+    if not ids:
+        return {}
+    for package in ("pytest", "hypothesis"):
+        if importlib.util.find_spec(package) is None:
+            raise UsageError(f"{package}: is not installed; `make setup` installs it into .venv")
+    return pytest_outcomes(ids, ROOT, hear)
+
+
+def pytest_outcomes(ids: Sequence[str], root: Path, hear: Hear) -> dict[str, Outcome]:
+    """Runs the Python property tests of `ids` in the checkout `root`, against its extension."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        done = run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+            + ["--junitxml", str(report)]
+            + [f"{_PYTHON_TEST}[{id_}]" for id_ in ids],
+            root,
+            {"PYTHONPATH": str(root)},
+            hear,
+        )
+        if done.status not in (0, 1):
+            raise CannotTell(f"pytest could not run the tests of the pairs\n{done.tail}")
+        cases = {case.get("name"): case for case in ET.parse(report).iter("testcase")}
+    outcomes = {}
+    for id_ in ids:
+        case = cases[f"test_the_twins_agree[{id_}]"]
+        wrong = [part.get("message", "") for part in case if part.tag in ("failure", "error")]
+        outcomes[id_] = Outcome(not wrong, float(case.get("time", 0)), "\n".join(wrong))
+    return outcomes
+
+
+def stale(extension: Path) -> bool:
+    """Whether the extension is older than a Rust source, so that it may not be what they say."""
+    built = extension.stat().st_mtime
+    return any(source.stat().st_mtime > built for source in (ROOT / "crates").rglob("*.rs"))

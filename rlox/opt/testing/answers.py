@@ -1,0 +1,220 @@
+"""The three questions of `rlox-opt test`: asks them step by step, and prints what was found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rlox import _core
+from rlox.opt.builds import Build
+from rlox.opt.profile import INTERRUPTED
+from rlox.opt.progress import Lines
+from rlox.opt.testing import agreement, every_build, planted
+from rlox.opt.testing.agreement import Outcome
+from rlox.profiling import cards
+
+FAILED, CANNOT_TELL = 1, 2
+_WIDTH = 120  # of a table that goes into a file
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found: `status` is the exit code, `facts` what `--json` prints, and the rest for
+    people: a table under `columns`, a last line, and the output behind what failed."""
+
+    status: int
+    facts: Mapping[str, Any]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    verdict: str
+    behind: Sequence[str]
+
+    def show(self, as_json: bool) -> None:
+        """Print it to stdout; the output behind failures goes to stderr."""
+        if as_json:
+            print(json.dumps({"schema": _SCHEMA, **self.facts}, indent=1))
+        else:
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+            for name in self.columns:
+                table.add_column(name, justify="right" if name == "seconds" else "left")
+            for row in self.rows:
+                table.add_row(*map(Text, row))
+            console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+            console.print(table, "", Text(self.verdict), sep="\n")
+        for text in self.behind:
+            print(f"\n{text}", file=sys.stderr)
+
+
+def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
+    """Do the twins of `ids` agree?"""
+    by_profile = [card.id for card in cards.load() if card.seam.kind == "build" and card.id in ids]
+    paired = [id_ for id_ in ids if id_ in cards.paired()]
+    progress.plan([(step, 0.0) for step in ("Rust", "Python", *by_profile)])
+    progress.begin("Rust")
+    in_rust = agreement.rust(paired, progress.note) if paired else {}
+    progress.end(_count(in_rust))
+    progress.begin("Python")
+    in_python = agreement.python(paired, progress.note)
+    progress.end(_count(in_python))
+    for id_ in by_profile:
+        progress.begin(id_)
+        in_rust[id_] = agreement.profiles(progress.note)
+        progress.end(" and ".join(agreement.PROFILES))
+
+    rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
+    untested = [id_ for id_, *outcomes in rows if not any(outcomes)]
+    failed = [
+        f"{id_}:\n{outcome.output}"
+        for id_, *outcomes in rows
+        for outcome in outcomes
+        if outcome and not outcome.passed
+    ]
+    verdict = f"{len(failed)} failed" if failed else "all twins agree"
+    if untested:
+        verdict += f"; no pair holds the twins of {', '.join(untested)}"
+    if paired and agreement.stale(Path(_core.__file__)):
+        verdict += "\nPython tested an extension older than the Rust sources; make setup builds it"
+    return Answer(
+        FAILED if failed else CANNOT_TELL if untested else 0,
+        {
+            "results": [
+                {"id": id_, "rust": _facts(rust), "python": _facts(python)}
+                for id_, rust, python in rows
+            ]
+        },
+        ("id", "Rust", "Python", "seconds"),
+        [
+            (id_, _word(rust), _word(python), f"{_seconds(rust) + _seconds(python):.2f}")
+            for id_, rust, python in rows
+        ],
+        verdict,
+        failed,
+    )
+
+
+def of_planted(ids: Sequence[str], progress: Lines) -> Answer:
+    """Is each bug of the list that lies in a twin of `ids` caught?"""
+    bugs = [bug for bug in planted.load() if bug.id in ids]
+    progress.plan([("no bug", 60.0), *((_title(bug), 10.0) for bug in bugs)])
+    results: list[planted.Result] = []
+    complete = False
+    try:
+        progress.begin("no bug")
+        scratch = planted.Scratch(progress.note)
+        planted.check_unplanted(dict.fromkeys(bug.id for bug in bugs), scratch)
+        progress.end("every test passes")
+        for bug in bugs:
+            progress.begin(_title(bug))
+            results.append(planted.tried(bug, scratch))
+            progress.end(results[-1].status)
+        complete = True
+    except KeyboardInterrupt:
+        pass
+    wrong = [result for result in results if not result.as_listed]
+    missed = [result for result in wrong if result.status == planted.SURVIVED]
+    times = {status: sum(r.status == status for r in results) for status in planted.STATUSES}
+    counts = ", ".join(f"{n} {status}" for status, n in times.items() if n)
+    excused = sum(r.as_listed and bool(r.bug.survives) for r in results)
+    verdict = f"{len(results)} of {len(bugs)} bugs: {counts}"
+    verdict += f" ({excused} as listed)" if excused else ""
+    verdict += f"; {len(wrong)} not as the list says" if wrong else ""
+    return Answer(
+        INTERRUPTED if not complete else FAILED if missed else CANNOT_TELL if wrong else 0,
+        {
+            "complete": complete,
+            "bugs": [
+                {
+                    "id": r.bug.id,
+                    "twin": r.bug.twin,
+                    "file": r.bug.file,
+                    "story": r.bug.story,
+                    "survives": r.bug.survives,
+                    "status": r.status,
+                    "as_listed": r.as_listed,
+                    "seconds": r.seconds,
+                }
+                for r in results
+            ],
+        },
+        ("id", "twin", "status", "the bug"),
+        [(r.bug.id, r.bug.twin, r.status, r.bug.story + _because(r.bug)) for r in results],
+        verdict,
+        [f"{_title(r.bug)}: {r.status}\n{r.output}" for r in wrong],
+    )
+
+
+def of_builds(chosen: Sequence[Build], progress: Lines) -> Answer:
+    """Does every chosen build pass the Rust tests, with the same golden runs?"""
+    progress.plan([(name, 40.0) for name, _ in chosen])
+    finished: list[every_build.Finished] = []
+    try:
+        for build in chosen:
+            progress.begin(build[0])
+            finished.append(every_build.tested(build, progress.note))
+            progress.end(finished[-1].summary)
+    except KeyboardInterrupt:
+        pass
+    complete = len(finished) == len(chosen)
+    red = [build for build in finished if not build.green]
+    differences = every_build.differences(finished)
+    if complete and not red and not differences:
+        verdict = f"{len(finished)} builds, all green, golden runs the same"
+    else:
+        verdict = f"{len(finished)} of {len(chosen)} builds, {len(red)} red"
+        verdict = "\n".join([verdict, *differences])
+    return Answer(
+        INTERRUPTED if not complete else FAILED if red or differences else 0,
+        {
+            "complete": complete,
+            "differences": differences,
+            "builds": [
+                {
+                    "name": build.name,
+                    "features": build.features,
+                    "green": build.green,
+                    "passed": build.passed,
+                    "failed": build.failed,
+                    "seconds": build.seconds,
+                    "golden": build.golden,
+                }
+                for build in finished
+            ],
+        },
+        ("build", "tests", "seconds"),
+        [(build.name, build.summary, f"{build.seconds:.0f}") for build in finished],
+        verdict,
+        [f"{build.name}: {build.summary}\n{build.output}" for build in red],
+    )
+
+
+def _title(bug: planted.Bug) -> str:
+    return f"{bug.id} {bug.twin}: {bug.story}"
+
+
+def _because(bug: planted.Bug) -> str:
+    return f" (listed: {bug.survives})" if bug.survives else ""
+
+
+def _count(outcomes: Mapping[str, Outcome]) -> str:
+    return f"{sum(o.passed for o in outcomes.values())} of {len(outcomes)} passed"
+
+
+def _word(outcome: Outcome | None) -> str:
+    return "–" if outcome is None else "passed" if outcome.passed else "FAILED"
+
+
+def _seconds(outcome: Outcome | None) -> float:
+    return outcome.seconds if outcome else 0.0
+
+
+def _facts(outcome: Outcome | None) -> dict[str, Any] | None:
+    return {"passed": outcome.passed, "seconds": outcome.seconds} if outcome else None

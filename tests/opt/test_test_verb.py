@@ -1,0 +1,304 @@
+"""`rlox-opt test`: its builds, whether the planted bugs fit the tree, what its exit codes mean."""
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from rlox.opt import builds
+from rlox.opt.arguments import UsageError
+from rlox.opt.progress import Lines
+from rlox.opt.testing import agreement, answers, every_build, planted
+from rlox.opt.testing.agreement import Outcome
+from rlox.opt.testing.commands import CompileError, Done, run
+from rlox.opt.testing.every_build import Finished
+from rlox.opt.testing.planted import Bug
+from rlox.profiling import cards
+
+BUGS = planted.load()
+
+
+def verb(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rlox.opt.cli", "test", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | env,
+    )
+
+
+def quiet() -> Lines:
+    return Lines(Console(file=io.StringIO()))
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], ["ID", "all"]),
+        (["p99"], ["p99", "p1 to p13"]),
+        (["p5", "r1"], ["r1", "p1 to p13"]),
+        (["--builds", "--planted"], ["--planted", "not allowed"]),
+        (["p5", "--only", "p5"], ["--only p5", "--builds"]),
+        (["p5", "--builds", "--only", "p5"], ["--only", "leave the ids out"]),
+        (["--builds", "--only", "none,p99"], ["--only p99", "all-p1", "drawn"]),
+    ],
+)
+def test_a_bad_argument_exits_2_with_one_line(arguments: list[str], says: list[str]) -> None:
+    done = verb(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    for part in says:
+        assert part in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["p5"], ["p5", "--planted"], ["--builds", "--only", "p5"]])
+def test_without_cargo_it_says_where_to_get_it(arguments: list[str]) -> None:
+    done = verb(*arguments, PATH="")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "rustup.rs" in done.stderr.splitlines()[-1]
+
+
+# Builds
+
+
+def test_there_are_2n_plus_2_builds_and_no_two_are_the_same() -> None:
+    n = len([card for card in cards.load() if card.id.startswith("P")])
+    sets = builds.feature_sets()
+    assert len(sets) == 2 * n + 2 == 28
+    assert len({name for name, _ in sets}) == len({features for _, features in sets}) == len(sets)
+
+
+def test_p12_holds_p3_up() -> None:
+    sets = dict(builds.feature_sets())
+    assert sets["p3"] == ("opt-p3", "opt-p12")
+    assert sets["p12"] == ("opt-p12",)
+    assert {"opt-p3", "opt-p12"}.isdisjoint(sets["all-p12"])
+    assert len(sets["all-p12"]) == 11
+    assert set(sets["all"]) - set(sets["all-p3"]) == {"opt-p3"}
+
+
+def test_one_optimisation_is_told_from_the_others_by_four_builds() -> None:
+    assert builds.feature_sets(["P5"]) == [
+        ("none", ()),
+        ("all", tuple(f"opt-p{n}" for n in range(1, 14))),
+        ("p5", ("opt-p5",)),
+        ("all-p5", tuple(f"opt-p{n}" for n in range(1, 14) if n != 5)),
+    ]
+
+
+def test_commits_draw_every_build_but_none_and_all() -> None:
+    names = [name for name, _ in builds.feature_sets()]
+    assert {builds.drawn(f"{n:040x}") for n in range(26)} == set(names) - {"none", "all"}
+
+
+def build(name: str, digest: str = "0" * 16, green: bool = True, **more: str) -> Finished:
+    golden = {"rollouts": digest} | more
+    return Finished(name, (), green, 5 * green, 0, 1.0, golden, "" if green else "it broke")
+
+
+def test_the_builds_with_another_golden_run_are_named() -> None:
+    same = [build("none"), build("all"), build("p5")]
+    assert every_build.differences(same) == []
+    odd = [*same, build("p7", "1" * 16)]
+    assert every_build.differences(odd) == [
+        "golden run rollouts: p7 differ from the other builds",
+    ]
+    (lacks,) = every_build.differences([*same, build("p9", samples="2" * 16)])
+    assert lacks.startswith("golden run samples: p9 ")
+
+
+def test_builds_without_golden_runs_are_not_all_green() -> None:
+    bare = Finished("none", (), True, 5, 0, 1.0, {}, "")
+    assert every_build.differences([bare, bare])
+
+
+def ask_builds(monkeypatch: pytest.MonkeyPatch, outcomes: list[Any]) -> answers.Answer:
+    left = iter(outcomes)
+
+    def tested(build: Any, hear: Any) -> Finished:
+        outcome = next(left)
+        if isinstance(outcome, type):
+            raise outcome
+        assert isinstance(outcome, Finished)
+        return outcome
+
+    monkeypatch.setattr(every_build, "tested", tested)
+    return answers.of_builds([(f"b{i}", ()) for i in range(len(outcomes))], quiet())
+
+
+def test_green_builds_exit_0_and_a_red_or_odd_one_exits_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = ask_builds(monkeypatch, [build("none"), build("all")])
+    assert (good.status, good.verdict.startswith("2 builds, all green")) == (0, True)
+    red = ask_builds(monkeypatch, [build("none"), build("p5", green=False)])
+    assert (red.status, "it broke" in red.behind[0]) == (1, True)
+    odd = ask_builds(monkeypatch, [build("none"), build("all"), build("p5", "1" * 16)])
+    assert (odd.status, "p5 differ" in odd.verdict) == (1, True)
+
+
+def test_interrupted_builds_are_told_as_far_as_they_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ask_builds(monkeypatch, [build("none"), KeyboardInterrupt, build("p5")])
+    assert found.status == 130
+    assert [row[0] for row in found.rows] == ["none"]
+    assert not found.facts["complete"]
+
+
+# Agreement
+
+
+def test_a_twin_that_disagrees_exits_1_with_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rust(ids: list[str], hear: Any) -> dict[str, Outcome]:
+        return {id_: Outcome(id_ != "P7", 1.0, "the twins differ") for id_ in ids}
+
+    monkeypatch.setattr(agreement, "rust", rust)
+    monkeypatch.setattr(agreement, "python", lambda ids, hear: {})
+    assert answers.of_agreement(["P5"], quiet()).status == 0
+    found = answers.of_agreement(["P5", "P7"], quiet())
+    assert found.status == 1
+    assert "P7" in found.behind[0]
+
+
+# Planted bugs
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.id}-{bug.twin}-{bug.story}")
+def test_a_planted_bug_fits_the_tree(bug: Bug) -> None:
+    text = (builds.ROOT / bug.file).read_text()
+    assert planted.planted_in(text, bug) != text
+
+
+def test_every_twin_of_every_pair_has_a_bug_that_can_be_seen() -> None:
+    seen = {(bug.id, bug.twin) for bug in BUGS if not bug.survives}
+    assert seen == {(id_, twin) for id_ in cards.paired() for twin in ("baseline", "optimized")}
+
+
+BUG = """[[bug]]
+id = "P5"
+twin = "baseline"
+file = "a.rs"
+story = "wrong"
+find = "a < b"
+replace = "a <= b"
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (BUG.replace("story", "storey"), "'storey'"),
+        (BUG.replace('find = "a < b"\n', ""), "'find' is missing"),
+        (BUG.replace("baseline", "before"), "'before'"),
+        (BUG.replace("a <= b", "a < b"), "'replace' is 'find'"),
+    ],
+)
+def test_a_wrong_list_is_told_by_its_key(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "planted.toml"
+    path.write_text(BUG + text)
+    with pytest.raises(UsageError, match=f"bug 2: .*{says}"):
+        planted.load(path)
+
+
+@pytest.mark.parametrize("text", ["c < d", "a < b && a < b"])
+def test_a_bug_that_stands_nowhere_or_twice_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "planted.toml"
+    path.write_text(BUG)
+    (bug,) = planted.load(path)
+    with pytest.raises(UsageError, match=r"'find' is [02] times in a\.rs"):
+        planted.planted_in(text, bug)
+
+
+class Scratch:
+    """Every test ends as it is told to."""
+
+    outcome: Done | type[BaseException] | CompileError = Done(0, "ok", 1.0)
+
+    def __init__(self, hear: Any) -> None:
+        self.planted = False
+
+    def test(self, id_: str) -> Done:
+        if not self.planted:
+            return Done(0, "ok", 1.0)
+        if not isinstance(self.outcome, Done):
+            raise self.outcome
+        return self.outcome
+
+    @contextlib.contextmanager
+    def holding(self, bug: Bug) -> Iterator[None]:
+        self.planted = True
+        yield
+        self.planted = False
+
+
+@pytest.mark.parametrize(
+    ("outcome", "survives", "word", "status"),
+    [
+        (Done(101, "P5 on the case [1]: the twins differ at character 7", 1.0), "", "caught", 0),
+        (Done(101, "index out of bounds", 1.0), "", "broke", 2),
+        (Done(0, "ok", 1.0), "", "survived", 1),
+        (Done(0, "ok", 1.0), "nobody looks", "survived", 0),
+        (Done(101, "the twins differ at character 7", 1.0), "nobody looks", "caught", 2),
+        (CompileError("error[E0425]"), "", "did not compile", 2),
+    ],
+)
+def test_what_becomes_of_a_bug_decides_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, outcome: Any, survives: str, word: str, status: int
+) -> None:
+    bug = Bug("P5", "baseline", "a.rs", "wrong", "a < b", "a <= b", survives)
+    monkeypatch.setattr(planted, "load", lambda: [bug])
+    monkeypatch.setattr(planted, "Scratch", Scratch)
+    monkeypatch.setattr(Scratch, "outcome", outcome)
+    found = answers.of_planted(["P5"], quiet())
+    assert (found.rows[0][2], found.status) == (word, status)
+
+
+def test_interrupted_planting_is_told_as_far_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planted, "Scratch", Scratch)
+    monkeypatch.setattr(Scratch, "outcome", KeyboardInterrupt)
+    found = answers.of_planted(["P5"], quiet())
+    assert (found.status, found.rows, found.facts["complete"]) == (130, [], False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_real_bugs_are_caught_and_a_harmless_change_survives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bugs = [bug for bug in BUGS if bug.id == "P13"]
+    wide = "optimized.rs"
+    harmless = Bug(
+        "P13", "optimized", bugs[-1].file, "", "current.clear();", "current.truncate(0);"
+    )
+    broken = Bug("P13", "optimized", bugs[-1].file, "", "current.clear();", "current.empty();")
+    assert bugs[-1].file.endswith(wide)
+    monkeypatch.setattr(planted, "load", lambda: [*bugs, harmless, broken])
+    found = answers.of_planted(["P13"], quiet())
+    assert found.status == 1
+    assert [row[2] for row in found.rows] == ["caught"] * len(bugs) + [
+        "survived",
+        "did not compile",
+    ]
+
+
+# Commands
+
+
+def test_a_command_is_heard_line_by_line_and_ended_in_time(tmp_path: Path) -> None:
+    heard: list[str] = []
+    program = "import sys, time; print('one'); print('two', file=sys.stderr); sys.exit(3)"
+    done = run([sys.executable, "-c", program], tmp_path, hear=heard.append)
+    assert (done.status, done.late) == (3, False)
+    assert sorted(heard) == ["one", "two"]
+    late = run([sys.executable, "-c", "import time; time.sleep(60)"], tmp_path, limit_s=0.5)
+    assert late.late
+    assert late.status != 0

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from rlox.opt import cmp, ladder, new, profile, show, test
 from rlox.opt import list as list_
-from rlox.opt import new, profile, show, test
 
-VERBS = (profile, list_, show, test, new)
+VERBS = (profile, list_, show, test, cmp, ladder, new)
 INTERRUPTED = profile.INTERRUPTED
 
 

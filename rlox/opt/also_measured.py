@@ -1,0 +1,158 @@
+"""What some optimisations must show besides the speed of a call."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox._core import pairs
+from rlox.profiling.cards import Card
+from rlox.timing import restarts
+from rlox.timing.restarts import Cell
+
+if TYPE_CHECKING:
+    from rlox.opt.progress import Lines
+
+Result = dict[str, Any]
+Also = dict[str, Any]
+
+# Rows and lengths on either side of both of P8's thresholds: from 16 rows on only the baseline is
+# parallel below 4,096 elements, below 16 rows only the optimised twin is parallel above them.
+_CROSSOVER_ROWS = {16: (16, 64, 255), 8: (512, 2_048, 8_192, 32_768)}
+_SHARE_S = 0.3
+
+
+def extra(
+    id_: str, extension: Path, results: Sequence[Result], most: int, also: Also, progress: Lines
+) -> list[Result]:
+    """Fill `also` for the optimisation `id_`; returns results of further workloads."""
+    if id_ == "P5":
+        also["growth"] = growth(results)
+    elif id_ == "P8":
+        progress.note("looking for the crossover")
+        also["crossover_elements"] = crossover(extension, progress)
+    elif id_ == "P11":
+        return other_thread(extension, most, progress)
+    elif id_ in ("P3", "P12"):
+        also["bytes_copied"] = [copied(result) for result in results if _counted(result)]
+    return []
+
+
+def growth(results: Sequence[Result]) -> dict[str, dict[str, float]]:
+    """Exponent of the time in n, `{workload: {twin: exponent}}`: the slope of least squares of
+    log(seconds) over log(n). 0 is constant, 1 linear."""
+    exponents: dict[str, dict[str, float]] = {}
+    for workload in dict.fromkeys(result["workload"] for result in results):
+        of = [result for result in results if result["workload"] == workload]
+        x = [math.log(result["size"]["n"]) for result in of]
+        exponents[workload] = {
+            twin: _slope(x, [math.log(result[f"{twin}_s"]) for result in of])
+            for twin in ("baseline", "optimized")
+        }
+    return exponents
+
+
+def _slope(x: Sequence[float], y: Sequence[float]) -> float:
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    above = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    return above / sum((a - mean_x) ** 2 for a in x)
+
+
+def crossover(extension: Path, progress: Lines) -> float | None:
+    """Elements of a token KL from which two threads and more are faster than one, interpolated
+    between the sizes around it; None if they are not faster anywhere or everywhere."""
+    from rlox.opt.cmp import Series, measure
+
+    series = [
+        Series(Cell("P8", "token_kl", (("batch", rows), ("length", length))))
+        for rows, lengths in _CROSSOVER_ROWS.items()
+        for length in lengths
+    ]
+    measure(series, partial(restarts.twins, extension), 5, progress)
+    points = []
+    for one in series:
+        rows, length = (number for _, number in one.cell.size)
+        # ln(time in parallel / time in turn): the baseline is the parallel side at 16 rows only.
+        log_ratio = math.log(one.estimate().ratio)
+        points.append((math.log(rows * length), log_ratio if rows >= 16 else -log_ratio))
+    points.sort()
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if y0 > 0 >= y1:
+            return round(math.exp(x0 + (x1 - x0) * y0 / (y0 - y1)))
+    return None
+
+
+def other_thread(extension: Path, most: int, progress: Lines) -> list[Result]:
+    """P11: the share of its full speed that another Python thread keeps while this one samples."""
+    from rlox.opt.cmp import Series, measure, result
+
+    shared = []
+    for size in next(s for i, w, s in pairs.catalogue() if (i, w) == ("P11", "sample_256_numpy")):
+        series = Series(Cell("P11", "sample_256_numpy", tuple(size.items())))
+
+        def one(cells: Sequence[Cell], _: float, seed: int) -> Any:
+            return ((cell, restarts.shares(extension, cell, _SHARE_S, seed)) for cell in cells)
+
+        measure([series], one, most, progress)
+        shares = [(1 / r.baseline_s, 1 / r.optimized_s) for r in series.readings]
+        before, after = (sum(column) / len(shares) for column in zip(*shares, strict=True))
+        found = result(series, {}) | {"workload": "other_thread"}
+        shared.append(found | {"share": {"baseline": before, "optimized": after}})
+    return shared
+
+
+def _counted(result: Result) -> bool:
+    return result["allocated_bytes"] is not None
+
+
+def copied(result: Result) -> Result:
+    """Bytes that a push copies: what goes into vectors made for it, and the row in the ring."""
+    size = result["size"]
+    row = 4 * (2 * size["obs_dim"] + size["act_dim"])
+    bytes_ = {twin: allocated + row for twin, allocated in result["allocated_bytes"].items()}
+    return {"workload": result["workload"], "size": size, **bytes_}
+
+
+def profiles(card: Card, most: int, progress: Lines, also: Also) -> list[Result]:
+    """P6: the extension built with either profile; the smallest size of every workload of the core,
+    and all of them together. Cold builds, for the time of building."""
+    from rlox._core import build_info
+    from rlox.opt.cmp import Series, measure, result
+    from rlox.opt.extensions import build
+    from rlox.timing import paired
+
+    features = build_info()["features"]
+    built = {}
+    for side, profile in (("baseline", "release-baseline"), ("optimized", "release")):
+        progress.note(f"building with the profile {profile}, from nothing")
+        built[side] = build(f"p6-{side}", features, profile, cold=True)
+    also["build_seconds"] = {side: round(b.seconds, 1) for side, b in built.items()}
+    also["bytes"] = {side: b.bytes for side, b in built.items()}
+
+    series = [
+        Series(Cell(id_, workload, tuple(sizes[1].items())))
+        for id_, workload, sizes in pairs.catalogue()
+        if not workload.endswith("_numpy")
+    ]
+    extensions = {side: b.path for side, b in built.items()}
+    measure(series, partial(restarts.builds, extensions), most, progress)
+    least = min(len(one.readings) for one in series)
+    # A restart's mean over the workloads, as many restarts as all of them have.
+    means = [sum(s.readings[i].log_ratio for s in series) / len(series) for i in range(least)]
+    together = paired.estimate(means)
+    whole = {
+        "workload": "all",
+        "size": {},
+        "ratio": together.ratio,
+        "ci95": together.ci95,
+        "verdict": together.verdict,
+        "restarts": together.restarts,
+    }
+    each = [
+        result(s, {}) | {"workload": f"{s.cell.id} {s.cell.workload}", "aa": None} for s in series
+    ]
+    return [whole, *each]

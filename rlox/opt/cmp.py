@@ -1,0 +1,293 @@
+"""`rlox-opt cmp`: the form before against the form after, verified, then timed in one run."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox._core import build_info
+from rlox.profiling import cards
+from rlox.profiling.cards import Card
+from rlox.timing import paired, restarts
+from rlox.timing.restarts import Cell, ContestError, Reading, TwinsDifferError
+
+if TYPE_CHECKING:
+    from rlox.opt.progress import Lines
+
+INTERRUPTED = 130
+_SLICES = 0.12  # seconds of a contest in one restart
+
+_EXAMPLES = """\
+examples:
+  rlox-opt cmp p5                        all sizes of its card
+  rlox-opt cmp p7 p9 --sizes n_steps=500 other sizes
+  rlox-opt cmp all --json > all.json
+  rlox-opt cmp p5 --end-to-end sac       its effect on a training run
+
+ratio = baseline time / optimised time: over 1, the optimisation helps. Each restart is a new
+process that times both twins interleaved, call by call; the interval is over restarts. After 5, 10,
+20 and 40 of them a verdict may fall: faster, slower, same (within 1 %) or undecided.
+
+Exit codes: 0 measured, 1 the twins differ, 2 asked wrongly or could not measure, 130 interrupted
+(the record is written, marked incomplete).
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "cmp",
+        help="time an optimisation's before against its after",
+        description="Verify that both forms of an optimisation return the same, then time them "
+        "against each other: ratio with its interval, instructions and allocations per call. "
+        "Appends a record under optimizations/record/.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("ids", nargs="+", metavar="ID", help="p1 … p13, or all")
+    parser.add_argument(
+        "--sizes", nargs="+", metavar="NAME=N[,NAME=N]", help="instead of the card's sizes"
+    )
+    parser.add_argument(
+        "--restarts", type=int, default=20, choices=paired.LOOKS, help="at most (default: 20)"
+    )
+    parser.add_argument(
+        "--end-to-end", choices=("ppo", "sac"), help="time training runs instead of single calls"
+    )
+    parser.add_argument("--no-counts", action="store_true", help="no instructions, no allocations")
+    parser.add_argument("--no-record", action="store_true", help="write no record")
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+@dataclass
+class Series:
+    """The readings of a cell, one a restart."""
+
+    cell: Cell
+    readings: list[Reading] = field(default_factory=list)
+
+    def estimate(self) -> paired.Estimate:
+        """Baseline against optimised."""
+        return paired.estimate([reading.log_ratio for reading in self.readings])
+
+    def undecided(self) -> bool:
+        """Whether more restarts may bring the verdict."""
+        return not self.readings or self.estimate().verdict == "undecided"
+
+    def aa(self) -> paired.Estimate | None:
+        """The baseline against itself."""
+        ratios = [r.log_ratio_aa for r in self.readings if r.log_ratio_aa is not None]
+        return paired.estimate(ratios) if ratios else None
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare as asked; returns the exit code."""
+    error: Callable[[str], Any] = arguments.parser.error
+    chosen = choose(arguments.ids, error)
+    if arguments.end_to_end:
+        from rlox.opt import end_to_end
+
+        return end_to_end.run(chosen, arguments)
+    from rlox.opt.extensions import BuildError
+    from rlox.opt.progress import reporter
+
+    cells = {card.id: cells_of(card, arguments.sizes, error) for card in chosen}
+    found: list[dict[str, Any]] = []
+    code = 0
+    with reporter() as progress:
+        progress.plan([(card.id, 60.0) for card in chosen])
+        for card in chosen:
+            try:
+                record = compare(card, cells[card.id], arguments, progress)
+            except (ContestError, BuildError) as problem:
+                print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
+                code = 1 if isinstance(problem, TwinsDifferError) else code or 2
+                continue
+            if record["results"]:
+                found.append(record)
+            if not record["complete"]:
+                code = INTERRUPTED
+                break
+    if arguments.json:
+        print(json.dumps([public(r) for r in found] if len(chosen) > 1 else public(found[0])))
+    elif found:
+        from rlox.opt.comparison import show
+
+        show(found)
+    return code
+
+
+def choose(ids: Sequence[str], error: Callable[[str], Any]) -> list[Card]:
+    """The cards called `ids`; those of the training loop have no twins yet."""
+    planned = [card for card in cards.load() if card.id.startswith("P")]
+    if [id_.lower() for id_ in ids] == ["all"]:
+        return planned
+    known = {card.id: card for card in planned}
+    for id_ in ids:
+        if id_.upper() not in known:
+            error(f"ID: is {id_!r}, expected all or some of {', '.join(known).lower()}")
+    return [known[id_.upper()] for id_ in ids]
+
+
+def public(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as `--json` prints it: counts that were not made are null, twin by twin."""
+    none = {"baseline": None, "optimized": None}
+    results = [
+        row | {name: row.get(name) or none for name in ("instructions", "allocations")}
+        for row in record["results"]
+    ]
+    record = {**record, "results": results}
+    return {key: record[key] for key in ("id", "results", "also", "record") if key in record}
+
+
+def compare(
+    card: Card, cells: Sequence[Cell], arguments: argparse.Namespace, progress: Lines
+) -> dict[str, Any]:
+    """Measure one card and append its record; what was measured before a Ctrl-C is kept."""
+    from rlox.opt import also_measured, counts
+
+    start, also, complete = time.monotonic(), dict[str, Any](), True
+    counted: dict[Cell, Any] = {}
+    series: list[Series] = []
+    build: dict[str, Any] = {**build_info()}
+    progress.begin(card.id)
+    try:
+        if card.seam.kind == "build":
+            results = also_measured.profiles(card, arguments.restarts, progress, also)
+        else:
+            series = [Series(cell) for cell in cells]
+            extension, build = with_needs(card, progress)
+            measure(series, partial(restarts.twins, extension), arguments.restarts, progress)
+            if not arguments.no_counts:
+                progress.note("counting instructions and allocations")
+                cores = len(os.sched_getaffinity(0))
+                counted = counts.count(cells, build["features"], cores)
+            results = [result(s, counted) for s in series]
+            if not arguments.sizes:
+                results += also_measured.extra(
+                    card.id, extension, results, arguments.restarts, also, progress
+                )
+    except KeyboardInterrupt:
+        complete = False
+        results = [result(s, counted) for s in series if s.readings]
+    record = {
+        "schema": 1,
+        "id": card.id,
+        **provenance(build),
+        "seconds": round(time.monotonic() - start, 1),
+        "complete": complete,
+        "results": results,
+        **({"also": also} if also else {}),
+    }
+    if results and not arguments.no_record:
+        from rlox.history import records
+        from rlox.profiling.machine import ROOT
+
+        path = records.append(record)
+        record["record"] = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+    progress.end(f"{len(results)} ratios")
+    return record
+
+
+def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any]) -> list[Cell]:
+    """The card's cells, or those of its workloads that take the sizes given."""
+    every = [
+        Cell(card.id, workload, tuple(size.items()))
+        for workload, sizes_ in card.sizes.items()
+        for size in sizes_
+    ]
+    if not sizes:
+        return every
+    cells = []
+    for text in sizes:
+        try:
+            size = {name: int(n) for name, n in (part.split("=") for part in text.split(","))}
+        except ValueError:
+            error(f"--sizes: is {text!r}, expected NAME=N, or several joined by commas")
+        fitting = {cell.workload for cell in every if dict(cell.size).keys() == size.keys()}
+        if not fitting or min(size.values()) < 1:
+            names = sorted({",".join(f"{name}=N" for name, _ in cell.size) for cell in every})
+            error(f"--sizes: is {text!r}, expected {card.id}'s {' or '.join(names)}, N > 0")
+        cells += [Cell(card.id, workload, tuple(size.items())) for workload in sorted(fitting)]
+    return cells
+
+
+Restart = Callable[[Sequence[Cell], float, int], Iterator[tuple[Cell, Reading]]]
+
+
+def measure(series: Sequence[Series], restart: Restart, most: int, progress: Lines) -> None:
+    """Restart until every cell has its verdict, or there were `most` restarts."""
+    by_cell = {s.cell: s for s in series}
+    seeds = random.Random()
+    done = 0
+    while (look := paired.next_look(done, most)) is not None:
+        waiting = [s.cell for s in series if s.undecided()]
+        if not waiting:
+            return
+        for number in range(done, look):
+            for cell, reading in restart(waiting, _SLICES, seeds.getrandbits(63)):
+                by_cell[cell].readings.append(reading)
+            progress.note(f"restart {number + 1}, {len(waiting)} undecided", (number + 1) / most)
+        done = look
+
+
+def with_needs(card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:
+    """An extension in which the card's twins have what they need, and what it says of itself: the
+    installed one, if it will do."""
+    from rlox.opt.extensions import build
+
+    needed = {f"opt-{id_.lower()}" for id_ in card.needs}
+    path = restarts.installed()
+    if not needed <= set(build_info()["features"]):
+        progress.note(f"building with {', '.join(sorted(needed))}, which {card.id} needs")
+        features = sorted(needed | set(build_info()["features"]))
+        path = build(f"for-{card.id.lower()}", features).path
+    with restarts.worker(path, random.Random()) as ask:
+        return path, ask("build")
+
+
+def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
+    """A cell as the record holds it."""
+    estimate, aa = series.estimate(), series.aa()
+    # Of twins in one process only ratios are sound; seconds of a call are a note.
+    middle = series.readings[len(series.readings) // 2]
+    counts = counted.get(series.cell, {})
+    return {
+        "workload": series.cell.workload,
+        "size": dict(series.cell.size),
+        "ratio": estimate.ratio,
+        "ci95": estimate.ci95,
+        "verdict": estimate.verdict,
+        "restarts": estimate.restarts,
+        "baseline_s": middle.baseline_s,
+        "optimized_s": middle.optimized_s,
+        "instructions": counts.get("instructions"),
+        "allocations": counts.get("allocations"),
+        "allocated_bytes": counts.get("allocated_bytes"),
+        "aa": aa and {"ratio": aa.ratio, "ci95": aa.ci95, "verdict": aa.verdict},
+    }
+
+
+def provenance(build: Mapping[str, Any]) -> dict[str, Any]:
+    """Where, when and of what a record was made."""
+    from rlox.profiling.machine import commit, machine
+
+    revision, dirty = commit()
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": revision,
+        "dirty": dirty,
+        "machine": machine(),
+        "build": {key: build[key] for key in ("commit", "profile", "features", "rustc")},
+    }

@@ -1,0 +1,215 @@
+"""Training runs with builds that differ in one optimisation: what a call's gain is worth there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox.opt.builds import features_of
+from rlox.opt.extensions import Extension, build
+from rlox.profiling.cards import Card
+from rlox.profiling.machine import ROOT
+from rlox.timing import paired
+
+if TYPE_CHECKING:
+    from rlox.opt.progress import Lines
+
+_WORKER = Path(__file__).with_name("training_worker.py")
+_PATIENCE_S = 900
+_P6 = "opt-p6"
+
+# Short runs that pass through every seam that lies on the trainer's path.
+JOBS: dict[str, dict[str, Any]] = {
+    "ppo": {
+        "algo": "ppo",
+        "env_id": "CartPole-v1",
+        "settings": {"n_envs": 8, "collector": "async"},
+        "warmup": 2_048,
+        "steps": 10_240,
+        "repeats": 3,
+        "threads": 1,
+    },
+    "sac": {
+        "algo": "sac",
+        "env_id": "Pendulum-v1",
+        "settings": {"prioritized": True, "learning_starts": 2_700},
+        "warmup": 2_720,
+        "steps": 3_000,
+        "repeats": 1,
+        "threads": 1,
+    },
+}
+
+
+class TrainingDiffersError(RuntimeError):
+    """Two builds trained to different parameters."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A build to train with. `opt-p6` stands for the cargo profile of what ships."""
+
+    name: str
+    features: tuple[str, ...]
+
+    @property
+    def profile(self) -> str:
+        """The cargo profile."""
+        return "release" if _P6 in self.features else "release-baseline"
+
+
+def on_path(card: Card, algo: str) -> bool:
+    """Whether a run of `JOBS[algo]` passes through the card's seam."""
+    settings = JOBS[algo]["settings"]
+    return any(spot.applies(algo, settings) for spot in card.spot)
+
+
+def variants_of(card: Card) -> tuple[Variant, Variant]:
+    """The builds without and with the optimisation: both with what it needs, without all others,
+    and, unless that is the question, in the profile of what ships."""
+    after = features_of([card.id] if card.feature == _P6 else ["P6", card.id])
+    before = tuple(feature for feature in after if feature != card.feature)
+    return Variant(f"without-{card.id.lower()}", before), Variant(f"with-{card.id.lower()}", after)
+
+
+def build_all(variants: Sequence[Variant], progress: Lines) -> dict[str, Extension]:
+    """Build each variant once."""
+    built = {}
+    for number, variant in enumerate(variants):
+        progress.note(f"building {variant.name}", number / len(variants))
+        built[variant.name] = build(variant.name, variant.features, variant.profile)
+    return built
+
+
+def train(extension: Extension, algo: str) -> tuple[float, str]:
+    """One process that trains: median seconds of its runs, and the digest of the parameters."""
+    command = [sys.executable, str(_WORKER), str(extension.path), json.dumps(JOBS[algo])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+    if done.returncode:
+        tail = done.stderr.strip().splitlines()[-1:]
+        raise RuntimeError(f"training with {extension.path.name} failed: {''.join(tail)}")
+    answer = json.loads(done.stdout)
+    return statistics.median(answer["seconds"]), answer["digest"]
+
+
+def rounds(
+    built: Mapping[str, Extension], algo: str, most: int, done: Sequence[Mapping[str, float]]
+) -> Iterator[dict[str, float]]:
+    """Rounds up to `most` that are not `done` yet: seconds of one training with every build, in
+    random order. Raises `TrainingDiffersError` where the parameters are not the same."""
+    for _ in range(len(done), most):
+        order = random.sample(sorted(built), len(built))
+        trained = {name: train(built[name], algo) for name in order}
+        digests = {name: digest for name, (_, digest) in trained.items()}
+        common = statistics.mode(digests.values())
+        others = sorted(name for name, digest in digests.items() if digest != common)
+        if others:
+            raise TrainingDiffersError(
+                f"{', '.join(others)} trained to other parameters than the rest"
+            )
+        yield {name: seconds for name, (seconds, _) in trained.items()}
+
+
+def gain(times: Sequence[Mapping[str, float]], before: str, after: str) -> paired.Estimate:
+    """Seconds with the build `before` / seconds with `after`, paired within rounds."""
+    return paired.estimate([math.log(row[before] / row[after]) for row in times])
+
+
+def bound(card: Card, algo: str) -> dict[str, Any] | None:
+    """The most the optimisation could gain by Amdahl's law, from the newest recorded profile that
+    has its seam on the path: `{bound, bound_ci95, profile}`."""
+    for path in sorted((ROOT / "profiles").glob("*/report.json"), reverse=True):
+        report = json.loads(path.read_text(encoding="utf-8"))
+        found = next((c for c in report.get("cards", []) if c["id"] == card.id), None)
+        if report["algo"] == algo and found and found["bound"] is not None:
+            of = {key: found[key] for key in ("bound", "bound_ci95")}
+            return of | {"profile": str(path.parent.relative_to(ROOT))}
+    return None
+
+
+def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
+    """`rlox-opt cmp … --end-to-end ALGO`."""
+    algo: str = arguments.end_to_end
+    error: Callable[[str], Any] = arguments.parser.error
+    for card in chosen:
+        if not on_path(card, algo):
+            elsewhere = ", ".join(dict.fromkeys(a for spot in card.spot for a in spot.algos))
+            where = f"only on that of {elsewhere}" if elsewhere else "on no trainer's path"
+            error(f"--end-to-end {algo}: {card.id}'s seam does not lie on its path, {where}")
+    from rlox.opt.progress import reporter
+
+    found = []
+    with reporter() as progress:
+        for card in chosen:
+            progress.begin(f"{card.id} in training {algo}")
+            try:
+                found.append(compare(card, algo, arguments.restarts, progress))
+            except KeyboardInterrupt:
+                progress.end("interrupted")
+                return 130
+            except TrainingDiffersError as problem:
+                print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
+                return 1
+            progress.end("done")
+    if arguments.json:
+        print(json.dumps(found if len(found) > 1 else found[0]))
+    else:
+        for result in found:
+            print("\n".join(sentences(result)))
+    return 0
+
+
+def compare(card: Card, algo: str, most: int, progress: Lines) -> dict[str, Any]:
+    """The effect of one optimisation on a training run."""
+    before, after = variants_of(card)
+    built = build_all([before, after], progress)
+    times: list[dict[str, float]] = []
+    while (look := paired.next_look(len(times), most)) is not None:
+        for row in rounds(built, algo, look, tuple(times)):
+            times.append(row)
+            progress.note(f"round {len(times)}", len(times) / most)
+        estimate = gain(times, before.name, after.name)
+        if estimate.verdict != "undecided":
+            break
+    return {
+        "id": card.id,
+        "algo": algo,
+        "job": JOBS[algo],
+        "ratio": estimate.ratio,
+        "ci95": estimate.ci95,
+        "verdict": estimate.verdict,
+        "restarts": estimate.restarts,
+        "bound": bound(card, algo),
+    }
+
+
+def sentences(result: Mapping[str, Any]) -> list[str]:
+    """What an end-to-end comparison found, for people."""
+    from rlox.report import units
+
+    lines = [
+        f"{result['id']} in training {result['algo'].upper()}: {units.factor(result['ratio'])} "
+        f"({units.factors(result['ci95'])}), {result['verdict']}, {result['restarts']} rounds"
+    ]
+    if result["verdict"] in ("same", "undecided"):
+        limit = result["bound"]
+        lines.append(
+            "The effect lies below the noise. "
+            + (
+                f"By Amdahl's law it is at most {units.factor(limit['bound'])} "
+                f"({units.factors(limit['bound_ci95'])}; {limit['profile']})."
+                if limit
+                else "No recorded profile bounds it: run `rlox-opt profile "
+                f"{result['algo']}` with {JOBS[result['algo']]['settings']}."
+            )
+        )
+    return lines

@@ -1,0 +1,75 @@
+"""Builds of the extension with other features or another profile, side by side with the installed
+one. Needs cargo and a checkout."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox.profiling.machine import ROOT
+from rlox.timing.restarts import worker
+
+VARIANTS = ROOT / "target" / "variants"
+
+
+class BuildError(RuntimeError):
+    """A build that failed, or that is not the one asked for."""
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A built extension, the seconds that cargo took, and its size."""
+
+    path: Path
+    seconds: float
+    bytes: int
+
+
+def cargo(*arguments: str) -> str:
+    """Run cargo in the checkout; returns what it printed to stdout. Raises `BuildError`."""
+    if shutil.which("cargo") is None:
+        raise BuildError("cargo is not installed; get it from https://rustup.rs")
+    if not (ROOT / "Cargo.toml").exists():
+        raise BuildError(
+            "this needs a checkout of the project: an installed package has no sources"
+        )
+    done = subprocess.run(["cargo", *arguments], cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        tail = "\n".join(done.stderr.splitlines()[-15:])
+        raise BuildError(f"cargo {' '.join(arguments)} failed:\n{tail}")
+    return done.stdout
+
+
+def build(
+    name: str, features: Sequence[str], profile: str = "release", *, cold: bool = False
+) -> Extension:
+    """Build the extension and keep it as `target/variants/<name>-<profile>.so`.
+
+    A `cold` build starts from an empty folder, for its time to mean something. The binary is asked
+    what it is before it is handed out, since a stale one would be timed in its place. Raises
+    `BuildError`.
+    """
+    target = VARIANTS / (f"cold-{profile}" if cold else "target")
+    if cold:
+        shutil.rmtree(target, ignore_errors=True)
+    start = time.monotonic()
+    cargo(
+        *("build", "--locked", "--package", "rlox-python", "--profile", profile),
+        *("--features", ",".join(features), "--target-dir", str(target)),
+    )
+    seconds = time.monotonic() - start
+    path = VARIANTS / f"{name}-{profile}.so"
+    shutil.copy2(target / profile / "lib_core.so", path)
+    with worker(path, random.Random()) as ask:
+        found = ask("build")
+    if set(found["features"]) != set(features) or found["profile"] != profile:
+        raise BuildError(
+            f"{path.name}: is {found['profile']} with {found['features']}, expected {profile} with "
+            f"{sorted(features)}; remove {target} and build again"
+        )
+    return Extension(path, seconds, path.stat().st_size)

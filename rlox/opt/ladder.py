@@ -1,0 +1,174 @@
+"""`rlox-opt ladder`: from no optimisation to all of them, in training: each alone, and each with
+all others on."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlox._core import build_info
+from rlox.opt import builds, end_to_end
+from rlox.opt.end_to_end import JOBS, TrainingDiffersError, Variant
+from rlox.profiling import cards
+from rlox.profiling.cards import Card
+from rlox.profiling.machine import ROOT
+from rlox.timing import paired
+
+INTERRUPTED = 130
+
+_EXAMPLES = """\
+examples:
+  rlox-opt ladder ppo
+  rlox-opt ladder sac --rounds 10
+  rlox-opt ladder ppo --json > ladder.json
+
+Builds the extension without any optimisation, with all, and with each that lies on the trainer's
+path alone and left out; trains with all of these in turn, in random order, a process each.
+Ctrl-C keeps the rounds that are finished: the same command goes on from there.
+
+Exit codes: 0 done, 1 a build trained to other parameters, 2 asked wrongly, 130 interrupted.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "ladder",
+        help="what each optimisation brings to training, alone and with the others on",
+        description="Train with builds from no optimisation to all of them, and show what each "
+        "brings: alone, and with all others on; a table and a waterfall picture.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("algo", choices=("ppo", "sac"), help="what to train")
+    parser.add_argument("--rounds", type=int, default=5, choices=paired.LOOKS, help="(default: 5)")
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Climb as asked; returns the exit code."""
+    from rlox.opt.cmp import provenance
+    from rlox.opt.extensions import BuildError
+    from rlox.opt.progress import reporter
+    from rlox.report.waterfall import waterfall
+
+    algo: str = arguments.algo
+    steps = [c for c in cards.load() if c.id.startswith("P") and end_to_end.on_path(c, algo)]
+    variants = variants_for(steps)
+    where = provenance(build_info())
+    partial = Partial(algo, variants, where)
+    try:
+        with reporter() as progress:
+            progress.begin(f"builds for {algo}")
+            built = end_to_end.build_all(variants, progress)
+            progress.end(f"{len(built)} builds")
+            progress.begin("training")
+            times = partial.rounds
+            for row in end_to_end.rounds(built, algo, arguments.rounds, tuple(times)):
+                partial.add(row)
+                progress.note(f"round {len(times)}", len(times) / arguments.rounds)
+            progress.end(f"{len(times)} rounds of {len(built)} trainings")
+    except KeyboardInterrupt:
+        kept = len(partial.rounds)
+        print(f"rlox-opt ladder: {kept} rounds kept; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    except TrainingDiffersError as problem:
+        print(f"rlox-opt ladder: {problem}", file=sys.stderr)
+        return 1
+    except (BuildError, RuntimeError) as problem:
+        print(f"rlox-opt ladder: {problem}", file=sys.stderr)
+        return 2
+    found = {"schema": 1, "ladder": algo, **where, "job": JOBS[algo], **climb(steps, algo, times)}
+    path = write(found, waterfall(found))
+    partial.drop()
+    if arguments.json:
+        print(json.dumps(found | {"record": str(path.relative_to(ROOT))}))
+    else:
+        from rlox.opt.comparison import show_ladder
+
+        show_ladder(found, path.relative_to(ROOT))
+    return 0
+
+
+def variants_for(steps: Sequence[Card]) -> list[Variant]:
+    """None, all, each alone, each left out."""
+    return [Variant(*of) for of in builds.feature_sets([card.id for card in steps])]
+
+
+class Partial:
+    """The rounds finished so far, in a file that outlives an interruption."""
+
+    def __init__(self, algo: str, variants: Sequence[Variant], where: Mapping[str, Any]) -> None:
+        what = [
+            algo,
+            JOBS[algo],
+            [[v.name, *v.features] for v in variants],
+            where["commit"],
+            where["machine"],
+        ]
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+        self._path = ROOT / "target" / "ladder" / f"{algo}-{key}.jsonl"
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        self.rounds: list[dict[str, float]] = [json.loads(line) for line in lines]
+
+    def add(self, row: dict[str, float]) -> None:
+        """Keep a round."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        self.rounds.append(row)
+
+    def drop(self) -> None:
+        """Forget them: they are in a record."""
+        self._path.unlink(missing_ok=True)
+
+
+def climb(steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Gains from `times`: of all together, and of each step alone and with the others on."""
+
+    def as_dict(estimate: paired.Estimate) -> dict[str, Any]:
+        return {key: getattr(estimate, key) for key in ("ratio", "ci95", "verdict")}
+
+    rows = []
+    for card in steps:
+        name = card.id.lower()
+        rows.append(
+            {
+                "id": card.id,
+                "title": card.title,
+                "alone": as_dict(end_to_end.gain(times, "none", name)),
+                "with_the_others": as_dict(end_to_end.gain(times, f"all-{name}", "all")),
+                "bound": end_to_end.bound(card, algo),
+            }
+        )
+    return {
+        "rounds": len(times),
+        "together": as_dict(end_to_end.gain(times, "none", "all")),
+        "seconds": {
+            name: math.exp(sum(math.log(row[name]) for row in times) / len(times))
+            for name in sorted(times[0])
+        },
+        "steps": rows,
+    }
+
+
+def write(found: Mapping[str, Any], picture: str) -> Path:
+    """Write the record and the picture beside it, never over others; returns the record's path."""
+    from rlox.history.records import FOLDER
+    from rlox.profiling.machine import slug
+
+    stamp = found["date"].replace(":", "")
+    folder = FOLDER / slug(found["machine"])
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{stamp}_ladder_{found['ladder']}.json"
+    with path.open("x") as file:
+        file.write(json.dumps(found, indent=1) + "\n")
+    path.with_suffix(".svg").write_text(picture)
+    return path

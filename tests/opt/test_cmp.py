@@ -1,0 +1,119 @@
+"""`rlox-opt cmp`: what it prints, what it refuses, what an interruption leaves."""
+
+import argparse
+import functools
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from rlox.history import records
+from rlox.opt import also_measured, cmp, end_to_end
+from rlox.opt.progress import Lines
+from rlox.profiling import cards
+
+
+def rlox_opt(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rlox.opt.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_printed() -> None:
+    quick = ("--restarts", "5", "--no-counts", "--no-record")
+    done = rlox_opt("cmp", "p13", "--sizes", "n_envs=4", *quick, "--json")
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    (result,) = printed["results"]
+    assert printed["id"] == "P13"
+    assert (result["workload"], result["size"]) == ("refresh", {"n_envs": 4})
+    assert result["ci95"][0] <= result["ratio"] <= result["ci95"][1]
+    assert result["verdict"] in records.VERDICTS
+    assert result["restarts"] == 5
+    assert result["instructions"] == {"baseline": None, "optimized": None}
+    assert result["aa"]["ratio"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("cmp", "p99"), "ID: is 'p99', expected all or some of p1, "),
+        (("cmp", "r1"), "ID: is 'r1', expected"),
+        (("cmp", "p7", "--sizes", "n=3"), "--sizes: is 'n=3', expected P7's n_steps=N"),
+        (("cmp", "p7", "--sizes", "n_steps=0"), "--sizes: is 'n_steps=0'"),
+        (("cmp", "p7", "--sizes", "many"), "--sizes: is 'many', expected NAME=N"),
+        (("cmp", "p8", "--end-to-end", "ppo"), "P8's seam does not lie on its path, on no trainer"),
+        (("cmp", "p5", "--end-to-end", "ppo"), "P5's seam does not lie on its path, only on that"),
+    ],
+)
+def test_what_cannot_be_compared_is_said_in_one_line(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    done = rlox_opt(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def arguments(**changed: Any) -> argparse.Namespace:
+    values = {"sizes": None, "restarts": 5, "no_counts": True, "no_record": False}
+    return argparse.Namespace(**values | changed)
+
+
+def card(id_: str) -> cards.Card:
+    return next(card for card in cards.load() if card.id == id_)
+
+
+def test_an_interruption_leaves_a_record_of_what_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twins = cmp.restarts.twins
+    calls = 0
+
+    def interrupted(*of: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return twins(*of)
+
+    monkeypatch.setattr(cmp.restarts, "twins", interrupted)
+    monkeypatch.setattr(records, "append", functools.partial(records.append, folder=tmp_path))
+    cells = cmp.cells_of(card("P13"), None, pytest.fail)
+    record = cmp.compare(card("P13"), cells, arguments(), Lines(Console(quiet=True)))
+    assert record["complete"] is False
+    assert {row["restarts"] for row in record["results"]} == {2}
+    (path,) = tmp_path.glob("*/*.json")
+    assert json.loads(path.read_text())["complete"] is False
+    assert records.records("P13", tmp_path) == [], "an incomplete record is nobody's figure"
+
+
+def test_growth_is_the_exponent_of_the_time() -> None:
+    rows = [
+        {"workload": "w", "size": {"n": n}, "baseline_s": 2e-9 * n, "optimized_s": 5e-6}
+        for n in (1_000, 10_000, 100_000)
+    ]
+    found = also_measured.growth(rows)["w"]
+    assert found["baseline"] == pytest.approx(1)
+    assert found["optimized"] == pytest.approx(0)
+
+
+def test_bytes_copied_are_those_of_the_record_and_of_the_row() -> None:
+    row = {
+        "workload": "push",
+        "size": {"obs_dim": 3, "act_dim": 1},
+        "allocated_bytes": {"baseline": 28, "optimized": 0},
+    }
+    assert also_measured.copied(row)["baseline"] == 56
+    assert also_measured.copied(row)["optimized"] == 28
+
+
+def test_an_optimisation_is_measured_in_training_against_a_build_with_what_it_needs() -> None:
+    before, after = end_to_end.variants_of(card("P3"))
+    assert set(before.features) == {"opt-p6", "opt-p12"}
+    assert set(after.features) == {"opt-p3", "opt-p6", "opt-p12"}
+    before, after = end_to_end.variants_of(card("P6"))
+    assert (before.profile, after.profile) == ("release-baseline", "release")

@@ -1,0 +1,114 @@
+"""`rlox-opt ladder`: which builds, what it computes from their times, and that it goes on."""
+
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from rlox.opt import end_to_end, ladder
+from rlox.opt.ladder import Partial
+from rlox.profiling import cards
+from rlox.report.waterfall import waterfall
+
+CARDS = {card.id: card for card in cards.load()}
+
+
+def variants(*ids: str) -> dict[str, tuple[set[str], str]]:
+    of = ladder.variants_for([CARDS[id_] for id_ in ids])
+    return {variant.name: (set(variant.features), variant.profile) for variant in of}
+
+
+def test_builds_are_none_all_each_alone_and_each_left_out() -> None:
+    found = variants("P1", "P13")
+    assert list(found) == ["none", "all", "p1", "p13", "all-p1", "all-p13"]
+    assert found["p1"][0] == {"opt-p1"}
+    assert found["all-p13"][0] == found["all"][0] - {"opt-p13"}
+
+
+def test_the_build_profile_is_a_step_of_its_own() -> None:
+    profiles = {name: profile for name, (_, profile) in variants("P1", "P6").items()}
+    before, after = "release-baseline", "release"
+    assert profiles == {
+        "none": before,
+        "p1": before,
+        "p6": after,
+        "all": after,
+        "all-p1": after,
+        "all-p6": before,
+    }
+
+
+def test_every_step_lies_on_its_trainers_path() -> None:
+    on_path = {a: {i for i, c in CARDS.items() if end_to_end.on_path(c, a)} for a in ("ppo", "sac")}
+    assert {"P1", "P13", "P2"} <= on_path["ppo"]
+    assert {"P5", "P4", "P2"} <= on_path["sac"]
+    assert not {"P3", "P8", "P9"} & (on_path["ppo"] | on_path["sac"])
+
+
+def climbed() -> dict[str, Any]:
+    """P1 makes training 10 % faster alone and 5 % with P13 on; P13 does nothing."""
+    seconds = {
+        "none": 1.1,
+        "p1": 1.0,
+        "p13": 1.1,
+        "all": 1.0,
+        "all-p1": 1.05,
+        "all-p13": 1.0,
+    }
+    times = [{name: s * (1 + 1e-4 * i) for name, s in seconds.items()} for i in range(5)]
+    found = ladder.climb([CARDS["P1"], CARDS["P13"]], "ppo", times)
+    return {"ladder": "ppo", **found}
+
+
+def test_gains_are_those_of_the_times_alone_and_with_the_others() -> None:
+    first, second = climbed()["steps"]
+    assert first["alone"]["ratio"] == pytest.approx(1.1)
+    assert first["with_the_others"]["ratio"] == pytest.approx(1.05)
+    assert first["alone"]["verdict"] == "faster"
+    assert second["alone"]["verdict"] == "same"
+    assert climbed()["together"]["ratio"] == pytest.approx(1.1)
+
+
+def test_the_picture_has_a_bar_a_step_and_the_whole() -> None:
+    svg = ElementTree.fromstring(waterfall(climbed()))
+    name = "{http://www.w3.org/2000/svg}"
+    assert len(svg.findall(f"{name}rect")) == 4
+    texts = " ".join("".join(text.itertext()) for text in svg.findall(f"{name}text"))
+    assert "P1" in texts
+    assert "all together" in texts
+    assert "+10 %" in texts
+    width = float(svg.attrib["width"])
+    for bar in svg.findall(f"{name}rect"):
+        assert 0 <= float(bar.attrib["x"]) <= width - float(bar.attrib["width"])
+
+
+def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ladder, "ROOT", tmp_path)
+    of = ladder.variants_for([CARDS["P1"]])
+    where = {"commit": "c", "machine": {}}
+    Partial("ppo", of, where).add({"none": 1.0, "all": 0.5})
+    again = Partial("ppo", of, where)
+    assert again.rounds == [{"none": 1.0, "all": 0.5}]
+    assert Partial("ppo", of, {"commit": "d", "machine": {}}).rounds == [], "another commit's"
+    again.drop()
+    assert Partial("ppo", of, where).rounds == []
+
+
+def test_builds_that_train_to_other_parameters_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained = {"a": (1.0, "x"), "b": (1.0, "x"), "c": (1.0, "y")}
+    built: dict[str, Any] = {name: name for name in trained}
+    monkeypatch.setattr(end_to_end, "train", lambda extension, algo: trained[extension])
+    with pytest.raises(end_to_end.TrainingDiffersError, match=r"^c trained"):
+        list(end_to_end.rounds(built, "ppo", 1, ()))
+
+
+def test_a_ratio_of_times_is_paired_within_its_round() -> None:
+    times = [{"a": 2.0 * x, "b": 1.0 * x} for x in (1, 3, 1, 5, 2)]
+    found = end_to_end.gain(times, "a", "b")
+    assert found.ratio == pytest.approx(2)
+    assert found.ci95 is not None
+    assert math.isclose(*found.ci95)

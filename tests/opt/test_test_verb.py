@@ -17,7 +17,7 @@ from rlox.opt.arguments import UsageError
 from rlox.opt.progress import Lines
 from rlox.opt.testing import agreement, answers, every_build, planted
 from rlox.opt.testing.agreement import Outcome
-from rlox.opt.testing.commands import CompileError, Done, run
+from rlox.opt.testing.commands import CannotTell, CompileError, Done, run
 from rlox.opt.testing.every_build import Finished
 from rlox.opt.testing.planted import Bug
 from rlox.profiling import cards
@@ -260,6 +260,11 @@ def test_what_becomes_of_a_bug_decides_the_exit_code(
     monkeypatch.setattr(Scratch, "outcome", outcome)
     found = answers.of_planted(["P5"], quiet())
     assert (found.rows[0][2], found.status) == (word, status)
+
+
+def test_without_a_bug_to_plant_nothing_is_proved() -> None:
+    with pytest.raises(CannotTell, match="P6"):
+        answers.of_planted(["P6"], quiet())
 
 
 def test_interrupted_planting_is_told_as_far_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:

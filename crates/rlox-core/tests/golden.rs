@@ -148,8 +148,10 @@ fn prioritised_samples() {
         plain.push(&transition);
         let rows = buffer.storage().len() as u64;
         let indices: Vec<i64> = (0..6).map(|_| (rng.next_u64() % rows) as i64).collect();
+        // The smallest one has to rise as well, once the ring has overwritten it.
+        let growth = 1.0 + call as f64 / 64.0;
         let priorities: Vec<f64> = (0..6)
-            .map(|_| [0.0, 0.125, 1.0, 2.5][(rng.next_u64() % 4) as usize])
+            .map(|_| growth * [0.0, 0.125, 1.0, 2.5][(rng.next_u64() % 4) as usize])
             .collect();
         // The newest row keeps its priority above zero, so that there is something to draw.
         if indices.iter().all(|&index| index != call as i64 % 50) {

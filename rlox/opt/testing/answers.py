@@ -19,6 +19,7 @@ from rlox.opt.profile import INTERRUPTED
 from rlox.opt.progress import Lines
 from rlox.opt.testing import agreement, every_build, planted
 from rlox.opt.testing.agreement import Outcome
+from rlox.opt.testing.commands import CannotTell
 from rlox.profiling import cards
 
 FAILED, CANNOT_TELL = 1, 2
@@ -104,6 +105,8 @@ def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
 def of_planted(ids: Sequence[str], progress: Lines) -> Answer:
     """Is each bug of the list that lies in a twin of `ids` caught?"""
     bugs = [bug for bug in planted.load() if bug.id in ids]
+    if not bugs:
+        raise CannotTell(f"no bug is listed for {', '.join(ids)}; add some to {planted.LIST}")
     progress.plan([("no bug", 60.0), *((_title(bug), 10.0) for bug in bugs)])
     results: list[planted.Result] = []
     complete = False

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox._core import pairs
-from rlox.profiling.cards import Card
 from rlox.timing import restarts
 from rlox.timing.restarts import Cell
 
 if TYPE_CHECKING:
+    from rlox.opt.cmp import Series
     from rlox.opt.progress import Lines
 
 Result = dict[str, Any]
@@ -117,9 +117,9 @@ def copied(result: Result) -> Result:
     return {"workload": result["workload"], "size": size, **bytes_}
 
 
-def profiles(card: Card, most: int, progress: Lines, also: Also) -> list[Result]:
-    """P6: the extension built with either profile; the smallest size of every workload of the core,
-    and all of them together. Cold builds, for the time of building."""
+def profiles(series: list[Series], most: int, progress: Lines, also: Also) -> list[Result]:
+    """P6: the extension built with either profile; the second size of every workload of the core,
+    and all of them together. Cold builds, for the time of building. Readings go into `series`."""
     from rlox._core import build_info
     from rlox.opt.cmp import Series, measure, result
     from rlox.opt.extensions import build
@@ -133,7 +133,7 @@ def profiles(card: Card, most: int, progress: Lines, also: Also) -> list[Result]
     also["build_seconds"] = {side: round(b.seconds, 1) for side, b in built.items()}
     also["bytes"] = {side: b.bytes for side, b in built.items()}
 
-    series = [
+    series += [
         Series(Cell(id_, workload, tuple(sizes[1].items())))
         for id_, workload, sizes in pairs.catalogue()
         if not workload.endswith("_numpy")

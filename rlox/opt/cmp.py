@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import random
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -119,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
             if not record["complete"]:
                 code = INTERRUPTED
                 break
-    if arguments.json:
+    if arguments.json and found:
         print(json.dumps([public(r) for r in found] if len(chosen) > 1 else public(found[0])))
     elif found:
         from rlox.opt.comparison import show
@@ -164,7 +165,7 @@ def compare(
     progress.begin(card.id)
     try:
         if card.seam.kind == "build":
-            results = also_measured.profiles(card, arguments.restarts, progress, also)
+            results = also_measured.profiles(series, arguments.restarts, progress, also)
         else:
             series = [Series(cell) for cell in cells]
             extension, build = with_needs(card, progress)
@@ -260,8 +261,6 @@ def with_needs(card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:
 def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
     """A cell as the record holds it."""
     estimate, aa = series.estimate(), series.aa()
-    # Of twins in one process only ratios are sound; seconds of a call are a note.
-    middle = series.readings[len(series.readings) // 2]
     counts = counted.get(series.cell, {})
     return {
         "workload": series.cell.workload,
@@ -270,8 +269,9 @@ def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
         "ci95": estimate.ci95,
         "verdict": estimate.verdict,
         "restarts": estimate.restarts,
-        "baseline_s": middle.baseline_s,
-        "optimized_s": middle.optimized_s,
+        # Only ratios are sound; seconds are a note.
+        "baseline_s": statistics.median(r.baseline_s for r in series.readings),
+        "optimized_s": statistics.median(r.optimized_s for r in series.readings),
         "instructions": counts.get("instructions"),
         "allocations": counts.get("allocations"),
         "allocated_bytes": counts.get("allocated_bytes"),

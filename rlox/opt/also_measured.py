@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from rlox._core import pairs
@@ -138,19 +139,30 @@ def profiles(series: list[Series], most: int, progress: Lines, also: Also) -> li
         for id_, workload, sizes in pairs.catalogue()
         if not workload.endswith("_numpy")
     ]
-    extensions = {side: b.path for side, b in built.items()}
-    measure(series, partial(restarts.builds, extensions), most, progress)
-    least = min(len(one.readings) for one in series)
-    # A restart's mean over the workloads, as many restarts as all of them have.
-    means = [sum(s.readings[i].log_ratio for s in series) / len(series) for i in range(least)]
-    together = paired.estimate(means)
+    restart = partial(restarts.builds, {side: b.path for side, b in built.items()})
+
+    def together() -> paired.Estimate | None:
+        """The mean over the workloads, one log-ratio a restart."""
+        if not series[0].readings:
+            return None
+        rows = zip(*(one.readings for one in series), strict=True)
+        return paired.estimate([fmean(reading.log_ratio for reading in row) for row in rows])
+
+    def waiting() -> list[Cell]:
+        """All of them, until the mean has its verdict."""
+        found = together()
+        return [] if found and found.verdict != "undecided" else [one.cell for one in series]
+
+    measure(series, restart, most, progress, waiting)
+    mean = together()
+    assert mean is not None
     whole = {
         "workload": "all",
         "size": {},
-        "ratio": together.ratio,
-        "ci95": together.ci95,
-        "verdict": together.verdict,
-        "restarts": together.restarts,
+        "ratio": mean.ratio,
+        "ci95": mean.ci95,
+        "verdict": mean.verdict,
+        "restarts": mean.restarts,
     }
     each = [
         result(s, {}) | {"workload": f"{s.cell.id} {s.cell.workload}", "aa": None} for s in series

@@ -227,19 +227,26 @@ def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any
 Restart = Callable[[Sequence[Cell], float, int], Iterator[tuple[Cell, Reading]]]
 
 
-def measure(series: Sequence[Series], restart: Restart, most: int, progress: Lines) -> None:
-    """Restart until every cell has its verdict, or there were `most` restarts."""
+def measure(
+    series: Sequence[Series],
+    restart: Restart,
+    most: int,
+    progress: Lines,
+    waiting: Callable[[], Sequence[Cell]] | None = None,
+) -> None:
+    """Restart until no cell is `waiting` at a look, or there were `most` restarts. By default a
+    cell waits until it has its verdict."""
     by_cell = {s.cell: s for s in series}
     seeds = random.Random()
     done = 0
     while (look := paired.next_look(done, most)) is not None:
-        waiting = [s.cell for s in series if s.undecided()]
-        if not waiting:
+        cells = waiting() if waiting else [s.cell for s in series if s.undecided()]
+        if not cells:
             return
         for number in range(done, look):
-            for cell, reading in restart(waiting, _SLICES, seeds.getrandbits(63)):
+            for cell, reading in restart(cells, _SLICES, seeds.getrandbits(63)):
                 by_cell[cell].readings.append(reading)
-            progress.note(f"restart {number + 1}, {len(waiting)} undecided", (number + 1) / most)
+            progress.note(f"restart {number + 1}, {len(cells)} undecided", (number + 1) / most)
         done = look
 
 

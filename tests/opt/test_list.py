@@ -13,11 +13,13 @@ import measured
 import pytest
 from rich.console import Console
 
+from rlox._core import build_info
 from rlox.opt import list as verb
 from rlox.profiling import cards
 from rlox.profiling.cards import Card
 from rlox.profiling.machine import machine
 
+BUILD = "on" if "opt-p5" in build_info()["features"] else "off"
 KEYS = ["id", "title", "feature", "layer", "active", "status", "predicted", "realised"]
 
 
@@ -33,8 +35,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def card(id_: str, **changes: Any) -> Card:
+    """The card `id_` as it was before it was measured, changed."""
     found = next(card for card in cards.load() if card.id == id_)
-    return dataclasses.replace(found, **changes)
+    unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
+    return dataclasses.replace(found, **unmeasured | changes)
 
 
 def shown(rows: list[dict[str, Any]], width: int, narrow: bool) -> list[str]:
@@ -120,19 +124,19 @@ def test_p6_is_realised_over_all_workloads(folder: Path) -> None:
 def test_a_wide_terminal_shows_all_in_one_line(folder: Path) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z")
     lines = shown(verb.catalogue([card("P5")], folder), 120, narrow=False)
-    cells = ["rust", "off", "candidate", "4.5–6.7×", "5.31×", "(5.1–5.6)"]
+    cells = ["rust", BUILD, "candidate", "4.5–6.7×", "5.31×", "(5.1–5.6)"]
     assert lines[1].split()[-6:] == cells
 
 
 def test_eighty_columns_hold_every_card_in_two_lines(folder: Path) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z")
-    rows = verb.catalogue(cards.load(), folder)
+    rows = verb.catalogue([card(found.id) for found in cards.load()], folder)
     lines = shown(rows, 80, narrow=True)
     assert len(lines) == 1 + 2 * len(rows)
     assert "…" not in "".join(lines)
     (at,) = [n for n, line in enumerate(lines) if line.startswith("P5")]
     assert lines[at].endswith("5.31×")
-    assert lines[at + 1].strip().startswith("rust · off · candidate · predicted 4.5–6.7×")
+    assert lines[at + 1].strip().startswith(f"rust · {BUILD} · candidate · predicted 4.5–6.7×")
     assert lines[at + 1].endswith("(5.1–5.6)")
 
 

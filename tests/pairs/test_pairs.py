@@ -1,5 +1,6 @@
 """Every pair through the extension: before and after agree, and are what the cards say."""
 
+import tomllib
 from typing import Any
 
 import pytest
@@ -71,3 +72,9 @@ def test_the_build_says_which_optimisations_are_on() -> None:
     features = {card.feature for card in cards.load() if card.id.startswith("P")}
     assert set(info["features"]) <= features
     assert info["profile"] == "release"
+
+
+def test_what_ships_is_what_the_cards_accepted() -> None:
+    manifest = tomllib.loads((cards.FOLDER.parent / "crates/rlox-core/Cargo.toml").read_text())
+    shipped = [c.feature for c in cards.load() if c.status in ("accepted", "graduated")]
+    assert manifest["features"]["accepted"] == shipped

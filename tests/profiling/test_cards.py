@@ -1,5 +1,6 @@
 """The cards: all there, and held to their schema."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,13 @@ from rlox.profiling.samples import Frame
 
 ROOT = Path(__file__).parents[2]
 CARDS = cards.load()
-WRITTEN = (cards.FOLDER / "p02_flat_observations.toml").read_text(encoding="utf-8")
+WRITTEN = re.sub(
+    # As it was before it was measured.
+    r'^finding = """.*?"""\n|^record = "[^\n]*\n|^status = "\w+',
+    lambda found: 'status = "candidate' if found[0].startswith("status") else "",
+    (cards.FOLDER / "p02_flat_observations.toml").read_text(encoding="utf-8"),
+    flags=re.MULTILINE | re.DOTALL,
+)
 
 
 def by_id(id_: str) -> Card:
@@ -69,7 +76,8 @@ def test_cards_off_every_trainers_path_have_no_spot() -> None:
         ("P5", "sac", {"prioritized": True}, True),
         ("P5", "sac", {"prioritized": False}, False),
         ("P5", "ppo", {"prioritized": True}, False),
-        ("P3", "sac", {}, True),
+        ("P12", "sac", {}, True),
+        ("P3", "sac", {}, False),
     ],
 )
 def test_a_spot_lies_only_on_runs_that_reach_it(

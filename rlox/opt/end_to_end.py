@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _WORKER = Path(__file__).with_name("training_worker.py")
 _PATIENCE_S = 900
 _P6 = "opt-p6"
+_PATHS = ("collector", "prioritized")  # settings that put seams on the path
 
 # Short runs that pass through every seam that lies on the trainer's path.
 JOBS: dict[str, dict[str, Any]] = {
@@ -35,14 +36,14 @@ JOBS: dict[str, dict[str, Any]] = {
         "settings": {"n_envs": 8, "collector": "async"},
         "warmup": 2_048,
         "steps": 10_240,
-        "repeats": 3,
+        "repeats": 2,
         "threads": 1,
     },
     "sac": {
         "algo": "sac",
         "env_id": "Pendulum-v1",
-        "settings": {"prioritized": True, "learning_starts": 2_700},
-        "warmup": 2_720,
+        "settings": {"prioritized": True, "learning_starts": 2_900},
+        "warmup": 2_910,
         "steps": 3_000,
         "repeats": 1,
         "threads": 1,
@@ -125,12 +126,17 @@ def gain(times: Sequence[Mapping[str, float]], before: str, after: str) -> paire
 
 
 def bound(card: Card, algo: str) -> dict[str, Any] | None:
-    """The most the optimisation could gain by Amdahl's law, from the newest recorded profile that
-    has its seam on the path: `{bound, bound_ci95, profile}`."""
+    """The most the optimisation could gain by Amdahl's law, from the newest recorded profile of
+    such a run as `JOBS[algo]`: `{bound, bound_ci95, profile}`."""
+    job = JOBS[algo]
+    told = {key: job["settings"][key] for key in _PATHS if key in job["settings"]}
     for path in sorted((ROOT / "profiles").glob("*/report.json"), reverse=True):
         report = json.loads(path.read_text(encoding="utf-8"))
-        found = next((c for c in report.get("cards", []) if c["id"] == card.id), None)
-        if report["algo"] == algo and found and found["bound"] is not None:
+        alike = (report["algo"], report["env_id"]) == (algo, job["env_id"])
+        if not alike or any(report["settings"].get(key) != told[key] for key in told):
+            continue
+        found = next((c for c in report["cards"] if c["id"] == card.id), None)
+        if found and found["bound"] is not None:
             of = {key: found[key] for key in ("bound", "bound_ci95")}
             return of | {"profile": str(path.parent.relative_to(ROOT))}
     return None

@@ -1,5 +1,6 @@
 """`rlox-opt ladder`: which builds, what it computes from their times, and that it goes on."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -112,3 +113,25 @@ def test_a_ratio_of_times_is_paired_within_its_round() -> None:
     assert found.ratio == pytest.approx(2)
     assert found.ci95 is not None
     assert math.isclose(*found.ci95)
+
+
+def test_a_bound_comes_from_the_newest_profile_of_such_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(end_to_end, "ROOT", tmp_path)
+
+    def profile(name: str, most: float | None, **settings: Any) -> None:
+        folder = tmp_path / "profiles" / name
+        folder.mkdir(parents=True)
+        cards = [{"id": "P5", "bound": most, "bound_ci95": [1.0, most]}]
+        report = {"algo": "sac", "env_id": "Pendulum-v1", "settings": settings, "cards": cards}
+        (folder / "report.json").write_text(json.dumps(report))
+
+    profile("2026-01-01_m_sac", 1.1, prioritized=True)
+    profile("2026-01-02_m_sac", 1.2, prioritized=True)
+    profile("2026-01-03_m_sac", 1.3, prioritized=False)
+    found = end_to_end.bound(CARDS["P5"], "sac")
+    assert found is not None
+    assert (found["bound"], found["profile"]) == (1.2, "profiles/2026-01-02_m_sac")
+    assert end_to_end.bound(CARDS["P5"], "ppo") is None
+    assert end_to_end.bound(CARDS["P1"], "sac") is None

@@ -3,6 +3,7 @@ one. Needs cargo and a checkout."""
 
 from __future__ import annotations
 
+import hashlib
 import random
 import shutil
 import subprocess
@@ -48,28 +49,41 @@ def cargo(*arguments: str) -> str:
 def build(
     name: str, features: Sequence[str], profile: str = "release", *, cold: bool = False
 ) -> Extension:
-    """Build the extension and keep it as `target/variants/<name>-<profile>.so`.
+    """Build the extension, or take the one built from the same sources before.
 
-    A `cold` build starts from an empty folder, for its time to mean something. The binary is asked
-    what it is before it is handed out, since a stale one would be timed in its place. Raises
-    `BuildError`.
+    It is kept as `target/variants/<name>-<profile>-<digest of the sources>.so`. A `cold` build
+    starts from an empty folder, for its time to mean something. The binary is asked what it is
+    before it is handed out, since a stale one would be timed in its place. Raises `BuildError`.
     """
     target = VARIANTS / (f"cold-{profile}" if cold else "target")
-    if cold:
-        shutil.rmtree(target, ignore_errors=True)
+    path = VARIANTS / f"{name}-{profile}-{sources()}.so"
     start = time.monotonic()
-    cargo(
-        *("build", "--locked", "--package", "rlox-python", "--profile", profile),
-        *("--features", ",".join(features), "--target-dir", str(target)),
-    )
+    if cold or not path.exists():
+        if cold:
+            shutil.rmtree(target, ignore_errors=True)
+        cargo(
+            *("build", "--locked", "--package", "rlox-python", "--profile", profile),
+            *("--features", ",".join(features), "--target-dir", str(target)),
+        )
+        part = path.with_suffix(".part")
+        shutil.copy2(target / profile / "lib_core.so", part)
+        part.rename(path)
     seconds = time.monotonic() - start
-    path = VARIANTS / f"{name}-{profile}.so"
-    shutil.copy2(target / profile / "lib_core.so", path)
     with worker(path, random.Random()) as ask:
         found = ask("build")
     if set(found["features"]) != set(features) or found["profile"] != profile:
         raise BuildError(
             f"{path.name}: is {found['profile']} with {found['features']}, expected {profile} with "
-            f"{sorted(features)}; remove {target} and build again"
+            f"{sorted(features)}; remove {VARIANTS} and build again"
         )
     return Extension(path, seconds, path.stat().st_size)
+
+
+def sources() -> str:
+    """A digest of all that the extension is built from."""
+    files = [ROOT / "Cargo.toml", ROOT / "Cargo.lock"]
+    files += (path for path in (ROOT / "crates").rglob("*") if path.suffix in (".rs", ".toml"))
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 760, 230, 90, 26, 54
+_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 900, 370, 90, 26, 54
 _STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #222 }
 .dim { fill: #666; font-size: 12px } .axis { stroke: #bbb } .one { stroke: #666 }
@@ -64,7 +64,7 @@ def waterfall(ladder: Mapping[str, Any]) -> str:
     for number, (label, start, end, kind, ends, ring) in enumerate(bars):
         y = _TOP + number * _ROW
         middle, left, right = y + 9, min(start, end), max(start, end)
-        shown = label if len(label) <= 34 else f"{label[:33]}…"
+        shown = label if len(label) <= 56 else f"{label[:55]}…"
         parts.append(
             f'<text x="12" y="{y + 14}">{escape(shown)}<title>{escape(label)}</title></text>'
             f'<rect class="{kind}" x="{x(left)}" y="{y}" height="18" '
@@ -101,4 +101,6 @@ def _ticks(low: float, high: float) -> list[float]:
 def _percent(change: float) -> str:
     """A logarithm as a signed change of speed: "+1.2 %"."""
     value = 100 * math.expm1(change)
+    if value == 0:
+        return "0 %"
     return f"{value:+.1f} %" if abs(value) < 9.95 else f"{value:+.0f} %"

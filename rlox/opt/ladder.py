@@ -76,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
                 progress.note(f"round {len(times)}", len(times) / arguments.rounds)
             progress.end(f"{len(times)} rounds of {len(built)} trainings")
     except KeyboardInterrupt:
-        kept = len(partial.rounds)
-        print(f"rlox-opt ladder: {kept} rounds kept; the same command goes on", file=sys.stderr)
+        kept = f"{len(partial.rounds)} of {arguments.rounds} rounds are kept"
+        print(f"rlox-opt ladder: {kept}; the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
     except TrainingDiffersError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)

@@ -1,10 +1,13 @@
 """Records for tests of the verbs that read them: figures made up, shape as `cmp` writes it."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rlox.history.records import append
+from rlox.profiling import cards
+from rlox.profiling.cards import Card
 
 ELSEWHERE = {"cpu": "AMD EPYC 7B13", "cores": 4}
 
@@ -19,6 +22,13 @@ P5: list[tuple[str, int, float, tuple[float, float], str]] = [
     ("set_256", 100_000, 0.64, (0.55, 0.74), "slower"),
     ("set_256", 1_000_000, 0.97, (0.90, 1.05), "undecided"),
 ]
+
+
+def card(id_: str, **changes: Any) -> Card:
+    """The card `id_` as it was before it was measured, changed."""
+    found = next(card for card in cards.load() if card.id == id_)
+    unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
+    return dataclasses.replace(found, **unmeasured | changes)
 
 
 def result(

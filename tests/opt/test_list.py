@@ -1,6 +1,5 @@
 """The catalogue: every card, what it predicts, and what its records say came of it."""
 
-import dataclasses
 import io
 import json
 import os
@@ -11,12 +10,12 @@ from typing import Any
 
 import measured
 import pytest
+from measured import card
 from rich.console import Console
 
 from rlox._core import build_info
 from rlox.opt import list as verb
 from rlox.profiling import cards
-from rlox.profiling.cards import Card
 from rlox.profiling.machine import machine
 
 BUILD = "on" if "opt-p5" in build_info()["features"] else "off"
@@ -32,13 +31,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "rlox.opt.cli", "list", *arguments], capture_output=True, text=True
     )
-
-
-def card(id_: str, **changes: Any) -> Card:
-    """The card `id_` as it was before it was measured, changed."""
-    found = next(card for card in cards.load() if card.id == id_)
-    unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
-    return dataclasses.replace(found, **unmeasured | changes)
 
 
 def shown(rows: list[dict[str, Any]], width: int, narrow: bool) -> list[str]:

@@ -1,6 +1,5 @@
 """One optimisation on a page: what the card says, and what its records say of it."""
 
-import dataclasses
 import io
 import json
 import subprocess
@@ -12,6 +11,7 @@ import measured
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured import card
 from rich.console import Console
 
 from rlox._core import build_info
@@ -32,13 +32,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "rlox.opt.cli", "show", *arguments], capture_output=True, text=True
     )
-
-
-def card(id_: str, **changes: Any) -> Card:
-    """The card `id_` as it was before it was measured, changed."""
-    found = next(card for card in cards.load() if card.id == id_)
-    unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
-    return dataclasses.replace(found, **unmeasured | changes)
 
 
 def shown(detail: dict[str, Any], width: int = 80) -> str:

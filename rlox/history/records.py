@@ -111,26 +111,16 @@ def records(id_: str, folder: Path = FOLDER) -> list[Record]:
     return [record for *_, record in sorted(found, key=lambda row: row[:2])]
 
 
-def latest(
-    id_: str,
-    holding: tuple[str, Mapping[str, int]] | None = None,
-    prefer: str | None = None,
-    folder: Path = FOLDER,
-) -> Record | None:
-    """The newest complete record of an optimisation; None where there is none.
-
-    With `holding`, a workload and a size, the newest one that measured it. Records of the machine
-    with the slug `prefer` go before all others.
-    """
-    return newest(records(id_, folder), holding, prefer)
-
-
 def newest(
     found: Sequence[Record],
     holding: tuple[str, Mapping[str, int]] | None = None,
     prefer: str | None = None,
 ) -> Record | None:
-    """What `latest` says of records that are read already, newest last."""
+    """The newest of records that come newest last; None where there is none.
+
+    With `holding`, a workload and a size, the newest one that measured it. Records of the machine
+    with the slug `prefer` go before all others.
+    """
     fit = [record for record in found if holding is None or record.result(*holding)]
     own = [record for record in fit if record.slug == prefer]
     return next(reversed(own or fit), None)
@@ -193,6 +183,11 @@ def append(record: Mapping[str, Any], folder: Path = FOLDER) -> Path:
     except (KeyError, AttributeError) as error:
         raise RecordError(f"`machine` is {parsed.machine}; it takes cpu and cores") from error
     stem = f"{parsed.date.astimezone(UTC):%Y-%m-%dT%H%M%SZ}_{parsed.id.lower()}"
+    return write_new(text, directory, stem)
+
+
+def write_new(text: str, directory: Path, stem: str, suffix: str = ".json") -> Path:
+    """Write a new file, whole or not at all, and return its path; a name taken gets -2, -3, …."""
     directory.mkdir(parents=True, exist_ok=True)
     descriptor, part = tempfile.mkstemp(prefix=".writing-", dir=directory)
     try:
@@ -201,7 +196,7 @@ def append(record: Mapping[str, Any], folder: Path = FOLDER) -> Path:
             file.flush()
             os.fsync(descriptor)
         Path(part).chmod(0o644)
-        for target in _candidates(directory, stem):
+        for target in _candidates(directory, stem, suffix):
             try:
                 os.link(part, target)  # unlike a rename, never puts itself over another
             except FileExistsError:
@@ -209,13 +204,13 @@ def append(record: Mapping[str, Any], folder: Path = FOLDER) -> Path:
             return target
     finally:
         Path(part).unlink()
-    raise FileExistsError(f"{directory / stem}.json: {_MOST_OF_ONE_SECOND} are there already")
+    raise FileExistsError(f"{directory / stem}{suffix}: {_MOST_OF_ONE_SECOND} are there already")
 
 
-def _candidates(directory: Path, stem: str) -> Iterator[Path]:
-    yield directory / f"{stem}.json"
+def _candidates(directory: Path, stem: str, suffix: str) -> Iterator[Path]:
+    yield directory / f"{stem}{suffix}"
     for number in range(2, _MOST_OF_ONE_SECOND + 1):
-        yield directory / f"{stem}-{number}.json"
+        yield directory / f"{stem}-{number}{suffix}"
 
 
 def parse(table: Any, path: Path) -> Record:

@@ -102,6 +102,7 @@ def other_thread(extension: Path, most: int, progress: Lines) -> list[Result]:
         shares = [(1 / r.baseline_s, 1 / r.optimized_s) for r in series.readings]
         before, after = (sum(column) / len(shares) for column in zip(*shares, strict=True))
         found = result(series, {}) | {"workload": "other_thread"}
+        found |= {"baseline_s": None, "optimized_s": None}  # inverse shares, no time of a call
         shared.append(found | {"share": {"baseline": before, "optimized": after}})
     return shared
 

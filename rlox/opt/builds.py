@@ -9,11 +9,10 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
 
 from rlox.opt.arguments import UsageError
+from rlox.profiling.machine import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]  # of the checkout
 MANIFEST = ROOT / "crates" / "rlox-core" / "Cargo.toml"
 _PREFIX = "opt-p"
 

@@ -167,7 +167,7 @@ def _calls(record: Mapping[str, Any]) -> Table:
                 units.seconds(result["baseline_s"]),
                 units.seconds(result["optimized_s"]),
                 _fewer(result["instructions"]),
-                _counts(result["allocations"]),
+                change(result["allocations"]),
                 units.factor(aa["ratio"]) if aa else units.MISSING,
             )
     return table
@@ -180,7 +180,7 @@ def _fewer(counts: Mapping[str, float] | None) -> str:
     return units.factor(counts["baseline"] / counts["optimized"])
 
 
-def _counts(counts: Mapping[str, float] | None) -> str:
+def change(counts: Mapping[str, float] | None) -> str:
     """From so many to so many: often to none, so that no ratio would do."""
     if not counts:
         return units.MISSING

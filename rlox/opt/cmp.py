@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox._core import build_info
-from rlox.profiling import cards
+from rlox.opt.builds import features_of
+from rlox.opt.catalogue import all_cards
+from rlox.opt.profile import INTERRUPTED
 from rlox.profiling.cards import Card
 from rlox.timing import paired, restarts
 from rlox.timing.restarts import Cell, ContestError, Reading, TwinsDifferError
@@ -25,7 +27,6 @@ from rlox.timing.restarts import Cell, ContestError, Reading, TwinsDifferError
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
 
-INTERRUPTED = 130
 _SLICES = 0.12  # seconds of a contest in one restart
 
 _EXAMPLES = """\
@@ -95,7 +96,7 @@ class Series:
 def run(arguments: argparse.Namespace) -> int:
     """Compare as asked; returns the exit code."""
     error: Callable[[str], Any] = arguments.parser.error
-    chosen = choose(arguments.ids, error)
+    chosen = choose(arguments.ids, arguments.parser)
     if arguments.end_to_end:
         from rlox.opt import end_to_end
 
@@ -129,15 +130,15 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def choose(ids: Sequence[str], error: Callable[[str], Any]) -> list[Card]:
+def choose(ids: Sequence[str], parser: argparse.ArgumentParser) -> list[Card]:
     """The cards called `ids`; those of the training loop have no twins yet."""
-    planned = [card for card in cards.load() if card.id.startswith("P")]
+    planned = [card for card in all_cards(parser) if card.id.startswith("P")]
     if [id_.lower() for id_ in ids] == ["all"]:
         return planned
     known = {card.id: card for card in planned}
     for id_ in ids:
         if id_.upper() not in known:
-            error(f"ID: is {id_!r}, expected all or some of {', '.join(known).lower()}")
+            parser.error(f"ID: is {id_!r}, expected all or some of {', '.join(known).lower()}")
     return [known[id_.upper()] for id_ in ids]
 
 
@@ -255,14 +256,13 @@ def with_needs(card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:
     installed one, if it will do."""
     from rlox.opt.extensions import build
 
-    needed = {f"opt-{id_.lower()}" for id_ in card.needs}
-    path = restarts.installed()
-    if not needed <= set(build_info()["features"]):
-        progress.note(f"building with {', '.join(sorted(needed))}, which {card.id} needs")
-        features = sorted(needed | set(build_info()["features"]))
-        path = build(f"for-{card.id.lower()}", features).path
-    with restarts.worker(path, random.Random()) as ask:
-        return path, ask("build")
+    there = build_info()["features"]
+    needed = features_of(card.needs)
+    if set(needed) <= set(there):
+        return restarts.installed(), {**build_info()}
+    progress.note(f"building with {', '.join(needed)}, which {card.id} needs")
+    built = build(f"for-{card.id.lower()}", sorted({*needed, *there}))
+    return built.path, built.info
 
 
 def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rlox.opt.card import change, size
 from rlox.report import units
 
 _COLOURS = {"faster": "green", "slower": "red"}
@@ -41,31 +42,29 @@ def _console() -> Console:
 
 
 def _row(result: Mapping[str, Any]) -> tuple[str, ...]:
-    size = " ".join(f"{name}={n:,}" for name, n in result["size"].items())
     colour = _COLOURS.get(result["verdict"], "dim")
     aa = result.get("aa")
     ends = units.factors(result["ci95"]).rstrip("×")
     return (
-        f"{result['workload']} [dim]{size}[/]",
+        f"{result['workload']} [dim]{size(result['size']) if result['size'] else ''}[/]",
         f"[bold]{units.factor(result['ratio'])}[/] ({ends})",
         f"[{colour}]{result['verdict']}[/]",
         units.factor(aa["ratio"]) if aa else units.MISSING,
-        _change(result.get("instructions"), short=True),
-        _change(result.get("allocations")),
+        _instructions(result.get("instructions")),
+        change(result.get("allocations")),
     )
 
 
-def _change(counts: Mapping[str, float | None] | None, short: bool = False) -> str:
-    """Two counts per call: "9.0k → 5.2k"."""
-    if not counts or counts["baseline"] is None:
+def _instructions(counts: Mapping[str, float] | None) -> str:
+    """From so many to so many, in short: "9.01k → 5.2k"."""
+    if not counts:
         return units.MISSING
-    both = (counts["baseline"], counts["optimized"])
-    return " → ".join(_short(n) if short else units.count(n) for n in both)
+    return f"{_short(counts['baseline'])} → {_short(counts['optimized'])}"
 
 
-def _short(value: float | None) -> str:
+def _short(value: float) -> str:
     for unit, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if value is not None and value >= scale:
+        if value >= scale:
             return f"{value / scale:.3g}{unit}"
     return units.count(value)
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlox.opt.builds import features_of
 from rlox.opt.extensions import Extension, build
+from rlox.opt.profile import INTERRUPTED
 from rlox.profiling.cards import Card
 from rlox.profiling.machine import ROOT
 from rlox.timing import paired
@@ -102,12 +103,10 @@ def train(extension: Extension, algo: str) -> tuple[float, str]:
     return statistics.median(answer["seconds"]), answer["digest"]
 
 
-def rounds(
-    built: Mapping[str, Extension], algo: str, most: int, done: Sequence[Mapping[str, float]]
-) -> Iterator[dict[str, float]]:
-    """Rounds up to `most` that are not `done` yet: seconds of one training with every build, in
-    random order. Raises `TrainingDiffersError` where the parameters are not the same."""
-    for _ in range(len(done), most):
+def rounds(built: Mapping[str, Extension], algo: str, count: int) -> Iterator[dict[str, float]]:
+    """`count` rounds: seconds of one training with every build, in random order. Raises
+    `TrainingDiffersError` where the parameters are not the same."""
+    for _ in range(count):
         order = random.sample(sorted(built), len(built))
         trained = {name: train(built[name], algo) for name in order}
         digests = {name: digest for name, (_, digest) in trained.items()}
@@ -161,10 +160,10 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
                 found.append(compare(card, algo, arguments.restarts, progress))
             except KeyboardInterrupt:
                 progress.end("interrupted")
-                return 130
-            except TrainingDiffersError as problem:
+                return INTERRUPTED
+            except RuntimeError as problem:
                 print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
-                return 1
+                return 1 if isinstance(problem, TrainingDiffersError) else 2
             progress.end("done")
     if arguments.json:
         print(json.dumps(found if len(found) > 1 else found[0]))
@@ -180,7 +179,7 @@ def compare(card: Card, algo: str, most: int, progress: Lines) -> dict[str, Any]
     built = build_all([before, after], progress)
     times: list[dict[str, float]] = []
     while (look := paired.next_look(len(times), most)) is not None:
-        for row in rounds(built, algo, look, tuple(times)):
+        for row in rounds(built, algo, look - len(times)):
             times.append(row)
             progress.note(f"round {len(times)}", len(times) / most)
         estimate = gain(times, before.name, after.name)

@@ -6,12 +6,14 @@ from __future__ import annotations
 import hashlib
 import random
 import shutil
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from rlox.opt.arguments import UsageError
+from rlox.opt.testing import commands
 from rlox.profiling.machine import ROOT
 from rlox.timing.restarts import worker
 
@@ -24,26 +26,27 @@ class BuildError(RuntimeError):
 
 @dataclass(frozen=True)
 class Extension:
-    """A built extension, the seconds that cargo took, and its size."""
+    """A built extension, the seconds that cargo took, its size, and what it says of itself."""
 
     path: Path
     seconds: float
     bytes: int
+    info: dict[str, Any]
 
 
-def cargo(*arguments: str) -> str:
-    """Run cargo in the checkout; returns what it printed to stdout. Raises `BuildError`."""
-    if shutil.which("cargo") is None:
-        raise BuildError("cargo is not installed; get it from https://rustup.rs")
+def cargo(*arguments: str) -> None:
+    """Run cargo in the checkout. Raises `BuildError`."""
+    try:
+        program = commands.cargo()
+    except UsageError as error:
+        raise BuildError(str(error)) from None
     if not (ROOT / "Cargo.toml").exists():
         raise BuildError(
             "this needs a checkout of the project: an installed package has no sources"
         )
-    done = subprocess.run(["cargo", *arguments], cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        tail = "\n".join(done.stderr.splitlines()[-15:])
-        raise BuildError(f"cargo {' '.join(arguments)} failed:\n{tail}")
-    return done.stdout
+    done = commands.run([program, *arguments], ROOT)
+    if done.status:
+        raise BuildError(f"cargo {' '.join(arguments)} failed:\n{done.tail}")
 
 
 def build(
@@ -76,7 +79,7 @@ def build(
             f"{path.name}: is {found['profile']} with {found['features']}, expected {profile} with "
             f"{sorted(features)}; remove {VARIANTS} and build again"
         )
-    return Extension(path, seconds, path.stat().st_size)
+    return Extension(path, seconds, path.stat().st_size, found)
 
 
 def sources() -> str:

@@ -14,13 +14,12 @@ from typing import Any
 
 from rlox._core import build_info
 from rlox.opt import builds, end_to_end
+from rlox.opt.catalogue import all_cards
 from rlox.opt.end_to_end import JOBS, TrainingDiffersError, Variant
-from rlox.profiling import cards
+from rlox.opt.profile import INTERRUPTED
 from rlox.profiling.cards import Card
 from rlox.profiling.machine import ROOT
 from rlox.timing import paired
-
-INTERRUPTED = 130
 
 _EXAMPLES = """\
 examples:
@@ -55,12 +54,12 @@ def add_to(verbs: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Climb as asked; returns the exit code."""
     from rlox.opt.cmp import provenance
-    from rlox.opt.extensions import BuildError
     from rlox.opt.progress import reporter
     from rlox.report.waterfall import waterfall
 
     algo: str = arguments.algo
-    steps = [c for c in cards.load() if c.id.startswith("P") and end_to_end.on_path(c, algo)]
+    planned = [card for card in all_cards(arguments.parser) if card.id.startswith("P")]
+    steps = [card for card in planned if end_to_end.on_path(card, algo)]
     variants = variants_for(steps)
     where = provenance(build_info())
     partial = Partial(algo, variants, where)
@@ -71,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress.end(f"{len(built)} builds")
             progress.begin("training")
             times = partial.rounds
-            for row in end_to_end.rounds(built, algo, arguments.rounds, tuple(times)):
+            for row in end_to_end.rounds(built, algo, arguments.rounds - len(times)):
                 partial.add(row)
                 progress.note(f"round {len(times)}", len(times) / arguments.rounds)
             progress.end(f"{len(times)} rounds of {len(built)} trainings")
@@ -82,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     except TrainingDiffersError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)
         return 1
-    except (BuildError, RuntimeError) as problem:
+    except RuntimeError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)
         return 2
     found = {"schema": 1, "ladder": algo, **where, "job": JOBS[algo], **climb(steps, algo, times)}
@@ -161,14 +160,11 @@ def climb(steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]
 
 def write(found: Mapping[str, Any], picture: str) -> Path:
     """Write the record and the picture beside it, never over others; returns the record's path."""
-    from rlox.history.records import FOLDER
+    from rlox.history import records
     from rlox.profiling.machine import slug
 
-    stamp = found["date"].replace(":", "")
-    folder = FOLDER / slug(found["machine"])
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{stamp}_ladder_{found['ladder']}.json"
-    with path.open("x") as file:
-        file.write(json.dumps(found, indent=1) + "\n")
-    path.with_suffix(".svg").write_text(picture)
+    folder = records.FOLDER / slug(found["machine"])
+    stem = f"{found['date'].replace(':', '')}_ladder_{found['ladder']}"
+    path = records.write_new(json.dumps(found, indent=1) + "\n", folder, stem)
+    records.write_new(picture, folder, path.stem, ".svg")
     return path

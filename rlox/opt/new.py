@@ -10,9 +10,8 @@ from typing import Any
 from rlox.opt import skeleton
 from rlox.opt.catalogue import all_cards
 from rlox.opt.skeleton import New, SkeletonError
-from rlox.profiling import cards
+from rlox.profiling.machine import ROOT
 
-ROOT = cards.FOLDER.parent
 LAYERS = ("rust", "boundary")
 LONGEST_TITLE = 70
 

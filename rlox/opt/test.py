@@ -11,6 +11,7 @@ from typing import Any
 
 from rlox.opt import builds
 from rlox.opt.arguments import UsageError
+from rlox.profiling.machine import ROOT
 
 _EXAMPLES = """\
 examples:
@@ -112,9 +113,7 @@ def _chosen(arguments: argparse.Namespace) -> list[builds.Build]:
 
 
 def _commit() -> str:
-    done = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=builds.ROOT, capture_output=True, text=True
-    )
+    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         raise UsageError("--only drawn: is drawn by the commit, and there is none; name a build")
     return done.stdout.strip()

@@ -132,12 +132,15 @@ def builds(
             for side in rng.sample(sides, 2)
         }
         for cell in rng.sample(cells, len(cells)):
-            calls = 1
+            calls, outcomes = 1, []
             for side in sides:
                 ask[side]("arm", *cell.key, "baseline")
+                ask[side]("time", 1)
+                outcomes.append(ask[side]("outcome"))
                 while ask[side]("time", calls) < _SLICE_S:
                     calls *= 2
-            # Both have made the same calls only now, and so must have the same to show.
+            if outcomes[0] != outcomes[1]:
+                raise TwinsDifferError(f"the builds differ: {outcomes[0]} and {outcomes[1]}")
             times: dict[str, list[float]] = {side: [] for side in sides}
             while sum(times["baseline"]) * calls < seconds / 2:
                 for side in rng.sample(sides, 2):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlox.history import records
-from rlox.history.records import RecordError, append, latest
+from rlox.history.records import RecordError, append, newest
 
 MACHINE = {"cpu": "Intel(R) Xeon(R) CPU @ 2.80GHz", "cores": 2}
 OTHER = {"cpu": "AMD EPYC 7B13", "cores": 4}
@@ -168,7 +168,7 @@ def test_the_latest_is_the_newest_on_this_machine_and_else_on_any(tmp_path: Path
     append(record(date="2026-11-23T00:00:00Z", machine=OTHER), tmp_path)
 
     def day(**arguments: Any) -> int:
-        found = latest("P5", folder=tmp_path, **arguments)
+        found = newest(records.records("P5", tmp_path), **arguments)
         assert found is not None
         return found.date.day
 
@@ -180,12 +180,12 @@ def test_the_latest_is_the_newest_on_this_machine_and_else_on_any(tmp_path: Path
 def test_the_latest_can_be_asked_to_hold_a_result(tmp_path: Path) -> None:
     append(record(date="2026-11-21T00:00:00Z"), tmp_path)
     append(record(date="2026-11-22T00:00:00Z", results=[result(size={"n": 1_000})]), tmp_path)
-    found = latest("P5", ("sample_256", {"n": 1_000_000}), folder=tmp_path)
+    found = newest(records.records("P5", tmp_path), ("sample_256", {"n": 1_000_000}))
     assert found is not None
     assert found.date.day == 21
-    assert latest("P5", ("sample_256", {"n": 7}), folder=tmp_path) is None
+    assert newest(records.records("P5", tmp_path), ("sample_256", {"n": 7})) is None
 
 
 def test_without_a_folder_there_are_no_records(tmp_path: Path) -> None:
     assert records.records("P5", tmp_path / "nowhere") == []
-    assert latest("P5", folder=tmp_path / "nowhere") is None
+    assert newest(records.records("P5", tmp_path / "nowhere")) is None

@@ -104,7 +104,7 @@ def test_builds_that_train_to_other_parameters_are_named(monkeypatch: pytest.Mon
     built: dict[str, Any] = {name: name for name in trained}
     monkeypatch.setattr(end_to_end, "train", lambda extension, algo: trained[extension])
     with pytest.raises(end_to_end.TrainingDiffersError, match=r"^c trained"):
-        list(end_to_end.rounds(built, "ppo", 1, ()))
+        list(end_to_end.rounds(built, "ppo", 1))
 
 
 def test_a_ratio_of_times_is_paired_within_its_round() -> None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlox.opt.arguments import UsageError
-from rlox.opt.builds import ROOT
 from rlox.opt.testing.commands import (
     CannotTell,
     CompileError,
@@ -21,6 +20,7 @@ from rlox.opt.testing.commands import (
     run,
     run_one,
 )
+from rlox.profiling.machine import ROOT
 
 PROFILES = ("release-baseline", "release")  # the twins of P6
 _PYTHON_TEST = "tests/pairs/test_pairs.py::test_the_twins_agree"

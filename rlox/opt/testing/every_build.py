@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rlox.opt.builds import ROOT, Build
+from rlox.opt.builds import Build
 from rlox.opt.testing.commands import Hear, cargo, run
+from rlox.profiling.machine import ROOT
 
 _RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.MULTILINE)
 _GOLDEN = re.compile(r"^golden (\S+) ([0-9a-f]{16})$", re.MULTILINE)

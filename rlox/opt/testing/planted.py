@@ -19,7 +19,6 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from rlox.opt.arguments import UsageError
-from rlox.opt.builds import ROOT
 from rlox.opt.testing.agreement import pytest_outcomes
 from rlox.opt.testing.commands import (
     CannotTell,
@@ -32,6 +31,7 @@ from rlox.opt.testing.commands import (
     run,
     run_one,
 )
+from rlox.profiling.machine import ROOT
 
 LIST = ROOT / "tests" / "pairs" / "planted.toml"
 SCRATCH = ROOT / "target" / "planted"

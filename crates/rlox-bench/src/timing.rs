@@ -41,13 +41,13 @@ pub fn contest(contest: &Contest, budget: Duration, seed: u64) -> Result<Reading
     let twins = [Twin::Baseline, Twin::Optimized, Twin::Baseline];
     let mut places = [0, 1, 2];
     places.shuffle(&mut rng);
-    let mut arms: [Option<Box<dyn Arm>>; 3] = [None, None, None];
-    for place in places {
+    let mut made = places.map(|place| {
         // Every arm starts at an address of its own.
         let _spacer = vec![0u8; rng.random_range(1..4_096)];
-        arms[place] = Some(contest(twins[place]));
-    }
-    let mut arms = arms.map(|arm| arm.unwrap_or_else(|| contest(Twin::Baseline)));
+        (place, contest(twins[place]))
+    });
+    made.sort_by_key(|(place, _)| *place);
+    let mut arms = made.map(|(_, arm)| arm);
     arms.iter_mut().for_each(|arm| arm.call());
     same(&arms[0].outcome(), &arms[1].outcome())?;
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use rlox_core::buffer::{Experience, Replay, SampledBatch};
 
 use crate::draw::{Draw, fixed_numbers};
+use crate::pair::Size;
 
 pub(super) const OBS_DIM: usize = 3;
 pub(super) const ACT_DIM: usize = 2;
@@ -26,7 +27,7 @@ impl Transition {
         }
     }
 
-    /// One in a while it has a wrong shape or a reward that is not finite, and is refused.
+    /// Its arrays, borrowed; a broken one has a wrong shape, and is refused.
     pub(super) fn view(&self, broken: bool) -> Experience<'_, f32> {
         let (obs, rest) = self.numbers.split_at(OBS_DIM);
         let (next_obs, rest) = rest.split_at(OBS_DIM);
@@ -67,8 +68,22 @@ impl Wide {
     }
 }
 
+/// What a push is timed at: Pendulum, Humanoid, four frames of Atari.
+pub const PUSH_SIZES: &[Size<'static>] = &[
+    &[("obs_dim", 3), ("act_dim", 1)],
+    &[("obs_dim", 376), ("act_dim", 17)],
+    &[("obs_dim", 28_224), ("act_dim", 1)],
+];
+
+/// What a sample is timed at, of the same.
+pub const SAMPLE_SIZES: &[Size<'static>] = &[
+    &[("obs_dim", 3)],
+    &[("obs_dim", 376)],
+    &[("obs_dim", 28_224)],
+];
+
 /// Transitions that a benchmark's ring holds: at most 256 MB, and never fewer than a batch.
-pub(super) fn rows_for(obs_dim: usize) -> usize {
+pub fn rows_for(obs_dim: usize) -> usize {
     (32_000_000 / obs_dim).clamp(512, 100_000)
 }
 

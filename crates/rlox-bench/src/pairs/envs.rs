@@ -8,7 +8,7 @@ use rlox_core::env::parallel::{PARALLEL_ENVS, Reset, VecEnv};
 use rlox_core::env::spaces::Actions;
 
 use crate::draw::Draw;
-use crate::pair::{Arm, arm};
+use crate::pair::{Arm, Size, arm};
 
 /// Everything that environments do over a drawn script, written out.
 pub(super) fn trace<O: ObsStore, I: StepInfo>(case: &mut Draw<'_>) -> String {
@@ -76,6 +76,10 @@ fn write_rows(written: &mut String, obs: &impl ObsStore) {
     let rows: Vec<_> = obs.rows().collect();
     let _ = writeln!(written, "{rows:?}");
 }
+
+/// What a step is timed at.
+pub(super) const STEP_SIZES: &[Size<'static>] =
+    &[&[("n_envs", 8)], &[("n_envs", 64)], &[("n_envs", 1024)]];
 
 /// One step of `n_envs` CartPoles a call; every episode is as long as its luck.
 pub(super) fn stepping<O: ObsStore, I: StepInfo>(n_envs: usize) -> Box<dyn Arm> {

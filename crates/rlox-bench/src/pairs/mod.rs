@@ -16,6 +16,8 @@ mod buffers;
 mod envs;
 mod sequences;
 
+pub use buffers::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
+
 use crate::pair::Pair;
 
 /// Every pair whose twins live in the core. P6 is a pair of cargo profiles; P11's twins need an

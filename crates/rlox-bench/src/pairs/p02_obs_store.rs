@@ -3,7 +3,7 @@
 use rlox_core::env::info::MapInfo;
 use rlox_core::env::obs_store::{FlatObs, PerEnvObs};
 
-use super::envs::{stepping, trace};
+use super::envs::{STEP_SIZES, stepping, trace};
 use crate::draw::Draw;
 use crate::pair::{Pair, Twin, Workload, number};
 
@@ -24,7 +24,7 @@ impl Pair for ObsStores {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "step",
-            sizes: &[&[("n_envs", 8)], &[("n_envs", 64)], &[("n_envs", 1024)]],
+            sizes: STEP_SIZES,
             prepare: |size| {
                 let n_envs = number(size, "n_envs");
                 Box::new(move |twin| match twin {

@@ -10,7 +10,7 @@ use rlox_core::buffer::min_priority::Scan;
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 
-use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, rows_for, sample};
+use super::buffers::{ACT_DIM, OBS_DIM, PUSH_SIZES, Transition, Wide, rows_for, sample};
 use crate::draw::Draw;
 use crate::pair::{Pair, Twin, Workload, arm, number};
 
@@ -62,11 +62,7 @@ impl Pair for Intake {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "push",
-            sizes: &[
-                &[("obs_dim", 3), ("act_dim", 1)],
-                &[("obs_dim", 376), ("act_dim", 17)],
-                &[("obs_dim", 28_224), ("act_dim", 1)],
-            ],
+            sizes: PUSH_SIZES,
             prepare: |size| {
                 let (obs_dim, act_dim) = (number(size, "obs_dim"), number(size, "act_dim"));
                 let transition = Rc::new(Wide::new(obs_dim, act_dim));

@@ -6,7 +6,7 @@ use rlox_core::buffer::min_priority::Scan;
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 
-use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, digest, rows_for, sample};
+use super::buffers::{ACT_DIM, OBS_DIM, SAMPLE_SIZES, Transition, Wide, digest, rows_for, sample};
 use crate::draw::Draw;
 use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
@@ -70,11 +70,7 @@ impl Pair for BatchMemory {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "sample_256",
-            sizes: &[
-                &[("obs_dim", 3)],
-                &[("obs_dim", 376)],
-                &[("obs_dim", 28_224)],
-            ],
+            sizes: SAMPLE_SIZES,
             prepare: |size| {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use rlox_core::Real;
 use rlox_core::llm::ops::{ByElements, ByRows, Ops};
 
 use super::sequences::narrow;
@@ -10,13 +11,13 @@ use crate::pair::{Pair, Twin, Workload, arm, number};
 
 pub(super) struct Schedules;
 
-fn token_kl(
+fn token_kl<T: Real>(
     twin: Twin,
-    policy: &[f64],
-    reference: &[f64],
+    policy: &[T],
+    reference: &[T],
     mask: Option<&[bool]>,
     rows: usize,
-) -> impl std::fmt::Debug + use<> {
+) -> impl std::fmt::Debug + use<T> {
     match twin {
         Twin::Baseline => Ops::<ByRows>::compute_token_kl(policy, reference, mask, rows),
         Twin::Optimized => Ops::<ByElements>::compute_token_kl(policy, reference, mask, rows),
@@ -51,10 +52,7 @@ impl Pair for Schedules {
         let mask = case.once_in(2).then_some(&mask[..]);
         let kl = token_kl(twin, &policy, &reference, mask, rows);
         let (policy, reference) = (narrow(&policy), narrow(&reference));
-        let kl32 = match twin {
-            Twin::Baseline => Ops::<ByRows>::compute_token_kl(&policy, &reference, mask, rows),
-            Twin::Optimized => Ops::<ByElements>::compute_token_kl(&policy, &reference, mask, rows),
-        };
+        let kl32 = token_kl(twin, &policy, &reference, mask, rows);
         let mut rewards = case.numbers(rows * tokens);
         if !rewards.is_empty() && case.once_in(16) {
             rewards[0] = f64::NAN;

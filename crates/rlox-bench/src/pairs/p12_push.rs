@@ -6,7 +6,7 @@ use std::rc::Rc;
 use rlox_core::buffer::push::{baseline, optimized};
 use rlox_core::buffer::storage::Storage;
 
-use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, rows_for};
+use super::buffers::{ACT_DIM, OBS_DIM, PUSH_SIZES, Transition, Wide, rows_for};
 use crate::draw::Draw;
 use crate::pair::{Pair, Twin, Workload, arm, number};
 
@@ -47,11 +47,7 @@ impl Pair for Push {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "push_slices",
-            sizes: &[
-                &[("obs_dim", 3), ("act_dim", 1)],
-                &[("obs_dim", 376), ("act_dim", 17)],
-                &[("obs_dim", 28_224), ("act_dim", 1)],
-            ],
+            sizes: PUSH_SIZES,
             prepare: |size| {
                 let (obs_dim, act_dim) = (number(size, "obs_dim"), number(size, "act_dim"));
                 let transition = Rc::new(Wide::new(obs_dim, act_dim));

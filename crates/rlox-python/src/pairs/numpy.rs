@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_bench::draw::{Draw, fixed_numbers};
 use rlox_bench::pair::{Arm, Pair, Twin, Workload, arm, number};
+use rlox_bench::pairs::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
 use rlox_core::buffer::batch::{Batches, Fresh, Kept};
 use rlox_core::buffer::intake;
 use rlox_core::buffer::ringbuf::RingBuffer;
@@ -72,7 +73,7 @@ fn ring<B: Batches<f32>>(capacity: usize, obs_dim: usize, act_dim: usize) -> Opt
 
 /// A full ring; wide rows are few.
 fn filled<B: Batches<f32>>(obs_dim: usize) -> Option<Ring<B>> {
-    let capacity = (32_000_000 / obs_dim).clamp(512, 100_000);
+    let capacity = rows_for(obs_dim);
     let ring = ring(capacity, obs_dim, 1)?;
     let arrays = Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]);
     for row in 0..capacity {
@@ -152,11 +153,7 @@ impl Pair for Intake {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "push_numpy",
-            sizes: &[
-                &[("obs_dim", 3), ("act_dim", 1)],
-                &[("obs_dim", 376), ("act_dim", 17)],
-                &[("obs_dim", 28_224), ("act_dim", 1)],
-            ],
+            sizes: PUSH_SIZES,
             prepare: |size| {
                 let (obs_dim, act_dim) = (number(size, "obs_dim"), number(size, "act_dim"));
                 let numbers = [obs_dim, act_dim].map(|n| fixed_numbers(n, 1));
@@ -164,8 +161,7 @@ impl Pair for Intake {
                 let arrays = Rc::new(Arrays::new(obs, action));
                 Box::new(move |twin| {
                     let arrays = Rc::clone(&arrays);
-                    let capacity = (32_000_000 / obs_dim).clamp(512, 100_000);
-                    let ring = ring::<Fresh<f32>>(capacity, obs_dim, act_dim);
+                    let ring = ring::<Fresh<f32>>(rows_for(obs_dim), obs_dim, act_dim);
                     arm(move || arrays.push(twin, ring.as_ref()?, 1.0).ok())
                 })
             },
@@ -188,11 +184,7 @@ impl Pair for BatchMemory {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "sample_256_numpy",
-            sizes: &[
-                &[("obs_dim", 3)],
-                &[("obs_dim", 376)],
-                &[("obs_dim", 28_224)],
-            ],
+            sizes: SAMPLE_SIZES,
             prepare: |size| {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {

@@ -129,7 +129,7 @@ def _ratios(
         point = Point(result["ratio"], tuple(result["ci95"]), tuple(band) if band else None)
         figure = units.estimate(result["ratio"], result["ci95"])
         rows.append((result, point, figure))
-    labels = max(len(size(result["size"])) for result, *_ in rows)
+    labels = max(len(text) for r, *_ in rows for text in (size(r["size"]), r["workload"]))
     beside = max(len(figure) for *_, figure in rows) + max(map(len, _STYLES)) + 3 * 2
     room = width - labels - beside
     axis = Axis([point for _, point, _ in rows], max(_NARROWEST_CHART, min(room, _WIDEST_CHART)))

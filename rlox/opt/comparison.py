@@ -98,7 +98,7 @@ def show_ladder(ladder: Mapping[str, Any], path: Path) -> None:
     table.add_row("[bold]all together[/]", "", _gain(ladder["together"]), "")
     console.print(table)
     console.print(
-        f"{ladder['rounds']} rounds; ratio of training times (95 %), grey where it lies below the "
+        f"{ladder['rounds']} rounds; ratio of training times (95 %), ~ where it lies below the "
         "noise; at most: Amdahl's law on a recorded profile",
         style="dim",
     )
@@ -108,4 +108,4 @@ def show_ladder(ladder: Mapping[str, Any], path: Path) -> None:
 def _gain(found: Mapping[str, Any]) -> str:
     text = f"{units.factor(found['ratio'])} ({units.factors(found['ci95']).rstrip('×')})"
     colour = _COLOURS.get(found["verdict"])
-    return f"[{colour}]{text}[/]" if colour else f"[dim]{text}[/]"
+    return f"[{colour}]{text}  [/]" if colour else f"[dim]{text} ~[/]"

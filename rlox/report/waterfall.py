@@ -13,6 +13,7 @@ _STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #222 }
 .dim { fill: #666; font-size: 12px } .axis { stroke: #bbb } .one { stroke: #666 }
 .up { fill: #2a8a57 } .down { fill: #c0483c } .total { fill: #5a6b86 } .rest { fill: #b9a26b }
+.noise { fill: #9a9a9a; fill-opacity: 0.45 }
 .ci { stroke: #222; stroke-width: 1.5 } .alone { fill: none; stroke: #7a4fb3; stroke-width: 2 }
 @media (prefers-color-scheme: dark) {
   svg { background: #16181c } text { fill: #e6e6e6 } .dim { fill: #a0a0a0 }
@@ -31,13 +32,13 @@ def waterfall(ladder: Mapping[str, Any]) -> str:
         change = math.log(step["with_the_others"]["ratio"])
         ends = [at + math.log(end) for end in step["with_the_others"]["ci95"] or ()]
         alone = at + math.log(step["alone"]["ratio"])
-        kind = "up" if change >= 0 else "down"
+        kind = _kind(step["with_the_others"], "up" if change >= 0 else "down")
         bars.append((f"{step['id']}  {step['title']}", at, at + change, kind, ends, alone))
         at += change
     together = math.log(ladder["together"]["ratio"])
     ends = [math.log(end) for end in ladder["together"]["ci95"] or ()]
     bars.append(("what they share, or hinder", at, together, "rest", [], None))
-    bars.append(("all together", 0.0, together, "total", ends, None))
+    bars.append(("all together", 0.0, together, _kind(ladder["together"], "total"), ends, None))
 
     points = [0.0, *(x for bar in bars for x in (bar[1], bar[2], *bar[4], bar[5]) if x is not None)]
     low, high = min(points), max(points)
@@ -52,7 +53,7 @@ def waterfall(ladder: Mapping[str, Any]) -> str:
         f'<text x="12" y="20" font-weight="600">Training {ladder["ladder"].upper()}: from no '
         "optimisation to all of them</text>",
         '<text x="12" y="38" class="dim">bar: change of speed with all others on (95 % interval); '
-        "ring: alone</text>",
+        "grey: below the noise; ring: alone</text>",
     ]
     for tick in _ticks(low, high):
         css = "one" if tick == 0 else "axis"
@@ -89,6 +90,10 @@ def waterfall(ladder: Mapping[str, Any]) -> str:
     )
 
 
+def _kind(found: Mapping[str, Any], kind: str) -> str:
+    return kind if found["verdict"] in ("faster", "slower") else "noise"
+
+
 def _ticks(low: float, high: float) -> list[float]:
     """Round changes of speed within the axis, as logarithms."""
     for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0):
@@ -103,4 +108,5 @@ def _percent(change: float) -> str:
     value = 100 * math.expm1(change)
     if value == 0:
         return "0 %"
-    return f"{value:+.1f} %" if abs(value) < 9.95 else f"{value:+.0f} %"
+    text = f"{value:+.1f} %" if abs(value) < 9.95 else f"{value:+.0f} %"
+    return text.replace("-", "−")

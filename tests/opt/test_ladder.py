@@ -80,6 +80,8 @@ def test_the_picture_has_a_bar_a_step_and_the_whole() -> None:
     assert "P1" in texts
     assert "all together" in texts
     assert "+10 %" in texts
+    kinds = [bar.attrib["class"] for bar in svg.findall(f"{name}rect")]
+    assert kinds == ["up", "noise", "rest", "total"]  # P13 alone makes no difference that shows
     width = float(svg.attrib["width"])
     for bar in svg.findall(f"{name}rect"):
         assert 0 <= float(bar.attrib["x"]) <= width - float(bar.attrib["width"])

@@ -12,17 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rlox.timing.student import t_quantile
+
 Verdict = Literal["faster", "slower", "same", "undecided"]
 
-# After how many restarts a verdict may fall. More looks, or others, would need other quantiles.
+# After how many restarts a verdict may fall.
 LOOKS = (5, 10, 20, 40)
 # Ratios this close to 1 count as equal.
 BAND = math.log(1.01)
 
-# Quantiles of Student's t by degrees of freedom. For the printed interval, 95 %; for a verdict,
-# 99.75 %, since four looks at 0.25 % make an error of at most 1 %.
-_T_INTERVAL = {4: 2.776, 9: 2.262, 19: 2.093, 39: 2.023}
-_T_VERDICT = {4: 6.758, 9: 4.146, 19: 3.481, 39: 3.232}
+_INTERVAL = 0.05  # outside the printed interval
+# Outside the one for a verdict: four looks together make an error of at most 1 %.
+_VERDICT = 0.01 / len(LOOKS)
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ def estimate(log_ratios: Sequence[float]) -> Estimate:
     if look is None:
         return Estimate(math.exp(mean), None, "undecided", n)
     error = statistics.stdev(log_ratios) / math.sqrt(n)
-    half = _T_INTERVAL[look - 1] * error
+    half = t_quantile(_INTERVAL, look - 1) * error
     interval = (math.exp(mean - half), math.exp(mean + half))
-    return Estimate(math.exp(mean), interval, _verdict(mean, _T_VERDICT[look - 1] * error), n)
+    return Estimate(math.exp(mean), interval, _verdict(mean, t_quantile(_VERDICT, look - 1) * error), n)
 
 
 def _verdict(mean: float, half: float) -> Verdict:

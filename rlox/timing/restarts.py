@@ -7,9 +7,13 @@ import json
 import math
 import os
 import random
+import select
+import signal
 import statistics
 import subprocess
 import sys
+import threading
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +23,16 @@ import rlox._core
 
 _WORKER = Path(__file__).with_name("worker.py")
 _SLICE_S = 0.0005
+_PATIENCE_S = 600.0
+_TAIL_LINES = 12
 
 
 class ContestError(RuntimeError):
     """A contest that could not be held."""
+
+
+class ProcessEndedError(ContestError):
+    """A process that crashed or hung; the message ends with the last lines of its stderr."""
 
 
 class TwinsDifferError(ContestError):
@@ -55,18 +65,35 @@ class Reading:
 
 
 class Worker:
-    """A running worker with one build of the extension."""
+    """A running process that answers commands, a line of JSON each: `python SCRIPT ARGUMENTS`."""
 
-    def __init__(self, extension: Path, rng: random.Random) -> None:
+    def __init__(
+        self,
+        script: Path,
+        arguments: Sequence[Path],
+        rng: random.Random,
+        limit_s: float = _PATIENCE_S,
+        under: Sequence[str] = (),
+    ) -> None:
         # The size of the environment moves the stack, and with it what shares a cache line.
         environment = os.environ | {"PYTHONHASHSEED": "0", "RLOX_PAD": "x" * rng.randrange(4096)}
+        self._limit_s = limit_s
         self._process = subprocess.Popen(
-            [sys.executable, str(_WORKER), str(extension)],
+            [*under, sys.executable, str(script), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env=environment,
+            start_new_session=True,  # Ctrl-C reaches us alone, and we end it
         )
+        self._stderr = deque[str](maxlen=_TAIL_LINES)
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
 
     def __call__(self, command: str, *arguments: Any) -> Any:
         """Send a command and wait for its answer. Raises `ContestError` if there is none."""
@@ -75,29 +102,37 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps([command, *arguments]) + "\n")
             self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], self._limit_s)[0]:
+            raise ProcessEndedError(f"did not answer within {self._limit_s:.0f} s")
         line = self._process.stdout.readline()
         if not line:
-            raise ContestError(f"the process that times {arguments[:3]} ended before its answer")
+            raise ProcessEndedError(self._ending())
         answer = json.loads(line)
         if isinstance(answer, dict) and "error" in answer:
-            kind = TwinsDifferError if answer["differ"] else ContestError
+            kind = TwinsDifferError if answer.get("differ") else ContestError
             raise kind(answer["error"])
         return answer
 
     def close(self) -> None:
         """End the process."""
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
+
+    def _drain(self) -> None:
+        assert self._process.stderr is not None
+        self._stderr.extend(self._process.stderr)
+
+    def _ending(self) -> str:
+        status = self._process.wait()
+        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return "\n".join([f"the process ended ({how})", "".join(self._stderr).strip()]).strip()
 
 
 @contextlib.contextmanager
 def worker(extension: Path, rng: random.Random) -> Iterator[Worker]:
-    """A worker that ends with the block."""
-    running = Worker(extension, rng)
-    try:
+    """A process with one build of the extension, that ends with the block."""
+    with contextlib.closing(Worker(_WORKER, [extension], rng)) as running:
         yield running
-    finally:
-        running.close()
 
 
 def installed() -> Path:

@@ -1,0 +1,264 @@
+"""`rlox-opt bisect`: which commit made a benchmark slower?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rlox.opt import revisions
+from rlox.opt.arguments import UsageError
+from rlox.opt.diff import CANNOT_TELL, side_by_side
+from rlox.opt.profile import INTERRUPTED
+from rlox.opt.revisions import Artefact, NotBuiltError, Revision
+from rlox.timing.family import Judgement
+from rlox.timing.packages import Failure, Reading
+from rlox.timing.paired import LOOKS
+from rlox.timing.restarts import ContestError
+from rlox.timing.sequential import Comparison
+
+if TYPE_CHECKING:
+    from rlox.opt.progress import Lines
+
+_EXAMPLES = """\
+examples:
+  rlox-opt bisect v0.1 HEAD --bench 'data_plane.Gae.time_gae(2048)'
+  rlox-opt bisect HEAD~64 HEAD --bench time_gae --json
+
+Compares GOOD with BAD, then GOOD with the commit in the middle of what is left, and says at which
+side of half the difference that lies; at last the commit found with the one before it. Every
+comparison is that of `rlox-opt diff`. Commits that do not build are passed over.
+
+Exit codes: 0 found, 2 undecided, or asked wrongly or could not measure, 130 interrupted (what is
+known is printed).
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "bisect",
+        help="find the commit that made a benchmark slower",
+        description="Find, by paired tests, the commit at which a benchmark's time changed.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("good", metavar="GOOD", help="a revision from before the change")
+    parser.add_argument("bad", metavar="BAD", help="a descendant of it, after the change")
+    parser.add_argument(
+        "--bench", metavar="NAME", required=True, help="one benchmark: its name, or a part of it "
+        "that no other has"
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+@dataclass
+class Search:
+    """What is known: `commits` are those after GOOD in order, up to BAD; `low` is the index of the
+    last known good (-1 is GOOD), `high` of the first known bad. `comparisons` tell what was asked.
+    """
+
+    good: str
+    commits: list[str]
+    low: int = -1
+    high: int = 0
+    verdict: str = "undecided"
+    change: Judgement | None = None
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def left(self) -> list[str]:
+        """The commits of which one is the first bad."""
+        return self.commits[self.low + 1 : self.high + 1]
+
+    def candidates(self) -> Iterator[int]:
+        """What could be asked next: the middle of what is left, then what is closest to it, that
+        has not been passed over."""
+        middle = (self.low + self.high) // 2
+        inner = range(self.low + 1, self.high)
+        for index in sorted(inner, key=lambda index: abs(index - middle)):
+            if self.commits[index] not in self.skipped:
+                yield index
+
+
+def most_comparisons(commits: int) -> int:
+    """With one for the ends, and one for the commit found."""
+    return math.ceil(math.log2(commits)) + 2 if commits > 1 else 2
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search; returns the exit code."""
+    from rlox.opt.progress import reporter
+
+    error: Callable[[str], Any] = arguments.parser.error
+    try:
+        good, bad = revisions.resolve(arguments.good), revisions.resolve(arguments.bad)
+        search = Search(good.commit, revisions.between(good, bad))
+        search.high = len(search.commits) - 1
+        with reporter() as progress:
+            try:
+                Bisection(search, arguments.bench, progress).run()
+                code = 0 if search.verdict == "found" else CANNOT_TELL
+            except KeyboardInterrupt:
+                code = INTERRUPTED
+    except UsageError as problem:
+        error(str(problem))
+    except (NotBuiltError, ContestError) as problem:
+        print(f"rlox-opt bisect: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    if arguments.json:
+        print(json.dumps(facts(search)))
+    else:
+        print("\n".join(sentences(search)))
+    return code
+
+
+class Bisection:
+    """Narrows a search by comparisons."""
+
+    def __init__(self, search: Search, bench: str, progress: Lines) -> None:
+        self.search = search
+        self._bench = bench
+        self._progress = progress
+        self._most = most_comparisons(len(search.commits))
+
+    def run(self) -> None:
+        """Until one commit is left, nothing more can be told, or the comparisons are used up.
+
+        Raises:
+            ContestError: the benchmark fails in GOOD or in BAD.
+            NotBuiltError: GOOD or BAD does not build.
+            UsageError: no such benchmark.
+        """
+        search = self.search
+        good = self._build(search.good)
+        ends = self._compare(good, self._build(search.commits[-1]), 0.0)
+        if ends.verdict not in ("slower", "faster"):
+            search.verdict = "no change"
+            return
+        half = math.log(ends.ratio) / 2
+        while search.high - search.low > 1:
+            found = self._next_that_builds()
+            if found is None:
+                return  # nothing left between them builds
+            index, artefact = found
+            there = self._compare(good, artefact, half)
+            if there.verdict == "undecided":
+                return
+            if (there.ratio > 1) == (half > 0):  # beyond half of the change
+                search.high = index
+            else:
+                search.low = index
+        before = self._build(search.commits[search.low]) if search.low >= 0 else good
+        search.change = (
+            ends
+            if before is good and search.high == len(search.commits) - 1
+            else self._compare(before, self._build(search.commits[search.high]), 0.0)
+        )
+        if search.change.verdict == ends.verdict:
+            search.verdict = "found"
+
+    def _next_that_builds(self) -> tuple[int, Artefact] | None:
+        for index in self.search.candidates():
+            commit = self.search.commits[index]
+            try:
+                return index, self._build(commit)
+            except NotBuiltError:
+                self.search.skipped.append(commit)
+        return None
+
+    def _build(self, commit: str) -> Artefact:
+        self._progress.note(f"building {commit[:10]}")
+        return revisions.build(Revision(commit, commit))
+
+    def _compare(self, base: Artefact, head: Artefact, half: float) -> Judgement:
+        """Whether ln(head / base) lies above or below `half`, as slower or faster."""
+        asked = len(self.search.comparisons) + 1
+        title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
+        self._progress.begin(title)
+        with side_by_side(base, head) as packages:
+            name = self._name(packages.names("time"))
+
+            def restart(
+                names: Sequence[str], seed: int
+            ) -> Iterator[tuple[str, Reading | Failure]]:
+                for of, outcome in packages.contests(names, seed):
+                    if isinstance(outcome, Reading):
+                        outcome = outcome._replace(log_ratio=outcome.log_ratio - half)
+                    yield of, outcome
+
+            # Between good and bad there is no "same": a half is either above or below.
+            comparison = Comparison([name], band=0.0) if half else Comparison([name])
+            comparison.run(
+                restart,
+                tell=lambda n, *_: self._progress.note(f"restart {n}", n / LOOKS[-1]),
+            )
+        if name in comparison.failures:
+            failure = comparison.failures[name]
+            raise ContestError(f"{name}: fails in {failure.side or 'one of them'}: {failure.reason}")
+        judgement = comparison.judgements[name]
+        self._progress.end(judgement.verdict)
+        ratio, ends = judgement.ratio * math.exp(half), judgement.ci99
+        self.search.comparisons.append(
+            {
+                "base": base.revision.commit,
+                "head": head.revision.commit,
+                "ratio": ratio,
+                "ci99": ends and tuple(end * math.exp(half) for end in ends),
+                "verdict": judgement.verdict,
+                "above": math.exp(half),
+                "restarts": judgement.restarts,
+            }
+        )
+        return judgement
+
+    def _name(self, there: dict[str, list[str]]) -> str:
+        if self._bench in there:
+            return self._bench
+        found = [name for name in there if self._bench in name]
+        if len(found) == 1:
+            return found[0]
+        what = f"{len(found)} benchmarks: {', '.join(found[:4])}" if found else "no benchmark"
+        raise UsageError(f"--bench: {self._bench!r} is part of the name of {what}; it takes one")
+
+
+def facts(search: Search) -> dict[str, Any]:
+    """What `--json` prints: `commit` is the first bad one, or null."""
+    found = search.verdict == "found"
+    return {
+        "schema": 1,
+        "good": search.good,
+        "bad": search.commits[-1],
+        "verdict": search.verdict,
+        "commit": search.commits[search.high] if found else None,
+        "ratio": search.change.ratio if found and search.change else None,
+        "ci99": search.change.ci99 if found and search.change else None,
+        "left": search.left(),
+        "skipped": search.skipped,
+        "comparisons": search.comparisons,
+    }
+
+
+def sentences(search: Search) -> Iterator[str]:
+    """The same for people."""
+    for asked in search.comparisons:
+        low, high = asked["ci99"] or (math.nan, math.nan)
+        yield (
+            f"{asked['base'][:10]} → {asked['head'][:10]}  {asked['ratio']:.3f} "
+            f"({low:.3f}–{high:.3f}), {asked['restarts']} restarts"
+        )
+    if search.skipped:
+        yield f"passed over, since they do not build: {', '.join(c[:10] for c in search.skipped)}"
+    if search.verdict == "found" and search.change:
+        yield f"{revisions.described(search.commits[search.high])}"
+        yield f"made it {search.change.verdict}: {search.change.ratio:.3f} times its time before."
+    elif search.verdict == "no change":
+        yield "Undecided: GOOD and BAD do not differ enough to look for a commit between them."
+    else:
+        yield f"Undecided: it is one of {len(search.left())} commits:"
+        yield from (f"  {revisions.described(commit)}" for commit in search.left())

@@ -1,0 +1,112 @@
+"""`rlox-opt calibrate`: how often does this machine see a change where there is none, and how small
+a change does it see?"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rlox.history import records
+from rlox.opt import revisions, trust
+from rlox.opt.arguments import UsageError
+from rlox.opt.diff import BY_DEFAULT, CANNOT_TELL, pattern, positive, side_by_side
+from rlox.opt.profile import INTERRUPTED
+from rlox.opt.revisions import NotBuiltError
+from rlox.profiling.machine import machine, slug
+from rlox.timing.paired import LOOKS
+from rlox.timing.restarts import ContestError
+from rlox.timing.sequential import Comparison
+
+_EXAMPLES = """\
+examples:
+  rlox-opt calibrate                       about ten minutes
+  rlox-opt calibrate --bench data_plane --json
+
+Compares HEAD with itself, 40 restarts of every benchmark. From their spread: how often the verdicts
+of `diff` would be wrong, and the smallest change that it finds 95 times in a hundred. `diff` reads
+the newest calibration of its machine. Run it when nothing else runs, and again after a change of
+the machine.
+
+Exit codes: 0 measured, 2 asked wrongly or could not measure, 130 interrupted (nothing is written).
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "calibrate",
+        help="measure what this machine can tell apart",
+        description="Measure, on this machine, the false alarms of `diff` and the smallest change "
+        "that it finds.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
+        help="only benchmarks whose name has it"
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most "
+        "(default: 1800); fewer restarts then"
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Calibrate; returns the exit code."""
+    from rlox.opt.progress import reporter
+
+    error: Callable[[str], Any] = arguments.parser.error
+    try:
+        head = revisions.resolve("HEAD")
+        with reporter() as progress:
+            progress.begin("build of HEAD")
+            built = revisions.build(head)
+            progress.end("ready")
+            progress.begin("HEAD against itself")
+            with side_by_side(built, built) as packages:
+                names = [n for n in packages.names("time") if arguments.bench.search(n)]
+                if not names:
+                    raise UsageError(f"--bench: {arguments.bench.pattern!r} matches no benchmark")
+                comparison = Comparison(names, patient=True)
+                comparison.run(
+                    packages.contests,
+                    budget_s=arguments.budget,
+                    tell=lambda n, _, left: progress.note(
+                        f"restart {n}, about {left:.0f} s to come", n / LOOKS[-1]
+                    ),
+                )
+            progress.end(f"{len(comparison.readings)} benchmarks")
+    except UsageError as problem:
+        error(str(problem))
+    except (NotBuiltError, ContestError) as problem:
+        print(f"rlox-opt calibrate: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    except KeyboardInterrupt:
+        print("rlox-opt calibrate: interrupted, nothing is written", file=sys.stderr)
+        return INTERRUPTED
+    of = {name: [r.log_ratio for r in found] for name, found in comparison.readings.items()}
+    found = {
+        "schema": 1,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": head.commit,
+        "machine": machine(),
+        "restarts": min(map(len, of.values())),
+        "log_ratios": of,
+        **trust.rates(of),
+    }
+    path = records.write_new(
+        json.dumps(found, indent=1) + "\n",
+        trust.RECORDS / slug(machine()),
+        f"{found['date'].replace(':', '')}_calibration",
+    )
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        trust.show(found, path)
+    return 0

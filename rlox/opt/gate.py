@@ -1,0 +1,79 @@
+"""`rlox-opt gate`: the verdicts of `diff` as an exit code, for hooks and CI."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from rlox.opt.diff import CANNOT_TELL, Found, add_arguments, compared, facts
+from rlox.timing.sequential import tally
+
+REGRESSION = 1
+_EXAMPLES = """\
+examples:
+  rlox-opt gate origin/main
+  rlox-opt gate main HEAD --threshold 3 --bench 'data_plane' --markdown >> "$GITHUB_STEP_SUMMARY"
+
+As a hook before each push, in .git/hooks/pre-push:
+  #!/bin/sh
+  exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120
+
+Exit codes: 0 no regression, 1 a benchmark is slower or takes more memory, 2 could not tell or could
+not measure (a benchmark stays undecided or fails, a commit does not build), 130 interrupted.
+--threshold says how close counts as the same: the wider, the sooner a verdict falls.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "gate",
+        help="fail where a commit made it slower",
+        description="The same comparison as `diff`, as an exit code.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.add_argument("--markdown", action="store_true", help="print a table for a pull request")
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare and judge; returns the exit code."""
+    from rlox.opt import verdicts
+
+    found = compared(arguments)
+    if found is None:
+        return CANNOT_TELL
+    code, why = decision(found)
+    if arguments.json:
+        print(json.dumps(facts(found) | {"exit_code": code, "why": why}))
+    elif arguments.markdown:
+        print("\n".join(verdicts.markdown(found)))
+    else:
+        verdicts.show(found)
+    print(f"rlox-opt gate: {why}", file=sys.stderr)
+    return code
+
+
+def decision(found: Found) -> tuple[int, str]:
+    """The exit code, and why."""
+    counts = tally(found.verdicts())
+    if counts["slower"]:
+        return REGRESSION, f"regression: {counts['slower']} slower or larger"
+    if not found.complete:
+        return CANNOT_TELL, "cannot tell: interrupted"
+    failed = len(found.failures())
+    if failed:
+        return CANNOT_TELL, f"cannot tell: {failed} benchmarks could not be measured"
+    if counts["undecided"]:
+        return CANNOT_TELL, (
+            f"cannot tell: {counts['undecided']} undecided; more --budget, or a wider --threshold, "
+            "may decide them"
+        )
+    if not any(counts.values()):
+        return CANNOT_TELL, "cannot tell: nothing was measured"
+    return 0, "no regression"

@@ -1,0 +1,276 @@
+"""Builds of commits, kept: the whole package `rlox` as a commit has it, with its extension.
+
+All are built in one checkout with one target folder, one after the other, so that a commit compiles
+only what it changed; two checkouts must never share one, for cargo would hand out the other's
+binary. An extension is asked for its commit, features and profile before it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.machinery
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlox.opt.arguments import UsageError
+from rlox.opt.testing.commands import cargo, run
+from rlox.profiling.machine import ROOT
+from rlox.timing.packages import Packages
+from rlox.timing.restarts import ContestError
+
+REVISIONS = ROOT / "target" / "revisions"
+BENCHMARKS = ROOT / "asv_bench" / "benchmarks"
+WORKING_TREE = "."
+_KEPT = 64  # builds, of 20 MB each
+_FEATURE = re.compile(r"[a-z0-9-]+")
+
+
+class NotBuiltError(RuntimeError):
+    """A revision that does not build, or whose build is not the one asked for."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A commit and the cargo features to build it with; None: those of its own pyproject.toml."""
+
+    text: str
+    commit: str
+    features: tuple[str, ...] | None = None
+
+    @property
+    def title(self) -> str:
+        """For people: as it was asked for, with its commit."""
+        short = self.commit[:10]
+        return short if self.text.startswith(short) else f"{self.text} ({short})"
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A built package: `folder` holds `rlox`. `digests` are of the Python files and of the
+    extension but for the name of its commit; `seconds` is what its build took, once."""
+
+    revision: Revision
+    folder: Path
+    features: tuple[str, ...]
+    digests: dict[str, str]
+    seconds: float
+
+
+def resolve(text: str) -> Revision:
+    """The revision that `text` names: REV, or REV+FEATURE,… (`main+opt-p5`, `HEAD+none`); the
+    working tree is ".".
+
+    Raises:
+        UsageError: there is no such commit, or no such checkout.
+    """
+    name, plus, listed = text.partition("+")
+    features: tuple[str, ...] | None = None
+    if plus:
+        features = () if listed == "none" else tuple(sorted(listed.split(",")))
+        for feature in features:
+            if not _FEATURE.fullmatch(feature):
+                raise UsageError(f"{text!r}: {feature!r} is no cargo feature; write {name}+opt-p5")
+    if not (ROOT / ".git").exists():
+        raise UsageError(f"{ROOT}: is no git checkout; revisions are compared in one")
+    commit = _snapshot() if name == WORKING_TREE else _git_maybe(
+        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+    )
+    if commit is None:
+        shallow = _git_maybe("rev-parse", "--is-shallow-repository") == "true"
+        remedy = "; the clone is shallow: `git fetch --unshallow`" if shallow else ""
+        raise UsageError(f"{name!r}: is no commit of this repository{remedy}")
+    return Revision(text, commit, features)
+
+
+def between(good: Revision, bad: Revision) -> list[str]:
+    """The commits after `good`, in order, to `bad`: along the first parents, where `good` is one.
+
+    Raises:
+        UsageError: `bad` does not descend from `good`.
+    """
+    if _git_maybe("merge-base", "--is-ancestor", good.commit, bad.commit) is None:
+        raise UsageError(f"{bad.title} does not descend from {good.title}; name a GOOD that came first")
+    span = f"{good.commit}..{bad.commit}"
+    commits = _git("rev-list", "--reverse", "--first-parent", "--ancestry-path", span).split()
+    if not commits:
+        raise UsageError(f"{good.title} and {bad.title} are one commit")
+    return commits
+
+
+def described(commit: str) -> str:
+    """A commit in one line: its hash, its date, its subject."""
+    return _git("show", "--no-patch", "--format=%h %as %s", commit)
+
+
+def dirty() -> bool:
+    """Whether the working tree differs from HEAD."""
+    return bool(_git("status", "--porcelain"))
+
+
+def _snapshot() -> str:
+    """The working tree as a commit that no branch knows: the same tree gives the same commit."""
+    with tempfile.TemporaryDirectory() as folder:
+        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
+        _git("read-tree", "HEAD", env=index)
+        _git("add", "--all", env=index)
+        tree = _git("write-tree", env=index)
+    when = {f"GIT_{who}_DATE": "2000-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
+    who = ("-c", "user.name=rlox-opt", "-c", "user.email=rlox-opt@localhost")
+    return _git(*who, "commit-tree", tree, "-p", "HEAD", "-m", "working tree", env=when)
+
+
+def build(revision: Revision) -> Artefact:
+    """Build a revision, or take the build that is there.
+
+    Raises:
+        NotBuiltError: it does not build (the message ends with what the compiler said; all of it
+            is kept beside the builds), or says of itself that it is another.
+        UsageError: there is no cargo.
+    """
+    REVISIONS.mkdir(parents=True, exist_ok=True)
+    with _alone():
+        features = revision.features
+        checkout = _checked_out(revision)
+        if features is None:
+            features = _own_features(checkout)
+        name = f"{revision.commit[:12]}-{hashlib.sha256(','.join(features).encode()).hexdigest()[:8]}"
+        folder = REVISIONS / name
+        if not (folder / "artefact.json").exists():
+            _build(revision, features, checkout, folder)
+            _forget_oldest()
+        os.utime(folder)
+    told = json.loads((folder / "artefact.json").read_text(encoding="utf-8"))
+    return Artefact(revision, folder, features, told["digests"], told["seconds"])
+
+
+def _build(revision: Revision, features: tuple[str, ...], checkout: Path, folder: Path) -> None:
+    start = time.monotonic()
+    target = REVISIONS / "target"
+    done = run(
+        [cargo(), "build", "--locked", "--package", "rlox-python", "--release"]
+        + ["--features", ",".join(features), "--target-dir", str(target)],
+        checkout,
+    )
+    log = folder.with_suffix(".log")
+    log.write_text(done.output, encoding="utf-8")
+    if done.status:
+        raise NotBuiltError(f"{revision.title} does not build ({log}):\n{done.tail}")
+    seconds = time.monotonic() - start
+    with tempfile.TemporaryDirectory(dir=REVISIONS) as part:
+        package = Path(part) / "built" / "rlox"
+        shutil.copytree(checkout / "rlox", package)
+        suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+        extension = shutil.copy2(target / "release" / "lib_core.so", package / f"_core{suffix}")
+        _check(package.parent, revision, features)
+        told = {
+            "commit": revision.commit,
+            "features": features,
+            "seconds": round(seconds, 1),
+            "digests": {
+                "extension": _digest(extension.read_bytes(), revision.commit),
+                "python": _digest_of_python(package),
+            },
+        }
+        (package.parent / "artefact.json").write_text(json.dumps(told, indent=1) + "\n")
+        shutil.rmtree(folder, ignore_errors=True)
+        package.parent.rename(folder)
+
+
+def _check(folder: Path, revision: Revision, features: tuple[str, ...]) -> None:
+    """Raise NotBuiltError unless the extension is the one asked for."""
+    packages = Packages({"base": folder}, BENCHMARKS, 120.0)
+    try:
+        with closing(packages.start(("base",), random.Random())) as ask:
+            found: dict[str, Any] = ask("builds")[0]
+    except ContestError as error:
+        raise NotBuiltError(f"{revision.title}: cannot be imported: {error}") from None
+    asked = {"commit": revision.commit, "profile": "release"}
+    wrong = [key for key, value in asked.items() if found[key] != value]
+    # `accepted` and the like stand for others, which the build names.
+    if missing := [f for f in features if f.startswith("opt-p") and f not in found["features"]]:
+        wrong.append("features")
+    if wrong:
+        raise NotBuiltError(
+            f"{revision.title}: the extension says {', '.join(f'{k} {found[k]}' for k in wrong)}, "
+            f"which was not asked for{f' ({missing} is missing)' if missing else ''}; remove "
+            f"{REVISIONS} and build again"
+        )
+
+
+def same_parts(one: Artefact, other: Artefact) -> list[str]:
+    """What of two packages is byte for byte the same: "extension", "python". The name of its
+    commit, which every extension holds, does not count."""
+    return [part for part in one.digests if one.digests[part] == other.digests[part]]
+
+
+def _own_features(checkout: Path) -> tuple[str, ...]:
+    try:
+        table = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError):
+        return ()
+    return tuple(sorted(table.get("tool", {}).get("maturin", {}).get("features", ())))
+
+
+def _checked_out(revision: Revision) -> Path:
+    """The one checkout, now at this revision."""
+    checkout = REVISIONS / "checkout"
+    if not (checkout / ".git").exists():
+        shutil.rmtree(checkout, ignore_errors=True)
+        _git("clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(checkout))
+    # What is unchanged keeps its time stamp, so that cargo need not compile it again.
+    _git("checkout", "--quiet", "--force", "--detach", revision.commit, cwd=checkout)
+    _git("clean", "--quiet", "-ffdx", cwd=checkout)
+    return checkout
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One build at a time, from whichever process."""
+    with (REVISIONS / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _forget_oldest() -> None:
+    kept = sorted(REVISIONS.glob("*/artefact.json"), key=lambda p: p.parent.stat().st_mtime)
+    for path in kept[:-_KEPT]:
+        shutil.rmtree(path.parent)
+
+
+def _digest_of_python(package: Path) -> str:
+    files = sorted(path for path in package.rglob("*.py*") if path.suffix in (".py", ".pyi"))
+    return _digest(b"".join(f"{p.relative_to(package)}\0".encode() + p.read_bytes() for p in files))
+
+
+def _digest(content: bytes, without: str = "") -> str:
+    return hashlib.sha256(content.replace(without.encode(), b"") if without else content).hexdigest()
+
+
+def _git(*arguments: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=cwd, env=os.environ | (env or {}), capture_output=True, text=True
+    )
+    if done.returncode:
+        raise UsageError(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def _git_maybe(*arguments: str) -> str | None:
+    try:
+        return _git(*arguments)
+    except UsageError:
+        return None

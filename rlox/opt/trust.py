@@ -1,0 +1,143 @@
+"""What a machine can tell apart, from its A/A restarts: error rates of the verdicts by resampling,
+the smallest change that is found, and what in the machine could be mended."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rlox.profiling.machine import ROOT, machine, slug
+from rlox.report import units
+from rlox.timing.family import judge
+from rlox.timing.paired import LOOKS
+
+RECORDS = ROOT / "asv_bench" / "record"
+_DRAWS = 300
+_POWER = 0.95
+_ALARM = ("slower", "faster")
+_LOAD = 0.25  # of a core, above which others are noticed
+
+
+def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """From A/A log-ratios by benchmark: `{runs, run_alarms, cell_alarms, benchmarks: {name: {sd,
+    bias, cell_alarms, detectable: {restarts: ratio}}}}`.
+
+    A run of `diff` is drawn from the restarts with replacement, `_DRAWS` times.
+    """
+    rng = random.Random(0)
+    alarms = dict.fromkeys(log_ratios, 0)
+    runs = 0
+    for _ in range(_DRAWS):
+        flagged = _run(log_ratios, rng)
+        runs += bool(flagged)
+        for name in flagged:
+            alarms[name] += 1
+    return {
+        "run_alarms": runs / _DRAWS,
+        "cell_alarms": sum(alarms.values()) / _DRAWS / len(alarms),
+        "benchmarks": {
+            name: {
+                "sd": statistics.stdev(of),
+                "bias": statistics.fmean(of),
+                "alarms": alarms[name] / _DRAWS,
+                "detectable": detectable(of, rng),
+            }
+            for name, of in log_ratios.items()
+        },
+    }
+
+
+def _run(log_ratios: Mapping[str, Sequence[float]], rng: random.Random) -> list[str]:
+    """The benchmarks that a drawn run of `diff` flags."""
+    drawn = {name: rng.choices(of, k=LOOKS[-1]) for name, of in log_ratios.items()}
+    settled: dict[str, Any] = {}
+    for look in LOOKS:
+        found = judge({name: of[:look] for name, of in drawn.items()}, settled=settled)
+        settled = {name: j for name, j in found.items() if j.verdict != "undecided"}
+    return [name for name, j in settled.items() if j.verdict in _ALARM]
+
+
+def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
+    """The smallest ratio over 1 that a run of `diff` finds with a power of 95 %."""
+    low, high = 0.0, 1.0
+    drawn = [rng.choices(log_ratios, k=LOOKS[-1]) for _ in range(_DRAWS)]
+    for _ in range(12):
+        middle = (low + high) / 2
+        found = sum(_found([ratio + middle for ratio in run]) for run in drawn)
+        low, high = (low, middle) if found >= _POWER * _DRAWS else (middle, high)
+    return math.exp(high)
+
+
+def _found(log_ratios: Sequence[float]) -> bool:
+    for look in LOOKS:
+        verdict = judge({"": log_ratios[:look]})[""].verdict
+        if verdict != "undecided":
+            return verdict == "slower"
+    return False
+
+
+def newest() -> dict[str, Any] | None:
+    """The newest calibration of this machine."""
+    found = sorted((RECORDS / slug(machine())).glob("*_calibration*.json"))
+    return json.loads(found[-1].read_text(encoding="utf-8")) if found else None
+
+
+def advice() -> list[str]:
+    """What in the machine makes times noisy, where that can be told, and the remedy."""
+    cores = len(os.sched_getaffinity(0))
+    lines = []
+    load = os.getloadavg()[0]
+    if load > 1 + _LOAD:
+        lines.append(f"load is {load:.1f}: something else runs; end it")
+    governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if governor not in (None, "performance"):
+        lines.append(f"governor is {governor}: `cpupower frequency-set -g performance`")
+    if _read("/sys/devices/system/cpu/smt/active") == "1":
+        lines.append("SMT is on: a neighbour shares the core; `echo off > …/cpu/smt/control`")
+    if _read("/sys/devices/system/cpu/intel_pstate/no_turbo") == "0":
+        lines.append("turbo is on: `echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo`")
+    if _read("/proc/sys/kernel/randomize_va_space") == "0":
+        lines.append("addresses are not random (ASLR off): every restart has one memory layout")
+    if cores < 2:
+        lines.append("one core: whatever else runs takes time from the benchmark")
+    return lines
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def show(found: Mapping[str, Any], path: Path) -> None:
+    """Print a calibration."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("benchmark")
+    for heading in ("sd of a restart", "false alarms", "finds 95 % of"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, of in sorted(found["benchmarks"].items(), key=lambda item: item[1]["detectable"]):
+        table.add_row(
+            name,
+            units.percent(of["sd"]),
+            units.percent(of["alarms"]),
+            f"+{units.percent(of['detectable'] - 1)}",
+        )
+    console.print(table)
+    console.print(
+        f"\nIn {found['restarts']} restarts of HEAD against itself: {units.percent(found['cell_alarms'])} "
+        f"of verdicts would be false alarms, {units.percent(found['run_alarms'])} of runs have one."
+    )
+    for line in advice():
+        console.print(f"This machine: {line}", markup=False)
+    console.print(str(path))

@@ -1,0 +1,99 @@
+"""Instructions and heap allocations of a benchmark's call, from callgrind: witnesses that repeat
+to nearly the last digit, where clocks do not. They see neither caches nor the width of SIMD."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TypedDict
+
+from rlox.timing.packages import Packages
+from rlox.timing.restarts import ContestError
+
+_CALLS_S = 0.002  # of work, as it takes outside valgrind, that is counted
+_MOST_CALLS = 1000
+_TOTAL = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)
+_ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
+_CALLED = re.compile(r"^cfn=\((\d+)\)(?: (\S+))?")
+_NAMED = re.compile(r"^c?fn=\((\d+)\) (\S+)")
+_COUNT = re.compile(r"^calls=(\d+)")
+
+
+class Counts(TypedDict):
+    """Per call."""
+
+    instructions: float
+    allocations: float
+
+
+def available() -> bool:
+    """Whether valgrind is installed."""
+    return all(shutil.which(tool) for tool in ("valgrind", "callgrind_control"))
+
+
+def count(packages: Packages, side: str, seconds: Mapping[str, float]) -> Iterator[tuple[str, Counts]]:
+    """The counts of each benchmark in `seconds`, which says how long a call takes; what fails or
+    takes too long under valgrind is left out."""
+    left = list(seconds)
+    while left:
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder) / "out"
+            under = ("setarch", "-R", "env", "RAYON_NUM_THREADS=1", "valgrind", "--quiet",
+                     "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}")  # fmt: skip
+            # One seed: both sides get the same environment, down to its size.
+            with closing(packages.start((side,), random.Random(0), under)) as ask:
+                while left:
+                    name = left.pop()
+                    calls = max(1, min(_MOST_CALLS, round(_CALLS_S / seconds[name])))
+                    try:
+                        ask("prepare", 0, name)
+                        ask("call", 2)
+                        _control(ask.pid, "--instr=on")
+                        dumps = []
+                        for n in (1, 1 + calls):  # what the commands themselves cost cancels out
+                            ask("call", n)
+                            _control(ask.pid, "--dump")
+                            dumps.append(_newest(out))
+                        _control(ask.pid, "--instr=off")
+                    except ContestError:
+                        break
+                    one, more = map(_read, dumps)
+                    yield name, Counts(
+                        instructions=(more[0] - one[0]) / calls,
+                        allocations=(more[1] - one[1]) / calls,
+                    )
+
+
+def _control(pid: int, action: str) -> None:
+    done = subprocess.run(["callgrind_control", action, str(pid)], capture_output=True, timeout=60)
+    if done.returncode:
+        raise ContestError(f"callgrind_control {action} failed")
+
+
+def _newest(out: Path) -> Path:
+    return max(out.parent.glob(f"{out.name}.*"), key=lambda path: int(path.suffix[1:]))
+
+
+def _read(dump: Path) -> tuple[int, int]:
+    """Instructions and calls of the allocators in a dump of callgrind.
+
+    Names are written out once and then told by number.
+    """
+    text = dump.read_text(errors="replace")
+    total = _TOTAL.search(text)
+    names: dict[str, str] = {}
+    called, allocations = "", 0
+    for line in text.splitlines():
+        if named := _NAMED.match(line):
+            names[named[1]] = named[2].split("'")[0]
+        if callee := _CALLED.match(line):
+            called = names.get(callee[1], "")
+        elif (counted := _COUNT.match(line)) and called in _ALLOCATORS:
+            allocations += int(counted[1])
+    return int(total[1]) if total else 0, allocations

@@ -1,0 +1,77 @@
+"""Verdicts on many benchmarks at once, looked at after 5, 10, 20, 40 restarts.
+
+Each benchmark gives one log-ratio a restart, ln(head time / base time). An interval is Student's
+over restarts, wide enough that four looks together miss the truth at most once in a hundred times.
+A difference must also pass Benjamini and Hochberg's procedure over all benchmarks of the run
+(Controlling the False Discovery Rate, 1995), at each look with a quarter of the error: where
+nothing has changed, a run says otherwise at most once in a hundred times.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rlox.timing.paired import BAND, LOOKS, Verdict
+from rlox.timing.student import t_quantile, t_tail
+
+ERROR = 0.01  # of all looks together
+_LEVEL = ERROR / len(LOOKS)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A ratio over 1 is slower. `ci99` and `p` are None below five restarts, and without any
+    difference between restarts `p` is 0 or 1."""
+
+    ratio: float
+    ci99: tuple[float, float] | None
+    verdict: Verdict
+    restarts: int
+    p: float | None
+
+
+def judge(
+    log_ratios: Mapping[str, Sequence[float]],
+    band: float = BAND,
+    settled: Mapping[str, Judgement] | None = None,
+) -> dict[str, Judgement]:
+    """The verdict of each benchmark at this look; those of `settled` stand.
+
+    `band` is the log-ratio up to which two times count as the same. Raises ValueError for a
+    benchmark without any ratio.
+    """
+    settled = settled or {}
+    fresh = {name: _estimate(of) for name, of in log_ratios.items() if name not in settled}
+    found = {name: settled.get(name) or fresh[name] for name in log_ratios}
+    # The largest p that is below its share of the error, and all that are smaller.
+    ranked = sorted(judgement.p for judgement in found.values() if judgement.p is not None)
+    limits = [p for rank, p in enumerate(ranked, 1) if p <= _LEVEL * rank / len(ranked)]
+    limit = max(limits, default=-1.0)
+    return found | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
+
+
+def _estimate(log_ratios: Sequence[float]) -> Judgement:
+    if not log_ratios:
+        raise ValueError("log_ratios: is empty, expected one a restart")
+    n = len(log_ratios)
+    mean = statistics.fmean(log_ratios)
+    if n < LOOKS[0]:
+        return Judgement(math.exp(mean), None, "undecided", n, None)
+    error = statistics.stdev(log_ratios) / math.sqrt(n)
+    half = t_quantile(_LEVEL, n - 1) * error
+    p = t_tail(abs(mean) / error, n - 1) if error else float(mean == 0)
+    return Judgement(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), "undecided", n, p)
+
+
+def _decide(found: Judgement, band: float, limit: float) -> Judgement:
+    if found.ci99 is None or found.p is None:
+        return found
+    verdict: Verdict = "undecided"
+    if max(-math.log(found.ci99[0]), math.log(found.ci99[1])) < band:
+        verdict = "same"
+    elif found.p <= limit:
+        verdict = "slower" if found.ratio > 1 else "faster"
+    return Judgement(found.ratio, found.ci99, verdict, found.restarts, found.p)

@@ -1,0 +1,131 @@
+"""Contests between built packages: base, head, and base once more, on the same benchmarks.
+
+A restart is a process that has loaded all three (see `packages_worker`). A benchmark that fails,
+crashes or hangs loses its own result and no other's.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rlox.timing.restarts import ContestError, ProcessEndedError, Worker
+
+_WORKER = Path(__file__).with_name("packages_worker.py")
+_CONTEST_S = 0.15  # of one benchmark in one restart
+SIDES = ("base", "head", "again")
+
+
+class Reading(NamedTuple):
+    """One restart of a benchmark: ln(head / base), ln(again / base), and what base and head took
+    (median seconds of a call, or the benchmark's own unit)."""
+
+    log_ratio: float
+    log_ratio_aa: float
+    base: float
+    head: float
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a benchmark has no result: `side` is where it failed, None where nobody can tell, and
+    `ended` whether it took the process with it."""
+
+    side: str | None
+    reason: str
+    ended: bool = False
+
+
+class Packages:
+    """Built packages to compare, as folders by side, and the folder of asv benchmarks."""
+
+    def __init__(self, folders: dict[str, Path], benchmarks: Path, limit_s: float) -> None:
+        self.folders = folders
+        self.benchmarks = benchmarks
+        self.limit_s = limit_s
+
+    def start(self, sides: Sequence[str], rng: random.Random, under: Sequence[str] = ()) -> Worker:
+        """A process that has loaded these sides, in this order."""
+        folders = [self.folders[side] for side in sides]
+        return Worker(_WORKER, [self.benchmarks, *folders], rng, self.limit_s, under)
+
+    def names(self, kind: str) -> dict[str, list[str]]:
+        """Benchmarks of a kind ("time", "peakmemory", "track"), and the sides that have it."""
+        with closing(self.start(("base", "head"), random.Random())) as ask:
+            found = dict(zip(("base", "head"), ask("names", kind), strict=True))
+        every = dict.fromkeys(found["base"] + found["head"])
+        return {name: [side for side in found if name in found[side]] for name in every}
+
+    def builds(self) -> list[dict[str, Any]]:
+        """What the extensions of base and head say of themselves."""
+        with closing(self.start(("base", "head"), random.Random())) as ask:
+            answer: list[dict[str, Any]] = ask("builds")
+            return answer
+
+    def contests(
+        self, names: Sequence[str], seed: int
+    ) -> Iterator[tuple[str, Reading | Failure]]:
+        """One restart of "time" benchmarks, in random order. Where the process ends, another goes
+        on."""
+        rng = random.Random(seed)
+        left = rng.sample(list(names), len(names))
+        while left:
+            sides = rng.sample(SIDES, len(SIDES))
+            with closing(self.start(sides, rng)) as ask:
+                while left:
+                    name = left.pop()
+                    outcome = _contest(ask, sides, name, rng)
+                    yield name, outcome
+                    if isinstance(outcome, Failure) and outcome.ended:
+                        break
+
+    def values(
+        self, names: Sequence[str], seed: int
+    ) -> Iterator[tuple[str, Reading | Failure]]:
+        """One restart of "peakmemory" or "track" benchmarks: a process for each side of each."""
+        rng = random.Random(seed)
+        for name in rng.sample(list(names), len(names)):
+            values: dict[str, float] = {}
+            try:
+                for side in rng.sample(SIDES, len(SIDES)):
+                    with closing(self.start((side,), rng)) as ask:
+                        ask("prepare", 0, name)
+                        values[side] = ask("value")
+                base, head, again = (values[side] for side in SIDES)
+                yield name, Reading(math.log(head / base), math.log(again / base), base, head)
+            except ContestError as error:
+                yield name, Failure(_of(side), str(error))
+            except (ValueError, ZeroDivisionError):
+                yield name, Failure(None, f"has no ratio of {values}; it takes numbers over 0")
+
+
+def _of(side: str) -> str:
+    return "base" if side == "again" else side
+
+
+def _contest(
+    ask: Worker, sides: Sequence[str], name: str, rng: random.Random
+) -> Reading | Failure:
+    side: str | None = None
+    try:
+        for number in rng.sample(range(len(sides)), len(sides)):
+            side = sides[number]
+            ask("prepare", number, name)
+        side = None
+        times = dict(zip(sides, ask("contest", _CONTEST_S, rng.getrandbits(63)), strict=True))
+    except ContestError as error:
+        return Failure(side and _of(side), str(error), isinstance(error, ProcessEndedError))
+    base, head = (statistics.median(times[side]) for side in ("base", "head"))
+    return Reading(_log_ratio(times, "head"), _log_ratio(times, "again"), base, head)
+
+
+def _log_ratio(times: dict[str, list[float]], side: str) -> float:
+    """The median over the rounds."""
+    rounds = zip(times[side], times["base"], strict=True)
+    return statistics.median(math.log(other / base) for other, base in rounds)

@@ -1,0 +1,170 @@
+"""A process that times builds of the whole package against each other, on the same benchmarks:
+`python packages_worker.py BENCHMARKS FOLDER…`.
+
+BENCHMARKS is a folder of asv benchmarks; each FOLDER holds a built `rlox` and is a side, numbered
+from 0. All sides live in this one process and take their inputs from the one module
+`benchmarks.inputs`, so that neither the core nor the addresses of the inputs tell them apart.
+
+Reads commands from stdin and answers on stdout, a JSON value a line each: `["builds"]`,
+`["names", kind]`, `["prepare", side, name]`, `["contest", seconds, seed]` of all sides prepared,
+`["call", n]` and `["value"]` of the side prepared last. An error is answered as `{"error": text}`.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import itertools
+import json
+import os
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_SLICE_S = 0.0005  # the shortest slice; its two readings of the clock are then below 0.1 %
+_LEAST_ROUNDS = 5
+_INPUTS = "benchmarks.inputs"
+
+Call = Callable[[], object]
+
+
+class Side:
+    """A build of the package, and the benchmarks that were imported with it.
+
+    Within `with side:` it is the one that `import rlox` finds.
+    """
+
+    def __init__(self, folder: Path, benchmarks: Path) -> None:
+        self._modules: dict[str, ModuleType] = {}
+        with self:
+            sys.path.insert(0, str(folder))
+            try:
+                import rlox
+
+                self.build: dict[str, Any] = {**rlox.build_info()}
+                if Path(rlox.__file__ or "").parent.parent != folder:
+                    raise ImportError(f"rlox came from {rlox.__file__}, not from {folder}")
+                self.benchmarks = {name: case for name, case in _discovered(benchmarks)}
+            finally:
+                sys.path.remove(str(folder))
+
+    def __enter__(self) -> None:
+        sys.modules.update(self._modules)
+
+    def __exit__(self, *_: object) -> None:
+        self._modules = {name: sys.modules.pop(name) for name in list(sys.modules) if _ours(name)}
+
+
+def _ours(name: str) -> bool:
+    return name.split(".")[0] in ("rlox", "benchmarks") and name != _INPUTS
+
+
+def _discovered(benchmarks: Path) -> Iterator[tuple[str, tuple[Any, int]]]:
+    """As asv finds them: each with its parameters is one, named as asv prints it."""
+    from asv_runner.discovery import disc_benchmarks
+
+    for benchmark in disc_benchmarks(str(benchmarks), ignore_import_errors=True):
+        for number, values in enumerate(itertools.product(*benchmark.params)):
+            yield benchmark.name + (f"({', '.join(values)})" if values else ""), (benchmark, number)
+
+
+def timed(call: Call, calls: int) -> float:
+    """Seconds that `calls` calls take together."""
+    start = time.perf_counter()
+    for _ in itertools.repeat(None, calls):
+        call()
+    return time.perf_counter() - start
+
+
+class Arena:
+    """The sides, and of each the call prepared last."""
+
+    def __init__(self, benchmarks: Path, folders: list[Path]) -> None:
+        sys.path.insert(0, str(benchmarks.parent))
+        self.sides = [Side(folder, benchmarks) for folder in folders]
+        self._calls: dict[int, Call] = {}
+        self._last = 0
+
+    def names(self, kind: str) -> list[list[str]]:
+        """Of every side, the benchmarks of a kind: "time", "peakmemory" or "track"."""
+        return [
+            [name for name, (benchmark, _) in side.benchmarks.items() if benchmark.type == kind]
+            for side in self.sides
+        ]
+
+    def prepare(self, number: int, name: str) -> None:
+        """Make the benchmark's inputs and call it once, which also checks its results."""
+        side = self.sides[number]
+        benchmark, parameters = side.benchmarks[name]
+        with side:
+            benchmark.set_param_idx(parameters)
+            benchmark.do_setup()
+            call = functools.partial(benchmark.func, *benchmark._current_params)
+            call()
+        self._calls[number], self._last = call, number
+
+    def contest(self, seconds: float, seed: int) -> list[list[float]]:
+        """Seconds of a call, by side and round; within a round the sides are in random order."""
+        rng = random.Random(seed)
+        calls = 1
+        while self._time(0, calls) < _SLICE_S:
+            calls *= 2
+        times: list[list[float]] = [[] for _ in self.sides]
+        for number in rng.sample(range(len(self.sides)), len(self.sides)):
+            self._time(number, calls)
+        gc.collect()
+        gc.disable()
+        end = time.perf_counter() + seconds
+        while len(times[0]) < _LEAST_ROUNDS or time.perf_counter() < end:
+            for number in rng.sample(range(len(self.sides)), len(self.sides)):
+                times[number].append(self._time(number, calls) / calls)
+        gc.enable()
+        return times
+
+    def call(self, n: int) -> None:
+        """Call the side prepared last."""
+        self._time(self._last, n)
+
+    def value(self) -> float:
+        """What the benchmark prepared last returns, or the most memory this process had: bytes."""
+        number = self._last
+        returned = self._calls[number]()
+        if isinstance(returned, int | float):
+            return returned
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    def _time(self, number: int, calls: int) -> float:
+        with self.sides[number]:
+            return timed(self._calls[number], calls)
+
+
+def main(benchmarks: str, *folders: str) -> None:
+    """Answer the commands on stdin until it ends."""
+    # What a benchmark prints must not be taken for an answer.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    arena = Arena(Path(benchmarks), [Path(folder) for folder in folders])
+    commands: dict[str, Callable[..., Any]] = {
+        "builds": lambda: [side.build for side in arena.sides],
+        "names": arena.names,
+        "prepare": arena.prepare,
+        "contest": arena.contest,
+        "call": arena.call,
+        "value": arena.value,
+    }
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        try:
+            answer = commands[name](*arguments)
+        except Exception as error:  # the benchmark's own, whatever it is
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

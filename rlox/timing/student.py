@@ -1,0 +1,35 @@
+"""Student's t, for the handful of quantiles that verdicts take."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+
+def t_tail(t: float, df: int) -> float:
+    """The probability that Student's t with `df` degrees of freedom lies beyond -t or t.
+
+    Abramowitz and Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    """
+    angle = math.atan2(t, math.sqrt(df))
+    cosine = math.cos(angle)
+    term = total = cosine if df % 2 else 1.0
+    for k in range(2 + df % 2, df - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    if df % 2 == 0:
+        return 1.0 - math.sin(angle) * total
+    within = angle if df == 1 else angle + math.sin(angle) * total
+    return 1.0 - 2.0 / math.pi * within
+
+
+@cache
+def t_quantile(tail: float, df: int) -> float:
+    """The t beyond which, on either side, lies the probability `tail`."""
+    low, high = 0.0, 1.0
+    while t_tail(high, df) > tail:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_tail(middle, df) > tail else (low, middle)
+    return high

@@ -260,9 +260,9 @@ def _digest(content: bytes, without: str = "") -> str:
     return hashlib.sha256(content.replace(without.encode(), b"") if without else content).hexdigest()
 
 
-def _git(*arguments: str, cwd: Path = ROOT, env: dict[str, str] | None = None) -> str:
+def _git(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        ["git", *arguments], cwd=cwd, env=os.environ | (env or {}), capture_output=True, text=True
+        ["git", *arguments], cwd=cwd or ROOT, env=os.environ | (env or {}), capture_output=True, text=True
     )
     if done.returncode:
         raise UsageError(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")

@@ -54,11 +54,11 @@ class Comparison:
         """
         seeds = random.Random()
         start, done = time.monotonic(), 0
-        while (look_at := next_look(done, most)) is not None:
-            names = self.undecided()
-            for number in range(done, look_at if names else done):
+        while (names := self.undecided()) and (look_at := next_look(done, most)) is not None:
+            for number in range(done, look_at):
                 began = time.monotonic()
-                if began - start > budget_s:
+                if number and began - start > budget_s:
+                    self.look()
                     return
                 for name, outcome in restart(names, seeds.getrandbits(63)):
                     if isinstance(outcome, Failure):
@@ -66,6 +66,8 @@ class Comparison:
                     else:
                         self.readings.setdefault(name, []).append(outcome)
                 names = [name for name in names if name not in self.failures]
+                if not names:
+                    break
                 tell(number + 1, len(names), (time.monotonic() - began) * (most - number - 1))
             self.look()
             done = look_at

@@ -1,0 +1,190 @@
+"""`rlox-opt diff` and `gate`: what they find, how they say it, and what they refuse."""
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox.opt import diff, gate, verdicts
+from rlox.opt.arguments import UsageError
+from rlox.opt.cli import main
+from rlox.opt.diff import Found
+from rlox.opt.progress import Lines, reporter
+from rlox.opt.revisions import Artefact, Revision
+from rlox.timing import packages as packages_module
+from rlox.timing.packages import Failure
+from rlox.timing.sequential import Comparison
+
+Measure = Callable[..., Found]
+
+
+def arguments(*texts: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    diff.add_arguments(parser)
+    return parser.parse_args(["base", *texts, "--restarts", "5", "--no-counts"])
+
+
+@pytest.fixture
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
+    """What diff finds between two toy packages."""
+    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(diff, "_PATIENCE_S", 30.0)
+    monkeypatch.setattr(diff, "_MEMORY_RESTARTS", 5)
+    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
+
+    def of(
+        base: dict[str, object],
+        head: dict[str, object],
+        *texts: str,
+        progress: Lines | None = None,
+    ) -> Found:
+        sides = []
+        for name, settings in (("base", base), ("head", head)):
+            folder = toy_packages.package(tmp_path / name, **settings)  # type: ignore[arg-type]
+            digests = {"python": repr(settings), "extension": "none"}
+            sides.append(Artefact(Revision(name, name * 10), folder, (), digests, 1.0))
+        with reporter() as lines:
+            return diff.measured(sides[0], sides[1], arguments(*texts), progress or lines)
+
+    return of
+
+
+def test_twice_the_work_is_slower_and_the_rest_is_the_same(measure: Measure) -> None:
+    found = measure({"passes": 5}, {"passes": 10, "size": 20}, "--bench", "work|Sized|track")
+    facts = diff.facts(found)
+    assert set(facts) >= {"base", "head", "machine", "results", "aa", "seconds"}
+    by_name = {row["benchmark"]: row for row in facts["results"]}
+    assert by_name.keys() == {"toys.time_work", *(f"toys.Sized.time_sized({n})" for n in (1, 2))}
+    slower = by_name["toys.time_work"]
+    assert slower["verdict"] == "slower"
+    assert slower["ci99"][0] < slower["ratio"] < slower["ci99"][1]
+    assert slower["restarts"] == 5
+    assert slower["instructions"] == {"base": None, "head": None}  # not asked for
+    assert {row["benchmark"] for row in facts["aa"]} == by_name.keys()
+    (size,) = facts["memory"]
+    assert (size["benchmark"], size["ratio"], size["verdict"]) == (
+        "toys.track_size",
+        pytest.approx(2),
+        "slower",
+    )
+    assert facts["complete"]
+    assert gate.decision(found) == (1, "regression: 2 slower or larger")
+    json.dumps(facts)
+
+
+def test_what_fails_is_named_with_its_side_and_loses_no_other_result(measure: Measure) -> None:
+    found = measure({}, {"name": "raises"}, "--bench", "raises|steady")
+    assert list(verdicts.not_measured(found)) == [
+        "toys.time_raises: fails in head: RuntimeError: no such thing"
+    ]
+    assert found.times.judgements.keys() == {"toys.time_steady"}
+    assert gate.decision(found)[0] == 2
+
+
+def test_a_benchmark_that_one_commit_lacks_is_said_to_be_missing_there(measure: Measure) -> None:
+    found = measure({"name": "old"}, {}, "--bench", "new|steady")
+    assert list(verdicts.not_measured(found)) == ["toys.time_new: not in base"]
+
+
+def test_a_pattern_that_matches_nothing_is_refused_with_names_that_exist(measure: Measure) -> None:
+    with pytest.raises(UsageError, match=r"'gea' matches no benchmark; there are .* such as toys\."):
+        measure({}, {}, "--bench", "gea")
+
+
+class _Interrupting(Lines):
+    """Ctrl-C at the eighth restart."""
+
+    def note(self, text: str, fraction: float | None = None) -> None:
+        if text.startswith("restart 4"):
+            raise KeyboardInterrupt
+
+
+def test_an_interruption_keeps_what_is_known(measure: Measure) -> None:
+    with reporter() as lines:
+        interrupting = _Interrupting(lines.console)
+    found = measure({}, {}, "--bench", "steady", progress=interrupting)
+    assert not found.complete
+    assert found.times.judgements["toys.time_steady"].restarts == 4
+    assert "Interrupted: these are the verdicts so far." in list(verdicts.closing(found))
+    assert gate.decision(found) == (2, "cannot tell: interrupted")
+
+
+def test_identical_packages_are_said_to_be(measure: Measure) -> None:
+    found = measure({}, {}, "--bench", "steady")
+    assert any("byte for byte the same" in line for line in verdicts.closing(found))
+    other = replace(found, head=replace(found.head, digests={"python": "x", "extension": "none"}))
+    assert any("nothing but the Python files" in line for line in verdicts.closing(other))
+
+
+def test_a_table_for_a_pull_request_has_a_row_for_each_that_moved(measure: Measure) -> None:
+    found = measure({"passes": 5}, {"passes": 10}, "--bench", "work|track")
+    lines = list(verdicts.markdown(found))
+    (row,) = [line for line in lines if line.startswith("| `toys.time_work`")]
+    assert re.search(r"\| \d\.\d{3} \(\d\.\d{3}–\d\.\d{3}\) \| slower \| 5 \|", row)
+    assert "<details><summary>1 the same</summary>\n" in lines
+
+
+def gated(verdicts: Sequence[str], failures: Sequence[str] = ()) -> int:
+    """The gate's exit code for these verdicts."""
+    comparison = Comparison([])
+    shift = {"slower": 0.1, "faster": -0.1, "same": 0.0}
+    for number, verdict in enumerate(verdicts):
+        ratios = [shift.get(verdict, 0.0) + x for x in (-1e-4, 1e-4, 0, 2e-4, -2e-4)]
+        if verdict == "undecided":
+            ratios = [-0.3, 0.2, 0.1, -0.2, 0.3]
+        comparison.readings[str(number)] = [
+            packages_module.Reading(ratio, 0.0, 1.0, 1.0) for ratio in ratios
+        ]
+    comparison.look()
+    assert [j.verdict for j in comparison.judgements.values()] == list(verdicts)
+    comparison.failures = {name: Failure("head", "no") for name in failures}
+    nobody = Artefact(Revision("", ""), Path(), (), {}, 0.0)
+    return gate.decision(Found(nobody, nobody, comparison, Comparison([]), {}, complete=True))[0]
+
+
+def test_the_gate_tells_good_from_bad_from_cannot_tell() -> None:
+    assert gated(["same", "faster"]) == 0
+    assert gated(["same", "slower", "undecided"], ["broken"]) == 1
+    assert gated(["same", "undecided"]) == 2
+    assert gated(["same"], ["broken"]) == 2
+    assert gated([]) == 2
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["diff", "nothing"], "'nothing': is no commit of this repository"),
+        (["gate", "HEAD", "nothing"], "'nothing': is no commit of this repository"),
+        (["diff", "HEAD", "--bench", "("], "--bench: is '(', no regular expression"),
+        (["diff", "HEAD", "--threshold", "0"], "--threshold: is '0', expected a number over 0"),
+        (["bisect", "HEAD", "HEAD", "--bench", "x"], "are one commit"),
+        (["bisect", "HEAD~1", "HEAD"], "--bench"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_one_line(
+    texts: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(texts)
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1 + said.startswith("note:")
+
+
+@pytest.mark.parametrize("verb", ["diff", "gate", "bisect", "calibrate"])
+def test_help_has_an_example(verb: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "rlox.opt.cli", verb, "--help"], capture_output=True, text=True
+    )
+    assert done.returncode == 0
+    assert f"  rlox-opt {verb}" in done.stdout
+    assert "Exit codes: 0" in done.stdout

@@ -1,0 +1,109 @@
+"""Revisions: found, or refused in a line; the working tree as a commit that leaves no trace."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from rlox.opt import revisions
+from rlox.opt.arguments import UsageError
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    done = subprocess.run(
+        ["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three commits, the first tagged v1; `side` branches off before the last."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    for number in (1, 2, 3):
+        (tmp_path / "file").write_text(f"{number}\n")
+        git(tmp_path, "add", "--all")
+        git(tmp_path, "commit", "--quiet", "-m", f"number {number}")
+        if number == 1:
+            git(tmp_path, "tag", "v1")
+        if number == 2:
+            git(tmp_path, "branch", "side")
+    monkeypatch.setattr(revisions, "ROOT", tmp_path)
+    return tmp_path
+
+
+def test_a_revision_is_what_git_says(repository: Path) -> None:
+    found = revisions.resolve("v1")
+    assert found.commit == git(repository, "rev-parse", "v1")
+    assert found.features is None
+    assert found.title == f"v1 ({found.commit[:10]})"
+
+
+def test_features_come_after_a_plus(repository: Path) -> None:
+    assert revisions.resolve("HEAD+opt-p7,opt-p5").features == ("opt-p5", "opt-p7")
+    assert revisions.resolve("HEAD+none").features == ()
+    with pytest.raises(UsageError, match="'opt p5' is no cargo feature; write HEAD"):
+        revisions.resolve("HEAD+opt p5")
+
+
+@pytest.mark.parametrize("text", ["nothing", "--help", "HEAD~9", ""])
+def test_a_revision_that_does_not_exist_is_named(repository: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=f"'{text}': is no commit of this repository$"):
+        revisions.resolve(text)
+
+
+def test_a_shallow_clone_is_told_how_to_get_the_rest(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shallow = tmp_path_factory.mktemp("clone") / "shallow"
+    git(repository, "clone", "--quiet", "--depth=1", f"file://{repository}", str(shallow))
+    monkeypatch.setattr(revisions, "ROOT", shallow)
+    with pytest.raises(UsageError, match="git fetch --unshallow"):
+        revisions.resolve("HEAD~1")
+
+
+def test_outside_a_checkout_there_are_no_revisions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(revisions, "ROOT", tmp_path)
+    with pytest.raises(UsageError, match="is no git checkout"):
+        revisions.resolve("HEAD")
+
+
+def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(repository: Path) -> None:
+    (repository / "file").write_text("changed\n")
+    (repository / "new").write_text("new\n")
+    before = git(repository, "status", "--porcelain"), git(repository, "for-each-ref")
+    found = revisions.resolve(".")
+    assert git(repository, "show", f"{found.commit}:file") == "changed"
+    assert git(repository, "show", f"{found.commit}:new") == "new"
+    assert git(repository, "rev-parse", f"{found.commit}^") == git(repository, "rev-parse", "HEAD")
+    assert (git(repository, "status", "--porcelain"), git(repository, "for-each-ref")) == before
+    assert revisions.resolve(".").commit == found.commit  # and so its build is found again
+    assert revisions.dirty()
+
+
+def test_between_are_the_commits_after_good_up_to_bad(repository: Path) -> None:
+    good, bad = revisions.resolve("v1"), revisions.resolve("main")
+    found = revisions.between(good, bad)
+    assert found == [git(repository, "rev-parse", name) for name in ("main~1", "main")]
+    assert revisions.described(found[-1]).endswith("number 3")
+
+
+def test_bad_must_descend_from_good(repository: Path) -> None:
+    with pytest.raises(UsageError, match="does not descend from"):
+        revisions.between(revisions.resolve("main"), revisions.resolve("side"))
+    with pytest.raises(UsageError, match="are one commit"):
+        revisions.between(revisions.resolve("main"), revisions.resolve("main"))
+
+
+def test_what_does_not_build_says_so_and_keeps_what_the_compiler_said(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    kept = tmp_path_factory.mktemp("revisions")
+    monkeypatch.setattr(revisions, "REVISIONS", kept)
+    with pytest.raises(revisions.NotBuiltError, match=r"could not find `Cargo\.toml`"):
+        revisions.build(revisions.resolve("v1"))
+    (log,) = kept.glob("*.log")
+    assert "Cargo.toml" in log.read_text()

@@ -1,0 +1,108 @@
+"""Verdicts on many benchmarks: found where there is something, and rarely where there is nothing."""
+
+import math
+import random
+
+import pytest
+
+from rlox.timing.family import ERROR, judge
+from rlox.timing.paired import LOOKS, next_look
+
+
+def noise(rng: random.Random, n: int, sd: float, shift: float = 0.0) -> list[float]:
+    return [rng.gauss(shift, sd) for _ in range(n)]
+
+
+def test_slower_means_that_head_takes_longer() -> None:
+    rng = random.Random(0)
+    of = {"up": noise(rng, 10, 0.002, 0.05), "down": noise(rng, 10, 0.002, -0.05)}
+    found = judge(of | {"flat": noise(rng, 10, 0.002)})
+    assert {name: j.verdict for name, j in found.items()} == {
+        "up": "slower",
+        "down": "faster",
+        "flat": "same",
+    }
+    assert found["up"].ratio == pytest.approx(math.exp(0.05), rel=0.005)
+
+
+def test_a_difference_inside_the_band_is_the_same_however_certain() -> None:
+    certain = judge({"": noise(random.Random(0), 40, 0.0001, 0.004)})[""]
+    assert certain.ci99 is not None
+    assert certain.ci99[0] > 1
+    assert certain.verdict == "same"
+
+
+def test_below_the_first_look_nothing_is_said() -> None:
+    found = judge({"": [0.5] * (LOOKS[0] - 1)})[""]
+    assert (found.ci99, found.verdict) == (None, "undecided")
+
+
+def test_no_restart_at_all_is_an_error() -> None:
+    with pytest.raises(ValueError, match="log_ratios: is empty"):
+        judge({"": []})
+
+
+def test_counts_without_any_spread_are_decided_at_once() -> None:
+    found = judge({"as before": [0.0] * 5, "more": [math.log(2)] * 5})
+    assert (found["as before"].verdict, found["more"].verdict) == ("same", "slower")
+    assert found["more"].ci99 == (pytest.approx(2), pytest.approx(2))
+
+
+def test_a_verdict_that_fell_stands() -> None:
+    settled = {"a": judge({"a": [0.1, 0.101, 0.099, 0.1, 0.102]})["a"]}
+    assert settled["a"].verdict == "slower"
+    later = judge({"a": [0.1, -0.2, 0.3, -0.1, 0.2] * 2}, settled=settled)
+    assert later["a"] == settled["a"]
+
+
+def test_one_among_many_must_be_surer_than_one_alone() -> None:
+    """Benjamini and Hochberg: among a hundred, one takes a hundredth of the error."""
+    rng = random.Random(3)
+    alone = [0.02 + 0.004 * x for x in (-1.2, -0.6, 0.1, 0.7, 1.0)]
+    many = {f"flat {i}": noise(rng, 5, 0.03) for i in range(99)}
+    assert judge({"": alone})[""].verdict == "slower"
+    assert judge({"": alone} | many)[""].verdict == "undecided"
+
+
+def run(rng: random.Random, cells: int, sd: float, shift: float = 0.0) -> list[str]:
+    """The verdicts of a run of `diff`, which looks again while something is undecided."""
+    of: dict[str, list[float]] = {str(i): [] for i in range(cells)}
+    found, done = {}, 0
+    while (look := next_look(done, LOOKS[-1])) is not None:
+        for ratios in of.values():
+            ratios += noise(rng, look - done, sd, shift)
+        settled = {name: j for name, j in found.items() if j.verdict != "undecided"}
+        found = judge(of, settled=settled)
+        done = look
+    return [judgement.verdict for judgement in found.values()]
+
+
+def test_where_nothing_changed_few_runs_say_otherwise() -> None:
+    """Over 20 benchmarks and four looks, at the most uncomfortable spread."""
+    rng = random.Random(0)
+    runs = 1_000
+    alarms = sum("slower" in of or "faster" in of for of in (run(rng, 20, 0.03) for _ in range(runs)))
+    assert alarms / runs <= 1.5 * ERROR
+
+
+def test_three_per_cent_are_found_where_restarts_spread_by_two() -> None:
+    rng = random.Random(0)
+    verdicts = [verdict for _ in range(50) for verdict in run(rng, 10, 0.02, math.log(1.03))]
+    assert verdicts.count("slower") / len(verdicts) > 0.99
+
+
+def test_the_interval_holds_the_truth() -> None:
+    """As often as it says, although it is read when a verdict has fallen."""
+    rng, truth = random.Random(0), math.log(1.02)
+    held = trials = 0
+    for _ in range(2_000):
+        ratios: list[float] = []
+        while (look := next_look(len(ratios), LOOKS[-1])) is not None:
+            ratios += noise(rng, look - len(ratios), 0.02, truth)
+            found = judge({"": ratios})[""]
+            if found.verdict != "undecided":
+                break
+        assert found.ci99 is not None
+        held += found.ci99[0] <= math.exp(truth) <= found.ci99[1]
+        trials += 1
+    assert held / trials >= 0.99

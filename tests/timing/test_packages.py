@@ -1,0 +1,96 @@
+"""Packages side by side in one process: each benchmark meets its own, and fails alone."""
+
+import math
+import random
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox.timing.packages import Failure, Packages, Reading
+from rlox.timing.restarts import ContestError
+
+Make = Callable[..., Packages]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Packages from the settings of base and head."""
+    benchmarks = toy_packages.benchmarks(tmp_path)
+
+    def of(base: dict[str, object], head: dict[str, object], limit_s: float = 30.0) -> Packages:
+        folders = {
+            side: toy_packages.package(tmp_path / side, **settings)  # type: ignore[arg-type]
+            for side, settings in (("base", base), ("head", head), ("again", base))
+        }
+        return Packages(folders, benchmarks, limit_s)
+
+    return of
+
+
+def test_a_side_runs_its_own_code_even_where_that_imports_late(make: Make) -> None:
+    packages = make({"passes": 10}, {"passes": 20})
+    ((name, reading),) = packages.contests(["toys.time_work"], seed=1)
+    assert name == "toys.time_work"
+    assert isinstance(reading, Reading)
+    # Twice the work takes about twice the time; the bound leaves room for a busy machine.
+    assert 0.3 < reading.log_ratio < 1.1
+    assert reading.base > 0
+
+
+def test_benchmarks_are_named_as_asv_names_them_with_the_sides_that_have_them(make: Make) -> None:
+    found = make({"name": "old"}, {}).names("time")
+    assert found["toys.Sized.time_sized(2)"] == ["base", "head"]
+    assert found["toys.time_new"] == ["head"]
+    assert "toys.track_size" not in found
+
+
+def test_a_process_says_which_builds_it_has_loaded(make: Make) -> None:
+    assert [b["commit"] for b in make({"name": "a"}, {"name": "b"}).builds()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("raises", "RuntimeError: no such thing"),
+        ("crashes", "exit status 3"),
+        ("hangs", "did not answer within 2 s"),
+    ],
+)
+def test_what_fails_loses_its_own_result_and_no_other(make: Make, name: str, reason: str) -> None:
+    packages = make({}, {"name": name}, limit_s=2.0)
+    names = [f"toys.time_{name}", "toys.time_steady", "toys.time_work"]
+    found = dict(packages.contests(names, seed=2))
+    failure = found.pop(f"toys.time_{name}")
+    assert isinstance(failure, Failure)
+    assert failure.side == "head"
+    assert reason in failure.reason
+    assert all(isinstance(reading, Reading) for reading in found.values())
+    assert len(found) == 2
+
+
+def test_values_are_compared_in_processes_of_their_own(make: Make) -> None:
+    packages = make({"size": 50}, {"size": 100})
+    found = dict(packages.values(["toys.track_size", "toys.peakmem_held"], seed=1))
+    size, peak = found["toys.track_size"], found["toys.peakmem_held"]
+    assert isinstance(size, Reading)
+    assert isinstance(peak, Reading)
+    assert size.log_ratio == pytest.approx(math.log(2))
+    assert size.log_ratio_aa == 0
+    assert peak.head - peak.base > 40_000_000  # bytes
+
+
+def test_a_value_of_zero_has_no_ratio(make: Make) -> None:
+    ((_, failure),) = make({"size": 0}, {"size": 1}).values(["toys.track_size"], seed=1)
+    assert isinstance(failure, Failure)
+    assert "numbers over 0" in failure.reason
+
+
+def test_a_package_from_elsewhere_is_refused(make: Make, tmp_path: Path) -> None:
+    packages = make({}, {})
+    packages.folders["base"] = tmp_path / "empty"
+    (tmp_path / "empty").mkdir()
+    with closing(packages.start(("base",), random.Random())) as ask, pytest.raises(ContestError):
+        ask("builds")

@@ -1,0 +1,78 @@
+"""Packages called rlox that need no compiler, and asv benchmarks for them: what a real one does, at
+a price that the test chooses."""
+
+import textwrap
+from pathlib import Path
+
+BENCHMARKS = """
+import os, time
+from benchmarks.inputs import NUMBERS
+import rlox
+
+def time_work():
+    rlox.work(NUMBERS)
+
+def time_steady():
+    sum(NUMBERS)
+
+class Sized:
+    params = (1, 2)
+    param_names = ("n",)
+
+    def time_sized(self, n):
+        sum(NUMBERS * n)
+
+def time_crashes():
+    if rlox.NAME == "crashes":
+        os._exit(3)
+
+def time_hangs():
+    if rlox.NAME == "hangs":
+        time.sleep(3600)
+
+def time_raises():
+    if rlox.NAME == "raises":
+        raise RuntimeError("no such thing")
+
+if rlox.NAME != "old":
+    def time_new():
+        sum(NUMBERS)
+
+def track_size():
+    print("a benchmark may print")
+    return rlox.SIZE
+
+def peakmem_held():
+    return bytearray(rlox.SIZE * 1_000_000)
+"""
+
+
+def benchmarks(folder: Path) -> Path:
+    """The folder of benchmarks."""
+    path = folder / "benchmarks"
+    path.mkdir()
+    (path / "__init__.py").write_text("")
+    (path / "inputs.py").write_text("NUMBERS = list(range(2_000))\n")
+    (path / "toys.py").write_text(BENCHMARKS)
+    return path
+
+
+def package(folder: Path, name: str = "toy", passes: int = 10, size: int = 10) -> Path:
+    """A folder with a package `rlox` whose `work` takes `passes` passes."""
+    path = folder / f"{name}-{passes}-{size}" / "rlox"
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "helper.py").write_text(f"PASSES = {passes}\n")
+    (path / "__init__.py").write_text(
+        textwrap.dedent(f"""
+        NAME, SIZE = {name!r}, {size}
+
+        def build_info():
+            return {{"commit": NAME, "features": [], "profile": "release"}}
+
+        def work(numbers):
+            from rlox.helper import PASSES  # imported late: from the own package all the same
+            for _ in range(PASSES):
+                sum(numbers)
+        """)
+    )
+    return path.parent

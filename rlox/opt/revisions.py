@@ -2,7 +2,7 @@
 
 All are built in one checkout with one target folder, one after the other, so that a commit compiles
 only what it changed; two checkouts must never share one, for cargo would hand out the other's
-binary. An extension is asked for its commit, features and profile before it is used.
+binary. An extension is asked what it is built from, and how, before it is used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import hashlib
 import importlib.machinery
-import json
 import os
 import random
 import re
@@ -35,8 +34,11 @@ from rlox.timing.restarts import ContestError
 REVISIONS = ROOT / "target" / "revisions"
 BENCHMARKS = ROOT / "asv_bench" / "benchmarks"
 WORKING_TREE = "."
-_KEPT = 64  # builds, of 20 MB each
+_KEPT = 48  # of 15 MB each
+_LIBRARY = f"_core{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+_RUST = ("Cargo.toml", "Cargo.lock", "crates", ".cargo", "rust-toolchain.toml")
 _FEATURE = re.compile(r"[a-z0-9-]+")
+_OPTIMISATION = re.compile(r"opt-p\d+")
 
 
 class NotBuiltError(RuntimeError):
@@ -61,7 +63,7 @@ class Revision:
 @dataclass(frozen=True)
 class Artefact:
     """A built package: `folder` holds `rlox`. `digests` are of the Python files and of the
-    extension but for the name of its commit; `seconds` is what its build took, once."""
+    extension but for the name of its commit; `seconds` is what the build took now."""
 
     revision: Revision
     folder: Path
@@ -134,7 +136,8 @@ def _snapshot() -> str:
 
 
 def build(revision: Revision) -> Artefact:
-    """Build a revision, or take the build that is there.
+    """Build a revision, or take the build that is there. An extension is shared by commits whose
+    Rust sources are the same.
 
     Raises:
         NotBuiltError: it does not build (the message ends with what the compiler said; all of it
@@ -143,72 +146,98 @@ def build(revision: Revision) -> Artefact:
     """
     REVISIONS.mkdir(parents=True, exist_ok=True)
     with _alone():
-        features = revision.features
         checkout = _checked_out(revision)
+        features = revision.features
         if features is None:
             features = _own_features(checkout)
-        name = f"{revision.commit[:12]}-{hashlib.sha256(','.join(features).encode()).hexdigest()[:8]}"
-        folder = REVISIONS / name
-        if not (folder / "artefact.json").exists():
-            _build(revision, features, checkout, folder)
-            _forget_oldest()
-        os.utime(folder)
-    told = json.loads((folder / "artefact.json").read_text(encoding="utf-8"))
-    return Artefact(revision, folder, features, told["digests"], told["seconds"])
+        sources = _rust_sources(revision.commit)
+        asked = hashlib.sha256("\n".join([sources, *features]).encode()).hexdigest()[:12]
+        extension = REVISIONS / f"extension-{asked}.so"
+        start = time.monotonic()
+        if not extension.exists():
+            _compile(revision, features, checkout, extension)
+        folder = REVISIONS / f"{revision.commit[:12]}-{asked}"
+        if not folder.exists():
+            _assemble(revision, _optimisations(checkout, features), checkout, extension, folder)
+        for path in (extension, folder):
+            os.utime(path)  # used last
+        _forget_oldest()
+        library = folder / "rlox" / _LIBRARY
+        digests = {
+            "extension": _digest(library.read_bytes(), revision.commit),
+            "python": _digest_of_python(folder / "rlox"),
+        }
+        return Artefact(revision, folder, features, digests, time.monotonic() - start)
 
 
-def _build(revision: Revision, features: tuple[str, ...], checkout: Path, folder: Path) -> None:
-    start = time.monotonic()
+def _compile(
+    revision: Revision, features: tuple[str, ...], checkout: Path, extension: Path
+) -> None:
     target = REVISIONS / "target"
     done = run(
         [cargo(), "build", "--locked", "--package", "rlox-python", "--release"]
         + ["--features", ",".join(features), "--target-dir", str(target)],
         checkout,
     )
-    log = folder.with_suffix(".log")
+    log = extension.with_suffix(".log")
     log.write_text(done.output, encoding="utf-8")
     if done.status:
         raise NotBuiltError(f"{revision.title} does not build ({log}):\n{done.tail}")
-    seconds = time.monotonic() - start
-    with tempfile.TemporaryDirectory(dir=REVISIONS) as part:
-        package = Path(part) / "built" / "rlox"
-        shutil.copytree(checkout / "rlox", package)
-        suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-        extension = shutil.copy2(target / "release" / "lib_core.so", package / f"_core{suffix}")
-        _check(package.parent, revision, features)
-        told = {
-            "commit": revision.commit,
-            "features": features,
-            "seconds": round(seconds, 1),
-            "digests": {
-                "extension": _digest(extension.read_bytes(), revision.commit),
-                "python": _digest_of_python(package),
-            },
-        }
-        (package.parent / "artefact.json").write_text(json.dumps(told, indent=1) + "\n")
-        shutil.rmtree(folder, ignore_errors=True)
-        package.parent.rename(folder)
+    part = extension.with_suffix(".part")
+    shutil.copy2(target / "release" / "lib_core.so", part)
+    part.rename(extension)
 
 
-def _check(folder: Path, revision: Revision, features: tuple[str, ...]) -> None:
-    """Raise NotBuiltError unless the extension is the one asked for."""
+def _assemble(
+    revision: Revision, expected: set[str], checkout: Path, extension: Path, folder: Path
+) -> None:
+    """The package of this commit with its extension, in `folder`, once it is known for the one
+    asked for."""
+    with tempfile.TemporaryDirectory(prefix="assembling-", dir=REVISIONS) as scratch:
+        part = Path(scratch) / "built"
+        try:
+            shutil.copytree(checkout / "rlox", part / "rlox")
+        except FileNotFoundError:
+            raise NotBuiltError(f"{revision.title} has no folder rlox/") from None
+        shutil.copy2(extension, part / "rlox" / _LIBRARY)
+        try:
+            _check(part, revision, expected)
+        except NotBuiltError:
+            extension.unlink()
+            raise
+        part.rename(folder)
+
+
+def _check(folder: Path, revision: Revision, expected: set[str]) -> None:
+    """Raise NotBuiltError unless the extension says that it is built from these Rust sources, with
+    these optimisations, as what ships is."""
     packages = Packages({"base": folder}, BENCHMARKS, 120.0)
     try:
         with closing(packages.start(("base",), random.Random())) as ask:
             found: dict[str, Any] = ask("builds")[0]
     except ContestError as error:
-        raise NotBuiltError(f"{revision.title}: cannot be imported: {error}") from None
-    asked = {"commit": revision.commit, "profile": "release"}
-    wrong = [key for key, value in asked.items() if found[key] != value]
-    # `accepted` and the like stand for others, which the build names.
-    if missing := [f for f in features if f.startswith("opt-p") and f not in found["features"]]:
-        wrong.append("features")
+        raise NotBuiltError(f"{revision.title} cannot be imported: {error}") from None
+    of = found.get("commit", "unknown")
+    wrong = [
+        f"{what} {found.get(what)}"
+        for what, right in (
+            ("commit", _rust_sources(of) == _rust_sources(revision.commit)),
+            ("profile", found.get("profile") == "release"),
+            ("features", expected == {*found.get("features", ())}),
+        )
+        if not right
+    ]
     if wrong:
         raise NotBuiltError(
-            f"{revision.title}: the extension says {', '.join(f'{k} {found[k]}' for k in wrong)}, "
-            f"which was not asked for{f' ({missing} is missing)' if missing else ''}; remove "
-            f"{REVISIONS} and build again"
+            f"{revision.title}: the extension says {', '.join(wrong)}, which is not what was asked "
+            f"for; it is not timed, and not kept"
         )
+
+
+def _rust_sources(commit: str) -> str:
+    """What git calls the parts of a commit that the extension is made of."""
+    listed = _git_maybe("ls-tree", commit, "--", *_RUST)
+    return listed if listed is not None else f"unknown commit {commit}"
 
 
 def same_parts(one: Artefact, other: Artefact) -> list[str]:
@@ -223,6 +252,22 @@ def _own_features(checkout: Path) -> tuple[str, ...]:
     except (OSError, tomllib.TOMLDecodeError):
         return ()
     return tuple(sorted(table.get("tool", {}).get("maturin", {}).get("features", ())))
+
+
+def _optimisations(checkout: Path, features: tuple[str, ...]) -> set[str]:
+    """Those that cargo turns on for these features, in this checkout."""
+    manifest = checkout / "crates" / "rlox-core" / "Cargo.toml"
+    try:
+        table = tomllib.loads(manifest.read_text(encoding="utf-8")).get("features", {})
+    except (OSError, tomllib.TOMLDecodeError):
+        table = {}
+    on, left = set[str](), [*features]
+    while left:
+        feature = left.pop()
+        if feature not in on:
+            on.add(feature)
+            left += table.get(feature, ())
+    return {feature for feature in on if _OPTIMISATION.fullmatch(feature)}
 
 
 def _checked_out(revision: Revision) -> Path:
@@ -246,9 +291,10 @@ def _alone() -> Iterator[None]:
 
 
 def _forget_oldest() -> None:
-    kept = sorted(REVISIONS.glob("*/artefact.json"), key=lambda p: p.parent.stat().st_mtime)
-    for path in kept[:-_KEPT]:
-        shutil.rmtree(path.parent)
+    for pattern in ("extension-*.so", "????????????-*"):
+        kept = sorted(REVISIONS.glob(pattern), key=lambda path: path.stat().st_mtime)
+        for path in kept[:-_KEPT]:
+            path.unlink() if path.is_file() else shutil.rmtree(path)
 
 
 def _digest_of_python(package: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rlox.opt import revisions
+from rlox.opt import revisions, trust
 from rlox.report import units
 from rlox.timing.family import Judgement
 from rlox.timing.sequential import Comparison, tally
@@ -125,8 +126,30 @@ def closing(found: Found) -> Iterator[str]:
     if widest:
         width, name = max(widest)
         yield f"Undecided is not the same: changes below {100 * width:.1f} % may hide in {name}."
+    yield from _blind(found)
     if not found.complete:
         yield "Interrupted: these are the verdicts so far."
+
+
+def _blind(found: Found) -> Iterator[str]:
+    """What this machine cannot see, by its calibration."""
+    calibration = trust.newest()
+    if calibration is None:
+        yield "Not calibrated: `rlox-opt calibrate` says how small a change this machine can see."
+        return
+    seen = {
+        name: of["detectable"] - 1
+        for name, of in calibration["benchmarks"].items()
+        if name in found.times.judgements
+    }
+    if seen:
+        worst = max(seen, key=seen.__getitem__)
+        usual = statistics.median(seen.values())
+        yield (
+            f"By the calibration of {calibration['date'][:10]}, 95 in 100 changes of "
+            f"{100 * usual:.1f} % are found in the median benchmark, of {100 * seen[worst]:.1f} % "
+            f"in the worst ({worst})."
+        )
 
 
 def _sorted(judgements: Mapping[str, Judgement]) -> list[tuple[str, Judgement]]:

@@ -17,6 +17,7 @@ import gc
 import itertools
 import json
 import os
+import pkgutil
 import random
 import resource
 import sys
@@ -34,13 +35,15 @@ Call = Callable[[], object]
 
 
 class Side:
-    """A build of the package, and the benchmarks that were imported with it.
+    """A build of the package, and the benchmarks that are imported with it: each module when one of
+    its benchmarks is wanted, since some import torch.
 
     Within `with side:` it is the one that `import rlox` finds.
     """
 
-    def __init__(self, folder: Path, benchmarks: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self._modules: dict[str, ModuleType] = {}
+        self._benchmarks: dict[str, dict[str, tuple[Any, int]]] = {}
         with self:
             sys.path.insert(0, str(folder))
             try:
@@ -49,9 +52,15 @@ class Side:
                 self.build: dict[str, Any] = {**rlox.build_info()}
                 if Path(rlox.__file__ or "").parent.parent != folder:
                     raise ImportError(f"rlox came from {rlox.__file__}, not from {folder}")
-                self.benchmarks = {name: case for name, case in _discovered(benchmarks)}
             finally:
                 sys.path.remove(str(folder))
+
+    def benchmarks(self, module: str) -> dict[str, tuple[Any, int]]:
+        """Those of a module by name, each with the number of its parameters."""
+        if module not in self._benchmarks:
+            with self:
+                self._benchmarks[module] = dict(_discovered(module))
+        return self._benchmarks[module]
 
     def __enter__(self) -> None:
         sys.modules.update(self._modules)
@@ -64,11 +73,11 @@ def _ours(name: str) -> bool:
     return name.split(".")[0] in ("rlox", "benchmarks") and name != _INPUTS
 
 
-def _discovered(benchmarks: Path) -> Iterator[tuple[str, tuple[Any, int]]]:
+def _discovered(module: str) -> Iterator[tuple[str, tuple[Any, int]]]:
     """As asv finds them: each with its parameters is one, named as asv prints it."""
     from asv_runner.discovery import disc_benchmarks
 
-    for benchmark in disc_benchmarks(str(benchmarks), ignore_import_errors=True):
+    for benchmark in disc_benchmarks(f"benchmarks.{module}", ignore_import_errors=True):
         for number, values in enumerate(itertools.product(*benchmark.params)):
             yield benchmark.name + (f"({', '.join(values)})" if values else ""), (benchmark, number)
 
@@ -86,21 +95,27 @@ class Arena:
 
     def __init__(self, benchmarks: Path, folders: list[Path]) -> None:
         sys.path.insert(0, str(benchmarks.parent))
-        self.sides = [Side(folder, benchmarks) for folder in folders]
+        self._modules = [module.name for module in pkgutil.iter_modules([str(benchmarks)])]
+        self.sides = [Side(folder) for folder in folders]
         self._calls: dict[int, Call] = {}
         self._last = 0
 
     def names(self, kind: str) -> list[list[str]]:
         """Of every side, the benchmarks of a kind: "time", "peakmemory" or "track"."""
         return [
-            [name for name, (benchmark, _) in side.benchmarks.items() if benchmark.type == kind]
+            [
+                name
+                for module in self._modules
+                for name, (benchmark, _) in side.benchmarks(module).items()
+                if benchmark.type == kind
+            ]
             for side in self.sides
         ]
 
     def prepare(self, number: int, name: str) -> None:
         """Make the benchmark's inputs and call it once, which also checks its results."""
         side = self.sides[number]
-        benchmark, parameters = side.benchmarks[name]
+        benchmark, parameters = side.benchmarks(name.partition(".")[0])[name]
         with side:
             benchmark.set_param_idx(parameters)
             benchmark.do_setup()

@@ -1,0 +1,83 @@
+"""`rlox-opt calibrate`: measures a build against itself and keeps what it found."""
+
+import json
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox.opt import diff, revisions, trust
+from rlox.opt.cli import main
+from rlox.opt.revisions import Artefact, Revision
+from rlox.timing import packages, sequential
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """HEAD is a toy package; returns where records go."""
+    built = Artefact(Revision("HEAD", "0" * 40), toy_packages.package(tmp_path), (), {}, 0.0)
+    monkeypatch.setattr(revisions, "resolve", lambda text: built.revision)
+    monkeypatch.setattr(revisions, "build", lambda revision: built)
+    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(packages, "_CONTEST_S", 0.01)
+    monkeypatch.setattr(sequential, "LOOKS", (5,))
+    monkeypatch.setattr(trust, "RECORDS", tmp_path / "record")
+    monkeypatch.setattr(trust, "_DRAWS", 20)
+    return tmp_path / "record"
+
+
+def test_a_calibration_is_kept_and_found_again(
+    toys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", "--bench", "steady|Sized", "--budget", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (path,) = toys.glob("*/*_calibration.json")
+    assert json.loads(path.read_text()) == told == trust.newest()
+    assert told["benchmarks"].keys() == {
+        "toys.time_steady",
+        "toys.Sized.time_sized(1)",
+        "toys.Sized.time_sized(2)",
+    }
+    for name, of in told["benchmarks"].items():
+        assert len(told["log_ratios"][name]) >= 2
+        assert of["sd"] > 0
+        assert of["detectable"] > 1
+
+
+def test_for_people_it_says_what_can_be_told_apart(
+    toys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", "--bench", "steady", "--budget", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "finds 95 % of" in said
+    assert "toys.time_steady" in said
+
+
+def test_a_pattern_that_matches_nothing_is_refused(toys: Path) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["calibrate", "--bench", "gea"])
+    assert stopped.value.code == 2
+    assert not toys.exists()
+
+
+def test_an_interruption_writes_nothing(toys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(packages.Packages, "contests", interrupted)
+    assert main(["calibrate", "--bench", "steady"]) == 130
+    assert not toys.exists()
+
+
+def test_advice_names_what_can_be_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (3.0, 3.0, 3.0))
+    told = {"/proc/sys/kernel/randomize_va_space": "0"}
+    monkeypatch.setattr(trust, "_read", lambda path: told.get(path))
+    said = trust.advice()
+    assert any("load is 3.0" in line for line in said)
+    assert any("ASLR off" in line for line in said)
+    told["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"] = "powersave"
+    assert any("governor is powersave" in line for line in trust.advice())
+
+

@@ -1,0 +1,55 @@
+"""What a machine can tell apart, computed from made-up restarts whose truth is known."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from rlox.opt import trust
+
+
+def restarts(sd: float, bias: float = 0.0, n: int = 40, seed: int = 0) -> list[float]:
+    rng = random.Random(seed)
+    return [rng.gauss(bias, sd) for _ in range(n)]
+
+
+def test_the_smallest_change_found_grows_with_the_spread() -> None:
+    rng = random.Random(0)
+    found = [trust.detectable(restarts(sd), rng) for sd in (0.005, 0.02, 0.08)]
+    assert found == sorted(found)
+    # Student's: (3.23 + 1.69) * 0.02 / sqrt(40), once the mean of these very restarts is off.
+    assert found[1] == pytest.approx(1.016, abs=0.01)
+
+
+def test_a_change_of_that_size_is_found_and_half_of_it_is_not_always() -> None:
+    of = restarts(0.05)
+    smallest = trust.detectable(of, random.Random(0)) - 1
+    rng = random.Random(1)
+
+    def power(shift: float) -> float:
+        drawn = [rng.choices(of, k=40) for _ in range(200)]
+        return sum(trust._found([ratio + shift for ratio in run]) for run in drawn) / 200
+
+    assert power(smallest) >= 0.9
+    assert power(smallest / 2) < 0.9
+
+
+def test_a_steady_machine_raises_no_alarm_and_a_biased_one_does() -> None:
+    steady = trust.rates({f"b{i}": restarts(0.003, seed=i) for i in range(5)})
+    assert steady["run_alarms"] < 0.02
+    biased = trust.rates({"b": restarts(0.003, bias=0.05)})
+    assert biased["run_alarms"] == 1
+    assert biased["benchmarks"]["b"]["alarms"] == 1
+
+
+def test_the_newest_calibration_of_this_machine_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "RECORDS", tmp_path)
+    assert trust.newest() is None
+    folder = tmp_path / trust.slug(trust.machine())
+    folder.mkdir()
+    for day in (1, 2):
+        path = folder / f"2026-01-0{day}T000000Z_calibration.json"
+        path.write_text(f'{{"day": {day}}}')
+    assert trust.newest() == {"day": 2}

@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import importlib.machinery
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -20,10 +19,8 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rlox.opt.arguments import UsageError
 from rlox.opt.testing.commands import cargo, run
@@ -158,13 +155,19 @@ def build(revision: Revision) -> Artefact:
             _compile(revision, features, checkout, extension)
         folder = REVISIONS / f"{revision.commit[:12]}-{asked}"
         if not folder.exists():
-            _assemble(revision, _optimisations(checkout, features), checkout, extension, folder)
+            _assemble(revision, checkout, extension, folder)
+        try:
+            built_at = _check(folder, revision, _optimisations(checkout, features))
+        except NotBuiltError:
+            extension.unlink()
+            shutil.rmtree(folder)
+            raise
         for path in (extension, folder):
             os.utime(path)  # used last
         _forget_oldest()
         library = folder / "rlox" / _LIBRARY
         digests = {
-            "extension": _digest(library.read_bytes(), revision.commit),
+            "extension": _digest(library.read_bytes(), built_at),
             "python": _digest_of_python(folder / "rlox"),
         }
         return Artefact(revision, folder, features, digests, time.monotonic() - start)
@@ -188,40 +191,31 @@ def _compile(
     part.rename(extension)
 
 
-def _assemble(
-    revision: Revision, expected: set[str], checkout: Path, extension: Path, folder: Path
-) -> None:
-    """The package of this commit with its extension, in `folder`, once it is known for the one
-    asked for."""
+def _assemble(revision: Revision, checkout: Path, extension: Path, folder: Path) -> None:
+    """The package of this commit with its extension, in `folder`: whole or not at all."""
     with tempfile.TemporaryDirectory(prefix="assembling-", dir=REVISIONS) as scratch:
-        part = Path(scratch) / "built"
+        package = Path(scratch) / "built" / "rlox"
         try:
-            shutil.copytree(checkout / "rlox", part / "rlox")
+            shutil.copytree(checkout / "rlox", package)
         except FileNotFoundError:
             raise NotBuiltError(f"{revision.title} has no folder rlox/") from None
-        shutil.copy2(extension, part / "rlox" / _LIBRARY)
-        try:
-            _check(part, revision, expected)
-        except NotBuiltError:
-            extension.unlink()
-            raise
-        part.rename(folder)
+        shutil.copy2(extension, package / _LIBRARY)
+        package.parent.rename(folder)
 
 
-def _check(folder: Path, revision: Revision, expected: set[str]) -> None:
-    """Raise NotBuiltError unless the extension says that it is built from these Rust sources, with
-    these optimisations, as what ships is."""
+def _check(folder: Path, revision: Revision, expected: set[str]) -> str:
+    """The commit at which the extension was built. Raises NotBuiltError unless its Rust sources,
+    optimisations and profile are those asked for."""
     packages = Packages({"base": folder}, BENCHMARKS, 120.0)
     try:
-        with closing(packages.start(("base",), random.Random())) as ask:
-            found: dict[str, Any] = ask("builds")[0]
+        found = packages.builds()["base"]
     except ContestError as error:
         raise NotBuiltError(f"{revision.title} cannot be imported: {error}") from None
-    of = found.get("commit", "unknown")
+    commit: str = found.get("commit", "unknown")
     wrong = [
         f"{what} {found.get(what)}"
         for what, right in (
-            ("commit", _rust_sources(of) == _rust_sources(revision.commit)),
+            ("commit", _rust_sources(commit) == _rust_sources(revision.commit)),
             ("profile", found.get("profile") == "release"),
             ("features", expected == {*found.get("features", ())}),
         )
@@ -232,6 +226,7 @@ def _check(folder: Path, revision: Revision, expected: set[str]) -> None:
             f"{revision.title}: the extension says {', '.join(wrong)}, which is not what was asked "
             f"for; it is not timed, and not kept"
         )
+    return commit
 
 
 def _rust_sources(commit: str) -> str:

@@ -62,11 +62,10 @@ class Packages:
         every = dict.fromkeys(found["base"] + found["head"])
         return {name: [side for side in found if name in found[side]] for name in every}
 
-    def builds(self) -> list[dict[str, Any]]:
-        """What the extensions of base and head say of themselves."""
-        with closing(self.start(("base", "head"), random.Random())) as ask:
-            answer: list[dict[str, Any]] = ask("builds")
-            return answer
+    def builds(self) -> dict[str, dict[str, Any]]:
+        """What the extension of each side says of itself."""
+        with closing(self.start(tuple(self.folders), random.Random())) as ask:
+            return dict(zip(self.folders, ask("builds"), strict=True))
 
     def contests(
         self, names: Sequence[str], seed: int

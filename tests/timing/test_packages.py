@@ -48,7 +48,12 @@ def test_benchmarks_are_named_as_asv_names_them_with_the_sides_that_have_them(ma
 
 
 def test_a_process_says_which_builds_it_has_loaded(make: Make) -> None:
-    assert [b["commit"] for b in make({"name": "a"}, {"name": "b"}).builds()] == ["a", "b"]
+    builds = make({"name": "a"}, {"name": "b"}).builds()
+    assert {side: build["commit"] for side, build in builds.items()} == {
+        "base": "a",
+        "head": "b",
+        "again": "a",
+    }
 
 
 @pytest.mark.parametrize(

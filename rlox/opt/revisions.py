@@ -147,8 +147,8 @@ def build(revision: Revision) -> Artefact:
         features = revision.features
         if features is None:
             features = _own_features(checkout)
-        sources = _rust_sources(revision.commit)
-        asked = hashlib.sha256("\n".join([sources, *features]).encode()).hexdigest()[:12]
+        parts = [_rust_sources(revision.commit), _rustc(), *features]
+        asked = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
         extension = REVISIONS / f"extension-{asked}.so"
         start = time.monotonic()
         if not extension.exists():
@@ -233,6 +233,11 @@ def _rust_sources(commit: str) -> str:
     """What git calls the parts of a commit that the extension is made of."""
     listed = _git_maybe("ls-tree", commit, "--", *_RUST)
     return listed if listed is not None else f"unknown commit {commit}"
+
+
+def _rustc() -> str:
+    found = shutil.which("rustc")
+    return run([found, "--version"], ROOT).output if found else ""
 
 
 def same_parts(one: Artefact, other: Artefact) -> list[str]:

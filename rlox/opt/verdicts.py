@@ -37,7 +37,7 @@ def show(found: Found) -> None:
 
 def _table(title: str, found: Found, of: Comparison) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column(title)
+    table.add_column(title, overflow="fold", ratio=1)
     for heading in ("ratio", "99 %", "verdict", "restarts", "instr.", "alloc."):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, judgement in _sorted(of.judgements):

@@ -9,6 +9,16 @@ from functools import cache
 import numpy as np
 
 import rlox
+from benchmarks.inputs import (
+    log_probs,
+    off_policy,
+    one_transition,
+    priorities,
+    pushes,
+    rollout,
+    rollouts,
+    transitions,
+)
 
 
 class Paired:
@@ -16,13 +26,6 @@ class Paired:
 
     rounds = 4
     repeat = (10, 20, 5.0)
-
-
-@cache
-def rollout(*shape):
-    rng = np.random.default_rng(0)
-    rewards, values = rng.standard_normal((2, *shape))
-    return rewards, values, (rng.random(shape) < 0.005).astype(np.float64)
 
 
 @cache
@@ -47,13 +50,11 @@ class Gae(Paired):
 @cache
 def gae_batched_case(n_envs, n_steps, layout):
     """Each environment's advantages are those of its own sequence."""
-    steps = rollout(n_steps, n_envs)
-    last_values = np.linspace(-1, 1, n_envs)
-    arrays = steps if layout == "step_major" else [x.T.copy() for x in steps]
-    arguments = *arrays, last_values, 0.99, 0.95, layout
-    first = rlox.compute_gae(*(x[:, 0].copy() for x in steps), last_values[0], 0.99, 0.95)[0]
-    found = rlox.compute_gae_batched(*arguments)[0]
-    np.testing.assert_array_equal(found[:, 0] if layout == "step_major" else found[0], first)
+    *columns, last_values = rollouts(n_envs, n_steps, layout)
+    arguments = *columns, last_values, 0.99, 0.95, layout
+    one = 0 if layout == "env_major" else (slice(None), 0)
+    first = rlox.compute_gae(*(x[one].copy() for x in columns), last_values[0], 0.99, 0.95)[0]
+    np.testing.assert_array_equal(rlox.compute_gae_batched(*arguments)[0][one], first)
     return arguments
 
 
@@ -68,11 +69,11 @@ class GaeBatched(Paired):
 @cache
 def vtrace_case(n):
     """On-policy, the targets are the returns of GAE with lambda = 1."""
-    rewards, values, dones = rollout(n)
+    log_rhos, rewards, values, dones = off_policy(n)
     vs, _ = rlox.compute_vtrace(np.zeros(n), rewards, values, dones, 0.5, 0.99, 1.0, 1.0)
     returns = rlox.compute_gae(rewards, values, dones, 0.5, 0.99, 1.0)[1]
     np.testing.assert_allclose(vs, returns, rtol=1e-6, atol=1e-10)
-    return np.clip(values, -1, 1), rewards, values, dones, 0.5, 0.99, 1.0, 1.0
+    return log_rhos, rewards, values, dones, 0.5, 0.99, 1.0, 1.0
 
 
 class Vtrace(Paired):
@@ -85,8 +86,7 @@ class Vtrace(Paired):
 
 @cache
 def token_kl_case(rows, n_tokens):
-    policy = -np.abs(rollout(rows, n_tokens)[0])
-    ref = 0.9 * policy
+    policy, ref = log_probs(rows, n_tokens)
     d = ref - policy
     found = rlox.compute_token_kl(policy, ref)
     np.testing.assert_allclose(found, (np.exp(d) - d - 1).sum(axis=1), rtol=1e-6, atol=1e-10)
@@ -123,29 +123,14 @@ CAPACITY = {4: 100_000, 28_224: 1_000}
 
 
 @cache
-def columns(n, obs_dim):
-    """Transitions whose first observation element is their reward."""
-    obs = np.zeros((n, obs_dim), np.float32)
-    reward = np.arange(n, dtype=np.float32)
-    obs[:, 0] = reward
-    flags = np.zeros(n, np.bool_)
-    return obs, obs, np.zeros((n, 1), np.float32), reward, flags, flags
-
-
-@cache
 def full_buffer(kind, obs_dim):
     buffer = getattr(rlox, kind)(CAPACITY[obs_dim], obs_dim, 1)
     for _ in range(CAPACITY[obs_dim] // 1_000):
-        buffer.push_batch(*columns(1_000, obs_dim))
+        buffer.push_batch(*transitions(1_000, obs_dim))
     sample = buffer.sample(32)
     np.testing.assert_array_equal(sample["obs"][:, 0], sample["reward"])
     assert len(buffer) == CAPACITY[obs_dim]
     return buffer
-
-
-@cache
-def one_transition(obs_dim):
-    return *(x[1].copy() for x in columns(2, obs_dim)[:3]), 1.0, False, False
 
 
 class Push(Paired):
@@ -161,7 +146,7 @@ class PushBatch(Paired):
     param_names = ("n",)
 
     def time_push_batch(self, n):
-        full_buffer("ReplayBuffer", 4).push_batch(*columns(n, 4))
+        full_buffer("ReplayBuffer", 4).push_batch(*transitions(n, 4))
 
 
 class Sample(Paired):
@@ -175,7 +160,7 @@ class Sample(Paired):
 @cache
 def priority_update():
     sample = full_buffer("PrioritizedReplayBuffer", 4).sample(256, seed=0)
-    return sample["indices"], np.linspace(0.1, 2.0, 256)
+    return sample["indices"], priorities(256)
 
 
 class Prioritized(Paired):
@@ -190,7 +175,7 @@ class Prioritized(Paired):
 def started_env(n_envs):
     env = rlox.VecEnv("CartPole-v1", n_envs, seed=0)
     env.reset(seed=0)
-    actions = np.arange(n_envs) % 2
+    actions = pushes(n_envs)
     assert (env.step(actions)[1] == 1).all()
     return env, actions
 

@@ -184,9 +184,7 @@ class Bisection:
         with side_by_side(base, head) as packages:
             name = self._name(packages.names("time"))
 
-            def restart(
-                names: Sequence[str], seed: int
-            ) -> Iterator[tuple[str, Reading | Failure]]:
+            def restart(names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
                 for of, outcome in packages.contests(names, seed):
                     if isinstance(outcome, Reading):
                         outcome = outcome._replace(log_ratio=outcome.log_ratio - half)
@@ -200,7 +198,9 @@ class Bisection:
             )
         if name in comparison.failures:
             failure = comparison.failures[name]
-            raise ContestError(f"{name}: fails in {failure.side or 'one of them'}: {failure.reason}")
+            raise ContestError(
+                f"{name}: fails in {failure.side or 'one of them'}: {failure.reason}"
+            )
         judgement = comparison.judgements[name]
         self._progress.end(judgement.verdict)
         ratio, ends = judgement.ratio * math.exp(half), judgement.ci99

@@ -295,8 +295,7 @@ def _rows(
         for what in ("instructions", "allocations"):
             sides = {side: found.counts.get(side, {}).get(name) for side in ("base", "head")}
             row[what] = {
-                side: counts[what] if counts and counted else None
-                for side, counts in sides.items()
+                side: counts[what] if counts and counted else None for side, counts in sides.items()
             }
         rows.append(row)
     return rows

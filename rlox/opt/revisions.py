@@ -85,8 +85,12 @@ def resolve(text: str) -> Revision:
                 raise UsageError(f"{text!r}: {feature!r} is no cargo feature; write {name}+opt-p5")
     if not (ROOT / ".git").exists():
         raise UsageError(f"{ROOT}: is no git checkout; revisions are compared in one")
-    commit = _snapshot() if name == WORKING_TREE else _git_maybe(
-        "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+    commit = (
+        _snapshot()
+        if name == WORKING_TREE
+        else _git_maybe(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
+        )
     )
     if commit is None:
         shallow = _git_maybe("rev-parse", "--is-shallow-repository") == "true"
@@ -102,7 +106,9 @@ def between(good: Revision, bad: Revision) -> list[str]:
         UsageError: `bad` does not descend from `good`.
     """
     if _git_maybe("merge-base", "--is-ancestor", good.commit, bad.commit) is None:
-        raise UsageError(f"{bad.title} does not descend from {good.title}; name a GOOD that came first")
+        raise UsageError(
+            f"{bad.title} does not descend from {good.title}; name a GOOD that came first"
+        )
     span = f"{good.commit}..{bad.commit}"
     commits = _git("rev-list", "--reverse", "--first-parent", "--ancestry-path", span).split()
     if not commits:
@@ -178,8 +184,10 @@ def _compile(
 ) -> None:
     target = REVISIONS / "target"
     done = run(
-        [cargo(), "build", "--locked", "--package", "rlox-python", "--release"]
-        + ["--features", ",".join(features), "--target-dir", str(target)],
+        [
+            *(cargo(), "build", "--locked", "--package", "rlox-python", "--release"),
+            *("--features", ",".join(features), "--target-dir", str(target)),
+        ],
         checkout,
     )
     log = extension.with_suffix(".log")
@@ -303,12 +311,18 @@ def _digest_of_python(package: Path) -> str:
 
 
 def _digest(content: bytes, without: str = "") -> str:
-    return hashlib.sha256(content.replace(without.encode(), b"") if without else content).hexdigest()
+    return hashlib.sha256(
+        content.replace(without.encode(), b"") if without else content
+    ).hexdigest()
 
 
 def _git(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
     done = subprocess.run(
-        ["git", *arguments], cwd=cwd or ROOT, env=os.environ | (env or {}), capture_output=True, text=True
+        ["git", *arguments],
+        cwd=cwd or ROOT,
+        env=os.environ | (env or {}),
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         raise UsageError(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")

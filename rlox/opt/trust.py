@@ -135,8 +135,9 @@ def show(found: Mapping[str, Any], path: Path) -> None:
         )
     console.print(table)
     console.print(
-        f"\nIn {found['restarts']} restarts of HEAD against itself: {units.percent(found['cell_alarms'])} "
-        f"of verdicts would be false alarms, {units.percent(found['run_alarms'])} of runs have one."
+        f"\nIn {found['restarts']} restarts of HEAD against itself: "
+        f"{units.percent(found['cell_alarms'])} of verdicts would be false alarms, "
+        f"{units.percent(found['run_alarms'])} of runs have one."
     )
     for line in advice():
         console.print(f"This machine: {line}", markup=False)

@@ -18,6 +18,10 @@ from rlox.timing.restarts import ContestError
 
 _CALLS_S = 0.002  # of work, as it takes outside valgrind, that is counted
 _MOST_CALLS = 1000
+_UNDER = (
+    *("setarch", "-R", "env", "RAYON_NUM_THREADS=1"),  # no random addresses, no other threads
+    *("valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"),
+)
 _TOTAL = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)
 _ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
 _CALLED = re.compile(r"^cfn=\((\d+)\)(?: (\S+))?")
@@ -37,15 +41,16 @@ def available() -> bool:
     return all(shutil.which(tool) for tool in ("valgrind", "callgrind_control"))
 
 
-def count(packages: Packages, side: str, seconds: Mapping[str, float]) -> Iterator[tuple[str, Counts]]:
+def count(
+    packages: Packages, side: str, seconds: Mapping[str, float]
+) -> Iterator[tuple[str, Counts]]:
     """The counts of each benchmark in `seconds`, which says how long a call takes; what fails or
     takes too long under valgrind is left out."""
     left = list(seconds)
     while left:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out"
-            under = ("setarch", "-R", "env", "RAYON_NUM_THREADS=1", "valgrind", "--quiet",
-                     "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}")  # fmt: skip
+            under = [*_UNDER, f"--callgrind-out-file={out}"]
             # One seed: both sides get the same environment, down to its size.
             with closing(packages.start((side,), random.Random(0), under)) as ask:
                 while left:
@@ -61,12 +66,15 @@ def count(packages: Packages, side: str, seconds: Mapping[str, float]) -> Iterat
                             _control(ask.pid, "--dump")
                             dumps.append(_newest(out))
                         _control(ask.pid, "--instr=off")
-                    except ContestError:
+                    except (ContestError, subprocess.TimeoutExpired):
                         break
                     one, more = map(_read, dumps)
-                    yield name, Counts(
-                        instructions=(more[0] - one[0]) / calls,
-                        allocations=(more[1] - one[1]) / calls,
+                    yield (
+                        name,
+                        Counts(
+                            instructions=(more[0] - one[0]) / calls,
+                            allocations=(more[1] - one[1]) / calls,
+                        ),
                     )
 
 

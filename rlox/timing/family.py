@@ -63,7 +63,9 @@ def _estimate(log_ratios: Sequence[float]) -> Judgement:
     error = statistics.stdev(log_ratios) / math.sqrt(n)
     half = t_quantile(_LEVEL, n - 1) * error
     p = t_tail(abs(mean) / error, n - 1) if error else float(mean == 0)
-    return Judgement(math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), "undecided", n, p)
+    return Judgement(
+        math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), "undecided", n, p
+    )
 
 
 def _decide(found: Judgement, band: float, limit: float) -> Judgement:

@@ -67,9 +67,7 @@ class Packages:
         with closing(self.start(tuple(self.folders), random.Random())) as ask:
             return dict(zip(self.folders, ask("builds"), strict=True))
 
-    def contests(
-        self, names: Sequence[str], seed: int
-    ) -> Iterator[tuple[str, Reading | Failure]]:
+    def contests(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
         """One restart of "time" benchmarks, in random order. Where the process ends, another goes
         on."""
         rng = random.Random(seed)
@@ -84,9 +82,7 @@ class Packages:
                     if isinstance(outcome, Failure) and outcome.ended:
                         break
 
-    def values(
-        self, names: Sequence[str], seed: int
-    ) -> Iterator[tuple[str, Reading | Failure]]:
+    def values(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
         """One restart of "peakmemory" or "track" benchmarks: a process for each side of each."""
         rng = random.Random(seed)
         for name in rng.sample(list(names), len(names)):
@@ -108,9 +104,7 @@ def _of(side: str) -> str:
     return "base" if side == "again" else side
 
 
-def _contest(
-    ask: Worker, sides: Sequence[str], name: str, rng: random.Random
-) -> Reading | Failure:
+def _contest(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -> Reading | Failure:
     side: str | None = None
     try:
         for number in rng.sample(range(len(sides)), len(sides)):

@@ -55,7 +55,9 @@ def estimate(log_ratios: Sequence[float]) -> Estimate:
     error = statistics.stdev(log_ratios) / math.sqrt(n)
     half = t_quantile(_INTERVAL, look - 1) * error
     interval = (math.exp(mean - half), math.exp(mean + half))
-    return Estimate(math.exp(mean), interval, _verdict(mean, t_quantile(_VERDICT, look - 1) * error), n)
+    return Estimate(
+        math.exp(mean), interval, _verdict(mean, t_quantile(_VERDICT, look - 1) * error), n
+    )
 
 
 def _verdict(mean: float, half: float) -> Verdict:

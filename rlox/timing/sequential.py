@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from rlox.timing.family import BAND, Judgement, judge
+from rlox.timing.family import Judgement, judge
 from rlox.timing.packages import Failure, Reading
-from rlox.timing.paired import LOOKS, next_look
+from rlox.timing.paired import BAND, LOOKS, next_look
 
 # One restart of some benchmarks, from a seed.
 Restart = Callable[[Sequence[str], int], Iterable[tuple[str, Reading | Failure]]]
-# What a comparison tells while it runs: restarts done, benchmarks undecided, seconds at most to come.
+# What a comparison tells meanwhile: restarts done, benchmarks undecided, seconds at most to come.
 Tell = Callable[[int, int, float], None]
 
 
@@ -36,9 +36,7 @@ class Comparison:
         return [
             name
             for name in open_
-            if self.patient
-            or name not in self.judgements
-            or not _settled(self.judgements[name])
+            if self.patient or name not in self.judgements or not _settled(self.judgements[name])
         ]
 
     def run(

@@ -51,9 +51,7 @@ class Pair:
     def names(self, kind: str) -> dict[str, list[str]]:
         return NAMES
 
-    def contests(
-        self, names: Sequence[str], seed: int
-    ) -> Iterator[tuple[str, Reading | Failure]]:
+    def contests(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
         for name in names:
             broken = Failure("base", "ValueError: no")
             yield name, broken if self._of.fails else self._of.reading(self._base, self._head)

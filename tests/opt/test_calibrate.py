@@ -79,5 +79,3 @@ def test_advice_names_what_can_be_mended(monkeypatch: pytest.MonkeyPatch) -> Non
     assert any("ASLR off" in line for line in said)
     told["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"] = "powersave"
     assert any("governor is powersave" in line for line in trust.advice())
-
-

@@ -96,7 +96,9 @@ def test_a_benchmark_that_one_commit_lacks_is_said_to_be_missing_there(measure: 
 
 
 def test_a_pattern_that_matches_nothing_is_refused_with_names_that_exist(measure: Measure) -> None:
-    with pytest.raises(UsageError, match=r"'gea' matches no benchmark; there are .* such as toys\."):
+    with pytest.raises(
+        UsageError, match=r"'gea' matches no benchmark; there are .* such as toys\."
+    ):
         measure({}, {}, "--bench", "gea")
 
 

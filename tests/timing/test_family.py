@@ -1,4 +1,4 @@
-"""Verdicts on many benchmarks: found where there is something, and rarely where there is nothing."""
+"""Verdicts on many benchmarks: found where there is something, rarely where there is nothing."""
 
 import math
 import random
@@ -81,7 +81,9 @@ def test_where_nothing_changed_few_runs_say_otherwise() -> None:
     """Over 20 benchmarks and four looks, at the most uncomfortable spread."""
     rng = random.Random(0)
     runs = 1_000
-    alarms = sum("slower" in of or "faster" in of for of in (run(rng, 20, 0.03) for _ in range(runs)))
+    alarms = sum(
+        "slower" in of or "faster" in of for of in (run(rng, 20, 0.03) for _ in range(runs))
+    )
     assert alarms / runs <= 1.5 * ERROR
 
 

@@ -22,9 +22,7 @@ class Restarts:
         self._rng = random.Random(0)
         self._stop_after = stop_after
 
-    def __call__(
-        self, names: Sequence[str], seed: int
-    ) -> Iterator[tuple[str, Reading | Failure]]:
+    def __call__(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
         if len(self.asked) == self._stop_after:
             raise KeyboardInterrupt
         self.asked.append(list(names))

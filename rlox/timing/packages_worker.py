@@ -27,7 +27,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-_SLICE_S = 0.0005  # the shortest slice; its two readings of the clock are then below 0.1 %
+_SLICE_S = 0.00025  # the shortest slice; its two readings of the clock are then below 0.1 %
 _LEAST_ROUNDS = 5
 _INPUTS = "benchmarks.inputs"
 

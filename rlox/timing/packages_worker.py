@@ -7,7 +7,8 @@ from 0. All sides live in this one process and take their inputs from the one mo
 
 Reads commands from stdin and answers on stdout, a JSON value a line each: `["builds"]`,
 `["names", kind]`, `["prepare", side, name]`, `["contest", seconds, seed]` of all sides prepared,
-`["call", n]` and `["value"]` of the side prepared last. An error is answered as `{"error": text}`.
+`["forget", seed]` what was prepared, `["call", n]` and `["value"]` of the side prepared last. An
+error is answered as `{"error": text}`.
 """
 
 from __future__ import annotations
@@ -62,6 +63,14 @@ class Side:
                 self._benchmarks[module] = dict(_discovered(module))
         return self._benchmarks[module]
 
+    def forget(self) -> None:
+        """Clear what the benchmarks' cached functions hold."""
+        for name, module in self._modules.items():
+            if name.startswith("benchmarks."):
+                for function in vars(module).values():
+                    if isinstance(function, functools._lru_cache_wrapper):
+                        function.cache_clear()
+
     def __enter__(self) -> None:
         sys.modules.update(self._modules)
 
@@ -99,6 +108,7 @@ class Arena:
         self.sides = [Side(folder) for folder in folders]
         self._calls: dict[int, Call] = {}
         self._last = 0
+        self._pads: list[bytearray] = []
 
     def names(self, kind: str) -> list[list[str]]:
         """Of every side, the benchmarks of a kind: "time", "peakmemory" or "track"."""
@@ -122,6 +132,15 @@ class Arena:
             call = functools.partial(benchmark.func, *benchmark._current_params)
             call()
         self._calls[number], self._last = call, number
+
+    def forget(self, seed: int) -> None:
+        """Let go of what the benchmarks hold, so that the next `prepare` gets other memory."""
+        self._calls.clear()
+        for side in self.sides:
+            side.forget()
+        # Below and above the size from which malloc maps pages of their own.
+        rng = random.Random(seed)
+        self._pads = [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
 
     def contest(self, seconds: float, seed: int) -> list[list[float]]:
         """Seconds of a call, by side and round; within a round the sides are in random order."""
@@ -169,6 +188,7 @@ def main(benchmarks: str, *folders: str) -> None:
         "builds": lambda: [side.build for side in arena.sides],
         "names": arena.names,
         "prepare": arena.prepare,
+        "forget": arena.forget,
         "contest": arena.contest,
         "call": arena.call,
         "value": arena.value,

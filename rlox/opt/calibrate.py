@@ -7,6 +7,7 @@ import argparse
 import datetime
 import json
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -74,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
                 if not names:
                     raise UsageError(f"--bench: {arguments.bench.pattern!r} matches no benchmark")
                 comparison = Comparison(names, patient=True)
+                start = time.monotonic()
                 comparison.run(
                     packages.contests,
                     budget_s=arguments.budget,
@@ -81,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
                         f"restart {n}, about {left:.0f} s to come", n / LOOKS[-1]
                     ),
                 )
+                seconds = time.monotonic() - start
             progress.end(f"{len(comparison.readings)} benchmarks")
     except UsageError as problem:
         error(str(problem))
@@ -97,6 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
         "commit": head.commit,
         "machine": machine(),
         "restarts": min(map(len, of.values())),
+        "seconds_per_restart": seconds / sum(map(len, of.values())),  # of one benchmark
         "log_ratios": of,
         **trust.rates(of),
     }

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt import revisions, witness
+from rlox.opt import revisions, trust, witness
 from rlox.opt.arguments import UsageError
 from rlox.opt.profile import INTERRUPTED
 from rlox.opt.revisions import BENCHMARKS, REVISIONS, Artefact, NotBuiltError
@@ -176,6 +176,8 @@ def measured(
         memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
         found = Found(base, head, times, memory, missing)
         try:
+            if expected := trust.plan(times.names, band):
+                progress.console.print(expected, highlight=False)
             progress.begin("timing")
             times.run(
                 packages.contests,

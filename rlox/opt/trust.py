@@ -17,7 +17,7 @@ from rich.table import Table
 
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.report import units
-from rlox.timing.family import judge
+from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
 
 RECORDS = ROOT / "asv_bench" / "record"
@@ -89,6 +89,21 @@ def newest() -> dict[str, Any] | None:
     """The newest calibration of this machine."""
     found = sorted((RECORDS / slug(machine())).glob("*_calibration*.json"))
     return json.loads(found[-1].read_text(encoding="utf-8")) if found else None
+
+
+def plan(names: Sequence[str], band: float) -> str | None:
+    """What a comparison of these benchmarks will take on this machine, by its calibration."""
+    calibration = newest()
+    if calibration is None:
+        return None
+    known = [calibration["benchmarks"][name] for name in names if name in calibration["benchmarks"]]
+    restarts = [restarts_to_settle(of["sd"], band) for of in known]
+    open_ = restarts.count(None)
+    seconds = calibration["seconds_per_restart"] * sum(n or LOOKS[-1] for n in restarts)
+    line = f"by the calibration of {calibration['date'][:10]} about {seconds:.0f} s of timing"
+    if open_:
+        line += f"; {open_} of {len(known)} are too noisy here to be called the same"
+    return line
 
 
 def advice() -> list[str]:

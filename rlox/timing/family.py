@@ -53,6 +53,15 @@ def judge(
     return found | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
 
 
+def restarts_to_settle(deviation: float, band: float = BAND) -> int | None:
+    """After how many restarts a benchmark in which nothing changed is the same, where its
+    log-ratios have this standard deviation; None where that takes more than the last look."""
+    for look in LOOKS:
+        if t_quantile(_LEVEL, look - 1) * deviation / math.sqrt(look) < band:
+            return look
+    return None
+
+
 def _estimate(log_ratios: Sequence[float]) -> Judgement:
     if not log_ratios:
         raise ValueError("log_ratios: is empty, expected one a restart")

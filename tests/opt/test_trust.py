@@ -42,6 +42,21 @@ def test_a_steady_machine_raises_no_alarm_and_a_biased_one_does() -> None:
     assert biased["benchmarks"]["b"]["alarms"] == 1
 
 
+def test_a_plan_says_how_long_and_what_will_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    calibration = {
+        "date": "2026-01-02T00:00:00Z",
+        "seconds_per_restart": 0.5,
+        "benchmarks": {"steady": {"sd": 0.003}, "noisy": {"sd": 0.05}},
+    }
+    monkeypatch.setattr(trust, "newest", lambda: calibration)
+    said = trust.plan(["steady", "noisy", "new"], 0.01)
+    assert said is not None
+    assert "2026-01-02 about 22 s" in said  # 5 and 40 restarts
+    assert "1 of 2 are too noisy" in said
+    monkeypatch.setattr(trust, "newest", lambda: None)
+    assert trust.plan(["steady"], 0.01) is None
+
+
 def test_the_newest_calibration_of_this_machine_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

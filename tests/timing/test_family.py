@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from rlox.timing.family import ERROR, judge
+from rlox.timing.family import ERROR, judge, restarts_to_settle
 from rlox.timing.paired import LOOKS, next_look
 
 
@@ -75,6 +75,13 @@ def run(rng: random.Random, cells: int, sd: float, shift: float = 0.0) -> list[s
         found = judge(of, settled=settled)
         done = look
     return [judgement.verdict for judgement in found.values()]
+
+
+def test_the_restarts_that_a_spread_takes_are_foreseen() -> None:
+    assert restarts_to_settle(0.003) == 5
+    assert restarts_to_settle(0.01) == 20
+    assert restarts_to_settle(0.05) is None
+    assert restarts_to_settle(0.05, band=0.05) == 20
 
 
 def test_where_nothing_changed_few_runs_say_otherwise() -> None:

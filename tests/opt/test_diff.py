@@ -199,3 +199,26 @@ def test_help_has_an_example(verb: str) -> None:
     assert done.returncode == 0
     assert f"  rlox-opt {verb}" in done.stdout
     assert "Exit codes: 0" in done.stdout
+
+
+@pytest.mark.timeout(900)  # a build from nothing
+def test_a_commit_and_the_working_tree_are_built_and_compared() -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "rlox.opt.cli", "diff", "HEAD", ".", "--json", "--no-counts"),
+            *("--bench", r"Gae\.time_gae\(128\)|track_extension", "--restarts", "5"),
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout
+    assert told["base"] == head.strip() != told["head"]
+    (timed,) = told["results"]
+    assert timed["benchmark"] == "data_plane.Gae.time_gae(128)"
+    assert timed["restarts"] == 5
+    assert timed["ci99"][0] < timed["ratio"] < timed["ci99"][1]
+    (size,) = told["memory"]
+    assert size["verdict"] in ("same", "slower", "faster")
+    assert told["complete"]

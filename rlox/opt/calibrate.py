@@ -112,5 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(found))
     else:
-        trust.show(found, path)
+        from rlox.opt import verdicts
+
+        verdicts.show_calibration(found, path)
     return 0

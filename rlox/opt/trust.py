@@ -12,11 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.table import Table
-
 from rlox.profiling.machine import ROOT, machine, slug
-from rlox.report import units
 from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
 
@@ -132,28 +128,3 @@ def _read(path: str) -> str | None:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError:
         return None
-
-
-def show(found: Mapping[str, Any], path: Path) -> None:
-    """Print a calibration."""
-    console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("benchmark")
-    for heading in ("sd of a restart", "false alarms", "finds 95 % of"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, of in sorted(found["benchmarks"].items(), key=lambda item: item[1]["detectable"]):
-        table.add_row(
-            name,
-            units.percent(of["sd"]),
-            units.percent(of["alarms"]),
-            f"+{units.percent(of['detectable'] - 1)}",
-        )
-    console.print(table)
-    console.print(
-        f"\nIn {found['restarts']} restarts of HEAD against itself: "
-        f"{units.percent(found['cell_alarms'])} of verdicts would be false alarms, "
-        f"{units.percent(found['run_alarms'])} of runs have one."
-    )
-    for line in advice():
-        console.print(f"This machine: {line}", markup=False)
-    console.print(str(path))

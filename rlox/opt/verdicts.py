@@ -1,11 +1,13 @@
-"""How a comparison of two builds is told: in the terminal, and as a table for a pull request."""
+"""How a comparison of two builds is told: in the terminal, and as a table for a pull request; and
+what a calibration found."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -173,3 +175,28 @@ def _counted(found: Found, name: str, what: str) -> str:
     if base == head:
         return "="
     return units.factor(head / base) if base else f"0 → {head:g}"
+
+
+def show_calibration(found: Mapping[str, Any], path: Path) -> None:
+    """Print a calibration."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("benchmark")
+    for heading in ("sd of a restart", "false alarms", "finds 95 % of"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, of in sorted(found["benchmarks"].items(), key=lambda item: item[1]["detectable"]):
+        table.add_row(
+            name,
+            units.percent(of["sd"]),
+            units.percent(of["alarms"]),
+            f"+{units.percent(of['detectable'] - 1)}",
+        )
+    console.print(table)
+    console.print(
+        f"\nIn {found['restarts']} restarts of HEAD against itself: "
+        f"{units.percent(found['cell_alarms'])} of verdicts would be false alarms, "
+        f"{units.percent(found['run_alarms'])} of runs have one."
+    )
+    for line in trust.advice():
+        console.print(f"This machine: {line}", markup=False)
+    console.print(str(path))

@@ -1,0 +1,221 @@
+"""`python -m asv_bench.injected`: how often `rlox-opt diff`, `rlox-opt bisect` and `asv continuous`
+find slowdowns of which we know the size."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from asv_bench.injected import commits, scores, trials
+from asv_bench.injected.journal import Journal, Step
+from asv_bench.injected.regressions import Regression, load
+from asv_bench.injected.tools import FOLDER
+from asv_bench.injected.trials import Trials
+from rlox.history import records
+from rlox.opt import revisions, trust
+from rlox.opt.arguments import UsageError
+from rlox.opt.progress import reporter
+from rlox.opt.revisions import NotBuiltError
+from rlox.profiling.machine import machine, slug
+from rlox.timing.restarts import ContestError
+
+CANNOT_TELL, INTERRUPTED = 2, 130
+_EXAMPLES = """\
+examples:
+  python -m asv_bench.injected probe                        is each slowdown as large as planned?
+  python -m asv_bench.injected score --tool diff --only gae-loop --percent 0 3
+  python -m asv_bench.injected score --repeats 3            the whole table; hours
+  python -m asv_bench.injected aa --runs 50
+  python -m asv_bench.injected bisect --seeds 8
+
+The commits are made of --at and the list injected.toml, and no branch knows them; the working tree
+is not touched. Every trial is noted at once under target/injected/: after a Ctrl-C the same command
+goes on where it was. A finished run leaves a record in asv_bench/record/. Run it when nothing else
+runs.
+
+Exit codes: 0 measured, 1 some trials failed (they are named, and tried again by the same command),
+2 asked wrongly or could not measure, 130 interrupted (the table of what there is, is printed).
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="python -m asv_bench.injected", description=__doc__, epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    verbs = top.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name: str, text: str) -> argparse.ArgumentParser:
+        made = verbs.add_parser(name, help=text, description=text.capitalize() + ".")
+        made.add_argument(
+            "--at", metavar="REV", default="HEAD", help="inject into it (%(default)s)"
+        )
+        made.add_argument(
+            "--only", metavar="NAME", nargs="+", default=[],
+            help="regressions of these ids, kinds or bounds",
+        )  # fmt: skip
+        return made
+
+    def tools(made: argparse.ArgumentParser) -> None:
+        made.add_argument("--tool", choices=("diff", "asv", "both"), default="both")
+
+    verb("probe", "measure how much slower the probe of each regression is")
+    made = verb("score", "count slowdowns found and missed, and false alarms")
+    tools(made)
+    made.add_argument(
+        "--percent", metavar="P", type=float, nargs="+", default=[0, 1, 3, 5, 10],
+        help="slowdowns; 0 is a changed comment (0 1 3 5 10)",
+    )  # fmt: skip
+    made.add_argument("--repeats", metavar="N", type=int, default=1, help="(%(default)s)")
+    made.add_argument(
+        "--bench-others", metavar="K", type=int, default=3,
+        help="benchmarks measured along that the slowdown spares (%(default)s)",
+    )  # fmt: skip
+    made.add_argument(
+        "--threshold", metavar="PERCENT", type=float, default=1.0, help="of diff (%(default)s)"
+    )
+    made = verb("aa", "count false alarms where nothing changed, over all injected benchmarks")
+    tools(made)
+    made.add_argument("--runs", metavar="N", type=int, default=20, help="(%(default)s)")
+    made.add_argument(
+        "--threshold", metavar="PERCENT", type=float, nargs="+", default=[1.0, 3.0],
+        help="of diff, each with runs of its own (1 3)",
+    )  # fmt: skip
+    made = verb("bisect", "search histories that have one slowdown")
+    made.add_argument("--seeds", metavar="N", type=int, default=4, help="histories (%(default)s)")
+    made.add_argument("--commits", metavar="N", type=int, default=64, help="in each (%(default)s)")
+    made.add_argument(
+        "--percent", metavar="P", type=float, nargs=2, default=[3.0, 5.0],
+        help="of the slowdown, drawn between these (3 5)",
+    )  # fmt: skip
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    top = parser()
+    arguments = top.parse_args(argv)
+    try:
+        return _run(arguments)
+    except UsageError as problem:
+        top.exit(CANNOT_TELL, f"{top.prog}: {problem}\n")
+    except (NotBuiltError, ContestError) as problem:
+        print(f"{top.prog}: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    every = load()
+    chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score"))
+    base = revisions.resolve(arguments.at)
+    idle = commits.idle(base.commit, every)
+    journal = Journal(FOLDER / f"{idle[:12]}.jsonl", trials.BEARABLE)
+    of = Trials(idle, journal)
+    interrupted = False
+    steps: list[Step] = []
+    with reporter() as progress:
+        try:
+            progress.begin("build of the commit with all regressions idle")
+            there = trials.benchmarks(trials.built(idle))
+            progress.end("ready")
+            if lacking := [r.benchmark for r in chosen if r.benchmark not in there]:
+                raise UsageError(f"no such benchmark: {', '.join(lacking)}")
+            steps = [*_steps(arguments, of, chosen, there)]
+            journal.run(steps, progress)
+        except KeyboardInterrupt:
+            interrupted = True
+    found = [row for step in steps if (row := journal.of(step.key))]
+    print("\n".join(_tables(arguments.verb, found, chosen)))
+    failures = [*journal.failures(steps)]
+    for title, why in failures:
+        print(f"{title}: failed: {why}", file=sys.stderr)
+    if interrupted:
+        return INTERRUPTED
+    if not failures and arguments.verb != "probe":
+        print(f"\n{_recorded(arguments, base.commit, idle, found)}")
+    return 1 if failures else 0
+
+
+def _chosen(every: Sequence[Regression], only: Sequence[str], torch: bool) -> list[Regression]:
+    """Those asked for. Training is slow to start: unasked, it is left out where `torch` says so."""
+    for name in only:
+        if not any(name in (r.id, r.kind, r.bound) for r in every):
+            known = ", ".join(regression.id for regression in every)
+            raise UsageError(f"--only: {name!r} is no id, kind or bound of a regression: {known}")
+    if only:
+        return [r for r in every if {r.id, r.kind, r.bound} & {*only}]
+    return [r for r in every if torch or r.bound != "torch"]
+
+
+def _steps(
+    arguments: argparse.Namespace, of: Trials, chosen: Sequence[Regression], there: Sequence[str]
+) -> Iterator[Step]:
+    tools = [arg] if (arg := getattr(arguments, "tool", "both")) != "both" else ["diff", "asv"]
+    if arguments.verb == "aa":
+        benchmarks = sorted({regression.benchmark for regression in chosen})
+        if "asv" in tools and len({regression.module for regression in chosen}) > 1:
+            raise UsageError("--only: asv has an environment apart for training; ask for it apart")
+        for run in range(arguments.runs):
+            for tool in tools:
+                for threshold in arguments.threshold if tool == "diff" else [0.0]:
+                    yield of.aa(benchmarks, tool, run, threshold)
+        return
+    yield from (of.probe(regression) for regression in chosen)
+    if arguments.verb == "score":
+        for repeat in range(arguments.repeats):
+            for regression in chosen:
+                for percent in arguments.percent:
+                    names = trials.beside(
+                        regression, percent, repeat, there, arguments.bench_others
+                    )
+                    for tool in tools:
+                        yield of.trial(
+                            regression, percent, repeat, tool, arguments.threshold, names
+                        )
+    elif arguments.verb == "bisect":
+        low, high = arguments.percent
+        for seed in range(arguments.seeds):
+            yield of.bisection(chosen, seed, arguments.commits, (low, high))
+
+
+def _tables(verb: str, found: Sequence[Any], chosen: Sequence[Regression]) -> Iterator[str]:
+    of = {
+        what: [row for row in found if row["what"] == what] for what in ("trial", "bisect", "probe")
+    }
+    if verb == "score":
+        yield from scores.score_tables(of["trial"], chosen)
+    elif verb == "aa":
+        yield from scores.aa_table(found)
+    elif verb == "bisect":
+        yield from scores.bisect_table(of["bisect"])
+    else:
+        yield from scores.probe_table(of["probe"])
+
+
+def _recorded(arguments: argparse.Namespace, base: str, idle: str, rows: Sequence[Any]) -> str:
+    here = machine()
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    record = {
+        "schema": 1,
+        "date": date,
+        "verb": arguments.verb,
+        "commit": base,
+        "idle": idle,
+        "machine": here,
+        "rows": rows,
+    }
+    path = records.write_new(
+        json.dumps(record, indent=1) + "\n",
+        trust.RECORDS / slug(here),
+        f"{date.replace(':', '')}_injected-{arguments.verb}",
+    )
+    return str(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

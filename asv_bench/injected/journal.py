@@ -1,0 +1,91 @@
+"""What was measured, a line of JSON each, written at once: an interrupted run goes on from it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlox.opt.progress import Lines
+
+Row = dict[str, Any]
+# Before any has been done: a guess at the seconds of a step, builds included.
+GUESS_S = {"probe": 80.0, "diff": 60.0, "asv": 60.0, "bisect": 400.0}
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something to measure: `key` names it in the journal, `does` measures it. What it raises of
+    `Journal.bearable` is noted, and tried again by the next run."""
+
+    tool: str
+    title: str
+    key: Mapping[str, Any]
+    does: Callable[[], Row]
+
+
+class Journal:
+    """The rows of a file; a row that a crash cut short is left out."""
+
+    def __init__(self, path: Path, bearable: tuple[type[Exception], ...]) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._bearable = bearable
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self.rows = [row for row in map(_parsed, lines) if row]
+
+    def of(self, key: Mapping[str, Any]) -> Row | None:
+        """The last row that says what `key` says, and did not fail."""
+        for row in reversed(self.rows):
+            if "failed" not in row and all(row.get(name) == of for name, of in key.items()):
+                return row
+        return None
+
+    def run(self, steps: Sequence[Step], progress: Lines) -> None:
+        """Take the steps that were not taken yet; a KeyboardInterrupt leaves those before it."""
+        left = [step for step in steps if self.of(step.key) is None]
+        for done, step in enumerate(left):
+            seconds = sum(self._seconds(later.tool) for later in left[done:])
+            number = f"{len(steps) - len(left) + done + 1}/{len(steps)}"
+            progress.begin(f"{number} {step.title}, about {seconds / 60:.0f} min left in all")
+            start = time.monotonic()
+            row: Row = {**step.key, "tool": step.tool}
+            try:
+                row |= step.does()
+                said = row.get("said", "done")
+            except self._bearable as error:
+                row["failed"] = str(error)
+                said = f"failed: {error}"
+            row["wall_seconds"] = round(time.monotonic() - start, 1)
+            self._add(row)
+            progress.end(said)
+
+    def failures(self, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
+        """The steps that failed, and why."""
+        for step in steps:
+            if self.of(step.key) is None:
+                for row in reversed(self.rows):
+                    if "failed" in row and all(row.get(k) == v for k, v in step.key.items()):
+                        yield step.title, row["failed"]
+                        break
+
+    def _add(self, row: Row) -> None:
+        self.rows.append(row)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def _seconds(self, tool: str) -> float:
+        took = [row["wall_seconds"] for row in self.rows if row["tool"] == tool]
+        return statistics.fmean(took) if took else GUESS_S[tool]
+
+
+def _parsed(line: str) -> Row | None:
+    try:
+        row = json.loads(line)
+    except json.JSONDecodeError:
+        return None
+    return row if isinstance(row, dict) else None

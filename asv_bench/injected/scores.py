@@ -1,0 +1,164 @@
+"""Counts of what was found, missed and flagged for nothing, and the tables of them.
+
+Found is a benchmark called slower that is; undecided, unchanged and faster are missed. A flag on
+anything that no change touched is a false alarm.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from asv_bench.injected.regressions import Regression
+
+Row = Mapping[str, Any]
+
+
+@dataclass
+class Count:
+    """`hits` of `of`."""
+
+    hits: int = 0
+    of: int = 0
+
+    def add(self, hit: bool) -> None:
+        self.hits += hit
+        self.of += 1
+
+    def __str__(self) -> str:
+        return f"{self.hits}/{self.of}" if self.of else "–"
+
+
+@dataclass
+class Score:
+    """Of one arm: a tool at a setting. `found` is by nominal per cent; `inside` counts true ratios
+    within the interval."""
+
+    found: dict[float, Count] = field(default_factory=dict)
+    unchanged: Count = field(default_factory=Count)
+    beside: Count = field(default_factory=Count)
+    inside: Count = field(default_factory=Count)
+    seconds: list[float] = field(default_factory=list)
+
+    def add(self, row: Row, cells: Mapping[str, Any], benchmark: str) -> None:
+        """Count a trial, in which `benchmark` was made slower by `percent`."""
+        cell = cells[benchmark]
+        if row["percent"]:
+            self.found.setdefault(row["percent"], Count()).add(cell["verdict"] == "slower")
+        else:
+            self.unchanged.add(flagged(cell))
+        for name, other in cells.items():
+            if name != benchmark:
+                self.beside.add(flagged(other))
+        if cell["ci99"]:
+            low, high = cell["ci99"]
+            self.inside.add(low <= row["truth"] <= high)
+        self.seconds.append(row["seconds"])
+
+
+def flagged(cell: Mapping[str, Any]) -> bool:
+    """Whether a benchmark is said to have changed."""
+    return cell["verdict"] in ("slower", "faster")
+
+
+def scored(rows: Iterable[Row], regressions: Sequence[Regression]) -> dict[str, Score]:
+    """The score of each arm over these trials."""
+    benchmark = {regression.id: regression.benchmark for regression in regressions}
+    found: dict[str, Score] = {}
+    for row in rows:
+        for arm, cells in row["cells"].items():
+            found.setdefault(arm, Score()).add(row, cells, benchmark[row["regression"]])
+    return found
+
+
+def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iterator[str]:
+    """In all, then regression by regression."""
+    percents = sorted({row["percent"] for row in rows} - {0})
+    yield from _table(
+        ["tool", *(f"{p:g} % found" for p in percents), "false alarms: nothing changed",
+         "beside a change", "interval has the truth", "s a comparison"],
+        (
+            [arm, *(str(score.found.get(p, Count())) for p in percents), str(score.unchanged),
+             str(score.beside), str(score.inside), _median(score.seconds)]
+            for arm, score in scored(rows, regressions).items()
+        ),
+    )  # fmt: skip
+    yield ""
+    of_each = []
+    for regression in regressions:
+        own = [row for row in rows if row["regression"] == regression.id]
+        truths = {row["percent"]: row["truth"] for row in own}
+        true = ", ".join(f"{100 * (truths[p] - 1):.1f}" for p in percents if p in truths)
+        for arm, score in scored(own, regressions).items():
+            found = [str(score.found.get(p, Count())) for p in percents]
+            named = [f"{regression.kind} (`{regression.id}`)", regression.bound]
+            of_each.append([*named, true, arm, *found, str(score.unchanged)])
+    yield from _table(
+        ["regression", "bound by", "truly, %", "tool", *(f"{p:g} %" for p in percents), "0 %"],
+        of_each,
+    )
+
+
+def aa_table(rows: Iterable[Row]) -> Iterator[str]:
+    """False alarms where nothing has changed."""
+    cells: dict[str, Count] = {}
+    runs: dict[str, Count] = {}
+    seconds: dict[str, list[float]] = {}
+    for row in rows:
+        for arm, of in row["cells"].items():
+            name = f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
+            flags = [flagged(cell) for cell in of.values()]
+            for flag in flags:
+                cells.setdefault(name, Count()).add(flag)
+            runs.setdefault(name, Count()).add(any(flags))
+            seconds.setdefault(name, []).append(row["seconds"])
+    yield from _table(
+        ["tool", "benchmarks flagged", "runs with a flag", "s a run"],
+        ([name, str(cells[name]), str(runs[name]), _median(seconds[name])] for name in cells),
+    )
+
+
+def bisect_table(rows: Sequence[Row]) -> Iterator[str]:
+    """Each history, and all."""
+    yield from _table(
+        ["seed", "regression", "truly, %", "outcome", "commits left", "comparisons",
+         "s with builds"],
+        (
+            [str(row["seed"]), row["regression"], f"{100 * (row['truth'] - 1):.1f}",
+             row["outcome"], str(row["left"]), str(row["comparisons"]), f"{row['seconds']:.0f}"]
+            for row in rows
+        ),
+    )  # fmt: skip
+    outcomes = [row["outcome"] for row in rows]
+    counted = ", ".join(f"{outcomes.count(o)} {o}" for o in ("right", "wrong", "undecided"))
+    yield from ("", f"{len(rows)} histories: {counted}.")
+
+
+def probe_table(rows: Iterable[Row]) -> Iterator[str]:
+    """How large the slowdowns are."""
+    yield from _table(
+        ["regression", "k", "ratio", "99 % interval", "k for 1, 3, 5, 10 %"],
+        (
+            [row["regression"], str(row["k"]), f"{row['ratio']:.4f}",
+             "{:.4f}–{:.4f}".format(*row["ci99"]), ", ".join(map(str, _ks(row)))]
+            for row in rows
+        ),
+    )  # fmt: skip
+
+
+def _ks(row: Row) -> list[int]:
+    slope = (row["ratio"] - 1) / row["k"]
+    return [round(percent / 100 / slope) for percent in (1, 3, 5, 10)] if slope > 0 else []
+
+
+def _median(seconds: Sequence[float]) -> str:
+    return f"{statistics.median(seconds):.0f}"
+
+
+def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in body:
+        yield f"| {' | '.join(row)} |"

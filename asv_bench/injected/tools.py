@@ -1,0 +1,158 @@
+"""The tools under test, each run as a user runs it: `rlox-opt diff`, `rlox-opt bisect`, `asv
+continuous`. What they say of a benchmark is a cell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypedDict
+
+from rlox.opt.arguments import UsageError
+from rlox.profiling.machine import ROOT
+
+FACTORS = (1.03, 1.1)  # of asv: the one that would show 3 %, and its default
+FOLDER = ROOT / "target" / "injected"
+_TORCH = "trainers"  # the module whose benchmarks need asv's environment with torch
+_MARKS = {"+": "slower", "-": "faster", "!": "failed", "*": "failed", "x": "not comparable"}
+_ROW = re.compile(r"^\|([^|]*)\|[^|]*\|[^|]*\|([^|]*)\|(.*)\|\s*$")
+
+
+class ToolError(RuntimeError):
+    """A tool that gave no answer; the message ends with what it said."""
+
+
+class Cell(TypedDict):
+    """What a tool said of a benchmark: `verdict` is "slower", "faster" or another word."""
+
+    verdict: str
+    ratio: float | None
+    ci99: list[float] | None
+
+
+Cells = dict[str, Cell]
+
+
+def one_of(benchmarks: Iterable[str]) -> str:
+    """A regular expression for these benchmarks and no other."""
+    return f"^(?:{'|'.join(map(re.escape, benchmarks))})$"
+
+
+def diff(base: str, head: str, benchmarks: Iterable[str], threshold: float) -> Cells:
+    """The verdicts of `rlox-opt diff` at a threshold in per cent. Raises ToolError."""
+    chosen = ("--bench", one_of(benchmarks), "--threshold", str(threshold))
+    said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--json")
+    if not said["complete"]:
+        raise ToolError("rlox-opt diff was interrupted")
+    cells = {row["benchmark"]: _cell(row) for row in said["results"]}
+    for failure in said["failures"]:
+        cells[failure["benchmark"]] = Cell(verdict="failed", ratio=None, ci99=None)
+    return cells
+
+
+def bisect(good: str, bad: str, benchmark: str) -> dict[str, Any]:
+    """What `rlox-opt bisect` found. Raises ToolError."""
+    return _rlox_opt("bisect", good, bad, "--bench", benchmark, "--json")
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    return Cell(verdict=row["verdict"], ratio=row["ratio"], ci99=row["ci99"])
+
+
+def _rlox_opt(*arguments: str) -> dict[str, Any]:
+    done = _run([sys.executable, "-m", "rlox.opt.cli", *arguments], os.environ)
+    try:
+        said: dict[str, Any] = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        raise ToolError(f"rlox-opt {arguments[0]}: {_tail(done)}") from None
+    return said
+
+
+class Asv:
+    """asv with the repository's own configuration, but one feature set, and results, environments
+    and pages in a folder of ours: no history of the project's is touched."""
+
+    def __init__(self, folder: Path = FOLDER / "asv") -> None:
+        self._folder = folder
+        self._configs: dict[str, Path] = {}
+
+    def build(self, commit: str, module: str) -> None:
+        """Have the commit's wheel built, and its environment made. Raises ToolError."""
+        done = self._asv(module, "run", f"{commit}^!", "--bench", "just-discover")
+        if done.returncode:
+            raise ToolError(f"asv run {commit[:10]}: {_tail(done)}")
+
+    def continuous(self, base: str, head: str, benchmarks: Sequence[str]) -> dict[float, Cells]:
+        """One measurement, as `asv continuous` judges it at each of `FACTORS`. All benchmarks need
+        the same environment. Raises ToolError."""
+        (module,) = {name.partition(".")[0] for name in benchmarks}
+        first, *others = FACTORS
+        judged = {
+            first: self._asv(
+                module, "continuous", base, head, "--bench", one_of(benchmarks),
+                "--factor", str(first), "--no-only-changed",
+            ),
+            **{f: self._asv(module, "compare", base, head, "--factor", str(f)) for f in others},
+        }  # fmt: skip
+        found = {}
+        for factor, done in judged.items():
+            cells = {name: cell for name, cell in rows(done.stdout) if name in benchmarks}
+            if lacking := [name for name in benchmarks if name not in cells]:
+                raise ToolError(f"asv says nothing of {', '.join(lacking)}: {_tail(done)}")
+            found[factor] = cells
+        return found
+
+    def _asv(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        name = "asv.trainers.conf.json" if module == _TORCH else "asv.conf.json"
+        if name not in self._configs:
+            self._configs[name] = self._configured(ROOT / name)
+        config = ("--config", str(self._configs[name]))
+        # Its plug-in is a module of the repository; for the benchmarks asv drops PYTHONPATH.
+        return _run(
+            [sys.executable, "-m", "asv", *config, *arguments],
+            {**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+
+    def _configured(self, path: Path) -> Path:
+        from asv.util import load_json
+
+        if not path.is_file():
+            raise UsageError(f"{path}: is not there; asv needs it")
+        config = load_json(str(path), js_comments=True)
+        config |= {f"{what}_dir": str(self._folder / what) for what in ("env", "results", "html")}
+        config |= {"repo": str(ROOT), "benchmark_dir": str(path.parent / config["benchmark_dir"])}
+        config["matrix"] = {"req": config["matrix"]["req"]}
+        self._folder.mkdir(parents=True, exist_ok=True)
+        ours = self._folder / path.name
+        ours.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        return ours
+
+
+def rows(table: str) -> Iterable[tuple[str, Cell]]:
+    """The benchmarks in a table that asv printed."""
+    for line in table.splitlines():
+        if not (row := _ROW.match(line)):
+            continue
+        mark, ratio, name = (part.strip() for part in row.groups())
+        if name.startswith("Benchmark") or set(name) <= set(":-"):
+            continue
+        try:
+            value = float(ratio.lstrip("~"))
+        except ValueError:
+            value = None
+        yield name, Cell(verdict=_MARKS.get(mark, "unchanged"), ratio=value, ci99=None)
+
+
+def _run(command: Sequence[str], env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=ROOT, env=dict(env), stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+
+
+def _tail(done: subprocess.CompletedProcess[str]) -> str:
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
+    return "\n".join([f"exit status {done.returncode}", *said])

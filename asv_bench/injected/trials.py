@@ -1,0 +1,210 @@
+"""What is measured: how much slower a unit of extra work is, and what the tools then say of commits
+with a known slowdown, of commits without any, and of histories with one."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from asv_bench.injected import commits, scores, tools
+from asv_bench.injected.journal import Journal, Row, Step
+from asv_bench.injected.regressions import Regression
+from asv_bench.injected.tools import Asv, Cells, ToolError
+from rlox.opt import revisions
+from rlox.opt.diff import BY_DEFAULT, side_by_side
+from rlox.opt.revisions import BENCHMARKS, Artefact, NotBuiltError, Revision
+from rlox.timing.packages import Packages
+from rlox.timing.restarts import ContestError
+from rlox.timing.sequential import Comparison
+
+BEARABLE = (ToolError, NotBuiltError, ContestError)
+_LEAST_PROBE = 1.05  # below, the extra work is not on the benchmark's path
+_PATIENCE_S = 120.0
+
+
+class ProbeError(ToolError):
+    """A regression whose slowdown cannot be known from its probe."""
+
+
+@dataclass
+class Trials:
+    """All trials after `idle`, the commit that has every regression and none at work."""
+
+    idle: str
+    journal: Journal
+    asv: Asv = field(default_factory=Asv)
+
+    def probe(self, regression: Regression) -> Step:
+        """How much slower the probe's k makes it, in 40 restarts."""
+        key = {"what": "probe", "regression": regression.id, "k": regression.probe}
+        return Step("probe", f"{regression.id}, probe", key, lambda: self._probe(regression))
+
+    def _probe(self, regression: Regression) -> Row:
+        head = commits.slowed(self.idle, regression, regression.probe)
+        base, slow = built(self.idle), built(head)
+        with side_by_side(base, slow) as packages:
+            comparison = Comparison([regression.benchmark], patient=True)
+            comparison.run(packages.contests)
+        if failure := comparison.failures.get(regression.benchmark):
+            raise ToolError(f"{regression.benchmark}: {failure.reason}")
+        found = comparison.judgements[regression.benchmark]
+        return {
+            "head": head,
+            "ratio": found.ratio,
+            "ci99": found.ci99,
+            "restarts": found.restarts,
+            "build_seconds": round(slow.seconds, 1),
+            "said": f"{found.ratio:.3f} times as long",
+        }
+
+    def slope(self, regression: Regression) -> float:
+        """By how much a unit of extra work makes the benchmark slower, as a share of its time.
+
+        Raises:
+            ProbeError: it was not probed, or the probe is hardly slower.
+        """
+        row = self.journal.of({"what": "probe", "regression": regression.id, "k": regression.probe})
+        if row is None:
+            raise ProbeError(f"{regression.id}: was not probed")
+        if row["ci99"][0] < _LEAST_PROBE:
+            raise ProbeError(
+                f"{regression.id}: its probe takes {row['ratio']:.3f} times as long, expected "
+                f"{_LEAST_PROBE} at least; the build may use another twin"
+            )
+        return float(row["ratio"] - 1) / regression.probe
+
+    def work(self, regression: Regression, percent: float) -> tuple[int, float]:
+        """The k closest to a slowdown, and the ratio that is true of it. Raises ProbeError."""
+        slope = self.slope(regression)
+        k = max(1, round(percent / 100 / slope)) if percent else 0
+        if k > regression.probe:
+            raise ProbeError(f"{regression.id}: {percent} % needs k = {k}, beyond its probe")
+        return k, 1 + slope * k
+
+    def trial(
+        self, regression: Regression, percent: float, repeat: int, tool: str, threshold: float,
+        beside: Sequence[str],
+    ) -> Step:  # fmt: skip
+        """A commit with a slowdown (0: a changed comment), and what a tool says of its benchmark
+        and those `beside` it, which it spares."""
+        key = {
+            "what": "trial", "tool": tool, "regression": regression.id, "percent": percent,
+            "repeat": repeat, "beside": list(beside), **_at(tool, threshold),
+        }  # fmt: skip
+
+        def does() -> Row:
+            k, truth = self.work(regression, percent)
+            head = commits.slowed(self.idle, regression, k) if k else self.unchanged()
+            row = self._compared(tool, head, [regression.benchmark, *beside], threshold)
+            verdicts = [of[regression.benchmark]["verdict"] for of in row["cells"].values()]
+            return row | {"k": k, "truth": truth, "said": ", ".join(verdicts)}
+
+        return Step(tool, f"{regression.id}, {percent:g} % by {tool}", key, does)
+
+    def unchanged(self) -> str:
+        """A commit like `idle`, but for a comment in Rust."""
+        return commits.innocent(self.idle, "rust")
+
+    def aa(self, benchmarks: Sequence[str], tool: str, run: int, threshold: float) -> Step:
+        """A commit with a changed comment, and what a tool says of it."""
+        key = {
+            "what": "aa", "tool": tool, "run": run, "benchmarks": list(benchmarks),
+            **_at(tool, threshold),
+        }  # fmt: skip
+
+        def does() -> Row:
+            row = self._compared(tool, self.unchanged(), benchmarks, threshold)
+            flags = [sum(map(scores.flagged, of.values())) for of in row["cells"].values()]
+            return row | {"said": f"{' and '.join(map(str, flags))} of {len(benchmarks)} flagged"}
+
+        return Step(tool, f"nothing changed, run {run + 1}, by {tool}", key, does)
+
+    def bisection(
+        self, regressions: Sequence[Regression], seed: int, n: int, percents: tuple[float, float]
+    ) -> Step:
+        """A history with one slowdown, and what `rlox-opt bisect` says of it."""
+        rng = random.Random(seed)
+        regression, percent = rng.choice(regressions), round(rng.uniform(*percents), 1)
+        key = {
+            "what": "bisect", "seed": seed, "commits": n, "regression": regression.id,
+            "percent": percent,
+        }  # fmt: skip
+
+        def does() -> Row:
+            k, truth = self.work(regression, percent)
+            history = commits.history(self.idle, regression, k, n, seed)
+            start = time.monotonic()
+            said = tools.bisect(history.good, history.commits[-1], regression.benchmark)
+            outcome = "undecided"
+            if said["commit"] is not None:
+                outcome = "right" if said["commit"] == history.guilty else "wrong"
+            return {
+                "k": k,
+                "truth": truth,
+                "guilty": history.guilty,
+                "found": said["commit"],
+                "outcome": outcome,
+                "left": len(said["left"]),
+                "comparisons": len(said["comparisons"]),
+                "seconds": round(time.monotonic() - start, 1),
+                "said": outcome,
+            }
+
+        title = f"{n} commits, one with {regression.id} of {percent:g} %"
+        return Step("bisect", title, key, does)
+
+    def _compared(self, tool: str, head: str, names: Sequence[str], threshold: float) -> Row:
+        """Builds apart, so that `seconds` are those of the comparison."""
+        start = time.monotonic()
+        if tool == "diff":
+            built(self.idle)
+            built(head)
+        else:
+            module = names[0].partition(".")[0]
+            self.asv.build(self.idle, module)
+            self.asv.build(head, module)
+        between = time.monotonic()
+        cells: dict[str, Cells]
+        if tool == "diff":
+            cells = {"diff": tools.diff(self.idle, head, names, threshold)}
+        else:
+            found = self.asv.continuous(self.idle, head, names)
+            cells = {f"asv {factor:g}": of for factor, of in found.items()}
+        return {
+            "head": head,
+            "cells": cells,
+            "build_seconds": round(between - start, 1),
+            "seconds": round(time.monotonic() - between, 1),
+        }
+
+
+def built(commit: str) -> Artefact:
+    """A commit's package. Raises NotBuiltError."""
+    return revisions.build(Revision(commit, commit))
+
+
+def _at(tool: str, threshold: float) -> dict[str, float]:
+    """asv has no threshold: it is judged at each of its factors at once."""
+    return {"threshold": threshold} if tool == "diff" else {}
+
+
+def benchmarks(artefact: Artefact) -> list[str]:
+    """All that are timed in a build, but for the twins of single optimisations."""
+    packages = Packages(dict.fromkeys(("base", "head"), artefact.folder), BENCHMARKS, _PATIENCE_S)
+    return [name for name in packages.names("time") if BY_DEFAULT.search(name)]
+
+
+def beside(
+    regression: Regression, percent: float, repeat: int, there: Sequence[str], n: int
+) -> list[str]:
+    """`n` benchmarks of its module, or as many as there are, that it spares: drawn anew for each
+    trial, the same for every tool."""
+    spared = [
+        name
+        for name in there
+        if name.startswith(f"{regression.module}.") and regression.spares(name)
+    ]
+    rng = random.Random(f"{regression.id} {percent:g} {repeat}")
+    return sorted(rng.sample(spared, min(n, len(spared))))

@@ -14,13 +14,13 @@ from rlox.opt.progress import Lines
 
 Row = dict[str, Any]
 # Before any has been done: a guess at the seconds of a step, builds included.
-GUESS_S = {"probe": 80.0, "diff": 60.0, "asv": 60.0, "bisect": 400.0}
+GUESS_S = {"probe": 80.0, "diff": 60.0, "asv": 60.0, "bisect": 480.0}
 
 
 @dataclass(frozen=True)
 class Step:
-    """Something to measure: `key` names it in the journal, `does` measures it. What it raises of
-    `Journal.bearable` is noted, and tried again by the next run."""
+    """Something to measure: `title` and `key`, in the journal, are its own, and `does` measures it.
+    What is bearable of what it raises is noted, and tried again by the next run."""
 
     tool: str
     title: str
@@ -48,15 +48,14 @@ class Journal:
     def run(self, steps: Sequence[Step], progress: Lines) -> None:
         """Take the steps that were not taken yet; a KeyboardInterrupt leaves those before it."""
         left = [step for step in steps if self.of(step.key) is None]
-        for done, step in enumerate(left):
-            seconds = sum(self._seconds(later.tool) for later in left[done:])
-            number = f"{len(steps) - len(left) + done + 1}/{len(steps)}"
-            progress.begin(f"{number} {step.title}, about {seconds / 60:.0f} min left in all")
+        progress.plan([(step.title, self._seconds(step.tool)) for step in left])
+        for step in left:
+            progress.begin(step.title)
             start = time.monotonic()
             row: Row = {**step.key, "tool": step.tool}
             try:
                 row |= step.does()
-                said = row.get("said", "done")
+                said = row.pop("said", "done")
             except self._bearable as error:
                 row["failed"] = str(error)
                 said = f"failed: {error}"

@@ -101,7 +101,8 @@ class Trials:
             verdicts = [of[regression.benchmark]["verdict"] for of in row["cells"].values()]
             return row | {"k": k, "truth": truth, "said": ", ".join(verdicts)}
 
-        return Step(tool, f"{regression.id}, {percent:g} % by {tool}", key, does)
+        again = f", repeat {repeat + 1}" if repeat else ""
+        return Step(tool, f"{regression.id}, {percent:g} % by {tool}{again}", key, does)
 
     def unchanged(self) -> str:
         """A commit like `idle`, but for a comment in Rust."""
@@ -119,7 +120,8 @@ class Trials:
             flags = [sum(map(scores.flagged, of.values())) for of in row["cells"].values()]
             return row | {"said": f"{' and '.join(map(str, flags))} of {len(benchmarks)} flagged"}
 
-        return Step(tool, f"nothing changed, run {run + 1}, by {tool}", key, does)
+        at = f" at {threshold:g} %" if tool == "diff" else ""
+        return Step(tool, f"nothing changed, run {run + 1} by {tool}{at}", key, does)
 
     def bisection(
         self, regressions: Sequence[Regression], seed: int, n: int, percents: tuple[float, float]
@@ -152,7 +154,7 @@ class Trials:
                 "said": outcome,
             }
 
-        title = f"{n} commits, one with {regression.id} of {percent:g} %"
+        title = f"seed {seed}: {n} commits, one with {regression.id} of {percent:g} %"
         return Step("bisect", title, key, does)
 
     def _compared(self, tool: str, head: str, names: Sequence[str], threshold: float) -> Row:

@@ -64,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
     def tools(made: argparse.ArgumentParser) -> None:
         made.add_argument("--tool", choices=("diff", "asv", "both"), default="both")
 
-    verb("probe", "measure how much slower the probe of each regression is")
+    verb("probe", "measure each slowdown at its probe, and at a quarter of it: is it linear?")
     made = verb("score", "count slowdowns found and missed, and false alarms")
     tools(made)
     made.add_argument(
@@ -165,7 +165,10 @@ def _steps(
                 for threshold in arguments.threshold if tool == "diff" else [0.0]:
                     yield of.aa(benchmarks, tool, run, threshold)
         return
-    yield from (of.probe(regression) for regression in chosen)
+    for regression in chosen:
+        yield of.probe(regression, regression.probe)
+        if arguments.verb == "probe":
+            yield of.probe(regression, regression.probe // 4)
     if arguments.verb == "score":
         for repeat in range(arguments.repeats):
             for regression in chosen:

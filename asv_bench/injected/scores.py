@@ -137,20 +137,20 @@ def bisect_table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def probe_table(rows: Iterable[Row]) -> Iterator[str]:
-    """How large the slowdowns are."""
+    """How large the slowdowns are; where one is linear, its rows agree on the k of 1 %."""
     yield from _table(
-        ["regression", "k", "ratio", "99 % interval", "k for 1, 3, 5, 10 %"],
+        ["regression", "k", "ratio", "99 % interval", "k of 1 %", "its interval"],
         (
             [row["regression"], str(row["k"]), f"{row['ratio']:.4f}",
-             "{:.4f}–{:.4f}".format(*row["ci99"]), ", ".join(map(str, _ks(row)))]
+             "{:.4f}–{:.4f}".format(*row["ci99"]), _k_of_1(row, row["ratio"]),
+             "–".join(_k_of_1(row, end) for end in reversed(row["ci99"]))]
             for row in rows
         ),
     )  # fmt: skip
 
 
-def _ks(row: Row) -> list[int]:
-    slope = (row["ratio"] - 1) / row["k"]
-    return [round(percent / 100 / slope) for percent in (1, 3, 5, 10)] if slope > 0 else []
+def _k_of_1(row: Row, ratio: float) -> str:
+    return f"{row['k'] / (100 * (ratio - 1)):.1f}" if ratio > 1 else "∞"
 
 
 def _median(seconds: Sequence[float]) -> str:

@@ -36,13 +36,13 @@ class Trials:
     journal: Journal
     asv: Asv = field(default_factory=Asv)
 
-    def probe(self, regression: Regression) -> Step:
-        """How much slower the probe's k makes it, in 40 restarts."""
-        key = {"what": "probe", "regression": regression.id, "k": regression.probe}
-        return Step("probe", f"{regression.id}, probe", key, lambda: self._probe(regression))
+    def probe(self, regression: Regression, k: int) -> Step:
+        """How much slower k makes it, in 40 restarts."""
+        key = {"what": "probe", "regression": regression.id, "k": k}
+        return Step("probe", f"{regression.id}, k = {k}", key, lambda: self._probe(regression, k))
 
-    def _probe(self, regression: Regression) -> Row:
-        head = commits.slowed(self.idle, regression, regression.probe)
+    def _probe(self, regression: Regression, k: int) -> Row:
+        head = commits.slowed(self.idle, regression, k)
         base, slow = built(self.idle), built(head)
         with side_by_side(base, slow) as packages:
             comparison = Comparison([regression.benchmark], patient=True)

@@ -265,6 +265,16 @@ def test_a_probe_that_is_hardly_slower_or_too_small_gives_no_truth(tmp_path: Pat
         probed(tmp_path, 1.25).work(dataclasses.replace(TOY, probe=7), 1)
 
 
+def test_the_probes_of_a_linear_slowdown_agree_on_the_k_of_one_per_cent() -> None:
+    rows = [
+        {"regression": "toy", "k": 100, "ratio": 1.25, "ci99": [1.2, 1.5]},
+        {"regression": "toy", "k": 25, "ratio": 1.0625, "ci99": [0.99, 1.125]},
+    ]
+    *_, whole, quarter = scores.probe_table(rows)
+    assert whole == "| toy | 100 | 1.2500 | 1.2000–1.5000 | 4.0 | 2.0–5.0 |"
+    assert quarter == "| toy | 25 | 1.0625 | 0.9900–1.1250 | 4.0 | 2.0–∞ |"
+
+
 def test_every_tool_gets_the_same_benchmarks_beside_and_none_that_is_affected() -> None:
     there = [f"toys.time_{n}" for n in range(9)] + [TOY.benchmark, "others.time_far"]
     drawn = {tuple(trials.beside(TOY, percent, 0, there, 3)) for percent in (0, 1, 3, 5, 10)}

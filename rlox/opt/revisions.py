@@ -302,7 +302,11 @@ def _forget_oldest() -> None:
     for pattern in ("extension-*.so", "????????????-*"):
         kept = sorted(REVISIONS.glob(pattern), key=lambda path: path.stat().st_mtime)
         for path in kept[:-_KEPT]:
-            path.unlink() if path.is_file() else shutil.rmtree(path)
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+                path.with_suffix(".log").unlink(missing_ok=True)
 
 
 def _digest_of_python(package: Path) -> str:

@@ -173,8 +173,14 @@ class Bisection:
         return None
 
     def _build(self, commit: str) -> Artefact:
-        self._progress.note(f"building {commit[:10]}")
-        return revisions.build(Revision(commit, commit))
+        self._progress.begin(f"build of {commit[:10]}")
+        try:
+            built = revisions.build(Revision(commit, commit))
+        except NotBuiltError:
+            self._progress.end("does not build")
+            raise
+        self._progress.end("ready")
+        return built
 
     def _compare(self, base: Artefact, head: Artefact, half: float) -> Judgement:
         """Whether ln(head / base) lies above or below `half`, as slower or faster."""

@@ -42,7 +42,7 @@ _EXAMPLES = """\
 examples:
   rlox-opt diff main                      main against HEAD
   rlox-opt diff main .                    main against the working tree, changes and all
-  rlox-opt diff main HEAD --bench 'gae|PPO' --markdown
+  rlox-opt diff main HEAD --bench 'gae|Ppo' --markdown
   rlox-opt diff HEAD+none HEAD+opt-p5     two feature sets of one commit
   rlox-opt diff v0.1 --budget 120 --json > diff.json
 

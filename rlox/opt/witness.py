@@ -60,6 +60,7 @@ def count(
                         ask("prepare", 0, name)
                         ask("call", 2)
                         _control(ask.pid, "--instr=on")
+                        _control(ask.pid, "--zero")  # switched on again, it starts from nonsense
                         dumps = []
                         for n in (1, 1 + calls):  # what the commands themselves cost cancels out
                             ask("call", n)

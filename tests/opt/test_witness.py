@@ -1,0 +1,63 @@
+"""Instructions and allocations of a call: read as callgrind writes them, and counted for real."""
+
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox.opt import witness
+from rlox.timing.packages import Packages
+
+# As callgrind writes it: a name once, then its number; a call is a cfn and a calls line.
+DUMP = """\
+events: Ir
+fn=(1) work
+16 400
+cfn=(2) malloc
+calls=3 0
+16 90
+cfn=(3) free
+calls=3 0
+16 60
+fn=(4) other
+cfn=(2)
+calls=2 0
+12 50
+cob=(1) /lib/libc.so
+cfn=(5) calloc'2
+calls=1 0
+12 20
+totals: 12345
+"""
+
+
+def test_a_dump_gives_instructions_and_calls_of_the_allocators(tmp_path: Path) -> None:
+    path = tmp_path / "out.1"
+    path.write_text(DUMP)
+    assert witness._read(path) == (12345, 3 + 2 + 1)
+
+
+@pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
+def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
+    benchmarks = toy_packages.benchmarks(tmp_path)
+    folders = {
+        side: toy_packages.package(tmp_path / side, passes=passes)
+        for side, passes in (("base", 10), ("head", 20))
+    }
+    packages = Packages(folders, benchmarks, 120.0)
+    seconds = {"toys.time_work": 1e-4, "toys.time_steady": 1e-5}
+    base, head = (dict(witness.count(packages, side, seconds)) for side in ("base", "head"))
+    work = [side["toys.time_work"]["instructions"] for side in (base, head)]
+    steady = [side["toys.time_steady"]["instructions"] for side in (base, head)]
+    assert work[1] / work[0] == pytest.approx(2, abs=0.1)
+    assert steady[1] == pytest.approx(steady[0], rel=0.01)
+    assert work[0] > 10 * 2_000  # ten sums of 2 000 numbers
+    assert base.keys() == head.keys() == seconds.keys()
+
+
+@pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
+def test_what_fails_is_left_out_and_the_rest_is_counted(tmp_path: Path) -> None:
+    benchmarks = toy_packages.benchmarks(tmp_path)
+    packages = Packages({"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0)
+    seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
+    assert dict(witness.count(packages, "base", seconds)).keys() == {"toys.time_steady"}

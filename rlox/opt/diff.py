@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,7 +192,14 @@ def measured(
             progress.end(f"{len(times.judgements)} verdicts")
             if memory.names:
                 progress.begin("memory")
-                memory.run(packages.values, _MEMORY_RESTARTS, arguments.budget)
+                memory.run(
+                    lambda chosen, seed: chain(
+                        packages.tracked([n for n in chosen if n in names["track"]], seed),
+                        packages.peaks([n for n in chosen if n in names["peakmemory"]], seed),
+                    ),
+                    _MEMORY_RESTARTS,
+                    arguments.budget,
+                )
                 progress.end(f"{len(memory.judgements)} verdicts")
             if not arguments.no_counts and witness.available():
                 progress.begin("counting")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _COLOURS = {"slower": "red", "more": "red", "faster": "green", "less": "green"}
 _OF_MEMORY = {"slower": "more", "faster": "less"}
+_COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
 
 
@@ -38,9 +39,10 @@ def show(found: Found) -> None:
 
 
 def _table(title: str, found: Found, of: Comparison) -> Table:
+    counted = _COUNTED if of is found.times and found.counts else {}
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column(title, overflow="fold", ratio=1)
-    for heading in ("ratio", "99 %", "verdict", "restarts", "instr.", "alloc."):
+    for heading in ("ratio", "99 %", "verdict", "restarts", *counted.values()):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, judgement in _sorted(of.judgements):
         verdict = _verdict(judgement, of is found.memory)
@@ -50,8 +52,7 @@ def _table(title: str, found: Found, of: Comparison) -> Table:
             _interval(judgement),
             Text(verdict, _COLOURS.get(verdict, "")),
             str(judgement.restarts),
-            _counted(found, name, "instructions"),
-            _counted(found, name, "allocations"),
+            *(_counted(found, name, what) for what in counted),
         )
     return table
 

@@ -10,7 +10,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,10 @@ class Failure:
     ended: bool = False
 
 
+Outcome = tuple[str, Reading | Failure]
+AskFor = Callable[[Worker, Sequence[str], str, random.Random], Reading | Failure]
+
+
 class Packages:
     """Built packages to compare, as folders by side, and the folder of asv benchmarks."""
 
@@ -72,9 +76,16 @@ class Packages:
         with closing(self.start(tuple(self.folders), random.Random())) as ask:
             return dict(zip(self.folders, ask("builds"), strict=True))
 
-    def contests(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
+    def contests(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
         """One restart of "time" benchmarks, in random order. Where the process ends, another goes
         on."""
+        return self._together(_contest, names, seed)
+
+    def tracked(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
+        """One restart of "track" benchmarks, likewise."""
+        return self._together(_tracked, names, seed)
+
+    def _together(self, ask_for: AskFor, names: Sequence[str], seed: int) -> Iterator[Outcome]:
         rng = random.Random(seed)
         left = rng.sample(list(names), len(names))
         while left:
@@ -82,13 +93,14 @@ class Packages:
             with closing(self.start(sides, rng)) as ask:
                 while left:
                     name = left.pop()
-                    outcome = _contest(ask, sides, name, rng)
+                    outcome = ask_for(ask, sides, name, rng)
                     yield name, outcome
                     if isinstance(outcome, Failure) and outcome.ended:
                         break
 
-    def values(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
-        """One restart of "peakmemory" or "track" benchmarks: a process for each side of each."""
+    def peaks(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
+        """One restart of "peakmemory" benchmarks: a process for each side of each, which ends with
+        the most memory it had."""
         rng = random.Random(seed)
         for name in rng.sample(list(names), len(names)):
             values: dict[str, float] = {}
@@ -97,16 +109,33 @@ class Packages:
                     with closing(self.start((side,), rng)) as ask:
                         ask("prepare", 0, name)
                         values[side] = ask("value")
-                base, head, again = (values[side] for side in SIDES)
-                yield name, Reading(math.log(head / base), math.log(again / base), base, head)
             except ContestError as error:
                 yield name, Failure(_of(side), str(error))
-            except (ValueError, ZeroDivisionError):
-                yield name, Failure(None, f"has no ratio of {values}; it takes numbers over 0")
+            else:
+                yield name, _of_values(values)
 
 
 def _of(side: str) -> str:
     return "base" if side == "again" else side
+
+
+def _tracked(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -> Reading | Failure:
+    values: dict[str, float] = {}
+    try:
+        for number in rng.sample(range(len(sides)), len(sides)):
+            side = sides[number]
+            ask("prepare", number, name)
+            values[side] = ask("value")
+    except ContestError as error:
+        return Failure(_of(side), str(error), isinstance(error, ProcessEndedError))
+    return _of_values(values)
+
+
+def _of_values(values: Mapping[str, float]) -> Reading | Failure:
+    base, head, again = (values[side] for side in SIDES)
+    if min(values.values()) <= 0:
+        return Failure(None, f"has no ratio of {head} to {base}; it takes numbers over 0")
+    return Reading(math.log(head / base), math.log(again / base), base, head)
 
 
 def _contest(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -> Reading | Failure:

@@ -76,10 +76,10 @@ def test_what_fails_loses_its_own_result_and_no_other(make: Make, name: str, rea
     assert len(found) == 2
 
 
-def test_values_are_compared_in_processes_of_their_own(make: Make) -> None:
+def test_values_are_compared_and_peaks_in_processes_of_their_own(make: Make) -> None:
     packages = make({"size": 50}, {"size": 100})
-    found = dict(packages.values(["toys.track_size", "toys.peakmem_held"], seed=1))
-    size, peak = found["toys.track_size"], found["toys.peakmem_held"]
+    ((_, size),) = packages.tracked(["toys.track_size"], seed=1)
+    ((_, peak),) = packages.peaks(["toys.peakmem_held"], seed=1)
     assert isinstance(size, Reading)
     assert isinstance(peak, Reading)
     assert size.log_ratio == pytest.approx(math.log(2))
@@ -88,7 +88,7 @@ def test_values_are_compared_in_processes_of_their_own(make: Make) -> None:
 
 
 def test_a_value_of_zero_has_no_ratio(make: Make) -> None:
-    ((_, failure),) = make({"size": 0}, {"size": 1}).values(["toys.track_size"], seed=1)
+    ((_, failure),) = make({"size": 0}, {"size": 1}).tracked(["toys.track_size"], seed=1)
     assert isinstance(failure, Failure)
     assert "numbers over 0" in failure.reason
 

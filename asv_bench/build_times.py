@@ -3,9 +3,9 @@
     .venv/bin/python asv_bench/build_times.py
 
 Commits of a scratch clone, each with one edited file of the core, are built by every command in
-turn, each in an environment of its own and after one build that is not counted: that fills cargo's
-target directory where it is kept, and the caches of cargo and pip. asv itself checks the commit out
-and runs the commands. The record goes to asv_bench/record/<machine>/.
+turn, each in an environment of its own. asv itself checks the commit out and runs the command.
+Ours keeps cargo's target directory, so it builds the commit before them, which is not counted. The
+record goes to asv_bench/record/<machine>/.
 """
 
 from __future__ import annotations
@@ -36,19 +36,22 @@ from rlox.profiling.machine import commit as checked_out
 EDITED = "crates/rlox-core/src/buffer/ringbuf.rs"
 REPEATS = 3
 FOLDER = ROOT / "asv_bench" / "record"
-PIP_WHEEL = "python -m pip wheel -w {build_cache_dir} {build_dir}"
-# asv runs two commands when build_command is not given. The first only checks that an sdist builds;
-# the wheel comes from the second, which therefore stands alone, too.
-ASV_DEFAULT = ["PIP_NO_BUILD_ISOLATION=0 python -m build", PIP_WHEEL]
+# What asv 0.6.6 runs, one after the other, when build_command is not given: the first builds a
+# wheel by way of an sdist and leaves it lying, the second builds the one that asv installs.
+ASV_DEFAULT = {
+    "python -m build": "PIP_NO_BUILD_ISOLATION=0 python -m build",
+    "pip wheel": "python -m pip wheel -w {build_cache_dir} {build_dir}",
+}
 
 
 class Builder:
     """One build command and the environment that asv runs it in."""
 
-    def __init__(self, name: str, build_command: list[str] | None, env_dir: Path) -> None:
+    def __init__(self, name: str, command: str | None, env_dir: Path) -> None:
         self.name = name
         conf = Config.load("asv.conf.json")
-        self.command = conf.build_command = build_command or conf.build_command
+        conf.build_command = [command] if command else conf.build_command
+        (self.command,) = conf.build_command
         conf.install_command = conf.uninstall_command = []
         conf.env_dir = str(env_dir / name.replace(" ", "_"))
         conf.matrix = {"req": conf.matrix["req"]}
@@ -58,15 +61,17 @@ class Builder:
         self.seconds: list[float] = []
 
     def build(self, commit: str) -> float:
-        """Seconds to check out and build; the wheel must hold an extension of that commit."""
+        """Seconds to check out and build; a wheel for asv must hold an extension of the commit."""
         start = time.perf_counter()
         self._env.install_project(self._conf, self._repo, commit)
         seconds = time.perf_counter() - start
-        (wheel,) = Path(self._conf.env_dir).glob(f"*/asv-build-cache/{commit}/rlox_opt-*.whl")
-        with zipfile.ZipFile(wheel) as files:
-            (extension,) = (name for name in files.namelist() if name.endswith(".so"))
-            if commit.encode() not in files.read(extension):
-                raise RuntimeError(f"{self.name}: the extension was not built from {commit}")
+        if "{build_cache_dir}" in self.command:
+            (wheel,) = Path(self._conf.env_dir).glob(f"*/asv-build-cache/{commit}/rlox_opt-*.whl")
+            with zipfile.ZipFile(wheel) as files:
+                (extension,) = (name for name in files.namelist() if name.endswith(".so"))
+                if commit.encode() not in files.read(extension):
+                    raise RuntimeError(f"{self.name}: the extension was not built from {commit}")
+        print(f"  {self.name:16} {seconds:7.1f} s", flush=True)
         return seconds
 
 
@@ -89,11 +94,11 @@ def scratch_clone() -> Iterator[Path]:
             os.chdir(before)
 
 
-def edits(count: int) -> Iterator[str]:
+def edits() -> Iterator[str]:
     """Commits on top of each other, each with another constant in the edited file."""
     path = Path(EDITED)
     original = path.read_text(encoding="utf-8")
-    for number in range(count):
+    for number in range(REPEATS):
         path.write_text(f"{original}\nconst _: u32 = {number};\n", encoding="utf-8")
         who = ("-c", "user.name=build_times", "-c", "user.email=build_times@localhost")
         git(*who, "commit", "--quiet", "--all", "--message", f"Edit {number}")
@@ -102,17 +107,14 @@ def edits(count: int) -> Iterator[str]:
 
 def measured() -> list[Builder]:
     with scratch_clone() as folder:
-        builders = [
-            Builder("ours", None, folder),
-            Builder("asv default", ASV_DEFAULT, folder),
-            Builder("its pip wheel alone", [PIP_WHEEL], folder),
-        ]
-        for number, edit in enumerate(edits(1 + REPEATS)):
+        builders = [Builder("ours", None, folder)]
+        builders += [Builder(name, command, folder) for name, command in ASV_DEFAULT.items()]
+        print("before, not counted:")
+        builders[0].build(git("rev-parse", "HEAD"))
+        for number, edit in enumerate(edits()):
+            print(f"edit {number + 1} of {REPEATS}:")
             for builder in builders if number % 2 else reversed(builders):
-                seconds = builder.build(edit)
-                print(f"  {builder.name:20} {seconds:7.1f} s{'' if number else '  (not counted)'}")
-                if number:
-                    builder.seconds.append(seconds)
+                builder.seconds.append(builder.build(edit))
     return builders
 
 
@@ -120,34 +122,38 @@ def main() -> None:
     plugin.setup()
     here = machine()
     head, dirty = checked_out()
-    builders = measured()
-    ours = statistics.median(builders[0].seconds)
-    rows: list[dict[str, Any]] = [
-        {
-            "name": builder.name,
-            "command": builder.command,
-            "seconds": [round(seconds, 2) for seconds in builder.seconds],
-            "ours_share": round(ours / statistics.median(builder.seconds), 4),
-        }
-        for builder in builders
-    ]
-    record = {
+    ours, *default = measured()
+    median = statistics.median
+    ours_s = median(ours.seconds)
+    default_s = median(map(sum, zip(*(builder.seconds for builder in default), strict=True)))
+    rustc = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True)
+    record: dict[str, Any] = {
         "schema": 1,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "commit": head,
         "dirty": dirty,
         "machine": here,
         "asv": metadata.version("asv"),
-        "rustc": subprocess.run(
-            ["rustc", "--version"], check=True, capture_output=True, text=True
-        ).stdout.strip(),
+        "rustc": rustc.stdout.strip(),
         "edited": EDITED,
-        "builds": rows,
+        "seconds": {
+            builder.name: {
+                "command": builder.command,
+                "each": [round(seconds, 2) for seconds in builder.seconds],
+            }
+            for builder in (ours, *default)
+        },
+        "ours_s": round(ours_s, 2),
+        "asv_default_s": round(default_s, 2),
+        "ours_of_default": round(ours_s / default_s, 4),
     }
-    print(f"\n{'build':20} {'median':>9}   ours takes")
-    for row in rows:
-        median = statistics.median(row["seconds"])
-        print(f"{row['name']:20} {median:7.1f} s   {row['ours_share']:7.1%}")
+    print(f"\n{'':16} {'median':>9}   ours takes")
+    for name, seconds in (
+        ("ours", ours_s),
+        ("asv's default", default_s),
+        *((f"  {builder.name}", median(builder.seconds)) for builder in default),
+    ):
+        print(f"{name:16} {seconds:7.1f} s   {ours_s / seconds:7.1%}")
     stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}_build_times"
     path = write_new(json.dumps(record, indent=1) + "\n", FOLDER / slug(here), stem)
     print(path.relative_to(ROOT))

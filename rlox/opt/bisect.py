@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  rlox-opt bisect v0.1 HEAD --bench 'data_plane.Gae.time_gae(2048)'
+  rlox-opt bisect HEAD~20 HEAD --bench 'data_plane.Gae.time_gae(2048)'
   rlox-opt bisect HEAD~64 HEAD --bench time_gae --json
 
 Compares GOOD with BAD, then GOOD with the commit in the middle of what is left, and says at which

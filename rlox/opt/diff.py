@@ -45,7 +45,7 @@ examples:
   rlox-opt diff main .                    main against the working tree, changes and all
   rlox-opt diff main HEAD --bench 'gae|Ppo' --markdown
   rlox-opt diff HEAD+none HEAD+opt-p5     two feature sets of one commit
-  rlox-opt diff v0.1 --budget 120 --json > diff.json
+  rlox-opt diff main --budget 120 --json > diff.json
 
 ratio = head time / base time: over 1, head is slower. Both packages are loaded in one process and
 called in turn; each restart is a new process, and the interval (99 %) is over restarts. After 5,

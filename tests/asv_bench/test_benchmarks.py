@@ -23,6 +23,16 @@ def benchmarks() -> Iterator[list[Any]]:
     sys.path.insert(0, str(BENCHMARKS.parent))
     yield list(discovery.disc_benchmarks(str(BENCHMARKS)))
     sys.path.remove(str(BENCHMARKS.parent))
+    forget()
+
+
+def forget() -> None:
+    """Let go of what the benchmarks keep: all of it together takes gigabytes."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("benchmarks."):
+            for function in vars(module).values():
+                if hasattr(function, "cache_clear"):
+                    function.cache_clear()
 
 
 def test_every_module_is_found_without_torch() -> None:
@@ -71,6 +81,7 @@ def test_every_benchmark_that_needs_no_torch_passes_its_own_check(
         if benchmark.name.split(".")[0] == module:
             for values in itertools.product(*benchmark._params):
                 benchmark.func(*values)
+            forget()
 
 
 @pytest.mark.slow

@@ -87,6 +87,14 @@ def test_values_are_compared_and_peaks_in_processes_of_their_own(make: Make) -> 
     assert peak.head - peak.base > 40_000_000  # bytes
 
 
+def test_a_peak_is_the_own_and_not_that_of_the_process_that_started_it(make: Make) -> None:
+    held = bytearray(1_000_000_000)  # zeroed pages that nobody touched are not held
+    held[::4096] = b"x" * len(held[::4096])
+    ((_, peak),) = make({}, {}).peaks(["toys.peakmem_held"], seed=1)
+    assert isinstance(peak, Reading)
+    assert peak.base < len(held) / 2
+
+
 def test_a_value_of_zero_has_no_ratio(make: Make) -> None:
     ((_, failure),) = make({"size": 0}, {"size": 1}).tracked(["toys.track_size"], seed=1)
     assert isinstance(failure, Failure)

@@ -182,7 +182,7 @@ def show_calibration(found: Mapping[str, Any], path: Path) -> None:
     """Print a calibration."""
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("benchmark")
+    table.add_column("benchmark", overflow="fold", ratio=1)
     for heading in ("sd of a restart", "false alarms", "finds 95 % of"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, of in sorted(found["benchmarks"].items(), key=lambda item: item[1]["detectable"]):

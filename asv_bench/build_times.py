@@ -4,14 +4,16 @@
 
 Commits of a scratch clone, each with one edited file of the core, are built by every command in
 turn, each in an environment of its own. asv itself checks the commit out and runs the command.
-Ours keeps cargo's target directory, so it builds the commit before them, which is not counted. The
-record goes to asv_bench/record/<machine>/.
+Ours keeps cargo's target directory, so it builds the commit before them, which is not counted. Wall
+time is what one waits; CPU time, of all processes together, is what a busy machine distorts least.
+The record goes to asv_bench/record/<machine>/.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import statistics
 import subprocess
 import tempfile
@@ -58,21 +60,27 @@ class Builder:
         self._conf, self._repo = conf, get_repo(conf)
         (self._env,) = get_environments(conf, None)
         self._env.create()
-        self.seconds: list[float] = []
+        self.wall_s: list[float] = []
+        self.cpu_s: list[float] = []
 
-    def build(self, commit: str) -> float:
-        """Seconds to check out and build; a wheel for asv must hold an extension of the commit."""
-        start = time.perf_counter()
+    def build(self, commit: str) -> None:
+        """Check out and build; a wheel for asv must hold an extension of the commit."""
+        start, used = time.perf_counter(), cpu_of_children()
         self._env.install_project(self._conf, self._repo, commit)
-        seconds = time.perf_counter() - start
+        self.wall_s.append(round(time.perf_counter() - start, 2))
+        self.cpu_s.append(round(cpu_of_children() - used, 2))
         if "{build_cache_dir}" in self.command:
             (wheel,) = Path(self._conf.env_dir).glob(f"*/asv-build-cache/{commit}/rlox_opt-*.whl")
             with zipfile.ZipFile(wheel) as files:
                 (extension,) = (name for name in files.namelist() if name.endswith(".so"))
                 if commit.encode() not in files.read(extension):
                     raise RuntimeError(f"{self.name}: the extension was not built from {commit}")
-        print(f"  {self.name:16} {seconds:7.1f} s", flush=True)
-        return seconds
+        print(f"  {self.name:16} {self.wall_s[-1]:7.1f} s  {self.cpu_s[-1]:7.1f} s", flush=True)
+
+
+def cpu_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def git(*arguments: str) -> str:
@@ -109,23 +117,33 @@ def measured() -> list[Builder]:
     with scratch_clone() as folder:
         builders = [Builder("ours", None, folder)]
         builders += [Builder(name, command, folder) for name, command in ASV_DEFAULT.items()]
-        print("before, not counted:")
+        print("before, not counted:    wall        CPU")
         builders[0].build(git("rev-parse", "HEAD"))
+        del builders[0].wall_s[:], builders[0].cpu_s[:]
         for number, edit in enumerate(edits()):
             print(f"edit {number + 1} of {REPEATS}:")
             for builder in builders if number % 2 else reversed(builders):
-                builder.seconds.append(builder.build(edit))
+                builder.build(edit)
     return builders
+
+
+def compared(ours: list[float], *default: list[float]) -> dict[str, float]:
+    """Medians, and what the median of ours is of the default's."""
+    total = statistics.median(map(sum, zip(*default, strict=True)))
+    own = statistics.median(ours)
+    return {"ours": own, "asv_default": round(total, 2), "share": round(own / total, 4)}
 
 
 def main() -> None:
     plugin.setup()
     here = machine()
     head, dirty = checked_out()
-    ours, *default = measured()
-    median = statistics.median
-    ours_s = median(ours.seconds)
-    default_s = median(map(sum, zip(*(builder.seconds for builder in default), strict=True)))
+    load = os.getloadavg()[0]
+    builders = measured()
+    medians = {
+        "wall_s": compared(*(builder.wall_s for builder in builders)),
+        "cpu_s": compared(*(builder.cpu_s for builder in builders)),
+    }
     rustc = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True)
     record: dict[str, Any] = {
         "schema": 1,
@@ -133,27 +151,24 @@ def main() -> None:
         "commit": head,
         "dirty": dirty,
         "machine": here,
+        "load_before": load,
         "asv": metadata.version("asv"),
         "rustc": rustc.stdout.strip(),
         "edited": EDITED,
-        "seconds": {
+        "builds": {
             builder.name: {
                 "command": builder.command,
-                "each": [round(seconds, 2) for seconds in builder.seconds],
+                "wall_s": builder.wall_s,
+                "cpu_s": builder.cpu_s,
             }
-            for builder in (ours, *default)
+            for builder in builders
         },
-        "ours_s": round(ours_s, 2),
-        "asv_default_s": round(default_s, 2),
-        "ours_of_default": round(ours_s / default_s, 4),
+        "medians": medians,
     }
-    print(f"\n{'':16} {'median':>9}   ours takes")
-    for name, seconds in (
-        ("ours", ours_s),
-        ("asv's default", default_s),
-        *((f"  {builder.name}", median(builder.seconds)) for builder in default),
-    ):
-        print(f"{name:16} {seconds:7.1f} s   {ours_s / seconds:7.1%}")
+    print("\nmedian     ours   asv's default   ours takes")
+    for clock, found in medians.items():
+        ours, default, share = found.values()
+        print(f"{clock:6} {ours:8.1f} {default:15.1f} {share:12.1%}")
     stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}_build_times"
     path = write_new(json.dumps(record, indent=1) + "\n", FOLDER / slug(here), stem)
     print(path.relative_to(ROOT))

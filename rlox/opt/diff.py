@@ -69,8 +69,6 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
-    parser.add_argument("--markdown", action="store_true", help="print a table for a pull request")
-    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -88,6 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--threshold", metavar="PERCENT", type=positive, default=1.0,
         help="times this close count as the same (default: 1)")  # fmt: skip
     add("--no-counts", action="store_true", help="no instructions, no allocations")
+    add("--markdown", action="store_true", help="print a table for a pull request")
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
 
 
 @dataclass
@@ -114,20 +114,27 @@ class Found:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare as asked; returns the exit code."""
-    from rlox.opt import verdicts
-
     found = compared(arguments)
     if found is None:
         return CANNOT_TELL
+    tell(found, arguments)
+    if not found.complete:
+        return INTERRUPTED
+    return 0 if found.verdicts() else CANNOT_TELL
+
+
+def tell(
+    found: Found, arguments: argparse.Namespace, more: Mapping[str, Any] | None = None
+) -> None:
+    """Print what was found as asked; JSON holds `more` as well."""
+    from rlox.opt import verdicts
+
     if arguments.json:
-        print(json.dumps(facts(found)))
+        print(json.dumps({**facts(found), **(more or {})}))
     elif arguments.markdown:
         print("\n".join(verdicts.markdown(found)))
     else:
         verdicts.show(found)
-    if not found.complete:
-        return INTERRUPTED
-    return 0 if found.verdicts() else CANNOT_TELL
 
 
 def compared(arguments: argparse.Namespace) -> Found | None:
@@ -232,8 +239,7 @@ def _chosen(
     names: dict[str, list[str]] = {}
     missing: dict[str, str] = {}
     every: list[str] = []
-    for kind in ("time", *_MEMORY_KINDS):
-        there = packages.names(kind)
+    for kind, there in packages.names_of("time", *_MEMORY_KINDS).items():
         every += there
         chosen = [name for name in there if wanted.search(name)]
         names[kind] = [name for name in chosen if len(there[name]) == 2]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import Any
 
-from rlox.opt.diff import CANNOT_TELL, Found, add_arguments, compared, facts
+from rlox.opt.diff import CANNOT_TELL, Found, add_arguments, compared, tell
 from rlox.timing.sequential import tally
 
 REGRESSION = 1
@@ -36,25 +35,16 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
-    parser.add_argument("--markdown", action="store_true", help="print a table for a pull request")
-    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and judge; returns the exit code."""
-    from rlox.opt import verdicts
-
     found = compared(arguments)
     if found is None:
         return CANNOT_TELL
     code, why = decision(found)
-    if arguments.json:
-        print(json.dumps(facts(found) | {"exit_code": code, "why": why}))
-    elif arguments.markdown:
-        print("\n".join(verdicts.markdown(found)))
-    else:
-        verdicts.show(found)
+    tell(found, arguments, {"exit_code": code, "why": why})
     print(f"rlox-opt gate: {why}", file=sys.stderr)
     return code
 

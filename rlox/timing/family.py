@@ -14,11 +14,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rlox.timing.paired import BAND, LOOKS, Verdict
+from rlox.timing.paired import BAND, LEVEL, LOOKS, Verdict
 from rlox.timing.student import t_quantile, t_tail
-
-ERROR = 0.01  # of all looks together
-_LEVEL = ERROR / len(LOOKS)
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def judge(
     found = {name: settled.get(name) or fresh[name] for name in log_ratios}
     # The largest p that is below its share of the error, and all that are smaller.
     ranked = sorted(judgement.p for judgement in found.values() if judgement.p is not None)
-    limits = [p for rank, p in enumerate(ranked, 1) if p <= _LEVEL * rank / len(ranked)]
+    limits = [p for rank, p in enumerate(ranked, 1) if p <= LEVEL * rank / len(ranked)]
     limit = max(limits, default=-1.0)
     return found | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
 
@@ -57,7 +54,7 @@ def restarts_to_settle(deviation: float, band: float = BAND) -> int | None:
     """After how many restarts a benchmark in which nothing changed is the same, where its
     log-ratios have this standard deviation; None where that takes more than the last look."""
     for look in LOOKS:
-        if t_quantile(_LEVEL, look - 1) * deviation / math.sqrt(look) < band:
+        if t_quantile(LEVEL, look - 1) * deviation / math.sqrt(look) < band:
             return look
     return None
 
@@ -70,7 +67,7 @@ def _estimate(log_ratios: Sequence[float]) -> Judgement:
     if n < LOOKS[0]:
         return Judgement(math.exp(mean), None, "undecided", n, None)
     error = statistics.stdev(log_ratios) / math.sqrt(n)
-    half = t_quantile(_LEVEL, n - 1) * error
+    half = t_quantile(LEVEL, n - 1) * error
     p = t_tail(abs(mean) / error, n - 1) if error else float(mean == 0)
     return Judgement(
         math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), "undecided", n, p

@@ -66,10 +66,17 @@ class Packages:
 
     def names(self, kind: str) -> dict[str, list[str]]:
         """Benchmarks of a kind ("time", "peakmemory", "track"), and the sides that have it."""
+        return self.names_of(kind)[kind]
+
+    def names_of(self, *kinds: str) -> dict[str, dict[str, list[str]]]:
+        """The same of several kinds, from one process: listing imports every benchmark."""
+        listed = {}
         with closing(self.start(("base", "head"), random.Random())) as ask:
-            found = dict(zip(("base", "head"), ask("names", kind), strict=True))
-        every = dict.fromkeys(found["base"] + found["head"])
-        return {name: [side for side in found if name in found[side]] for name in every}
+            for kind in kinds:
+                found = dict(zip(("base", "head"), ask("names", kind), strict=True))
+                every = dict.fromkeys(found["base"] + found["head"])
+                listed[kind] = {n: [side for side in found if n in found[side]] for n in every}
+        return listed
 
     def builds(self) -> dict[str, dict[str, Any]]:
         """What the extension of each side says of itself."""

@@ -22,8 +22,8 @@ LOOKS = (5, 10, 20, 40)
 BAND = math.log(1.01)
 
 _INTERVAL = 0.05  # outside the printed interval
-# Outside the one for a verdict: four looks together make an error of at most 1 %.
-_VERDICT = 0.01 / len(LOOKS)
+ERROR = 0.01  # at most, of the verdicts at all looks together
+LEVEL = ERROR / len(LOOKS)  # outside the interval for a verdict
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def estimate(log_ratios: Sequence[float]) -> Estimate:
     half = t_quantile(_INTERVAL, look - 1) * error
     interval = (math.exp(mean - half), math.exp(mean + half))
     return Estimate(
-        math.exp(mean), interval, _verdict(mean, t_quantile(_VERDICT, look - 1) * error), n
+        math.exp(mean), interval, _verdict(mean, t_quantile(LEVEL, look - 1) * error), n
     )
 
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rlox.timing.family import Judgement, judge
-from rlox.timing.packages import Failure, Reading
+from rlox.timing.packages import Failure, Outcome, Reading
 from rlox.timing.paired import BAND, LOOKS, next_look
 
 # One restart of some benchmarks, from a seed.
-Restart = Callable[[Sequence[str], int], Iterable[tuple[str, Reading | Failure]]]
+Restart = Callable[[Sequence[str], int], Iterable[Outcome]]
 # What a comparison tells meanwhile: restarts done, benchmarks undecided, seconds at most to come.
 Tell = Callable[[int, int, float], None]
 

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from rlox.timing.family import ERROR, judge, restarts_to_settle
-from rlox.timing.paired import LOOKS, next_look
+from rlox.timing.family import judge, restarts_to_settle
+from rlox.timing.paired import ERROR, LOOKS, next_look
 
 
 def noise(rng: random.Random, n: int, sd: float, shift: float = 0.0) -> list[float]:

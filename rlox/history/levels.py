@@ -47,8 +47,8 @@ class Change:
 
     `index` is of the first reading at the new level, `before` of the last one at the old: what
     happened after `before` and up to `index` may have done it. `ratio` is new / old level, with its
-    99 % interval. `p` bounds the probability of such a jump anywhere in a series without one. An "alarm"
-    has fewer than `SETTLED` readings at the new level, and may go away.
+    99 % interval. `p` bounds the probability of such a jump anywhere in a series without one. An
+    "alarm" has fewer than `SETTLED` readings at the new level, and may go away.
     """
 
     index: int

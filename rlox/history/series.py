@@ -4,8 +4,8 @@ A series is one number (benchmark and kind) of one feature set, over all machine
 measured on two machines has two points. Levels are found among points of one place: one machine and
 one control. So a move to another machine is no change, and a change on either side of it is found.
 
-What levels are found on depends on the kind. Times and steps per second are ratios to the control of
-the same run, since absolute ones belong to the machine and the hour; without a control they are
+What levels are found on depends on the kind. Times and steps per second are ratios to the control
+of the same run, since absolute ones belong to the machine and the hour; without a control they are
 shown, but have no levels. Counts and memory are taken as they are.
 """
 
@@ -92,8 +92,8 @@ def of_store(
     """All series, with their changes, in the order of their names.
 
     `order` are the commits, the oldest first; entries of others are left out. Without it, all are
-    ordered by the time of their commit. `least` is, by machine and benchmark, the smallest log-ratio
-    of a time that is worth telling: what the machine's calibration says it can tell apart.
+    ordered by the time of their commit. `least` is, by machine and benchmark, the smallest
+    log-ratio of a time that is worth telling: what the machine, by its calibration, can tell apart.
     """
     found = _points(_in_order(newest(entries).values(), order))
     taking_part = {

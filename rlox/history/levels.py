@@ -1,18 +1,26 @@
-"""Level changes of series: where what a benchmark takes, beside its control, jumped and stayed.
+"""Level changes of a series: where what a benchmark takes, beside its control, jumped and stayed.
 
 Readings of commit after commit are noisy, have outliers, and may remember the readings before them
-(autocorrelation, which makes plain tests see changes everywhere). So a series is modelled as levels
-plus AR(1) noise; its coefficient comes from differences of neighbours, which a few jumps hardly
-touch (as in Chakar et al., A robust approach for estimating change-points in the mean of an AR(1)
-process, Bernoulli 23, 2017). An optimal partition proposes the changes; each must then pass a test
-of the jump between its two levels by generalised least squares, counted as often as there were
-places for it. Benjamini and Hochberg's procedure holds the false alarms of all series together.
+(autocorrelation), which makes plain tests see changes everywhere. So a series is taken as levels
+plus AR(1) noise, and the noise is estimated anew for each partition into levels: a change has to
+explain more than memory alone would.
+
+1. Outliers are pulled towards the running median.
+2. The best partition for a mild price a level is found by dynamic programming, and merged level by
+   level: candidates from many changes down to none.
+3. The one whose innovations, with a price for each change, are the smallest is taken.
+4. Each of its changes must then pass the same test against the partition without it, counted as
+   often as there are places for it. Benjamini and Hochberg's procedure (1995) holds a family of
+   series together.
+
+`asv_bench/levels_score.py` scores this beside other detectors; its records are in
+`asv_bench/record/`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -21,9 +29,13 @@ from numpy.typing import NDArray
 
 from rlox.timing.student import t_quantile, t_tail
 
-LEVEL = 0.001  # the error of one series without any change
+LEVEL = 0.003  # the error over a family of series without any change
 FLOOR = 0.01  # log-ratio below which no change is told, whatever its p
-SETTLED = 5  # readings at a new level that make an alarm a confirmed change
+SETTLED = 5  # readings that make a level; a change to fewer, at the end, is an alarm
+_SHORTEST = 2 * SETTLED  # readings from which there is anything to tell
+_WINDOW = 9  # readings of the running median
+_CLIP = 3.5  # deviations that a reading may be away from it
+_MOST_PHI = 0.95
 
 Name = TypeVar("Name", bound=Hashable)
 Floats = NDArray[np.float64]
@@ -33,11 +45,10 @@ Floats = NDArray[np.float64]
 class Change:
     """A jump between two levels.
 
-    `index` is of the first reading at the new level, `before` of the last one at the old level: the
-    commits after `before` and up to `index` may have done it (they are neighbours unless a commit
-    was not measured, or on another machine). `ratio` is new / old level, with its 99 % interval.
-    `p` is the probability of such a jump somewhere in a series without any.
-    An "alarm" has fewer than five readings at the new level, and may go away.
+    `index` is of the first reading at the new level, `before` of the last one at the old: what
+    happened after `before` and up to `index` may have done it. `ratio` is new / old level, with its
+    99 % interval. `p` bounds the probability of such a jump anywhere in a series without one. An
+    "alarm" has fewer than `SETTLED` readings at the new level, and may go away.
     """
 
     index: int
@@ -54,146 +65,164 @@ class Change:
 
 @dataclass(frozen=True)
 class Readings:
-    """What changes are looked for in: over 0, in the order of commits, each with the standard error
-    of its logarithm (None: not known) and with where it was measured. Levels of two places are not
-    compared. `least` is the smallest log-ratio worth telling."""
+    """What changes are looked for in: over 0, in the order of commits, of one machine and against
+    one control; each with the standard error of its logarithm (None: not known). `least` is the
+    smallest log-ratio worth telling. `exact` readings have no noise: each is taken at its word."""
 
     values: Sequence[float]
     errors: Sequence[float | None]
-    where: Sequence[Hashable]
     least: float = FLOOR
+    exact: bool = False
 
 
 def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, list[Change]]:
-    """The changes of many series, of which at most a share of `level` are expected to be false."""
+    """The changes of many series. Where nothing changed in any of them, one is told with a
+    probability of about `level`; else that is about the share of series told of without cause."""
     found = {name: changes(readings, level) for name, readings in series.items()}
-    strongest = sorted(min((c.p for c in of), default=1.0) for of in found.values())
+    noisy = [of for name, of in found.items() if not series[name].exact]
+    strongest = sorted(min((c.p for c in of), default=1.0) for of in noisy)
     held = [p for rank, p in enumerate(strongest, 1) if p <= level * rank / len(strongest)]
     limit = max(held, default=0.0)
-    return {name: changes(series[name], limit) if of else [] for name, of in found.items()}
+    return {
+        name: changes(series[name], limit) if any(c.p > limit for c in of) else of
+        for name, of in found.items()
+    }
 
 
 def changes(readings: Readings, level: float = LEVEL) -> list[Change]:
     """The changes of one series, each with a p of at most `level`, in order."""
     logs = np.log(np.asarray(readings.values, dtype=np.float64))
-    errors = np.array([math.nan if e is None else e for e in readings.errors])
-    found = []
-    for place in dict.fromkeys(readings.where):
-        at = [i for i, where in enumerate(readings.where) if where == place]
-        found += [c.at(at) for c in _of_one_place(logs[at], errors[at], readings.least, level)]
-    return sorted(found, key=lambda change: change.index)
-
-
-_SHORTEST = 6  # readings from which there is anything to tell
-_WINDOW = 7  # of the running median
-_CLIP = 3.0  # standard deviations from it
-
-
-def _of_one_place(logs: Floats, errors: Floats, least: float, level: float) -> list[Change]:
-    if len(logs) < _SHORTEST:
+    if readings.exact:
+        return list(_exact(logs, readings.least))
+    if len(logs) < _SHORTEST or not level:
         return []
-    clean = _without_outliers(logs)
-    noise = _Noise.of(clean, errors)
-    cuts = _partition(clean, noise, 2 * math.log(len(clean) / level))
+    errors = np.array([e or 0.0 for e in readings.errors])
+    model = _Model(_without_outliers(logs), errors, level)
+    cuts = model.best()
     while cuts:
-        tested = _tested(clean, cuts, noise, least)
-        worst = max(tested, key=lambda c: (abs(math.log(c.ratio)) < least, c.p))
-        if worst.p <= level and abs(math.log(worst.ratio)) >= least:
+        tested = [model.test(cuts, number) for number in range(len(cuts))]
+        failed = [c for c in tested if c.p > level or not _worth(c, readings.least)]
+        if not failed:
             return tested
-        cuts.remove(worst.index)
+        cuts.remove(max(failed, key=lambda c: c.p).index)
     return []
 
 
+def _worth(change: Change, least: float) -> bool:
+    low, high = change.ci99
+    return abs(math.log(change.ratio)) >= least and not low <= 1 <= high
+
+
+def _exact(logs: Floats, least: float) -> Iterator[Change]:
+    level = logs[0] if len(logs) else 0.0
+    for index, log in enumerate(logs):
+        if abs(log - level) >= least:
+            ratio = math.exp(log - level)
+            yield Change(index, index - 1, ratio, (ratio, ratio), 0.0, "confirmed")
+            level = log
+
+
 def _without_outliers(logs: Floats) -> Floats:
-    """Readings far from the running median pulled towards it. A median of seven reflected at the
-    ends follows four readings in the middle, three at an end."""
+    """The readings, none further from their running median than noise goes. Reflected at the ends,
+    a median of nine follows five readings in the middle and three at an end."""
     half = _WINDOW // 2
     padded = np.pad(logs, half, mode="reflect")
     median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _WINDOW), axis=1)
     away = logs - median
-    spread = float(np.quantile(np.abs(away), 0.8)) / 1.2816  # not the median: noise may be bimodal
-    return median + np.clip(away, -_CLIP * spread, _CLIP * spread)
+    # Not their median: that is next to nothing where noise is bimodal. 80 % of Gauss are within
+    # 1.28 deviations.
+    reach = _CLIP * float(np.quantile(np.abs(away), 0.8)) / 1.28
+    return median + np.clip(away, -reach, reach)
 
 
-@dataclass(frozen=True)
-class _Noise:
-    """AR(1): `phi` its coefficient, `sigma` the deviation of its innovations, `df` of sigma."""
+class _Model:
+    """Levels plus AR(1) noise. A partition is the list of its cuts: the indices at which a level
+    begins, but for the first."""
 
-    phi: float
-    sigma: float
-    df: int
+    def __init__(self, logs: Floats, errors: Floats, level: float) -> None:
+        self.logs = logs
+        self.n = len(logs)
+        self.sums = np.concatenate([[0.0], np.cumsum(logs)])
+        self.errors = errors
+        t = t_quantile(level / self.n, self.n - 3)
+        # What a change that just passes takes off the cost.
+        self.price = self.n * math.log1p(t * t / (self.n - 3))
 
-    @classmethod
-    def of(cls, logs: Floats, errors: Floats) -> _Noise:
-        one, two = (_mean_square(logs[lag:] - logs[:-lag]) for lag in (1, 2))
-        phi = min(max(two / one - 1.0, 0.0), 0.95) if one else 0.0
-        # Differences of neighbours have twice (1 - phi) the variance of readings.
-        sigma = math.sqrt(one / 2 / (1 - phi) * (1 - phi * phi))
-        known = errors[~np.isnan(errors)]
-        least = float(np.median(known)) if len(known) else 0.0
-        return cls(phi, max(sigma, least, 1e-6), len(logs) - 3)
+    def best(self) -> list[int]:
+        """The partition with the smallest innovations, each change at its price."""
+        cuts = self._partition()
+        candidates = [cuts]
+        while cuts:
+            edges = np.array([0, *cuts, self.n])
+            lengths = np.diff(edges)
+            jumps = np.diff(np.diff(self.sums[edges]) / lengths)
+            lost = jumps**2 / (1 / lengths[1:] + 1 / lengths[:-1])
+            weakest = int(np.argmin(lost))
+            cuts = cuts[:weakest] + cuts[weakest + 1 :]
+            candidates.append(cuts)
+        return [*min(candidates, key=self._cost)]
 
+    def _cost(self, cuts: Sequence[int]) -> float:
+        return self.n * math.log(self._innovations(cuts)[0]) + self.price * len(cuts)
 
-def _mean_square(differences: Floats) -> float:
-    """Without the largest twentieth, where the jumps are."""
-    squares = np.sort(differences**2)
-    return float(squares[: max(1, round(0.95 * len(squares)))].mean())
+    def _partition(self) -> list[int]:
+        """Least squares with a mild price a level, over all partitions of which no level but the
+        last is shorter than `SETTLED`."""
+        neighbours = np.sort(np.diff(self.logs) ** 2)
+        # Half the mean square of differences, but for the largest, where the jumps are.
+        variance = float(neighbours[: math.ceil(0.95 * len(neighbours))].mean()) / 2
+        price = 4 * math.log(self.n) * variance
+        best = np.full(self.n + 1, math.inf)
+        best[0] = 0.0
+        last = np.zeros(self.n + 1, dtype=int)
+        for end in range(SETTLED, self.n + 1):
+            begins = end - SETTLED + 1 if end < self.n else end
+            total = self.sums[end] - self.sums[:begins]
+            cost = best[:begins] - total**2 / np.arange(end, end - begins, -1) + price
+            last[end] = int(np.argmin(cost))
+            best[end] = cost[last[end]]
+        cuts = [int(last[self.n])]
+        while cuts[-1]:
+            cuts.append(int(last[cuts[-1]]))
+        return cuts[-2::-1]
 
+    def _innovations(self, cuts: Sequence[int]) -> tuple[float, float]:
+        """The variance of what is new in each reading, and how much of the last one's deviation
+        it keeps (phi)."""
+        edges = np.array([0, *cuts, self.n])
+        lengths = np.diff(edges)
+        rest = self.logs - np.repeat(np.diff(self.sums[edges]) / lengths, lengths)
+        square = float(rest @ rest)
+        phi = float(rest[1:] @ rest[:-1]) / square if square else 0.0
+        phi = min(max(phi, 0.0), _MOST_PHI)
+        # No less than the readings' own errors; 1e-12, of those without any, keeps logarithms.
+        own = float(np.median(self.errors)) ** 2
+        return max(square * (1 - phi * phi) / (self.n - len(cuts) - 1), own, 1e-12), phi
 
-def _whitened(logs: Floats, phi: float) -> Floats:
-    """Independent innovations of AR(1) noise, all of the variance of the last."""
-    out = logs.copy()
-    out[1:] -= phi * logs[:-1]
-    out[0] *= math.sqrt(1 - phi * phi)
-    return out
-
-
-def _partition(logs: Floats, noise: _Noise, penalty: float) -> list[int]:
-    """Where levels begin, but for the first: least squares of the innovations and a penalty a
-    change, by dynamic programming over all partitions."""
-    phi = noise.phi
-    n = len(logs)
-    start = 1 - phi * phi  # the weight of a level's first reading
-    steps = np.concatenate([[0.0], logs[1:] - phi * logs[:-1]])
-    sums, squares = np.cumsum(steps), np.cumsum(steps * steps)
-    best = np.zeros(n + 1)
-    best[0] = -penalty
-    last = np.zeros(n + 1, dtype=int)
-    for end in range(1, n + 1):
-        begin = np.arange(end)
-        s = start * logs[begin] + (1 - phi) * (sums[end - 1] - sums[begin])
-        weight = start + (1 - phi) ** 2 * (end - 1 - begin)
-        cost = start * logs[begin] ** 2 + squares[end - 1] - squares[begin] - s * s / weight
-        total = best[begin] + cost / noise.sigma**2 + penalty
-        last[end] = int(np.argmin(total))
-        best[end] = total[last[end]]
-    cuts = []
-    while n > 0:
-        n = int(last[n])
-        cuts.append(n)
-    return sorted(cuts)[1:]
-
-
-def _tested(logs: Floats, cuts: Sequence[int], noise: _Noise, least: float) -> list[Change]:
-    """Each cut between its two levels: the jump by generalised least squares, and its p."""
-    edges = [0, *cuts, len(logs)]
-    out = []
-    for begin, cut, end in zip(edges, cuts, edges[2:], strict=False):
-        design = np.column_stack([np.ones(end - begin), np.arange(begin, end) >= cut])
-        white = np.column_stack([_whitened(column, noise.phi) for column in design.T])
-        covariance = np.linalg.inv(white.T @ white)
-        jump = float((covariance @ white.T @ _whitened(logs[begin:end], noise.phi))[1])
-        error = noise.sigma * math.sqrt(covariance[1, 1])
-        p = min(1.0, len(logs) * t_tail(abs(jump) / error, noise.df))
-        half = t_quantile(0.01, noise.df) * error
-        out.append(
-            Change(
-                cut,
-                cut - 1,
-                math.exp(jump),
-                (math.exp(jump - half), math.exp(jump + half)),
-                p,
-                "confirmed" if end - cut >= SETTLED else "alarm",
-            )
+    def test(self, cuts: Sequence[int], number: int) -> Change:
+        """A change of a partition against the partition without it."""
+        cut = cuts[number]
+        df = self.n - len(cuts) - 2
+        variance, phi = self._innovations(cuts)
+        without, _ = self._innovations([*cuts[:number], *cuts[number + 1 :]])
+        t = math.sqrt(max(0.0, (df + 1) * without - df * variance) / variance)
+        edges = [0, *cuts, self.n]
+        sides = [slice(edges[number], cut), slice(cut, edges[number + 2])]
+        jump = float(self.logs[sides[1]].mean() - self.logs[sides[0]].mean())
+        error = math.sqrt(sum(self._error(side, variance, phi) for side in sides))
+        half = t_quantile(0.01, df) * error
+        return Change(
+            cut,
+            cut - 1,
+            math.exp(jump),
+            (math.exp(jump - half), math.exp(jump + half)),
+            min(1.0, self.n * max(0.0, t_tail(t, df))),  # below 1e-15 it may round to less than 0
+            "confirmed" if self.n - cut >= SETTLED else "alarm",
         )
-    return out
+
+    def _error(self, side: slice, variance: float, phi: float) -> float:
+        """The variance of a level: of a mean of AR(1) noise, or of its readings' own errors."""
+        m = side.stop - side.start
+        memory = (1 + phi) / (1 - phi) - 2 * phi * (1 - phi**m) / (m * (1 - phi) ** 2)
+        own = float((self.errors[side] ** 2).mean())
+        return float(max(variance / (1 - phi * phi) * memory, own) / m)

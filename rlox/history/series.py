@@ -1,155 +1,190 @@
 """Series of the store: what one benchmark took, commit after commit, and where its level changed.
 
-A series is one number (benchmark and kind) of one feature set, over all machines. Each of its
-points knows its machine, and levels are found among the points of one machine and one control: a
-commit measured on two machines gives two points, and a move to another machine no change.
+A series is one number (benchmark and kind) of one feature set, over all machines. A commit that was
+measured on two machines has two points. Levels are found among points of one place: one machine and
+one control. So a move to another machine is no change, and a change on either side of it is found.
 
-What levels are found on depends on the kind. Times are ratios to the control of the same run, since
-absolute times belong to the machine and the hour: without a control they are shown, but have no
-levels. Counts and memory are values relative to the machine's first.
+What levels are found on depends on the kind. Times and steps per second are ratios to the control
+of the same run, since absolute ones belong to the machine and the hour; without a control they are
+shown, but have no levels. Counts and memory are taken as they are.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from rlox.history import levels
 from rlox.history.levels import Change, Readings
-from rlox.history.store import UNITS, Entry, newest
+from rlox.history.store import UNITS, Cell, Entry, newest
+from rlox.timing.student import t_quantile
 
-# Kinds that repeat closely, or to the last digit, on one machine: no control is needed.
-ABSOLUTE = ("instructions", "allocations", "peak_memory")
 MORE_IS_BETTER = ("steps",)
-_Z99 = 2.5758  # standard errors from the middle of a 99 % interval to its end
+COUNTS = ("instructions", "allocations")  # they repeat to the last digit, or nearly
+ABSOLUTE = (*COUNTS, "peak_memory")
+COUNTS_FLOOR = 0.005  # as `levels.FLOOR`, of counts
+
+Place = tuple[str, str]
+Key = tuple[str, str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Point:
     """One commit's number. `machine` is its folder in the store. `ratio` is to the control, with
-    its 99 % interval; None where there is no control. `control` says what that is. `level` is what
-    levels are found on; None where the point takes no part."""
+    its 99 % interval; None where there is none. `level` is what levels are found on, None where the
+    point takes no part; `error` the standard error of its logarithm, where it is known."""
 
     commit: str
     subject: str
     committed: datetime
     machine: str
+    control: str
     value: float
     ratio: float | None
     ci99: tuple[float, float] | None
     level: float | None
-    control: str = ""
+    error: float | None = None
+
+    @property
+    def place(self) -> Place:
+        """Points of one place can be compared."""
+        return self.machine, self.control
 
 
 @dataclass(frozen=True)
 class Series:
-    """`points` are in the order of the commits; `changes` have indices into them."""
+    """`points` are in the order of the commits; the indices of `changes` are into them."""
 
     benchmark: str
     kind: str
     features: tuple[str, ...]
     points: tuple[Point, ...]
-    changes: tuple[Change, ...] = field(default=())
+    changes: tuple[Change, ...] = ()
 
     @property
     def unit(self) -> str:
+        """Of the points' values."""
         return UNITS[self.kind]
 
     def slower(self, change: Change) -> bool:
-        """Whether a change is for the worse: longer, more, or fewer steps a second."""
+        """Whether it takes longer or more since, or makes fewer steps a second."""
         return (change.ratio > 1) != (self.kind in MORE_IS_BETTER)
 
-
-Key = tuple[str, str, tuple[str, ...]]
+    def open(self, change: Change) -> bool:
+        """Whether later changes of its place have left, at every time, more than half of it."""
+        place = self.points[change.index].place
+        jump = left = math.log(change.ratio)
+        for later in self.changes:
+            if later.index > change.index and self.points[later.index].place == place:
+                left += math.log(later.ratio)
+                if left / jump <= 0.5:
+                    return False
+        return True
 
 
 def of_store(
     entries: Iterable[Entry],
     order: Sequence[str] | None = None,
-    least: Mapping[str, float] | None = None,
+    least: Mapping[str, Mapping[str, float]] | None = None,
 ) -> list[Series]:
-    """All series with their changes, by benchmark, kind and features.
+    """All series, with their changes, in the order of their names.
 
-    `order` are the commits, the oldest first, and others are left out; without it they are ordered
-    by the time of the commit. `least` is the smallest log-ratio worth telling of a benchmark, from
-    the machine's calibration; none is below `levels.FLOOR`.
+    `order` are the commits, the oldest first; entries of others are left out. Without it, all are
+    ordered by the time of their commit. `least` is, by machine and benchmark, the smallest
+    log-ratio of a time that is worth telling: what the machine, by its calibration, can tell apart.
     """
-    found = _points(entries, order)
-    known = least or {}
-    readings = {
-        key: _readings(points, max(levels.FLOOR, known.get(key[0], 0.0)))
-        for key, points in found.items()
+    found = _points(_in_order(newest(entries).values(), order))
+    taking_part = {
+        (key, place): at for key, points in found.items() for place, at in _by_place(points).items()
     }
-    changes = levels.family({key: of for key, (of, _) in readings.items()})
-    out = []
-    for key, points in found.items():
-        at = readings[key][1]
-        moved = tuple(c.at(at) for c in changes[key])
-        out.append(Series(*key, tuple(points), moved))
-    return sorted(out, key=lambda s: (s.benchmark, s.kind, s.features))
+    told = levels.family(
+        {
+            (key, place): _readings(key, [found[key][i] for i in at], least or {})
+            for (key, place), at in taking_part.items()
+        }
+    )
+    changes: dict[Key, list[Change]] = {key: [] for key in found}
+    for (key, place), of in told.items():
+        changes[key] += [change.at(taking_part[key, place]) for change in of]
+    return [
+        Series(*key, tuple(found[key]), tuple(sorted(changes[key], key=lambda c: c.index)))
+        for key in sorted(found)
+    ]
 
 
-def _points(entries: Iterable[Entry], order: Sequence[str] | None) -> dict[Key, list[Point]]:
-    kept = newest(entries).values()
+def _in_order(entries: Iterable[Entry], order: Sequence[str] | None) -> list[Entry]:
     if order is None:
-        ranked = sorted(kept, key=lambda entry: (entry.committed, entry.commit, entry.slug))
-    else:
-        rank = {commit: number for number, commit in enumerate(order)}
-        ranked = sorted(
-            (entry for entry in kept if entry.commit in rank),
-            key=lambda entry: (rank[entry.commit], entry.slug),
-        )
+        return sorted(entries, key=lambda entry: (entry.committed, entry.commit, entry.slug))
+    rank = {commit: number for number, commit in enumerate(order)}
+    on_it = (entry for entry in entries if entry.commit in rank)
+    return sorted(on_it, key=lambda entry: (rank[entry.commit], entry.slug))
+
+
+def _points(entries: Iterable[Entry]) -> dict[Key, list[Point]]:
     found: dict[Key, list[Point]] = {}
-    first: dict[tuple[Key, str], float] = {}
-    for entry in ranked:
+    for entry in entries:
         control = _control(entry)
         for cell in entry.cells:
-            key = cell.benchmark, cell.kind, entry.features
-            level, to = cell.ratio, control
-            if cell.kind in ABSOLUTE:
-                base = first.setdefault((key, entry.slug), cell.value)
-                level, to = (cell.value / base if base and cell.value else None), ""
-            found.setdefault(key, []).append(
+            found.setdefault((cell.benchmark, cell.kind, entry.features), []).append(
                 Point(
                     entry.commit,
                     entry.subject,
                     entry.committed,
                     entry.slug,
+                    "" if cell.kind in ABSOLUTE else control,
                     cell.value,
                     cell.ratio,
                     cell.ratio_ci99,
-                    level,
-                    to,
+                    _level(cell),
+                    _error(cell),
                 )
             )
     return found
 
 
 def _control(entry: Entry) -> str:
-    """What the ratio is to, in words. A control that is the entry's own commit, built without the
-    optimisations, moves along with the commits and stays the same control."""
+    """What ratios are to. A control that is always the entry's own commit, built with other
+    features, is one control."""
     commit = entry.control.get("commit")
-    own = commit is None or commit == entry.commit
-    return f"{'same commit' if own else commit}+{','.join(entry.control.get('features') or ())}"
+    features = ",".join(entry.control.get("features") or ())
+    return f"{'' if commit == entry.commit else commit}+{features}"
 
 
-def _readings(points: Sequence[Point], least: float) -> tuple[Readings, list[int]]:
-    """The points that take part, and their indices."""
-    at = [i for i, point in enumerate(points) if point.level is not None]
-    taking_part = [points[i] for i in at]
-    return (
-        Readings(
-            [point.level or 1.0 for point in taking_part],
-            [_error(point.ci99) for point in taking_part],
-            [(point.machine, point.control) for point in taking_part],
-            least,
-        ),
-        at,
+def _level(cell: Cell) -> float | None:
+    if cell.kind not in ABSOLUTE:
+        return cell.ratio
+    if cell.kind == "allocations":
+        return cell.value + 1  # so that from none to some is a ratio, too
+    return cell.value or None
+
+
+def _error(cell: Cell) -> float | None:
+    """From the interval, which is Student's over restarts."""
+    if cell.kind in ABSOLUTE or cell.ratio_ci99 is None or (cell.restarts or 0) < 2:
+        return None
+    low, high = cell.ratio_ci99
+    return math.log(high / low) / 2 / t_quantile(0.01, (cell.restarts or 0) - 1)
+
+
+def _by_place(points: Sequence[Point]) -> dict[Place, list[int]]:
+    """The indices of the points that take part."""
+    found: dict[Place, list[int]] = {}
+    for index, point in enumerate(points):
+        if point.level is not None:
+            found.setdefault(point.place, []).append(index)
+    return found
+
+
+def _readings(
+    key: Key, points: Sequence[Point], least: Mapping[str, Mapping[str, float]]
+) -> Readings:
+    benchmark, kind, _ = key
+    known = least.get(points[0].machine, {}).get(benchmark, 0.0) if kind == "time" else 0.0
+    return Readings(
+        [point.level or 0.0 for point in points],
+        [point.error for point in points],
+        max(known, COUNTS_FLOOR if kind in COUNTS else levels.FLOOR),
+        exact=kind in COUNTS,
     )
-
-
-def _error(ci99: tuple[float, float] | None) -> float | None:
-    """The standard error of a log-ratio, from its interval."""
-    return None if ci99 is None else math.log(ci99[1] / ci99[0]) / 2 / _Z99

@@ -10,7 +10,8 @@ from rlox.history.site.layout import Html, html, join, tag
 from rlox.report import units
 
 _TICKS = (
-    0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.01, 1.02, 1.03, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20, 50,
+    0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.01, 1.02, 1.03, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20,
+    50, 100,
 )  # fmt: skip
 _MARGIN = 1.06  # of the axis' length beyond the outermost figure
 _APART = 0.09  # of the axis' length between two labels

@@ -154,7 +154,7 @@ def _layers_of(algo: str, of: Difference, title: str) -> Html:
     named = [Column("Function", True), Column("Change")]
     told = [table(columns, rows, f"{algo}, {title}")]
     if functions:
-        told.append(table(named, functions, f"{algo}: functions that changed most"))
+        told.append(table(named, functions, f"Functions that changed most: {algo}, {title}"))
     return tag("div", join(told))
 
 

@@ -120,7 +120,7 @@ class History:
         cls,
         recordings: Iterable[Recording],
         order: Sequence[str] | None = None,
-        least: Mapping[str, float] | None = None,
+        least: Mapping[str, Mapping[str, float]] | None = None,
     ) -> History:
         """What pages are made of; the arguments are those of `series.of_store`."""
         every = list(recordings)

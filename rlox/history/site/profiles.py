@@ -86,9 +86,9 @@ def page_of(history: History) -> str:
     heights = {"share": "share of training", "cost": "time a step, relative to the control"}
     parts = [
         paragraph(
-            "Short profiles of training: shares of the training thread's time by layer, as sampled. "
-            "Relative to the control, their height is what a step takes, in the control's time a "
-            "step of the same run.",
+            "Short profiles of training: shares of the training thread's time by layer, as "
+            "sampled. Relative to the control, their height is what a step takes, in the control's "
+            "time a step of the same run.",
             "soft",
         ),
         tools(
@@ -159,7 +159,7 @@ def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> Htm
 
     outer = [path for path in totals if "/" not in path]
     head = (
-        '<div class="head"><span class="name">Phase</span><span></span>'
+        '<div class="head"><span class="name">Phase</span><span class="track-head"></span>'
         '<span class="num">Share</span><span class="num">Since</span></div>'
     )
     return Html(

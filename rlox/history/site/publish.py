@@ -44,7 +44,7 @@ def publish(
     trusted: Path = trust.FOLDER,
     root: Path = ROOT,
     order: Sequence[str] | None = None,
-    least: Mapping[str, float] | None = None,
+    least: Mapping[str, Mapping[str, float]] | None = None,
     tell: Tell = lambda _text, _done: None,
 ) -> Published:
     """Make the pages of the store in `folder`, in `out`.

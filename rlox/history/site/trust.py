@@ -45,8 +45,9 @@ def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> str:
     """`trust.html`."""
     parts: list[object] = [
         paragraph(
-            "Every verdict has an error rate, and every machine a change too small for it to see. "
-            "Both are measured: with the same build on both sides, and with slowdowns of known size.",
+            "Every verdict has an error rate, and every machine a change too small for it to "
+            "see. Both are measured: with the same build on both sides, and with slowdowns of "
+            "known size.",
             "soft",
         )
     ]

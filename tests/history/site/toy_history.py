@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -48,7 +49,8 @@ FAILURES = ({"benchmark": "data_plane.Push.time_push(4)", "reason": "timed out a
 
 
 class Step(NamedTuple):
-    """From commit number `at` on, benchmark number `benchmark` takes `factor` times as long."""
+    """From commit number `at` on, benchmark number `benchmark` takes `factor` times as long; the
+    number after the last is training."""
 
     benchmark: int
     at: int
@@ -66,10 +68,12 @@ def write(
     profiled_every: int = 1,
     hashes: Sequence[str] | None = None,
     first: int = 0,
+    minutes: int = 30,
 ) -> list[str]:
-    """Append entries to the store in `folder`; returns the commits' hashes.
+    """Append entries to the store in `folder`, measured `minutes` after each commit; returns the
+    commits' hashes.
 
-    The last benchmark is training. From commit `moved_at` on everything runs on another machine,
+    From commit `moved_at` on everything runs on another machine,
     in 0.6 times the time; ratios to the control stay. Commits before `first` are left out, so that
     a history can be continued.
     """
@@ -85,7 +89,7 @@ def write(
                 parent=names[n - 1] if n else None,
                 subject=SUBJECTS[n % len(SUBJECTS)],
                 committed=START + timedelta(hours=7 * n),
-                date=START + timedelta(hours=7 * n, minutes=30, seconds=len(of)),
+                date=START + timedelta(hours=7 * n, minutes=minutes, seconds=len(of)),
                 machine=machine,
                 toolchain={"rustc": "1.95.0", "python": "3.11.9"},
                 profile="release",
@@ -93,7 +97,10 @@ def write(
                 control={"commit": names[0], "features": []},
                 seconds=118.5,
                 complete=True,
-                cells=(*_cells(rng, n, benchmarks, steps, noise, machine, of), *_training(rng)),
+                cells=(
+                    *_cells(rng, n, benchmarks, steps, noise, machine, of),
+                    *_training(rng, _factor(steps, benchmarks, n)),
+                ),
                 profiles=_profiles(rng, n) if n % profiled_every == 0 else {},
                 failures=FAILURES if n == 7 else (),
             )
@@ -120,9 +127,7 @@ def _cells(
     out = []
     for number in range(benchmarks):
         name, base = benchmark_name(number), 1e-6 * 3.0 ** (number % 9)
-        factor = gain
-        for step in steps:
-            factor *= step.factor if step.benchmark == number and n >= step.at else 1.0
+        factor = gain * _factor(steps, number, n)
         ratio = factor * rng.gauss(1, noise)
         hour = speed * rng.gauss(1, 0.04)  # the machine's mood, which the control shares
         ends = (ratio * (1 - 2.6 * noise), ratio * (1 + 2.6 * noise))
@@ -136,11 +141,16 @@ def _cells(
     return out
 
 
-def _training(rng: random.Random) -> list[Cell]:
+def _factor(steps: Sequence[Step], benchmark: int, n: int) -> float:
+    """What the steps up to commit `n` come to."""
+    return math.prod(s.factor for s in steps if s.benchmark == benchmark and n >= s.at)
+
+
+def _training(rng: random.Random, factor: float) -> list[Cell]:
     return [
         Cell(f"train.{algo}", "steps", sps * ratio, ratio, (ratio * 0.98, ratio * 1.02), 3)
         for algo, sps in (("ppo", 12_000.0), ("sac", 110.0))
-        for ratio in (1.2 * rng.gauss(1, 0.008),)
+        for ratio in (1.2 / factor * rng.gauss(1, 0.008),)
     ]
 
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ class Entry:
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     failures: tuple[Mapping[str, str], ...] = ()
 
-    @property
+    @cached_property
     def slug(self) -> str:
         """The machine's folder."""
         return slug(dict(self.machine))

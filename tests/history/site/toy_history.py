@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rlox.history import store
-from rlox.history.store import Cell, Entry, Profile
+from rlox.history.store import UNITS, Cell, Entry, Profile
 
 MACHINES = (
     {"cpu": "Example CPU @ 2.80GHz", "cores": 2},
@@ -69,6 +69,7 @@ def write(
     hashes: Sequence[str] | None = None,
     first: int = 0,
     minutes: int = 30,
+    kinds: Sequence[str] = tuple(UNITS),
 ) -> list[str]:
     """Append entries to the store in `folder`, measured `minutes` after each commit; returns the
     commits' hashes.
@@ -97,9 +98,13 @@ def write(
                 control={"commit": names[0], "features": []},
                 seconds=118.5,
                 complete=True,
-                cells=(
-                    *_cells(rng, n, benchmarks, steps, noise, machine, of),
-                    *_training(rng, _factor(steps, benchmarks, n)),
+                cells=tuple(
+                    cell
+                    for cell in (
+                        *_cells(rng, n, benchmarks, steps, noise, machine, of),
+                        *_training(rng, _factor(steps, benchmarks, n)),
+                    )
+                    if cell.kind in kinds
                 ),
                 profiles=_profiles(rng, n) if n % profiled_every == 0 else {},
                 failures=FAILURES if n == 7 else (),

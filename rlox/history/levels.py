@@ -34,7 +34,7 @@ FLOOR = 0.01  # log-ratio below which no change is told, whatever its p
 SETTLED = 5  # readings that make a level; a change to fewer, at the end, is an alarm
 _SHORTEST = 2 * SETTLED  # readings from which there is anything to tell
 _WINDOW = 9  # readings of the running median
-_CLIP = 3.5  # deviations that a reading may be away from it
+_CLIP = 2.5  # deviations that a reading may be away from it
 _MOST_PHI = 0.95
 
 Name = TypeVar("Name", bound=Hashable)
@@ -123,10 +123,12 @@ def _exact(logs: Floats, least: float) -> Iterator[Change]:
 
 
 def _without_outliers(logs: Floats) -> Floats:
-    """The readings, none further from their running median than noise goes. Reflected at the ends,
-    a median of nine follows five readings in the middle and three at an end."""
+    """The readings, none further from their running median than noise goes. It follows a level of
+    five readings, and at the end of two: of the last two that nearer to those before goes on."""
     half = _WINDOW // 2
-    padded = np.pad(logs, half, mode="reflect")
+    last = min(logs[-2:], key=lambda log: abs(float(log - np.median(logs[-_WINDOW:]))))
+    ends = np.full(half, np.median(logs[:_WINDOW])), np.full(half, last)
+    padded = np.concatenate([ends[0], logs, ends[1]])
     median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _WINDOW), axis=1)
     away = logs - median
     # Not their median: that is next to nothing where noise is bimodal. 80 % of Gauss are within

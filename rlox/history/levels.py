@@ -81,8 +81,8 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
     found = {name: changes(readings, level) for name, readings in series.items()}
     noisy = [of for name, of in found.items() if not series[name].exact]
     strongest = sorted(min((c.p for c in of), default=1.0) for of in noisy)
-    held = [p for rank, p in enumerate(strongest, 1) if p <= level * rank / len(strongest)]
-    limit = max(held, default=0.0)
+    limits = [level * rank / len(strongest) for rank in range(1, len(strongest) + 1)]
+    limit = max((of for of, p in zip(limits, strongest, strict=True) if p <= of), default=0.0)
     return {
         name: changes(series[name], limit) if any(c.p > limit for c in of) else of
         for name, of in found.items()
@@ -211,6 +211,8 @@ class _Model:
         edges = [0, *cuts, self.n]
         sides = [slice(edges[number], cut), slice(cut, edges[number + 2])]
         jump = float(self.logs[sides[1]].mean() - self.logs[sides[0]].mean())
+        # Estimated beside levels, phi comes out too small (Kendall, Biometrika 41, 1954).
+        phi = min(phi + (1 + 3 * phi) * (len(cuts) + 1) / self.n, _MOST_PHI)
         error = math.sqrt(sum(self._error(side, variance, phi) for side in sides))
         half = t_quantile(0.01, df) * error
         return Change(

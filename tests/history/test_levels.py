@@ -73,7 +73,9 @@ def test_stairs_are_found_step_by_step() -> None:
 def test_slower_and_faster_are_seen_alike() -> None:
     values = steady((15, 1.0), (15, 1.03), (15, 1.01))
     turned = found([1 / value for value in values])
-    assert [1 / change.ratio for change in turned] == pytest.approx([c.ratio for c in found(values)])
+    assert [1 / change.ratio for change in turned] == pytest.approx(
+        [c.ratio for c in found(values)]
+    )
 
 
 def test_a_change_below_what_is_worth_telling_is_not_told() -> None:
@@ -154,7 +156,8 @@ def test_intervals_hold_the_truth() -> None:
     for n in range(100):
         told = found([*np.exp(drawn("gauss", STEP, [3, n]))])
         held += [c.ci99[0] <= math.exp(0.03) <= c.ci99[1] for c in told if abs(c.index - 50) <= 2]
-    assert sum(held) >= 0.95 * len(held)
+    assert len(held) > 90
+    assert sum(held) >= 0.92 * len(held)
 
 
 def weak_and_strong() -> tuple[Readings, Readings]:
@@ -177,6 +180,13 @@ def test_among_many_series_a_change_must_be_clearer() -> None:
     # Benjamini and Hochberg: beside many that have changed, it is told again.
     many = {f"strong {n}": strong for n in range(99)}
     assert family({"weak": weak} | many)["weak"]
+
+
+def test_a_change_beyond_doubt_does_not_hide_the_others_of_its_series() -> None:
+    values = steady((15, 1.0), (15, 1.05), (15, 1.0), (15, 1.02))
+    alone = Readings(values, [None] * 60)
+    assert min(c.p for c in changes(alone)) == 0.0
+    assert family({"alone": alone})["alone"] == changes(alone)
 
 
 def test_counts_take_no_part_in_what_noise_is_allowed() -> None:

@@ -20,7 +20,7 @@ explain more than memory alone would.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -90,10 +90,11 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
 
 
 def changes(readings: Readings, level: float = LEVEL) -> list[Change]:
-    """The changes of one series, each with a p of at most `level`, in order."""
+    """The changes of one series, each with a p of at most `level`, in order. One that is not worth
+    telling is added to the next."""
     logs = np.log(np.asarray(readings.values, dtype=np.float64))
     if readings.exact:
-        return list(_exact(logs, readings.least))
+        return list(_worth(_exact(logs), readings.least))
     if len(logs) < _SHORTEST or not level:
         return []
     errors = np.array([e or 0.0 for e in readings.errors])
@@ -101,25 +102,28 @@ def changes(readings: Readings, level: float = LEVEL) -> list[Change]:
     cuts = model.best()
     while cuts:
         tested = [model.test(cuts, number) for number in range(len(cuts))]
-        failed = [c for c in tested if c.p > level or not _worth(c, readings.least)]
-        if not failed:
-            return tested
-        cuts.remove(max(failed, key=lambda c: c.p).index)
+        weakest = max(tested, key=lambda change: change.p)
+        if weakest.p <= level:
+            return list(_worth(tested, readings.least))
+        cuts.remove(weakest.index)
     return []
 
 
-def _worth(change: Change, least: float) -> bool:
-    low, high = change.ci99
-    return abs(math.log(change.ratio)) >= least and not low <= 1 <= high
+def _worth(found: Iterable[Change], least: float) -> Iterator[Change]:
+    """Those at which the level has come far enough from where the last one left it."""
+    factor = 1.0
+    for change in found:
+        low, high = (end * factor for end in change.ci99)
+        factor *= change.ratio
+        if abs(math.log(factor)) >= least and not low <= 1 <= high:
+            yield replace(change, ratio=factor, ci99=(low, high))
+            factor = 1.0
 
 
-def _exact(logs: Floats, least: float) -> Iterator[Change]:
-    level = logs[0] if len(logs) else 0.0
-    for index, log in enumerate(logs):
-        if abs(log - level) >= least:
-            ratio = math.exp(log - level)
-            yield Change(index, index - 1, ratio, (ratio, ratio), 0.0, "confirmed")
-            level = log
+def _exact(logs: Floats) -> Iterator[Change]:
+    for index in np.flatnonzero(np.diff(logs)).tolist():
+        ratio = math.exp(logs[index + 1] - logs[index])
+        yield Change(index + 1, index, ratio, (ratio, ratio), 0.0, "confirmed")
 
 
 def _without_outliers(logs: Floats) -> Floats:
@@ -134,7 +138,7 @@ def _without_outliers(logs: Floats) -> Floats:
     # Not their median: that is next to nothing where noise is bimodal. 80 % of Gauss are within
     # 1.28 deviations.
     reach = _CLIP * float(np.quantile(np.abs(away), 0.8)) / 1.28
-    return median + np.clip(away, -reach, reach)
+    return np.asarray(median + np.clip(away, -reach, reach))
 
 
 class _Model:

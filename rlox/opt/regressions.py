@@ -8,9 +8,9 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlox.history import acknowledged, series, store
 from rlox.history.acknowledged import AcknowledgedError, Acknowledgement
@@ -19,13 +19,9 @@ from rlox.history.series import Series
 from rlox.history.store import Entry, HistoryError
 from rlox.opt import revisions, trust
 from rlox.opt.arguments import UsageError
-from rlox.opt.catalogue import need_rich
 from rlox.opt.diff import pattern
 from rlox.profiling.layers import TITLES
 from rlox.report import units
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 REGRESSION = 1
 _EXAMPLES = """\
@@ -59,13 +55,8 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add(
-        "--bench",
-        metavar="REGEX",
-        type=pattern,
-        default=re.compile(""),
-        help="only benchmarks whose name has it",
-    )
+    add("--bench", metavar="REGEX", type=pattern, default=re.compile(""),
+        help="only benchmarks whose name has it")  # fmt: skip
     add("--all", action="store_true", help="list what became faster, too")
     add("--history", metavar="FOLDER", type=Path, default=store.FOLDER,
         help="of the entries (default: asv_bench/history)")  # fmt: skip
@@ -78,8 +69,6 @@ def add_to(verbs: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List; returns the exit code."""
     error: Callable[[str], Any] = arguments.parser.error
-    if not arguments.json:
-        need_rich(arguments.parser)
     try:
         known = _acknowledgements(arguments.acknowledged)
         entries = [entry for _, entry in store.entries(arguments.history)]
@@ -103,7 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
         beside = [dataclasses.asdict(entry) for entry in unused]
         print(json.dumps({"open": listed, "unused": beside, "exit_code": code}, indent=1))
     else:
-        show(shown, arguments.all)
+        for line in lines(shown, arguments.all):
+            print(line)
     for entry in unused:
         _say(f"acknowledged {entry.benchmark} at {entry.commit}: fits no change; remove the entry")
     _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")
@@ -153,13 +143,8 @@ def _row(
     }
 
 
-def show(rows: Sequence[Mapping[str, Any]], every: bool = False) -> None:
-    """Print the rows to stdout: what is not explained, what is, and what became faster."""
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = 1000  # whoever reads a pipe reads line by line
+def lines(rows: Sequence[Mapping[str, Any]], every: bool = False) -> Iterator[str]:
+    """What is not explained, what is, and what became faster; the largest first."""
     slower = [row for row in rows if row["slower"]]
     for title, of in (
         ("Regressions", [row for row in slower if row["acknowledged"] is None]),
@@ -167,27 +152,17 @@ def show(rows: Sequence[Mapping[str, Any]], every: bool = False) -> None:
         ("Improvements", [row for row in rows if not row["slower"]] if every else []),
     ):
         if of:
-            console.print(f"[bold]{title}[/]", table(of), "", sep="\n")
-
-
-def table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    """The rows, the largest change first."""
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for row in sorted(rows, key=lambda row: -abs(math.log(row["ratio"]))):
-        features = ",".join(row["features"]) or "none"
-        cause = f"in {TITLES.get(row['layer'], row['layer'])}" if row["layer"] else None
-        where = " · ".join(filter(None, (row["kind"], features, row["machine"], cause)))
-        drawn.add_row(
-            f"{units.estimate(row['ratio'], row['ci99'])}\n{row['state']}",
-            Text.assemble(row["benchmark"], "\n", (where, "dim")),
-            Text.assemble(
-                f"{row['commit'][:10]} {row['subject']}", "\n", (row["acknowledged"] or "", "dim")
-            ),
-        )
-    return drawn
+            yield title
+        for row in sorted(of, key=lambda row: -abs(math.log(row["ratio"]))):
+            ratio = units.estimate(row["ratio"], row["ci99"])
+            cause = f"in {TITLES.get(row['layer'], row['layer'])}" if row["layer"] else None
+            features = ",".join(row["features"]) or "none"
+            yield f"  {ratio}, {row['state']}: {row['benchmark']}"
+            yield f"      since {row['commit'][:10]} {row['subject']}"
+            where = (row["kind"], features, row["machine"], cause)
+            yield f"      {' · '.join(filter(None, where))}"
+            if row["acknowledged"] is not None:
+                yield f"      {row['acknowledged']}"
 
 
 def _say(text: str) -> None:

@@ -84,6 +84,17 @@ def test_a_change_below_what_is_worth_telling_is_not_told() -> None:
     assert not found(values, least=math.log(1.035))
 
 
+def test_what_is_not_worth_telling_is_added_to_the_next_change() -> None:
+    creeping = steady((20, 1.0), (20, 1.02), (20, 1.04), (20, 1.06))
+    (change,) = found(creeping, least=math.log(1.035))
+    assert change.index == 40
+    assert change.ratio == pytest.approx(1.04, abs=0.002)
+    assert change.ci99[0] < 1.04 < change.ci99[1]
+    there_and_back = steady((20, 1.0), (20, 1.02), (20, 1.0), (20, 1.05))
+    (change,) = found(there_and_back, least=math.log(1.03))
+    assert change.ratio == pytest.approx(1.05, abs=0.002)
+
+
 def test_readings_that_are_less_sure_than_the_jump_do_not_tell_of_it() -> None:
     values = steady((20, 1.0), (3, 1.04))
     assert changes(Readings(values, [0.002] * 23))

@@ -6,8 +6,7 @@ import argparse
 import datetime
 import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from asv_bench.injected.journal import Journal
 from asv_bench.levels import scores
@@ -27,8 +26,9 @@ examples:
   python -m asv_bench.levels --only levels asv --noise gauss --flat 1000
 
 Every fifty histories are noted at once in target/levels.jsonl: after a Ctrl-C the same command goes
-on where it was. A finished run leaves a record in asv_bench/record/. ruptures is scored where it is
-installed: `uv pip install ruptures`. A detector whose code has changed is scored anew.
+on where it was. A finished run leaves a record in asv_bench/record/, of all that was noted of these
+detectors. ruptures is scored where it is installed: `uv pip install ruptures`; it is slow. A
+detector whose code has changed is scored anew.
 """
 
 
@@ -41,21 +41,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--only", metavar="NAME", nargs="+", help="detectors whose name begins so")
     add("--noise", metavar="NAME", nargs="+", choices=NOISES, help=", ".join(NOISES))
-    add(
-        "--flat",
-        metavar="N",
-        type=int,
-        default=400,
-        help="histories without a change (%(default)s)",
-    )
-    add("--change", metavar="N", type=int, default=200, help="with one (%(default)s)")
-    add(
-        "--live",
-        metavar="N",
-        type=int,
-        default=50,
-        help="looked at after every commit (%(default)s)",
-    )
+    for what, default, text in (
+        ("flat", 400, "histories without a change"),
+        ("change", 200, "with one"),
+        ("live", 50, "looked at after every commit"),
+    ):
+        add(f"--{what}", metavar="N", type=int, default=default, help=f"{text} (%(default)s)")
     arguments = parser.parse_args(argv)
     detectors = [
         d for d in every() if not arguments.only or d.name.startswith(tuple(arguments.only))
@@ -64,7 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = ", ".join(detector.name for detector in every())
         parser.error(f"--only: {' '.join(arguments.only)!r} begins the name of none: {known}")
     counts = {name: getattr(arguments, name) for name in ("flat", "change", "live")}
-    steps = [*scores.steps(detectors, arguments.noise or [*NOISES], counts)]
+    noises = arguments.noise or [*NOISES]
+    steps = [*scores.steps(detectors, noises, counts)]
     journal = Journal(JOURNAL, ())
     interrupted = False
     with reporter() as progress:
@@ -72,17 +64,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             journal.run(steps, progress)
         except KeyboardInterrupt:
             interrupted = True
-    done = {_identity(step.key) for step in steps}
-    cells = scores.cells([row for row in journal.rows if _identity(row) in done])
+    of = {(d.name, d.version, noise) for d in detectors for noise in noises}
+    rows = [row for row in journal.rows if (row["detector"], row["version"], row["noise"]) in of]
+    cells = scores.cells(rows)
     print("\n".join(scores.table(cells)))
     if interrupted:
         return INTERRUPTED
     print(f"\n{_recorded(cells)}")
     return 0
-
-
-def _identity(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(row.get(name) for name in scores.KEY)
 
 
 def _recorded(cells: Sequence[scores.Row]) -> str:

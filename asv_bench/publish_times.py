@@ -27,17 +27,19 @@ from playwright.sync_api import sync_playwright
 from rlox.history.records import write_new
 from rlox.history.site import publish
 from rlox.history.site.layout import benchmark_path, commit_path
+from rlox.history.site.model import History, read
 from rlox.profiling.machine import ROOT, commit, machine, slug
 
 sys.path.insert(0, str(ROOT / "tests" / "history" / "site"))
-import toy_history
+import made_up_history
 
 FOLDER = ROOT / "asv_bench" / "record"
 OPENINGS = 7
 # Charts say when they are drawn; where there are none, the page is drawn when it is loaded.
 FIRST_FRAME = """() => new Promise(done => {
   const drawn = performance.getEntriesByName("drawn");
-  requestAnimationFrame(() => setTimeout(() => done({ drawn: drawn.length > 0, ms: performance.now() })));
+  const told = () => done({ drawn: drawn.length > 0, ms: performance.now() });
+  requestAnimationFrame(() => setTimeout(told));
 })"""
 
 
@@ -46,28 +48,34 @@ def published(folder: Path, commits: int, series: int) -> tuple[dict[str, float]
     store, out = folder / "store", folder / "pages"
     # Two kinds of every benchmark and the speed of two trainers, with two feature sets.
     benchmarks = (series - 4) // 4
-    named = {"benchmarks": benchmarks, "kinds": ("time", "instructions", "steps"), "steps": steps(commits)}
-    toy_history.write(store, commits, **named)
+    named = {
+        "benchmarks": benchmarks,
+        "kinds": ("time", "instructions", "steps"),
+        "steps": steps(commits),
+    }
+    made_up_history.write(store, commits, **named)
     seconds = {}
     for name, more in (("from nothing", 0), ("unchanged", 0), ("one commit more", 1)):
-        names = toy_history.write(store, commits + more, first=commits if more else commits + 1, **named)
+        names = made_up_history.write(
+            store, commits + more, first=commits if more else commits + 1, **named
+        )
         start = time.perf_counter()
-        done = publish(out, store)
+        done = publish(out, History.of(read(store)))
         seconds[name] = round(time.perf_counter() - start, 2)
         print(f"{name:16} {seconds[name]:7.1f} s  {done}", flush=True)
     return seconds, out, names
 
 
-def steps(commits: int) -> list[toy_history.Step]:
+def steps(commits: int) -> list[made_up_history.Step]:
     """A change of 5 % somewhere in each of twenty benchmarks."""
-    return [toy_history.Step(n, commits * (n + 1) // 22, 1.05) for n in range(20)]
+    return [made_up_history.Step(n, commits * (n + 1) // 22, 1.05) for n in range(20)]
 
 
 def opened(out: Path, names: list[str]) -> Iterator[tuple[str, list[float]]]:
     """Milliseconds to the first chart of a page of each kind, of several openings."""
     pages = {
         "overview": "index.html",
-        "benchmark": benchmark_path(toy_history.benchmark_name(1)),
+        "benchmark": benchmark_path(made_up_history.benchmark_name(1)),
         "commit": commit_path(names[len(names) // 2]),
         "profiles": "profiles.html",
     }

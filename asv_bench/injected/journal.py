@@ -79,7 +79,7 @@ class Journal:
 
     def _seconds(self, tool: str) -> float:
         took = [row["wall_seconds"] for row in self.rows if row["tool"] == tool]
-        return statistics.fmean(took) if took else GUESS_S[tool]
+        return statistics.fmean(took) if took else GUESS_S.get(tool, 5.0)
 
 
 def _parsed(line: str) -> Row | None:

@@ -20,7 +20,7 @@ explain more than memory alone would.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -34,7 +34,7 @@ FLOOR = 0.01  # log-ratio below which no change is told, whatever its p
 SETTLED = 5  # readings that make a level; a change to fewer, at the end, is an alarm
 _SHORTEST = 2 * SETTLED  # readings from which there is anything to tell
 _WINDOW = 9  # readings of the running median
-_CLIP = 3.5  # deviations that a reading may be away from it
+_CLIP = 2.5  # deviations that a reading may be away from it
 _MOST_PHI = 0.95
 
 Name = TypeVar("Name", bound=Hashable)
@@ -81,8 +81,8 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
     found = {name: changes(readings, level) for name, readings in series.items()}
     noisy = [of for name, of in found.items() if not series[name].exact]
     strongest = sorted(min((c.p for c in of), default=1.0) for of in noisy)
-    held = [p for rank, p in enumerate(strongest, 1) if p <= level * rank / len(strongest)]
-    limit = max(held, default=0.0)
+    limits = [level * rank / len(strongest) for rank in range(1, len(strongest) + 1)]
+    limit = max((of for of, p in zip(limits, strongest, strict=True) if p <= of), default=0.0)
     return {
         name: changes(series[name], limit) if any(c.p > limit for c in of) else of
         for name, of in found.items()
@@ -90,10 +90,11 @@ def family(series: Mapping[Name, Readings], level: float = LEVEL) -> dict[Name, 
 
 
 def changes(readings: Readings, level: float = LEVEL) -> list[Change]:
-    """The changes of one series, each with a p of at most `level`, in order."""
+    """The changes of one series, each with a p of at most `level`, in order. One that is not worth
+    telling is added to the next."""
     logs = np.log(np.asarray(readings.values, dtype=np.float64))
     if readings.exact:
-        return list(_exact(logs, readings.least))
+        return list(_worth(_exact(logs), readings.least))
     if len(logs) < _SHORTEST or not level:
         return []
     errors = np.array([e or 0.0 for e in readings.errors])
@@ -101,38 +102,43 @@ def changes(readings: Readings, level: float = LEVEL) -> list[Change]:
     cuts = model.best()
     while cuts:
         tested = [model.test(cuts, number) for number in range(len(cuts))]
-        failed = [c for c in tested if c.p > level or not _worth(c, readings.least)]
-        if not failed:
-            return tested
-        cuts.remove(max(failed, key=lambda c: c.p).index)
+        weakest = max(tested, key=lambda change: change.p)
+        if weakest.p <= level:
+            return list(_worth(tested, readings.least))
+        cuts.remove(weakest.index)
     return []
 
 
-def _worth(change: Change, least: float) -> bool:
-    low, high = change.ci99
-    return abs(math.log(change.ratio)) >= least and not low <= 1 <= high
+def _worth(found: Iterable[Change], least: float) -> Iterator[Change]:
+    """Those at which the level has come far enough from where the last one left it."""
+    factor = 1.0
+    for change in found:
+        low, high = (end * factor for end in change.ci99)
+        factor *= change.ratio
+        if abs(math.log(factor)) >= least and not low <= 1 <= high:
+            yield replace(change, ratio=factor, ci99=(low, high))
+            factor = 1.0
 
 
-def _exact(logs: Floats, least: float) -> Iterator[Change]:
-    level = logs[0] if len(logs) else 0.0
-    for index, log in enumerate(logs):
-        if abs(log - level) >= least:
-            ratio = math.exp(log - level)
-            yield Change(index, index - 1, ratio, (ratio, ratio), 0.0, "confirmed")
-            level = log
+def _exact(logs: Floats) -> Iterator[Change]:
+    for index in np.flatnonzero(np.diff(logs)).tolist():
+        ratio = math.exp(logs[index + 1] - logs[index])
+        yield Change(index + 1, index, ratio, (ratio, ratio), 0.0, "confirmed")
 
 
 def _without_outliers(logs: Floats) -> Floats:
-    """The readings, none further from their running median than noise goes. Reflected at the ends,
-    a median of nine follows five readings in the middle and three at an end."""
+    """The readings, none further from their running median than noise goes. It follows a level of
+    five readings, and at the end of two: of the last two that nearer to those before goes on."""
     half = _WINDOW // 2
-    padded = np.pad(logs, half, mode="reflect")
+    last = min(logs[-2:], key=lambda log: abs(float(log - np.median(logs[-_WINDOW:]))))
+    ends = np.full(half, np.median(logs[:_WINDOW])), np.full(half, last)
+    padded = np.concatenate([ends[0], logs, ends[1]])
     median = np.median(np.lib.stride_tricks.sliding_window_view(padded, _WINDOW), axis=1)
     away = logs - median
     # Not their median: that is next to nothing where noise is bimodal. 80 % of Gauss are within
     # 1.28 deviations.
     reach = _CLIP * float(np.quantile(np.abs(away), 0.8)) / 1.28
-    return median + np.clip(away, -reach, reach)
+    return np.asarray(median + np.clip(away, -reach, reach))
 
 
 class _Model:
@@ -209,6 +215,8 @@ class _Model:
         edges = [0, *cuts, self.n]
         sides = [slice(edges[number], cut), slice(cut, edges[number + 2])]
         jump = float(self.logs[sides[1]].mean() - self.logs[sides[0]].mean())
+        # Estimated beside levels, phi comes out too small (Kendall, Biometrika 41, 1954).
+        phi = min(phi + (1 + 3 * phi) * (len(cuts) + 1) / self.n, _MOST_PHI)
         error = math.sqrt(sum(self._error(side, variance, phi) for side in sides))
         half = t_quantile(0.01, df) * error
         return Change(

@@ -145,11 +145,8 @@ def _points(entries: Iterable[Entry]) -> dict[Key, list[Point]]:
 
 
 def _control(entry: Entry) -> str:
-    """What ratios are to. A control that is always the entry's own commit, built with other
-    features, is one control."""
-    commit = entry.control.get("commit")
-    features = ",".join(entry.control.get("features") or ())
-    return f"{'' if commit == entry.commit else commit}+{features}"
+    """What the ratios are to, in one word."""
+    return f"{entry.control['commit']}+{','.join(entry.control['features'])}"
 
 
 def _level(cell: Cell) -> float | None:

@@ -9,10 +9,26 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from rlox.opt import bisect, calibrate, cmp, diff, gate, ladder, new, profile, publish, show, test
+from rlox.opt import (
+    bisect,
+    calibrate,
+    cmp,
+    diff,
+    gate,
+    ladder,
+    new,
+    profile,
+    publish,
+    regressions,
+    show,
+    test,
+)
 from rlox.opt import list as list_
 
-VERBS = (profile, list_, show, test, cmp, ladder, new, diff, gate, bisect, calibrate, publish)
+VERBS = (
+    profile, list_, show, test, cmp, ladder, new, diff, gate, bisect, calibrate, regressions,
+    publish,
+)  # fmt: skip
 INTERRUPTED = profile.INTERRUPTED
 
 

@@ -116,6 +116,14 @@ def between(good: Revision, bad: Revision) -> list[str]:
     return commits
 
 
+def line() -> list[str]:
+    """HEAD and its first parents, the oldest first; none outside a checkout."""
+    own = (ROOT / ".git").exists()  # not somebody else's repository around a wheel
+    return (
+        (_git_maybe("rev-list", "--first-parent", "--reverse", "HEAD") or "").split() if own else []
+    )
+
+
 def described(commit: str) -> str:
     """A commit in one line: its hash, its date, its subject."""
     return _git("show", "--no-patch", "--format=%h %as %s", commit)

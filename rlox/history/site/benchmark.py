@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rlox.history.series import Series
-from rlox.history.site.causes import layers_in_words
+from rlox.history.site.causes import layers_in_words, split
 from rlox.history.site.layout import (
     Html,
     benchmark_path,
@@ -219,14 +219,14 @@ def _move(history: History, number: int, moved: Moved) -> Html:
     unsure = ""
     if commit.parent != moved.last.hash:
         unsure = f" Commits since {moved.last.short} have no figure here, and may be the cause."
-    cause = layers_in_words(history, moved)
+    causes = [part for part in (split(moved), layers_in_words(history, moved)) if part]
     return tag(
         "li",
         Html(
             f"{badge(moved)} {commit_link(commit)} "
             f'<span class="soft">{commit.day}, {html(features_title(series.features))}; '
             f"99 % interval {percent(low)} to {percent(high)}.{unsure}</span>"
-            f'<br><span class="soft">{html(cause)}</span> {join(links, " · ")}'
+            f'<br><span class="soft">{join(causes, " ")}</span> {join(links, " · ")}'
         ),
         id=f"{series.kind}-{number}",
     )

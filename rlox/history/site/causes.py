@@ -1,8 +1,10 @@
-"""Which layer a change hit, as far as the profiles of the commit and of the one before it tell."""
+"""Which layer a change hit, as far as samples of the benchmark, or profiles of training before and
+after it, tell."""
 
 from __future__ import annotations
 
 from rlox.history.site.difference import Difference
+from rlox.history.site.layout import Html, html, tag
 from rlox.history.site.model import History, Moved, Recording, costs, profiles
 from rlox.report.titles import layer_title
 
@@ -20,6 +22,26 @@ def differences(history: History, recording: Recording) -> dict[str, Difference]
             of = "the control's time a step" if known else "training"
             found[name] = Difference(old[name], profile, known or (1.0, 1.0), of)
     return found
+
+
+def split(moved: Moved) -> Html:
+    """The layers of a benchmark's change, and the function that changed most; nothing where its
+    recording did not ask."""
+    cause = moved.recording.entry.causes.get(moved.series.benchmark)
+    if cause is None:
+        return Html("")
+    parts = sorted(cause["layers"].items(), key=lambda item: -item[1])
+    whole = sum(part for _, part in parts if part > 0)
+    bar = "".join(
+        f'<i style="width:{100 * part / whole:.1f}%;--c:var(--{layer})"></i>'
+        for layer, part in parts
+        if part > 0
+    )
+    told = ", ".join(f"{layer_title(layer)} {100 * part:.0f} %" for layer, part in parts)
+    told = told.replace("-", "−")
+    function = cause.get("function")
+    most = Html(f"; most of it in {tag('code', function)}") if function else ""
+    return Html(f'<span class="split">{bar}</span> Of the change, {html(told)}{most}.')
 
 
 def layers_in_words(history: History, moved: Moved) -> str:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rlox.history import series, store
+from rlox.history.acknowledged import Acknowledgement
 from rlox.history.levels import Change
 from rlox.history.series import Series
 from rlox.history.site.writer import digest
@@ -64,12 +65,13 @@ class Commit:
 @dataclass(frozen=True)
 class Moved:
     """A level change of a series, at a commit; `last` is the commit of the old level's last
-    point."""
+    point, `reason` why it is meant, where somebody acknowledged it."""
 
     series: Series
     change: Change
     commit: Commit
     last: Commit
+    reason: str | None = None
 
     @property
     def machine(self) -> str:
@@ -91,6 +93,11 @@ class Moved:
         return self.series.slower(self.change)
 
     @property
+    def unexplained(self) -> bool:
+        """Whether it is an open regression that nobody has acknowledged."""
+        return self.worse and self.reason is None and self.series.open(self.change)
+
+    @property
     def figure(self) -> str:
         """What moved, in words."""
         return f"{KINDS[self.series.kind][1]}, {features_title(self.series.features)}"
@@ -109,11 +116,12 @@ class Moved:
 
 @dataclass(frozen=True)
 class History:
-    """All that is published. `least` of `series.of_store` may be passed through `of`."""
+    """All that is published."""
 
     commits: tuple[Commit, ...]
     series: tuple[Series, ...]
     by_hash: Mapping[str, Commit] = field(repr=False)
+    acknowledged: Sequence[Acknowledgement] = ()
 
     @classmethod
     def of(
@@ -121,11 +129,12 @@ class History:
         recordings: Iterable[Recording],
         order: Sequence[str] | None = None,
         least: Mapping[str, Mapping[str, float]] | None = None,
+        acknowledged: Sequence[Acknowledgement] = (),
     ) -> History:
-        """What pages are made of; the arguments are those of `series.of_store`."""
-        every = list(recordings)
-        paths = {id(recording.entry): recording for recording in every}
-        kept = [paths[id(entry)] for entry in store.newest(r.entry for r in every).values()]
+        """What pages are made of; `order` and `least` are those of `series.of_store`."""
+        by_id = {id(recording.entry): recording for recording in recordings}
+        newest = store.newest(recording.entry for recording in by_id.values())
+        kept = [by_id[id(entry)] for entry in newest.values()]
         of_commit: defaultdict[str, list[Recording]] = defaultdict(list)
         for recording in kept:
             of_commit[recording.entry.commit].append(recording)
@@ -151,7 +160,8 @@ class History:
             for index, commit in enumerate(ordered)
         )
         found = series.of_store([r.entry for r in kept], order, least)
-        return cls(commits, tuple(found), {commit.hash: commit for commit in commits})
+        by_hash = {commit.hash: commit for commit in commits}
+        return cls(commits, tuple(found), by_hash, acknowledged)
 
     @cached_property
     def by_benchmark(self) -> dict[str, list[Series]]:
@@ -174,6 +184,7 @@ class History:
                 change,
                 self.by_hash[one.points[change.index].commit],
                 self.by_hash[one.points[change.before].commit],
+                next((a.reason for a in self.acknowledged if a.fits(one, change)), None),
             )
             for one in self.series
             for change in one.changes

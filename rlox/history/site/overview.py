@@ -35,7 +35,11 @@ _ORDERS = {
     "ratio": "slowest against the control first",
     "text": "name",
 }
-_CHANGED = {"slower": "for the worse", "faster": "for the better"}
+_CHANGED = {
+    "slower": "for the worse",
+    "faster": "for the better",
+    "unexplained": "unexplained regression",
+}
 _RECENT = 6  # commits whose level changes are told
 _OF_ONE = 4  # level changes of one commit
 
@@ -48,7 +52,7 @@ def overview(history: History) -> str:
         ("commits", units.count(len(commits))),
         ("series", units.count(len(history.series))),
         ("level changes", units.count(len(history.moved))),
-        ("for the worse", units.count(sum(moved.worse for moved in history.moved))),
+        ("unexplained regressions", units.count(sum(m.unexplained for m in history.moved))),
     ]
     columns = [
         Column("Benchmark", True), Column("Features", True), Column("History"),
@@ -121,12 +125,17 @@ def _of(history: History, of: Sequence[Series]) -> tuple[list[object], dict[str,
         "data_text": f"{main.benchmark} {features_title(main.features)} {kinds}".lower(),
         "data_features": "+".join(main.features) or "baseline",
         "data_machine": " ".join(sorted({p.machine for one in of for p in one.points})),
-        "data_changed": " ".join(sorted({"slower" if m.worse else "faster" for m in moved})),
+        "data_changed": " ".join(sorted({word for m in moved for word in _changed(m)})),
         "data_moved": latest.commit.index if latest else None,
         "data_size": round(abs(math.log(latest.change.ratio)), 5) if latest else None,
         "data_ratio": round(_slowness(main, newest), 5) if newest.ratio else None,
     }
     return cells, attributes
+
+
+def _changed(moved: Moved) -> list[str]:
+    """The choices of `_CHANGED` that it falls under."""
+    return ["slower" if moved.worse else "faster", *["unexplained"] * moved.unexplained]
 
 
 def _slowness(series: Series, point: Point) -> float:
@@ -156,12 +165,13 @@ def percent(ratio: float) -> str:
 
 
 def badge(moved: Moved) -> Html:
-    """How large a level change is, and whether it is good; an alarm says that it is one."""
+    """How large a level change is, whether it is good, an alarm, or meant."""
     kind = "worse" if moved.worse else "better"
     sign = "▲" if moved.change.ratio > 1 else "▼"
     alarm = " (alarm)" if moved.change.state == "alarm" else ""
     text = f"{sign} {percent(moved.change.ratio)} {moved.word}{alarm}"
-    return tag("span", text, class_=f"badge {kind}")
+    meant = "" if moved.reason is None else tag("span", f"meant: {moved.reason}", class_="soft")
+    return join([tag("span", text, class_=f"badge {kind}"), meant], " " if meant else "")
 
 
 def change(moved: Moved, depth: int) -> Html:

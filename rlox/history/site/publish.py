@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
-from rlox.history import store
 from rlox.history.site import benchmark, commit, diffs, optimisations, overview, profiles, trust
 from rlox.history.site.layout import benchmark_path, card_path, commit_path, diff_path, raw_path
 from rlox.history.site.ledger import Line
-from rlox.history.site.model import Commit, History, read
+from rlox.history.site.model import Commit, History
 from rlox.history.site.writer import Writer, digest
 from rlox.profiling.machine import ROOT
 
@@ -39,33 +38,24 @@ class Published:
 
 def publish(
     out: Path,
-    folder: Path = store.FOLDER,
+    history: History,
     ledger: Sequence[Line] = (),
     trusted: Path = trust.FOLDER,
     root: Path = ROOT,
-    order: Sequence[str] | None = None,
-    least: Mapping[str, Mapping[str, float]] | None = None,
     tell: Tell = lambda _text, _done: None,
 ) -> Published:
-    """Make the pages of the store in `folder`, in `out`.
+    """Make the pages of a history, in `out`.
 
     Args:
         ledger: the optimisations with their records.
         trusted: the folder of calibrations and scores.
         root: the repository that has the commits; those it lacks have no code to show.
-        order, least: as of `series.of_store`.
         tell: is told what is made, and how much of it is done.
 
     Raises:
-        store.HistoryError: a recording cannot be read.
         writer.ForeignFolderError: `out` holds other files.
     """
     with Writer(out) as writer:
-        tell("reading", 0.0)
-        recordings = read(folder)
-        tell("looking for level changes", 0.1)
-        history = History.of(recordings, order, least)
-        tell("pages", 0.5)
         _static(writer)
         writer.text("index.html", overview.overview(history))
         writer.text("commits.html", overview.commits(history))
@@ -101,7 +91,7 @@ def _commits(writer: Writer, history: History, tell: Tell) -> None:
         for recording in one.recordings:
             writer.file(raw_path(recording), recording.path.name, recording.path.read_bytes)
         done = (one.index + 1) / len(history.commits)
-        tell(f"commit {one.index + 1} of {len(history.commits)}", 0.6 + 0.4 * done)
+        tell(f"commit {one.index + 1} of {len(history.commits)}", done)
 
 
 def _shown(history: History, one: Commit) -> Iterator[object]:
@@ -114,7 +104,7 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
     for moved in history.moved_at.get(one.hash, ()):
         change, series = moved.change, moved.series
         figures = [overview.percent(ratio) for ratio in (change.ratio, *change.ci99)]
-        yield series.benchmark, series.kind, series.features, figures, change.state
+        yield series.benchmark, series.kind, series.features, figures, change.state, moved.reason
 
 
 def _diffs(writer: Writer, history: History, root: Path) -> None:

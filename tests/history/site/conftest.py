@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+import made_up_history
 import pytest
-import toy_history
 
 from rlox.history.site import Published, publish
 from rlox.history.site.ledger import lines
@@ -13,7 +13,7 @@ from rlox.history.site.model import History, read
 @pytest.fixture(scope="session")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("history")
-    toy_history.write(folder)
+    made_up_history.write(folder)
     return folder
 
 
@@ -23,9 +23,9 @@ def history(store: Path) -> History:
 
 
 @pytest.fixture(scope="session")
-def pages(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pages(history: History, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Published pages, with the repository's own cards and calibrations."""
     out = tmp_path_factory.mktemp("pages")
-    done = publish(out, store, ledger=lines())
+    done = publish(out, history, lines())
     assert done == Published(30, 64, done.written, 0, 0)
     return out

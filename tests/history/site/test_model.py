@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import toy_history
-from toy_history import Step
+import made_up_history
+from made_up_history import Step
 
 from rlox.history.site.model import History, cost, read, slug
 
@@ -20,7 +20,7 @@ def test_the_recording_before_is_of_the_same_features_on_the_same_machine(histor
 
 def test_a_commit_that_is_recorded_again_counts_with_its_newest_recording(tmp_path: Path) -> None:
     for minutes in (30, 50):
-        toy_history.write(tmp_path, commits=2, minutes=minutes)
+        made_up_history.write(tmp_path, commits=2, minutes=minutes)
     first = History.of(read(tmp_path)).commits[0]
     assert len(first.recordings) == 2  # of each feature set
     assert {recording.entry.date.minute for recording in first.recordings} == {20}  # of 9:30
@@ -31,14 +31,14 @@ def test_steps_are_found_at_their_commits_and_told_by_their_kind(history: Histor
         (m.commit.index, m.series.benchmark, m.series.kind, m.worse, m.word) for m in history.moved
     }
     for kind, words in (("time", ("slower", "faster")), ("instructions", ("more", "fewer"))):
-        assert (12, toy_history.NAMES[1], kind, True, words[0]) in found
-        assert (20, toy_history.NAMES[3], kind, False, words[1]) in found
+        assert (12, made_up_history.NAMES[1], kind, True, words[0]) in found
+        assert (20, made_up_history.NAMES[3], kind, False, words[1]) in found
     assert {index for index, *_ in found} == {12, 20}
 
 
 def test_fewer_steps_a_second_are_slower(tmp_path: Path) -> None:
-    training = len(toy_history.NAMES)
-    toy_history.write(tmp_path, moved_at=None, steps=[Step(training, 15, 1.2)])
+    training = len(made_up_history.NAMES)
+    made_up_history.write(tmp_path, moved_at=None, steps=[Step(training, 15, 1.2)])
     moved = [m for m in History.of(read(tmp_path)).moved if m.series.kind == "steps"]
     assert {m.series.benchmark for m in moved} == {"train.ppo", "train.sac"}
     assert all(m.worse and m.word == "slower" and m.change.ratio < 1 for m in moved)

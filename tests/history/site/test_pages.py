@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import made_up_history
 import pytest
-import toy_history
 
+from rlox.history.acknowledged import Acknowledgement
 from rlox.history.site import Published, ledger, publish
 from rlox.history.site.benchmark import data_path
 from rlox.history.site.layout import benchmark_path, commit_path, diff_path
 from rlox.history.site.model import History, read
 
-STEPPED = toy_history.NAMES[1]
+STEPPED = made_up_history.NAMES[1]
 
 
 class Links(HTMLParser):
@@ -88,8 +89,8 @@ def test_text_is_escaped(pages: Path, history: History) -> None:
 def test_the_overview_has_a_row_for_each_benchmark_and_feature_set(pages: Path) -> None:
     text = (pages / "index.html").read_text()
     rows = re.findall(r'<tr data-text="([^"]+)" data-features="([^"]+)"', text)
-    names = [*toy_history.NAMES, "train.ppo", "train.sac"]
-    assert len(rows) == len(set(rows)) == len(names) * len(toy_history.FEATURES)
+    names = [*made_up_history.NAMES, "train.ppo", "train.sac"]
+    assert len(rows) == len(set(rows)) == len(names) * len(made_up_history.FEATURES)
     row = next(
         row for row in text.split("<tr ") if f"{STEPPED}".lower() in row and "baseline" in row
     )
@@ -112,6 +113,8 @@ def test_the_page_of_a_benchmark_has_all_its_kinds_and_tells_its_level_changes(
         assert f'href="../{diff_path(culprit.hash)}"' in move
         assert f'href="../{commit_path(culprit.hash)}#flamegraph"' in move
         assert re.search(r'href="\.\./raw/[^"]+\.json"', move)
+        assert "Rust 93 %, Python 12 %, Kernel −5 %" in move  # of the cause that was recorded
+        assert "<code>training::gae::baseline</code>" in move
         assert re.search(r"PPO: Rust \+\d", move)  # its profile has 1.6 times the Rust
 
 
@@ -156,6 +159,20 @@ def test_the_page_of_a_commit_tells_what_moved_and_in_which_layer(
     assert "No series changes its level here." in quiet
 
 
+def test_a_regression_that_is_meant_says_why_and_is_explained(
+    tmp_path: Path, store: Path, history: History
+) -> None:
+    culprit = history.commits[12].hash
+    reason = "checks its bounds <now>"
+    known = [Acknowledgement(STEPPED, culprit[:10], reason)]
+    meant = History.of(read(store), acknowledged=known)
+    assert sum(moved.unexplained for moved in history.moved) == 4
+    assert sum(moved.unexplained for moved in meant.moved) == 0
+    publish(tmp_path / "pages", meant)
+    for path in ("index.html", benchmark_path(STEPPED), commit_path(culprit)):
+        assert "meant: checks its bounds &lt;now&gt;" in (tmp_path / "pages" / path).read_text()
+
+
 def test_what_could_not_be_measured_is_told(pages: Path, history: History) -> None:
     text = (pages / commit_path(history.commits[7].hash)).read_text()
     assert "data_plane.Push.time_push(4): timed out after 60 s" in text
@@ -181,12 +198,12 @@ def test_every_card_has_a_page_with_its_prediction(pages: Path) -> None:
             ] + " predicted" in text
     p5 = (pages / "optimisation/p5.html").read_text()
     assert "sample_256 at n = 1,000,000" in p5
-    assert escape(toy_history.NAMES[5]) in p5.replace("<wbr>", "")
+    assert escape(made_up_history.NAMES[5]) in p5.replace("<wbr>", "")
 
 
-def test_publishing_again_writes_nothing(pages: Path, store: Path) -> None:
+def test_publishing_again_writes_nothing(pages: Path, history: History) -> None:
     files = {path: path.stat().st_mtime_ns for path in pages.rglob("*.*") if path.is_file()}
-    again = publish(pages, store, ledger=ledger.lines())
+    again = publish(pages, history, ledger.lines())
     assert (again.written, again.removed) == (0, 0)
     del files[pages / ".published.json"]
     assert {path: path.stat().st_mtime_ns for path in files} == files
@@ -194,11 +211,11 @@ def test_publishing_again_writes_nothing(pages: Path, store: Path) -> None:
 
 def test_a_new_commit_touches_no_page_of_an_old_one_but_its_neighbour(tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "pages"
-    names = toy_history.write(store, commits=12, benchmarks=3)
-    publish(out, store)
+    names = made_up_history.write(store, commits=12, benchmarks=3)
+    publish(out, History.of(read(store)))
     before = {path: path.stat().st_mtime_ns for path in (out / "commit").iterdir()}
-    toy_history.write(store, commits=13, benchmarks=3, first=12)
-    publish(out, store)
+    made_up_history.write(store, commits=13, benchmarks=3, first=12)
+    publish(out, History.of(read(store)))
     changed = {path.stem for path in before if path.stat().st_mtime_ns != before[path]}
     assert changed == {names[11][:12]}  # it links to what comes after
     assert len(list((out / "commit").iterdir())) == 13
@@ -206,11 +223,11 @@ def test_a_new_commit_touches_no_page_of_an_old_one_but_its_neighbour(tmp_path: 
 
 def test_a_history_that_shrinks_loses_its_pages(tmp_path: Path) -> None:
     store, out = tmp_path / "store", tmp_path / "pages"
-    names = toy_history.write(store, commits=3, benchmarks=2)
-    publish(out, store)
+    names = made_up_history.write(store, commits=3, benchmarks=2)
+    publish(out, History.of(read(store)))
     for path in store.glob(f"*/*{names[2][:10]}*"):
         path.unlink()
-    done = publish(out, store)
+    done = publish(out, History.of(read(store)))
     assert not (out / commit_path(names[2])).exists()
     assert not (out / diff_path(names[2])).exists()
     assert done.removed == 4  # and its two recordings
@@ -224,15 +241,15 @@ def test_commits_that_git_has_show_their_code(tmp_path: Path) -> None:
     if done.returncode:
         pytest.skip("no git checkout")
     head = done.stdout.strip()
-    toy_history.write(tmp_path / "store", hashes=[head, "f" * 40], benchmarks=1)
-    publish(tmp_path / "pages", tmp_path / "store", root=root)
+    made_up_history.write(tmp_path / "store", hashes=[head, "f" * 40], benchmarks=1)
+    publish(tmp_path / "pages", History.of(read(tmp_path / "store")), root=root)
     assert "diff --git" in (tmp_path / "pages" / diff_path(head)).read_text()
     unknown = (tmp_path / "pages" / diff_path("f" * 40)).read_text()
     assert "does not have this commit" in unknown
 
 
 def test_without_any_recording_there_are_pages_that_say_so(tmp_path: Path) -> None:
-    done = publish(tmp_path / "pages", tmp_path / "nothing", trusted=tmp_path / "nothing")
+    done = publish(tmp_path / "pages", History.of([]), trusted=tmp_path / "nothing")
     assert done == Published(0, 0, done.written, 0, 0)
     for name, text in (
         ("index", "Nothing is recorded yet"),

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import made_up_history
 import pytest
-import toy_history
 
 from rlox.history.site.layout import benchmark_path, commit_path, diff_path
-from rlox.history.site.model import History
+from rlox.history.site.model import History, read
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
@@ -21,7 +21,7 @@ if CHROMIUM is None:
 api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 
-STEPPED = toy_history.NAMES[1]
+STEPPED = made_up_history.NAMES[1]
 KINDS = (
     "overview", "commits", "benchmark", "training", "commit", "first commit", "diff", "profiles",
     "optimisations", "card", "trust",
@@ -181,9 +181,11 @@ def test_the_values_are_there_as_a_table(open_: Opened, history: History) -> Non
 def test_the_last_commits_alone_can_be_shown(open_: Opened, tmp_path: Path) -> None:
     from rlox.history.site import publish
 
-    toy_history.write(tmp_path / "store", commits=40, benchmarks=1, features=[()], moved_at=None)
-    publish(tmp_path / "pages", tmp_path / "store")
-    name = toy_history.benchmark_name(0)
+    made_up_history.write(
+        tmp_path / "store", commits=40, benchmarks=1, features=[()], moved_at=None
+    )
+    publish(tmp_path / "pages", History.of(read(tmp_path / "store")))
+    name = made_up_history.benchmark_name(0)
     open_.urls = open_.urls | {"short": (tmp_path / "pages" / benchmark_path(name)).as_uri()}
     page = open_("short")
     assert page.locator("#time .walk input").get_attribute("max") == "39"
@@ -194,7 +196,7 @@ def test_the_last_commits_alone_can_be_shown(open_: Opened, tmp_path: Path) -> N
 def test_layers_are_stacked_to_the_top_in_their_own_colours(open_: Opened) -> None:
     page = open_("profiles")
     canvas = page.locator(".plot canvas").first
-    assert colours(canvas) >= len(toy_history.LAYERS)
+    assert colours(canvas) >= len(made_up_history.LAYERS)
     shown = page.locator(".plot canvas:visible").count()
     assert shown == 2  # of PPO and SAC, of the newest commit's machine
     page.get_by_label("Measured with").select_option("baseline, example-2.80ghz-2c")
@@ -210,7 +212,7 @@ def test_the_filter_finds_by_words_and_choices(open_: Opened) -> None:
     page = open_("overview")
     assert len(rows(page)) == 16
     page.get_by_label("Find").fill("GAE 2048")
-    assert set(rows(page)) == {STEPPED, toy_history.NAMES[2]}
+    assert set(rows(page)) == {STEPPED, made_up_history.NAMES[2]}
     assert page.locator("#count").inner_text() == "4 of 16 shown"
     page.get_by_label("Features").select_option("baseline")
     assert len(rows(page)) == 2
@@ -221,12 +223,12 @@ def test_the_filter_finds_by_words_and_choices(open_: Opened) -> None:
     page.get_by_label("Find").fill("")
     page.get_by_label("Features").select_option("")
     page.get_by_label("Changed").select_option("faster")
-    assert set(rows(page)) == {toy_history.NAMES[3]}
+    assert set(rows(page)) == {made_up_history.NAMES[3]}
 
 
 def test_rows_are_sorted_by_what_is_asked(open_: Opened) -> None:
     page = open_("overview")
-    assert rows(page)[:4] == [toy_history.NAMES[3]] * 2 + [STEPPED] * 2  # commit 20, then 12
+    assert rows(page)[:4] == [made_up_history.NAMES[3]] * 2 + [STEPPED] * 2  # commit 20, then 12
     page.get_by_label("Order").select_option("ratio")
     assert rows(page)[0] == STEPPED
     page.get_by_label("Order").select_option("text")

@@ -47,6 +47,11 @@ PHASES = {
 
 FAILURES = ({"benchmark": "data_plane.Push.time_push(4)", "reason": "timed out after 60 s"},)
 
+CAUSE = {
+    "ratio": 1.15, "layer": "rust", "layers": {"rust": 0.93, "python": 0.12, "kernel": -0.05},
+    "function": "training::gae::baseline", "function_share": 0.9,
+}  # fmt: skip
+
 
 class Step(NamedTuple):
     """From commit number `at` on, benchmark number `benchmark` takes `factor` times as long; the
@@ -108,6 +113,9 @@ def write(
                 ),
                 profiles=_profiles(rng, n) if n % profiled_every == 0 else {},
                 failures=FAILURES if n == 7 else (),
+                causes={
+                    benchmark_name(s.benchmark): CAUSE for s in steps if s.at == n and s.factor > 1
+                },
             )
             store.append(entry, folder)
     return list(names)

@@ -36,7 +36,7 @@ def texts(hashes: Sequence[str], root: Path) -> Iterator[tuple[str, list[str]]]:
             "--stat=100",
             "--patch",
             "--diff-merges=first-parent",
-            f"--format={_MARK}%H%n%an, %aI%n%n%w(0,4,4)%B",
+            f"--format={_MARK}%H%n%aI%n%n%w(0,4,4)%B",
         ),
     ]
     with subprocess.Popen(
@@ -82,6 +82,7 @@ def diff_page(commit: Commit, lines: Sequence[str] | None) -> str:
 
 def _line(line: str) -> str:
     kind = "file" if line.startswith("diff --git ") else _KINDS.get(line[:1])
+    kind = None if line == "---" else kind  # it parts message and statistics
     return f'<span class="{kind}">{escape(line)}</span>' if kind else escape(line)
 
 

@@ -225,7 +225,7 @@ def _in_history(history: History, line: Line) -> Html:
     ]
     columns = [
         Column("Benchmark", True), Column("Features", True), Column("History"),
-        Column("Against the control"), Column("Newest value"),
+        Column("After / before"), Column("Newest value"),
     ]  # fmt: skip
     return section(
         "history", "Over commits", table(columns, rows, "Series of its pair", shown=False)

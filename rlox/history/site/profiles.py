@@ -160,7 +160,7 @@ def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> Htm
     outer = [path for path in totals if "/" not in path]
     head = (
         '<div class="head"><span class="name">Phase</span><span class="track-head"></span>'
-        '<span class="num">Share</span><span class="num">Since</span></div>'
+        '<span class="num">Share</span><span class="num">Change</span></div>'
     )
     return Html(
         f'<div class="phases short">{head}{"".join(map(block, _ranked(outer, totals)))}</div>'

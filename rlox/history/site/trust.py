@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,12 @@ from rlox.history.site.layout import (
     table,
     tag,
 )
+from rlox.history.site.scores import SCORES
 from rlox.profiling.machine import ROOT
 from rlox.report import units
 
 FOLDER = ROOT / "asv_bench" / "record"
 _WANTED = 1.03  # the change that should be found
-_FLAGGED = ("slower", "faster")
 
 Table = Mapping[str, Any]
 
@@ -54,12 +54,7 @@ def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> str:
     for machine, kinds in sorted(found.items()):
         if "calibration" in kinds:
             parts.append(_calibration(machine, kinds["calibration"]))
-        if "injected-score" in kinds:
-            parts.append(_score(machine, kinds["injected-score"][-1]))
-        if "injected-aa" in kinds:
-            parts.append(_aa(machine, kinds["injected-aa"][-1]))
-        if "injected-bisect" in kinds:
-            parts.append(_bisect(machine, kinds["injected-bisect"][-1]))
+        parts += [make(machine, kinds[kind][-1]) for kind, make in SCORES.items() if kind in kinds]
     if len(parts) == 1:
         parts.append(paragraph("No machine is calibrated yet: `rlox-opt calibrate` does it."))
     return page("trust.html", "Trust", join(parts, "\n"), heading="Can these verdicts be trusted?")
@@ -123,85 +118,3 @@ def _calibration(machine: str, every: Sequence[Table]) -> Html:
             class_="values",
         ),
     )
-
-
-def _score(machine: str, record: Table) -> Html:
-    """Of each tool: slowdowns found by size, and false alarms."""
-    trials = [row for row in record["rows"] if row["what"] == "trial"]
-    percents = sorted({row["percent"] for row in trials} - {0})
-    arms = list(dict.fromkeys(arm for row in trials for arm in row["cells"]))
-    rows = []
-    for arm in arms:
-        own = [row for row in trials if arm in row["cells"]]
-        found = [
-            _share(
-                _own(row, arm)["verdict"] == "slower" for row in own if row["percent"] == percent
-            )
-            for percent in percents
-        ]
-        still = _share(_own(row, arm)["verdict"] in _FLAGGED for row in own if not row["percent"])
-        beside = _share(
-            cell["verdict"] in _FLAGGED
-            for row in own
-            for name, cell in row["cells"][arm].items()
-            if name in row["beside"]
-        )
-        rows.append((arm, *found, still, beside))
-    columns = [
-        Column("Tool", True), *(Column(f"{percent:g} % found") for percent in percents),
-        Column("False alarms"), Column("Beside a change"),
-    ]  # fmt: skip
-    caption = f"Slowdowns of known size, {record['date'][:10]}, {machine}"
-    return section(
-        f"score-{machine}",
-        "Would a slowdown be found?",
-        paragraph(
-            "Commits with an injected slowdown: how many each tool calls slower, and what it flags "
-            "for nothing."
-        ),
-        table(columns, rows, caption),
-    )
-
-
-def _own(row: Table, arm: str) -> Table:
-    """What the tool said of the benchmark that was made slower."""
-    (name,) = row["cells"][arm].keys() - set(row["beside"])
-    cell: Table = row["cells"][arm][name]
-    return cell
-
-
-def _aa(machine: str, record: Table) -> Html:
-    rows = []
-    found: dict[str, list[list[bool]]] = {}
-    for row in record["rows"]:
-        for arm, cells in row["cells"].items():
-            name = f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
-            flags = [cell["verdict"] in _FLAGGED for cell in cells.values()]
-            found.setdefault(name, []).append(flags)
-    for name, runs in found.items():
-        rows.append(
-            (name, _share(flag for run in runs for flag in run), _share(any(run) for run in runs))
-        )
-    columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]
-    caption = f"Commits in which nothing changed, {record['date'][:10]}, {machine}"
-    return section(
-        f"aa-{machine}", "Is nothing flagged where nothing changed?", table(columns, rows, caption)
-    )
-
-
-def _bisect(machine: str, record: Table) -> Html:
-    rows = [row for row in record["rows"] if row["what"] == "bisect"]
-    counted = [
-        (word, _share(row["outcome"] == word for row in rows))
-        for word in ("right", "wrong", "undecided")
-    ]
-    caption = f"Histories with one slowdown, {record['date'][:10]}, {machine}"
-    columns = [Column("Outcome of bisect", True), Column("Histories")]
-    return section(
-        f"bisect-{machine}", "Does bisect find the commit?", table(columns, counted, caption)
-    )
-
-
-def _share(of: Iterable[bool]) -> str:
-    flags = list(of)
-    return f"{sum(flags)} of {len(flags)}" if flags else units.MISSING

@@ -131,3 +131,34 @@ def test_a_card_knows_the_benchmarks_of_its_pair() -> None:
     assert line.names("pairs.Pairs.time_ten_calls('P5 sample_256 n=1000', 'optimized')")
     assert not line.names("pairs.Pairs.time_ten_calls('P50 sample', 'optimized')")
     assert not line.names("data_plane.Gae.time_gae(5)")
+
+
+def test_the_detectors_score_is_put_together_from_its_cells(tmp_path: Path) -> None:
+    def cell(shape: str, **more: Any) -> dict[str, Any]:
+        of = {"what": "whole", "noise": "gauss", "detector": "levels", "located": 0, "false": 0}
+        return of | {"shape": shape, "histories": 100} | more
+
+    cells = [
+        cell("flat", false=1),
+        cell("+3 % in the middle", located=90),
+        cell("-3 % in the middle", located=100),
+        cell("+5 % late", located=99),
+        cell("flat", what="live", false=50),
+    ]
+    record = {"date": "2026-11-21T00:00:00Z", "near": 2, "cells": cells}
+    write(tmp_path, "2026-11-21T000000Z_levels.json", record)
+    told = row(text_of(trust.trust(trust.read(tmp_path))), "levels")
+    assert told[1:5] == ["gauss", "0.010", "0.950", "0.990"]
+
+
+def test_attribution_counts_layers_and_functions(tmp_path: Path) -> None:
+    rows = [
+        {"what": "attribution", "percent": 10, "right": [True, False]},
+        {"what": "attribution", "percent": 10, "right": [True, True]},
+        {"what": "attribution", "percent": 20, "right": [False, False]},
+    ]
+    record = {"date": "2026-11-21T00:00:00Z", "rows": rows}
+    write(tmp_path, "2026-11-21T000000Z_injected-attribute.json", record)
+    text = text_of(trust.trust(trust.read(tmp_path)))
+    assert row(text, "10 %")[1:3] == ["2 of 2", "1 of 2"]
+    assert row(text, "20 %")[1:3] == ["0 of 1", "0 of 1"]

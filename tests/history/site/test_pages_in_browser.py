@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import made_up_history
 import pytest
+from made_up_history import Step
 
+from rlox.history.site import publish
 from rlox.history.site.layout import benchmark_path, commit_path, diff_path
 from rlox.history.site.model import History, read
 
@@ -179,8 +181,6 @@ def test_the_values_are_there_as_a_table(open_: Opened, history: History) -> Non
 
 
 def test_the_last_commits_alone_can_be_shown(open_: Opened, tmp_path: Path) -> None:
-    from rlox.history.site import publish
-
     made_up_history.write(
         tmp_path / "store", commits=40, benchmarks=1, features=[()], moved_at=None
     )
@@ -332,3 +332,25 @@ def test_axe_finds_nothing_to_complain_of(open_: Opened, kind: str, scheme: str)
         (one["id"], one["help"], [node["target"] for node in one["nodes"]][:3]) for one in found
     ]
     assert told == []
+
+
+@pytest.mark.slow
+def test_two_thousand_commits_are_drawn(open_: Opened, tmp_path: Path) -> None:
+    of: dict[str, Any] = {
+        "benchmarks": 1,
+        "kinds": ("time",),
+        "features": [()],
+        "profiled_every": 9999,
+    }
+    made_up_history.write(
+        tmp_path / "store", 2000, steps=[Step(0, 1500, 1.05)], moved_at=None, **of
+    )
+    publish(tmp_path / "pages", History.of(read(tmp_path / "store")))
+    name = made_up_history.benchmark_name(0)
+    open_.urls = open_.urls | {"long": (tmp_path / "pages" / benchmark_path(name)).as_uri()}
+    page = open_("long")
+    assert page.locator(".walk input").get_attribute("max") == "1999"
+    assert colours(page.locator(".plot canvas")) >= 3
+    assert page.locator("ol.moves li").count() == 1
+    page.get_by_label("Commits").select_option("1000")
+    assert page.locator(".walk input").get_attribute("max") == "999"

@@ -4,8 +4,8 @@ after it, tell."""
 from __future__ import annotations
 
 from rlox.history.site.difference import Difference
-from rlox.history.site.layout import Html, html, tag
-from rlox.history.site.model import History, Moved, Recording, costs, profiles
+from rlox.history.site.layout import Html, colour, html, tag
+from rlox.history.site.model import History, Moved, Recording, cost
 from rlox.report.titles import layer_title
 
 
@@ -15,12 +15,14 @@ def differences(history: History, recording: Recording) -> dict[str, Difference]
     if before is None:
         return {}
     found = {}
-    old = profiles(before.entry)
-    for name, profile in profiles(recording.entry).items():
-        if name in old:
-            known = costs((before.entry, name), (recording.entry, name))
-            of = "the control's time a step" if known else "training"
-            found[name] = Difference(old[name], profile, known or (1.0, 1.0), of)
+    old, new = before.entry, recording.entry
+    for name in sorted(old.profiles.keys() & new.profiles.keys()):
+        was, now = cost(old, name), cost(new, name)
+        sides = old.profiles[name], new.profiles[name]
+        if was and now and old.control == new.control:
+            found[name] = Difference(*sides, (was, now), "the control's time a step")
+        else:
+            found[name] = Difference(*sides)
     return found
 
 
@@ -33,7 +35,7 @@ def split(moved: Moved) -> Html:
     parts = sorted(cause["layers"].items(), key=lambda item: -item[1])
     whole = sum(part for _, part in parts if part > 0)
     bar = "".join(
-        f'<i style="width:{100 * part / whole:.1f}%;--c:var(--{layer})"></i>'
+        f'<i style="width:{100 * part / whole:.1f}%;{colour(layer)}"></i>'
         for layer, part in parts
         if part > 0
     )

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from rlox.history.site.causes import differences, points
 from rlox.history.site.difference import Difference, Part
+from rlox.history.site.flame import flame
 from rlox.history.site.layout import (
     Column,
     Html,
     benchmark_link,
     breakable,
+    colour,
     commit_link,
     commit_path,
     diff_path,
@@ -35,17 +35,19 @@ from rlox.report import units
 from rlox.report.titles import layer_title
 
 _MOST = 15  # differences to the recording before that are listed
+_NO_STACKS = "There is no profile with stacks of both this commit and the recording before it."
 
 
 def commit(history: History, of: Commit) -> str:
     """The page."""
     moved = history.moved_at.get(of.hash, [])
     found = {recording.title: differences(history, recording) for recording in of.recordings}
+    drawn = flame(found)
     parts = [
         _facts(history, of),
         _moved(moved),
         *(_layers(title, own) for title, own in found.items() if own),
-        _flame(found),
+        section("flamegraph", "Differential flamegraph", drawn or paragraph(_NO_STACKS)),
         *(_compared(history, recording) for recording in of.recordings),
         *(_recording(recording) for recording in of.recordings),
     ]
@@ -56,14 +58,13 @@ def commit(history: History, of: Commit) -> str:
         if 0 <= of.index + step < len(history.commits)
     ]
     over = join([link("commits.html", "Commits"), *near], " · ")
-    scripts = ["static/flamegraph.js"] if any("tree" in t for t in _trees(found).values()) else []
     return page(
         commit_path(of.hash),
         f"{of.short} {of.subject}",
         join(parts, "\n"),
         over=over,
         heading=of.subject,
-        scripts=scripts,
+        scripts=["static/flamegraph.js"] if drawn else [],
     )
 
 
@@ -104,14 +105,10 @@ def _moved(moved: list[Moved]) -> Html:
 
 def _layers(title: str, found: Mapping[str, Difference]) -> Html:
     """The layers of training before and after, and the functions that changed most."""
-    of = next(iter(found.values())).of
     return section(
         "layers-" + slug(title),
         f"Layers: {title}",
-        paragraph(
-            f"Parts of {of}, before and after. Changes within the noise of sampling (99 %) are "
-            "grey."
-        ),
+        paragraph("Before and after. Changes within the noise of sampling (99 %) are grey."),
         tag(
             "div",
             join(_layers_of(name.upper(), d, title) for name, d in found.items()),
@@ -125,7 +122,7 @@ def _layers_of(algo: str, of: Difference, title: str) -> Html:
     most = max((max(part.before, part.after) for part in parts), default=1.0)
     rows = []
     for part in parts:
-        style = f"--c:var(--{part.name})"
+        style = colour(part.name)
         widths = [
             f'<i style="width:{100 * share / most:.1f}%"></i>'
             for share in (part.before, part.after)
@@ -152,7 +149,7 @@ def _layers_of(algo: str, of: Difference, title: str) -> Html:
         for part in of.functions()
     ]
     named = [Column("Function", True), Column("Change")]
-    told = [table(columns, rows, f"{algo}, {title}")]
+    told = [table(columns, rows, f"{algo}, parts of {of.of}, {title}")]
     if functions:
         told.append(table(named, functions, f"Functions that changed most: {algo}, {title}"))
     return tag("div", join(told))
@@ -165,51 +162,6 @@ def _layer(part: Part) -> str:
 def _change(part: Part) -> Html:
     kind = ("worse" if part.change > 0 else "better") if part.beyond_noise else "soft"
     return tag("span", points(part.change), class_=f"change {kind}")
-
-
-def _trees(found: dict[str, dict[str, Difference]]) -> dict[str, dict[str, Any]]:
-    """The flamegraphs of a commit, by title, grouped by what their shares are of."""
-    grouped: dict[str, dict[str, Any]] = {}
-    for title, own in found.items():
-        for name, difference in own.items():
-            if tree := difference.tree():
-                group = grouped.setdefault(difference.of, {"of": difference.of, "tree": {}})
-                group["tree"][f"{name.upper()}, {title}"] = tree
-    return grouped
-
-
-def _flame(found: dict[str, dict[str, Difference]]) -> Html:
-    grouped = _trees(found)
-    if not grouped:
-        text = "There is no profile with stacks of both this commit and the recording before it."
-        return section("flamegraph", "Differential flamegraph", paragraph(text))
-    # Relative times say more than shares; where some runs have them, the others are left out.
-    group = grouped.get("the control's time a step") or next(iter(grouped.values()))
-    data = json.dumps(
-        {"of": group["of"], "titles": {}, "tools": group["tree"]}, separators=(",", ":")
-    ).replace("<", "\\u003c")
-    options = join(tag("option", title, value=title) for title in group["tree"])
-    return section(
-        "flamegraph",
-        "Differential flamegraph",
-        paragraph(
-            "Stacks of training before and after. Widths are the mean of both, in parts of "
-            f"{group['of']}; red takes more than before, blue takes less. Click or press Enter to "
-            "zoom, Escape to go back, arrows to walk, / to search. The functions that changed most "
-            "are listed above."
-        ),
-        Html(
-            '<div class="tools-bar"><label>Stacks of '
-            f'<select id="flame-tool">{options}</select></label>'
-            '<input id="flame-search" type="search" placeholder="Search frames" '
-            'aria-label="Search frames">'
-            '<button id="flame-reset" type="button">Reset</button></div>'
-            '<div id="flame" role="tree" aria-label="Differential flamegraph"></div>'
-            '<p id="flame-said" aria-live="polite"></p><div id="tip" role="tooltip" hidden></div>'
-            "<noscript><p>The flamegraph needs JavaScript.</p></noscript>"
-            f'<script type="application/json" id="flame-data">{data}</script>'
-        ),
-    )
 
 
 def _compared(history: History, recording: Recording) -> Html:

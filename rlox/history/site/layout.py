@@ -36,6 +36,11 @@ def html(text: object) -> Html:
     return text if isinstance(text, Html) else Html(escape(str(text)))
 
 
+def colour(layer: str) -> Html:
+    """The style that gives an element the colour of a layer."""
+    return Html(f"--c:var(--{html(layer)})")
+
+
 def join(parts: Iterable[object], between: str = "") -> Html:
     """Parts one after the other."""
     return Html(between.join(html(part) for part in parts))
@@ -98,7 +103,6 @@ def page(
     heading: object = None,
     styles: Sequence[str] = (),
     scripts: Sequence[str] = (),
-    made: str = "",
 ) -> str:
     """A whole page; `path` says where it lies, `scripts` run in order after it was read."""
     root = "../" * path.count("/")
@@ -114,9 +118,6 @@ def page(
         over=html(over),
         heading=html(title if heading is None else heading),
         body=html(body),
-        made=html(
-            made or "Made by rlox-opt publish; nothing on these pages is loaded from elsewhere."
-        ),
         foot="\n".join(f'<script defer src="{root}{name}"></script>' for name in scripts),
     )
 

@@ -15,7 +15,7 @@ from rlox.history.acknowledged import Acknowledgement
 from rlox.history.levels import Change
 from rlox.history.series import Series
 from rlox.history.site.writer import digest
-from rlox.history.store import Entry, Profile
+from rlox.history.store import Entry
 
 # Kinds in the order of their charts, in full and in short; the first that a benchmark has stands
 # for it in the overview.
@@ -260,19 +260,6 @@ def cost(entry: Entry, name: str) -> float | None:
         if cell.kind == "steps" and cell.benchmark == f"train.{name}" and cell.ratio:
             return 1 / cell.ratio
     return None
-
-
-def costs(before: tuple[Entry, str], after: tuple[Entry, str]) -> tuple[float, float] | None:
-    """The costs of a step of two profiles, where both are relative to the same control."""
-    found = cost(*before), cost(*after)
-    if None in found or before[0].control != after[0].control:
-        return None
-    return found  # type: ignore[return-value]
-
-
-def profiles(entry: Entry) -> dict[str, Profile]:
-    """Profiles by name, in order."""
-    return dict(sorted(entry.profiles.items()))
 
 
 def slug(name: str) -> str:

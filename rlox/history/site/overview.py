@@ -87,7 +87,8 @@ def overview(history: History) -> str:
             )
         )
     else:
-        parts.append(paragraph("Nothing is recorded yet: `rlox-opt record` measures commits."))
+        command = tag("code", "rlox-opt record")
+        parts.append(paragraph(Html(f"Nothing is recorded yet: {command} measures commits.")))
     return page(
         "index.html",
         "Overview",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rlox.history.site.benchmark import script
 from rlox.history.site.causes import points
 from rlox.history.site.layout import (
     Html,
+    colour,
     commit_link,
     html,
     join,
@@ -22,7 +22,7 @@ from rlox.history.site.layout import (
     tools,
     values,
 )
-from rlox.history.site.model import Commit, History, Recording, cost, profiles
+from rlox.history.site.model import Commit, History, Recording, cost
 from rlox.profiling.layers import LAYERS
 from rlox.report import units
 from rlox.report.titles import layer_title
@@ -35,7 +35,7 @@ def lines(history: History) -> dict[tuple[str, str], Line]:
     found: dict[tuple[str, str], Line] = {}
     for commit in history.commits:
         for recording in commit.recordings:
-            for name in profiles(recording.entry):
+            for name in recording.entry.profiles:
                 found.setdefault((name, recording.title), []).append((commit, recording))
     return dict(sorted(found.items()))
 
@@ -114,7 +114,7 @@ def _section(number: int, key: tuple[str, str], line: Line) -> Html:
     commit, recording = line[-1]
     first, newest = (r.entry.profiles[name] for r in (line[0][1], recording))
     legend = [
-        tag("li", Html(f'<i style="--c:var(--{layer})"></i>{html(layer_title(layer))}'))
+        tag("li", Html(f'<i style="{colour(layer)}"></i>{html(layer_title(layer))}'))
         for layer in _layers(name, line)
     ]
     ranked = sorted(newest.layers.items(), key=lambda item: -item[1])[:3]
@@ -167,11 +167,11 @@ def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> Htm
     )
 
 
-def _ranked(paths: Sequence[str] | tuple[()], totals: Mapping[str, float]) -> list[str]:
+def _ranked(paths: Sequence[str], totals: Mapping[str, float]) -> list[str]:
     return sorted(paths, key=lambda path: -totals[path])
 
 
-def _with_inner(shares: Mapping[str, float]) -> dict[str, Any]:
+def _with_inner(shares: Mapping[str, float]) -> dict[str, float]:
     """Shares of phases, each with those of the phases within it."""
     totals: dict[str, float] = {}
     for path, share in shares.items():

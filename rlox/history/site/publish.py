@@ -66,9 +66,10 @@ def publish(
             writer.text(card_path(line.card.id), optimisations.card_page(history, line))
         writer.text("data/commits.js", benchmark.commits_data(history))
         writer.text("data/profiles.js", profiles.data(history))
-        for name in history.by_benchmark:
+        for number, name in enumerate(history.by_benchmark, 1):
             writer.text(benchmark_path(name), benchmark.benchmark(history, name))
             writer.text(benchmark.data_path(name), benchmark.data(history, name))
+            tell(f"benchmark {number}", 0.5 * number / len(history.by_benchmark))
         _commits(writer, history, tell)
         _diffs(writer, history, root)
     return Published(
@@ -90,8 +91,7 @@ def _commits(writer: Writer, history: History, tell: Tell) -> None:
         writer.file(path, digest(_shown(history, one)), partial(commit.commit, history, one))
         for recording in one.recordings:
             writer.file(raw_path(recording), recording.path.name, recording.path.read_bytes)
-        done = (one.index + 1) / len(history.commits)
-        tell(f"commit {one.index + 1} of {len(history.commits)}", done)
+        tell(f"commit {one.index + 1}", 0.5 + 0.5 * one.index / len(history.commits))
 
 
 def _shown(history: History, one: Commit) -> Iterator[object]:

@@ -56,7 +56,8 @@ def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> str:
             parts.append(_calibration(machine, kinds["calibration"]))
         parts += [make(machine, kinds[kind][-1]) for kind, make in SCORES.items() if kind in kinds]
     if len(parts) == 1:
-        parts.append(paragraph("No machine is calibrated yet: `rlox-opt calibrate` does it."))
+        command = tag("code", "rlox-opt calibrate")
+        parts.append(paragraph(Html(f"No machine is calibrated yet: {command} does it.")))
     return page("trust.html", "Trust", join(parts, "\n"), heading="Can these verdicts be trusted?")
 
 

@@ -237,14 +237,13 @@ def _controls(history: History, rows: int) -> Html:
 
 
 def commits(history: History) -> str:
-    """`commits.html`."""
+    """`commits.html`; a row's id is the hash in eight digits, by which asv's pages lead there."""
     rows = []
     for commit in reversed(history.commits):
         moved = history.moved_at.get(commit.hash, ())
         worse = sum(m.worse for m in moved)
-        told = [f"{worse} worse"] * bool(worse) + [f"{len(moved) - worse} better"] * (
-            worse < len(moved)
-        )
+        counts = {"worse": worse, "better": len(moved) - worse}
+        told = [f"{n} {word}" for word, n in counts.items() if n]
         entries = [r.entry for r in commit.recordings]
         rows.append(
             (
@@ -260,5 +259,6 @@ def commits(history: History) -> str:
         Column("Commit", True), Column("Date"), Column("Figures"), Column("Profiles"),
         Column("Levels"),
     ]  # fmt: skip
-    body = table(columns, rows, "Recorded commits, the newest first", shown=False)
+    ids = [{"id": commit.hash[:8]} for commit in reversed(history.commits)]
+    body = table(columns, rows, "Recorded commits, the newest first", ids, shown=False)
     return page("commits.html", "Commits", body)

@@ -65,6 +65,11 @@ def test_every_link_leads_to_a_file_and_every_anchor_to_a_part(pages: Path) -> N
     assert seen > 1000
 
 
+def test_commits_can_be_led_to_by_eight_digits_of_their_hash(pages: Path, history: History) -> None:
+    ids = set(Links((pages / "commits.html").read_text()).ids)
+    assert {commit.hash[:8] for commit in history.commits} <= ids
+
+
 def test_no_page_asks_for_anything_from_elsewhere(pages: Path) -> None:
     for path, text in all_pages(pages):
         assert not re.search(r"""(src|href)=["']?(https?:)?//""", text), path

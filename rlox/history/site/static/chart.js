@@ -40,13 +40,13 @@ window.chart = (() => {
   // A chart in `place`, drawn anew when its width or the theme changes. `tell(index)` gives what is
   // said of the index-th x, as nodes.
   function draw(place, options, data, tell) {
-    const x = data[0];
+    const x = data[0], ended = new AbortController(), { signal } = ended;
     const plot = new uPlot({
       width: place.clientWidth, height: HEIGHT, legend: { show: false },
       cursor: { y: false, drag: { x: true, y: false, setScale: true }, points: { size: 7 } },
       ...options,
       scales: { x: { time: false, range: (_, low, high) => [low - 0.5, high + 0.5] }, ...options.scales },
-      hooks: { ...options.hooks, setCursor: [(u) => u.cursor.idx != null && said(u.cursor.idx)] },
+      hooks: { ...options.hooks, setCursor: [(u) => u.cursor.idx != null && said(u.cursor.idx)], destroy: [() => ended.abort()] },
     }, data, place);
 
     const walk = place.parentElement.querySelector(".walk");
@@ -69,12 +69,14 @@ window.chart = (() => {
       const index = Number(slider.value);
       plot.setCursor({ left: plot.valToPos(x[index], "x"), top: 0 });
       said(index);
-    });
+    }, { signal });
     said(x.length - 1);
-    new ResizeObserver(() => {
+    const resized = new ResizeObserver(() => {
       if (place.clientWidth !== plot.width) plot.setSize({ width: place.clientWidth, height: HEIGHT });
-    }).observe(place);
-    addEventListener("theme", () => plot.redraw(false, true));
+    });
+    resized.observe(place);
+    signal.addEventListener("abort", () => resized.disconnect());
+    addEventListener("theme", () => plot.redraw(false, true), { signal });
     return plot;
   }
 

@@ -25,7 +25,7 @@ examples:
   python -m asv_bench.levels --only levels            ours alone; minutes
   python -m asv_bench.levels --only levels asv --noise gauss --flat 1000
 
-Every fifty histories are noted at once in target/levels.jsonl: after a Ctrl-C the same command goes
+What is done is noted at once in target/levels.jsonl: after a Ctrl-C the same command goes
 on where it was. A finished run leaves a record in asv_bench/record/, of all that was noted of these
 detectors. ruptures is scored where it is installed: `uv pip install ruptures`; it is slow. A
 detector whose code has changed is scored anew.

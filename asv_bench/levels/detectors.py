@@ -8,7 +8,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import metadata
 from pathlib import Path
 
@@ -35,11 +35,15 @@ def ours(logs: Floats) -> Found:
 
 def asv(logs: Floats, least: float) -> Found:
     """asv's fit of a piecewise constant function, and its threshold."""
+    return [(at, jump) for at, jump in _fitted(tuple(logs)) if abs(jump) >= math.log1p(least)]
+
+
+@cache  # the thresholds share it
+def _fitted(logs: Sequence[float]) -> Found:
     from asv.step_detect import detect_steps
 
     steps = detect_steps([*np.exp(logs)])
-    found = [(new[0], math.log(new[2] / old[2])) for old, new in itertools.pairwise(steps)]
-    return [(at, jump) for at, jump in found if abs(jump) >= math.log1p(least)]
+    return [(new[0], math.log(new[2] / old[2])) for old, new in itertools.pairwise(steps)]
 
 
 def proposed(logs: Floats) -> list[int]:

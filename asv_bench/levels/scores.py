@@ -13,7 +13,7 @@ from asv_bench.levels.detectors import Detector, Found
 from asv_bench.levels.synthetic import COMMITS, SHAPES, Shape, drawn, places, shapes
 
 NEAR = 2  # commits from the true one
-CHUNK = 50  # histories in a step
+CHUNKS = {"whole": 50, "live": 5}  # histories in a step
 KEY = ("what", "noise", "shape", "detector", "version", "chunk")  # of a step
 _FIRST_LOOK = 10  # commits
 _LAST_LOOK = 20  # commits after a change
@@ -34,7 +34,7 @@ def steps(
                     continue
                 of = what if what == "live" else "change" if shape.jumps else "flat"
                 for detector in detectors:
-                    for chunk in range(counts[of] // CHUNK):
+                    for chunk in range(counts[of] // CHUNKS[what]):
                         yield _step(detector, noise, shape, what, chunk)
 
 
@@ -44,7 +44,7 @@ def _step(detector: Detector, noise: str, shape: Shape, what: str, chunk: int) -
 
     def does() -> Row:
         look = whole if what == "whole" else live
-        numbers = range(chunk * CHUNK, (chunk + 1) * CHUNK)
+        numbers = range(chunk * CHUNKS[what], (chunk + 1) * CHUNKS[what])
         told = [look(detector, noise, shape, number) for number in numbers]
         return {"histories": len(told), **summed(told)}
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from rlox.timing.student import t_quantile, t_tail
 
-LEVEL = 0.003  # the error over a family of series without any change
+LEVEL = 0.001  # the error over a family of series without any change
 FLOOR = 0.01  # log-ratio below which no change is told, whatever its p
 SETTLED = 5  # readings that make a level; a change to fewer, at the end, is an alarm
 _SHORTEST = 2 * SETTLED  # readings from which there is anything to tell
@@ -98,7 +98,7 @@ def changes(readings: Readings, level: float = LEVEL) -> list[Change]:
     if len(logs) < _SHORTEST or not level:
         return []
     errors = np.array([e or 0.0 for e in readings.errors])
-    model = _Model(_without_outliers(logs), errors, level)
+    model = _Model(logs, errors, level)
     cuts = model.best()
     while cuts:
         tested = [model.test(cuts, number) for number in range(len(cuts))]
@@ -126,9 +126,10 @@ def _exact(logs: Floats) -> Iterator[Change]:
         yield Change(index + 1, index, ratio, (ratio, ratio), 0.0, "confirmed")
 
 
-def _without_outliers(logs: Floats) -> Floats:
-    """The readings, none further from their running median than noise goes. It follows a level of
-    five readings, and at the end of two: of the last two that nearer to those before goes on."""
+def _without_outliers(logs: Floats) -> tuple[Floats, float]:
+    """The readings, none further from their running median than noise goes; and how often they are
+    twice as far. The median follows a level of five readings, and at the end of two: of the last
+    two that nearer to those before goes on."""
     half = _WINDOW // 2
     last = min(logs[-2:], key=lambda log: abs(float(log - np.median(logs[-_WINDOW:]))))
     ends = np.full(half, np.median(logs[:_WINDOW])), np.full(half, last)
@@ -138,7 +139,8 @@ def _without_outliers(logs: Floats) -> Floats:
     # Not their median: that is next to nothing where noise is bimodal. 80 % of Gauss are within
     # 1.28 deviations.
     reach = _CLIP * float(np.quantile(np.abs(away), 0.8)) / 1.28
-    return np.asarray(median + np.clip(away, -reach, reach))
+    often = (1 + np.count_nonzero(np.abs(away) > 2 * reach)) / (1 + len(logs))
+    return median + np.clip(away, -reach, reach), float(often)
 
 
 class _Model:
@@ -146,9 +148,9 @@ class _Model:
     begins, but for the first."""
 
     def __init__(self, logs: Floats, errors: Floats, level: float) -> None:
-        self.logs = logs
+        self.logs, self.outlying = _without_outliers(logs)
         self.n = len(logs)
-        self.sums = np.concatenate([[0.0], np.cumsum(logs)])
+        self.sums = np.concatenate([[0.0], np.cumsum(self.logs)])
         self.errors = errors
         t = t_quantile(level / self.n, self.n - 3)
         # What a change that just passes takes off the cost.
@@ -219,13 +221,16 @@ class _Model:
         phi = min(phi + (1 + 3 * phi) * (len(cuts) + 1) / self.n, _MOST_PHI)
         error = math.sqrt(sum(self._error(side, variance, phi) for side in sides))
         half = t_quantile(0.01, df) * error
+        p = min(1.0, self.n * max(0.0, t_tail(t, df)))  # below 1e-15 it may round to less than 0
+        alarm = self.n - cut < SETTLED
         return Change(
             cut,
             cut - 1,
             math.exp(jump),
             (math.exp(jump - half), math.exp(jump + half)),
-            min(1.0, self.n * max(0.0, t_tail(t, df))),  # below 1e-15 it may round to less than 0
-            "confirmed" if self.n - cut >= SETTLED else "alarm",
+            # So many outliers in a row are no rarer than that.
+            max(p, self.outlying ** (self.n - cut)) if alarm else p,
+            "alarm" if alarm else "confirmed",
         )
 
     def _error(self, side: slice, variance: float, phi: float) -> float:

@@ -58,8 +58,9 @@ class Cell:
 @dataclass(frozen=True)
 class Profile:
     """Where training spent its time: `layers` and `phases` are shares of the whole (sum 1), phases
-    by their path ("update/backward"); `functions` are shares by leaf, "layer:function", the
-    largest first; `folded` the stacks, as text of `frame;frame;… samples`, or None."""
+    by their path ("update/backward"), each without what lies within it; `functions` are shares of
+    the largest "layer:function", each the innermost one of ours; `folded` the stacks, as text of
+    `phase;…;frame;frame;… millionths of the whole`, or None."""
 
     samples: int
     layers: Mapping[str, float]
@@ -72,10 +73,13 @@ class Profile:
 class Entry:
     """What was measured of a commit, by a feature set, on a machine.
 
-    `committed` and `date` are times of the commit and of the measurement. `control` is what ratios
-    are to, {"commit", "features"}; `toolchain` versions, {"rustc", "python", "numpy", …};
-    `failures` what could not be measured, {"benchmark", "reason"} each. An entry that is not
-    `complete` was stopped; what it holds is sound.
+    `committed` and `date` are times of the commit and of the measurement. `features` are those that
+    were asked for: ("shipped",) is what the commit's own pyproject.toml names, () none; and
+    `optimizations` what that turned on, as the extension says. `control` is what ratios are to,
+    {"commit", "features"}; `toolchain` versions, {"rustc", "python", "numpy", …}; `failures` what
+    could not be measured, {"benchmark", "reason"} each; `causes`, by benchmark, why it moved from
+    the parent's to this commit: the fields of `cause.Cause`. An entry that is not `complete` was
+    stopped, or told to measure only some benchmarks; what it holds is sound.
     """
 
     commit: str
@@ -93,6 +97,8 @@ class Entry:
     cells: tuple[Cell, ...]
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     failures: tuple[Mapping[str, str], ...] = ()
+    optimizations: tuple[str, ...] = ()
+    causes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def slug(self) -> str:
@@ -132,6 +138,12 @@ def entries(folder: Path = FOLDER) -> Iterator[tuple[Path, Entry]]:
         yield path, read(path)
 
 
+def of_commit(commit: str, folder: Path) -> list[Entry]:
+    """The entries of a commit in a machine's folder, oldest first. Raises HistoryError."""
+    paths = sorted(folder.glob(f"*_{commit[:10]}*.json"))
+    return [entry for entry in map(read, paths) if entry.commit == commit]
+
+
 def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]:
     """The last complete entry of each (machine, features, commit), or else the last."""
     found: dict[tuple[str, tuple[str, ...], str], Entry] = {}
@@ -158,6 +170,7 @@ def parse(table: Any) -> Entry:
                 "committed": datetime.fromisoformat(table["committed"]),
                 "date": datetime.fromisoformat(table["date"]),
                 "features": tuple(table["features"]),
+                "optimizations": tuple(table["optimizations"]),
                 "failures": tuple(table["failures"]),
                 "cells": tuple(_cell(i, row) for i, row in enumerate(table["cells"])),
                 "profiles": {name: Profile(**of) for name, of in table["profiles"].items()},
@@ -169,7 +182,7 @@ def parse(table: Any) -> Entry:
 
 def _cell(number: int, row: Mapping[str, Any]) -> Cell:
     interval = row.get("ratio_ci99")
-    cell = Cell(**row | {"ratio_ci99": None if interval is None else tuple(interval)})
+    cell = Cell(**{**row, "ratio_ci99": None if interval is None else tuple(interval)})
     if cell.kind not in UNITS:
         raise HistoryError(f"`cells[{number}].kind` is {cell.kind!r}; it takes {', '.join(UNITS)}")
     if not 0 <= cell.value < math.inf:

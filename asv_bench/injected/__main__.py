@@ -65,7 +65,7 @@ def parser() -> argparse.ArgumentParser:
     def tools(made: argparse.ArgumentParser) -> None:
         made.add_argument("--tool", choices=("diff", "asv", "both"), default="both")
 
-    verb("probe", "measure each slowdown at its probe, and at a quarter of it: is it linear?")
+    verb("probe", "measure each slowdown at its probe, and at a quarter of it")
     made = verb("score", "count slowdowns found and missed, and false alarms")
     tools(made)
     made.add_argument(
@@ -174,9 +174,8 @@ def _steps(
                     yield of.aa(benchmarks, tool, run, threshold)
         return
     for regression in chosen:
-        yield of.probe(regression, regression.probe)
-        if arguments.verb == "probe":
-            yield of.probe(regression, regression.probe // 4)
+        for k in trials.probes(regression):
+            yield of.probe(regression, k)
     if arguments.verb == "score":
         for repeat in range(arguments.repeats):
             for regression in chosen:

@@ -16,8 +16,8 @@ BOUNDS = ("compute", "python", "memory", "torch")
 
 @dataclass(frozen=True)
 class Regression:
-    """In `file`, the text `find` becomes `replace`, where {k} is the amount of extra work; the time
-    of `benchmark` is linear in k, up to `probe`. `affects` finds every benchmark it may change. The
+    """In `file`, the text `find` becomes `replace`, where {k} is the amount of extra work, which
+    makes `benchmark` slower, up to `probe`. `affects` finds every benchmark it may change. The
     extra work is done in `layer`, by the functions that `function` finds as "path:name"."""
 
     id: str

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass, field
 
 from rich.console import Console
 
+import numpy as np
+
 from asv_bench.injected import commits, scores, tools
 from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.regressions import Regression
@@ -28,6 +30,11 @@ from rlox.timing.sequential import Comparison
 BEARABLE = (ToolError, NotBuiltError, ContestError, ChildError, ValueError)
 _LEAST_PROBE = 1.05  # below, the extra work is not on the benchmark's path
 _PATIENCE_S = 120.0
+
+
+def probes(regression: Regression) -> tuple[int, int]:
+    """The k whose slowdowns are measured beforehand: extra work need not cost in proportion."""
+    return regression.probe // 4, regression.probe
 
 
 class ProbeError(ToolError):
@@ -65,29 +72,33 @@ class Trials:
             "said": f"{found.ratio:.3f} times as long",
         }
 
-    def slope(self, regression: Regression) -> float:
-        """By how much a unit of extra work makes the benchmark slower, as a share of its time.
+    def work(self, regression: Regression, percent: float) -> tuple[int, float]:
+        """The k closest to a slowdown, and the ratio that is true of it: on the line through the
+        nearest of no work, a quarter of the probe and the probe.
 
         Raises:
-            ProbeError: it was not probed, or the probe is hardly slower.
+            ProbeError: it was not probed, or the probe is hardly slower, or not slow enough.
         """
-        row = self.journal.of({"what": "probe", "regression": regression.id, "k": regression.probe})
-        if row is None:
-            raise ProbeError(f"{regression.id}: was not probed")
-        if row["ci99"][0] < _LEAST_PROBE:
+        if not percent:
+            return 0, 1.0
+        works, slowdowns = [0.0], [0.0]
+        for probe in probes(regression):
+            row = self.journal.of({"what": "probe", "regression": regression.id, "k": probe})
+            if row is None:
+                raise ProbeError(f"{regression.id}: was not probed")
+            works.append(probe)
+            slowdowns.append(row["ratio"] - 1)
+        if row["ci99"][0] < _LEAST_PROBE or slowdowns != sorted(slowdowns):
             raise ProbeError(
                 f"{regression.id}: its probe takes {row['ratio']:.3f} times as long, expected "
                 f"{_LEAST_PROBE} at least; the build may use another twin"
             )
-        return float(row["ratio"] - 1) / regression.probe
-
-    def work(self, regression: Regression, percent: float) -> tuple[int, float]:
-        """The k closest to a slowdown, and the ratio that is true of it. Raises ProbeError."""
-        slope = self.slope(regression)
-        k = max(1, round(percent / 100 / slope)) if percent else 0
-        if k > regression.probe:
-            raise ProbeError(f"{regression.id}: {percent} % needs k = {k}, beyond its probe")
-        return k, 1 + slope * k
+        if percent / 100 > slowdowns[-1]:
+            raise ProbeError(
+                f"{regression.id}: {percent} % is beyond its probe, {row['ratio']:.3f}"
+            )
+        k = max(1, round(np.interp(percent / 100, slowdowns, works)))
+        return k, float(1 + np.interp(k, works, slowdowns))
 
     def trial(
         self, regression: Regression, percent: float, repeat: int, tool: str, threshold: float,

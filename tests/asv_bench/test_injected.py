@@ -245,28 +245,30 @@ def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path: Path, progress:
     assert [row.get("found") for row in first.rows] == [0, None, 2]
 
 
-def probed(tmp_path: Path, ratio: float) -> Trials:
+def probed(tmp_path: Path, quarter: float, whole: float) -> Trials:
     journal = Journal(tmp_path / "journal.jsonl", trials.BEARABLE)
-    ci99 = [ratio - 0.01, ratio + 0.01]
-    row = {"what": "probe", "regression": "toy", "k": TOY.probe, "ratio": ratio, "ci99": ci99}
-    journal.rows.append(row)
+    for k, ratio in zip(trials.probes(TOY), (quarter, whole), strict=True):
+        ci99 = [ratio - 0.01, ratio + 0.01]
+        row = {"what": "probe", "regression": "toy", "k": k, "ratio": ratio, "ci99": ci99}
+        journal.rows.append(row)
     return Trials("", journal)
 
 
-def test_the_work_of_a_slowdown_follows_from_the_probe(tmp_path: Path) -> None:
-    of = probed(tmp_path, 1.25)
+def test_the_work_of_a_slowdown_lies_on_the_line_through_the_nearest_probes(tmp_path: Path) -> None:
+    of = probed(tmp_path, 1.05, 1.25)
     assert of.work(TOY, 0) == (0, 1.0)
-    assert of.work(TOY, 3) == (12, pytest.approx(1.03))
-    assert of.work(TOY, 0.1) == (1, pytest.approx(1.0025))  # never less than one unit
+    assert of.work(TOY, 3) == (15, pytest.approx(1.03))
+    assert of.work(TOY, 15) == (62, pytest.approx(1.05 + 37 / 75 * 0.2))
+    assert of.work(TOY, 0.1) == (1, pytest.approx(1.002))  # never less than one unit
 
 
 def test_a_probe_that_is_hardly_slower_or_too_small_gives_no_truth(tmp_path: Path) -> None:
     with pytest.raises(ProbeError, match="another twin"):
-        probed(tmp_path, 1.01).work(TOY, 1)
+        probed(tmp_path, 1.00, 1.01).work(TOY, 1)
     with pytest.raises(ProbeError, match="beyond its probe"):
-        probed(tmp_path, 1.08).work(TOY, 10)
+        probed(tmp_path, 1.02, 1.08).work(TOY, 10)
     with pytest.raises(ProbeError, match="was not probed"):
-        probed(tmp_path, 1.25).work(dataclasses.replace(TOY, probe=7), 1)
+        probed(tmp_path, 1.05, 1.25).work(dataclasses.replace(TOY, probe=7), 1)
 
 
 def test_the_probes_of_a_linear_slowdown_agree_on_the_k_of_one_per_cent() -> None:

@@ -8,9 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from rich.console import Console
-
 import numpy as np
+from rich.console import Console
 
 from asv_bench.injected import commits, scores, tools
 from asv_bench.injected.journal import Journal, Row, Step

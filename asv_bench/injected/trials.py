@@ -6,22 +6,34 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+from rich.console import Console
 
 from asv_bench.injected import commits, scores, tools
 from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.regressions import Regression
 from asv_bench.injected.tools import Asv, Cells, ToolError
-from rlox.opt import revisions
+from rlox.opt import causes, revisions
 from rlox.opt.diff import BY_DEFAULT, side_by_side
+from rlox.opt.progress import Lines
+from rlox.opt.recording import RESTARTS
 from rlox.opt.revisions import BENCHMARKS, Artefact, NotBuiltError, Revision
+from rlox.profiling.process import ChildError
 from rlox.timing.packages import Packages
 from rlox.timing.restarts import ContestError
 from rlox.timing.sequential import Comparison
 
-BEARABLE = (ToolError, NotBuiltError, ContestError)
+# ValueError: a sampler that left nothing, or a change of nothing.
+BEARABLE = (ToolError, NotBuiltError, ContestError, ChildError, ValueError)
 _LEAST_PROBE = 1.05  # below, the extra work is not on the benchmark's path
 _PATIENCE_S = 120.0
+
+
+def probes(regression: Regression) -> tuple[int, int]:
+    """The k whose slowdowns are measured beforehand: extra work need not cost in proportion."""
+    return regression.probe // 4, regression.probe
 
 
 class ProbeError(ToolError):
@@ -59,29 +71,33 @@ class Trials:
             "said": f"{found.ratio:.3f} times as long",
         }
 
-    def slope(self, regression: Regression) -> float:
-        """By how much a unit of extra work makes the benchmark slower, as a share of its time.
+    def work(self, regression: Regression, percent: float) -> tuple[int, float]:
+        """The k closest to a slowdown, and the ratio that is true of it: on the line through the
+        nearest of no work, a quarter of the probe and the probe.
 
         Raises:
-            ProbeError: it was not probed, or the probe is hardly slower.
+            ProbeError: it was not probed, or the probe is hardly slower, or not slow enough.
         """
-        row = self.journal.of({"what": "probe", "regression": regression.id, "k": regression.probe})
-        if row is None:
-            raise ProbeError(f"{regression.id}: was not probed")
-        if row["ci99"][0] < _LEAST_PROBE:
+        if not percent:
+            return 0, 1.0
+        works, slowdowns = [0.0], [0.0]
+        for probe in probes(regression):
+            row = self.journal.of({"what": "probe", "regression": regression.id, "k": probe})
+            if row is None:
+                raise ProbeError(f"{regression.id}: was not probed")
+            works.append(probe)
+            slowdowns.append(row["ratio"] - 1)
+        if row["ci99"][0] < _LEAST_PROBE or slowdowns != sorted(slowdowns):
             raise ProbeError(
                 f"{regression.id}: its probe takes {row['ratio']:.3f} times as long, expected "
                 f"{_LEAST_PROBE} at least; the build may use another twin"
             )
-        return float(row["ratio"] - 1) / regression.probe
-
-    def work(self, regression: Regression, percent: float) -> tuple[int, float]:
-        """The k closest to a slowdown, and the ratio that is true of it. Raises ProbeError."""
-        slope = self.slope(regression)
-        k = max(1, round(percent / 100 / slope)) if percent else 0
-        if k > regression.probe:
-            raise ProbeError(f"{regression.id}: {percent} % needs k = {k}, beyond its probe")
-        return k, 1 + slope * k
+        if percent / 100 > slowdowns[-1]:
+            raise ProbeError(
+                f"{regression.id}: {percent} % is beyond its probe, {row['ratio']:.3f}"
+            )
+        k = max(1, round(np.interp(percent / 100, slowdowns, works)))
+        return k, float(1 + np.interp(k, works, slowdowns))
 
     def trial(
         self, regression: Regression, percent: float, repeat: int, tool: str, threshold: float,
@@ -156,6 +172,48 @@ class Trials:
 
         title = f"seed {seed}: {n} commits, one with {regression.id} of {percent:g} %"
         return Step("bisect", title, key, does)
+
+    def attribution(self, regression: Regression, percent: float, repeat: int) -> Step:
+        """A commit with a slowdown, and the layer and function that the workbench puts it in."""
+        key = {
+            "what": "attribution", "regression": regression.id, "percent": percent,
+            "repeat": repeat,
+        }  # fmt: skip
+
+        def does() -> Row:
+            k, truth = self.work(regression, percent)
+            head = commits.slowed(self.idle, regression, k)
+            base, slow = built(self.idle), built(head)
+            start = time.monotonic()
+            if regression.bound == "torch":
+                algo = regression.benchmark.split(".")[1].lower()
+                found = causes.of_training(base, slow, algo, Lines(Console(quiet=True)))
+            else:
+                ratio = self._ratio(base, slow, regression.benchmark)
+                found = causes.of_benchmark(base, slow, regression.benchmark, ratio)
+            right = found.layer == regression.layer, regression.does(found.function)
+            return {
+                "head": head,
+                "k": k,
+                "truth": truth,
+                **asdict(found),
+                "right": right,
+                "seconds": round(time.monotonic() - start, 1),
+                "said": f"{found.layer}, {found.function}: {'right' if all(right) else 'wrong'}",
+            }
+
+        again = f", repeat {repeat + 1}" if repeat else ""
+        title = f"{regression.id}, {percent:g} % put down to{again}"
+        return Step("attribution", title, key, does)
+
+    def _ratio(self, base: Artefact, slow: Artefact, benchmark: str) -> float:
+        """As `rlox-opt record` measures it."""
+        with side_by_side(base, slow, again=False) as packages:
+            comparison = Comparison([benchmark], patient=True)
+            comparison.run(packages.contests, RESTARTS)
+        if failure := comparison.failures.get(benchmark):
+            raise ToolError(f"{benchmark}: {failure.reason}")
+        return comparison.judgements[benchmark].ratio
 
     def _compared(self, tool: str, head: str, names: Sequence[str], threshold: float) -> Row:
         """Builds apart, so that `seconds` are those of the comparison."""

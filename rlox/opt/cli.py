@@ -19,6 +19,7 @@ from rlox.opt import (
     new,
     profile,
     publish,
+    record,
     regressions,
     show,
     test,
@@ -26,8 +27,8 @@ from rlox.opt import (
 from rlox.opt import list as list_
 
 VERBS = (
-    profile, list_, show, test, cmp, ladder, new, diff, gate, bisect, calibrate, regressions,
-    publish,
+    profile, list_, show, test, cmp, ladder, new, diff, gate, bisect, calibrate, record,
+    regressions, publish,
 )  # fmt: skip
 INTERRUPTED = profile.INTERRUPTED
 

@@ -21,7 +21,7 @@ Tell = Callable[[int, int, float], None]
 @dataclass
 class Comparison:
     """Readings of benchmarks, one a restart, and the verdicts at the looks so far. A `patient` one
-    goes on where all is decided."""
+    goes on where all is decided, and judges anew at each look."""
 
     names: Sequence[str]
     band: float = BAND
@@ -72,7 +72,8 @@ class Comparison:
 
     def look(self) -> None:
         """Judge by the restarts up to the last look."""
-        settled = {name: j for name, j in self.judgements.items() if _settled(j)}
+        kept = {} if self.patient else self.judgements
+        settled = {name: j for name, j in kept.items() if _settled(j)}
         self.judgements = judge(self._until_look("log_ratio"), self.band, settled)
 
     def aa(self) -> dict[str, Judgement]:

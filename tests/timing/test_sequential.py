@@ -44,10 +44,10 @@ def test_what_is_decided_is_not_measured_again() -> None:
     assert comparison.aa()["slower"].verdict == "same"
 
 
-def test_a_patient_comparison_goes_on() -> None:
-    restarts = Restarts()
-    Comparison(["steady"], patient=True).run(restarts)
-    assert len(restarts.asked) == LOOKS[-1]
+def test_a_patient_comparison_goes_on_and_judges_by_all_restarts() -> None:
+    restarts, comparison = Restarts(), Comparison(["slower"], patient=True)
+    comparison.run(restarts)
+    assert len(restarts.asked) == comparison.judgements["slower"].restarts == LOOKS[-1]
 
 
 def test_a_failure_is_kept_and_not_tried_again() -> None:

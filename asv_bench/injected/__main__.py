@@ -31,7 +31,7 @@ examples:
   python -m asv_bench.injected score --repeats 3            the whole table; hours
   python -m asv_bench.injected aa --runs 50
   python -m asv_bench.injected bisect --seeds 8
-  python -m asv_bench.injected attribute --percent 10 20     right layer, right function?
+  python -m asv_bench.injected attribute --percent 5 10      right layer, right function?
 
 The commits are made of --at and the list injected.toml, and no branch knows them; the working tree
 is not touched. Every trial is noted at once under target/injected/: after a Ctrl-C the same command
@@ -98,7 +98,7 @@ def parser() -> argparse.ArgumentParser:
         "attribute", "put slowdowns down to a layer and a function: are they the right ones?"
     )
     made.add_argument(
-        "--percent", metavar="P", type=float, nargs="+", default=[10, 20], help="slowdowns (10 20)"
+        "--percent", metavar="P", type=float, nargs="+", default=[5, 10], help="slowdowns (5 10)"
     )
     made.add_argument("--repeats", metavar="N", type=int, default=1, help="(%(default)s)")
     return top

@@ -135,14 +135,20 @@ def read(path: Path) -> Entry:
 
 def entries(folder: Path = FOLDER) -> Iterator[tuple[Path, Entry]]:
     """All entries of all machines, in the order of their measurement. Raises HistoryError."""
-    for path in sorted(folder.glob("*/*.json"), key=lambda path: path.name):
+    for path in sorted(folder.glob("*/*.json"), key=_in_time):
         yield path, read(path)
 
 
 def of_commit(commit: str, folder: Path) -> list[Entry]:
     """The entries of a commit in a machine's folder, oldest first. Raises HistoryError."""
-    paths = sorted(folder.glob(f"*_{commit[:10]}*.json"))
+    paths = sorted(folder.glob(f"*_{commit[:10]}*.json"), key=_in_time)
     return [entry for entry in map(read, paths) if entry.commit == commit]
+
+
+def newest_of(folder: Path) -> Entry | None:
+    """The last entry of a machine's folder. Raises HistoryError."""
+    path = max(folder.glob("*.json"), key=_in_time, default=None)
+    return read(path) if path else None
 
 
 def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]:
@@ -191,6 +197,11 @@ def _cell(number: int, row: Mapping[str, Any]) -> Cell:
     if cell.ratio is not None and not 0 < cell.ratio < math.inf:
         raise HistoryError(f"`cells[{number}].ratio` is {cell.ratio}; it takes a number over 0")
     return cell
+
+
+def _in_time(path: Path) -> str:
+    """Not the whole name: of two in one second the later has a "-2", which sorts before "."."""
+    return path.stem
 
 
 def _isoformat(value: Any) -> str:

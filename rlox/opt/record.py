@@ -174,9 +174,9 @@ def _control(asked: Sequence[Revision], given: str | None) -> Artefact:
     """
     if given:
         return revisions.build(revisions.resolve(given))
-    newest = max((FOLDER / slug(machine())).glob("*.json"), default=None)
+    newest = store.newest_of(FOLDER / slug(machine()))
     if newest:
-        control = store.read(newest).control
+        control = newest.control
         features = tuple(control["features"])
         return revisions.build(Revision(control["commit"], control["commit"], features))
     why = ""

@@ -326,9 +326,8 @@ def test_an_attribution_is_right_where_layer_and_function_are(
     monkeypatch.setattr(trials.commits, "slowed", lambda idle, regression, k: f"slowed by {k}")
     monkeypatch.setattr(Trials, "_ratio", lambda self, base, slow, benchmark: 1.5)
     monkeypatch.setattr(trials.causes, "of_benchmark", of_benchmark)
-    regression = dataclasses.replace(TOY, probe=200)
-    monkeypatch.setattr(Trials, "slope", lambda self, regression: 0.0025)
-    steps = [of.attribution(regression, percent, 0) for percent in (10, 20, 40)]
+    monkeypatch.setattr(Trials, "work", lambda self, _, percent: (4 * percent, 1 + percent / 100))
+    steps = [of.attribution(TOY, percent, 0) for percent in (10, 20, 40)]
     of.journal.run(steps, progress)
     assert asked[0] == ("build of ", "build of slowed by 40", "toys.time_work", 1.5)
     rows = [of.journal.of(step.key) for step in steps]

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
+from asv.commands.publish import Publish
 from asv.machine import Machine, MachineCollection
 from asv.util import UserError
+
+PAGES = Path(__file__).with_name("pages")
 
 
 def setup() -> None:
@@ -19,6 +24,7 @@ def setup() -> None:
     # "what ships".
     os.environ.pop("MATURIN_PEP517_ARGS", None)
     name_machine()
+    publish_the_history()
 
 
 def name_machine() -> None:
@@ -36,3 +42,25 @@ def name_machine() -> None:
         MachineCollection.load(name)
     except UserError:
         MachineCollection.save(name, {**Machine.get_defaults(), "machine": name})
+
+
+def publish_the_history() -> None:
+    """Have `asv publish` show what `rlox-opt record` kept beside what `asv run` did, take in the
+    pages that `rlox-opt publish` made, and lead to them from its title and from every commit."""
+    run = Publish.run
+
+    def with_history(conf: Any, **options: Any) -> Any:
+        try:
+            from asv_bench import from_history
+            from rlox.history import store
+        except ImportError:  # as above
+            return run(conf=conf, **options)
+        from_history.write((entry for _, entry in store.entries()), Path(conf.results_dir))
+        if not PAGES.is_dir():
+            return run(conf=conf, **options)
+        conf.project_url, conf.show_commit_url = "history/index.html", "history/commits.html#"
+        done = run(conf=conf, **options)
+        shutil.copytree(PAGES, Path(conf.html_dir) / "history")  # asv has emptied the folder
+        return done
+
+    Publish.run = with_history

@@ -1,5 +1,5 @@
 """`python -m asv_bench.injected`: how often `rlox-opt diff`, `rlox-opt bisect` and `asv continuous`
-find slowdowns of which we know the size."""
+find slowdowns of which we know the size, and whether the right code is found to have done it."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ examples:
   python -m asv_bench.injected score --repeats 3            the whole table; hours
   python -m asv_bench.injected aa --runs 50
   python -m asv_bench.injected bisect --seeds 8
+  python -m asv_bench.injected attribute --percent 5 10      right layer, right function?
 
 The commits are made of --at and the list injected.toml, and no branch knows them; the working tree
 is not touched. Every trial is noted at once under target/injected/: after a Ctrl-C the same command
@@ -93,6 +94,13 @@ def parser() -> argparse.ArgumentParser:
         "--percent", metavar="P", type=float, nargs=2, default=[3.0, 5.0],
         help="of the slowdown, drawn between these (3 5)",
     )  # fmt: skip
+    made = verb(
+        "attribute", "put slowdowns down to a layer and a function: are they the right ones?"
+    )
+    made.add_argument(
+        "--percent", metavar="P", type=float, nargs="+", default=[5, 10], help="slowdowns (5 10)"
+    )
+    made.add_argument("--repeats", metavar="N", type=int, default=1, help="(%(default)s)")
     return top
 
 
@@ -111,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(arguments: argparse.Namespace) -> int:
     every = load()
-    chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score"))
+    chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score", "attribute"))
     base = revisions.resolve(arguments.at)
     idle = commits.idle(base.commit, every)
     journal = Journal(FOLDER / f"{idle[:12]}.jsonl", trials.BEARABLE)
@@ -179,6 +187,11 @@ def _steps(
                         yield of.trial(
                             regression, percent, repeat, tool, arguments.threshold, names
                         )
+    elif arguments.verb == "attribute":
+        for repeat in range(arguments.repeats):
+            for regression in chosen:
+                for percent in arguments.percent:
+                    yield of.attribution(regression, percent, repeat)
     elif arguments.verb == "bisect":
         low, high = arguments.percent
         for seed in range(arguments.seeds):
@@ -186,13 +199,14 @@ def _steps(
 
 
 def _tables(verb: str, found: Sequence[Any], chosen: Sequence[Regression]) -> Iterator[str]:
-    of = {
-        what: [row for row in found if row["what"] == what] for what in ("trial", "bisect", "probe")
-    }
+    kinds = ("trial", "bisect", "probe", "attribution")
+    of = {what: [row for row in found if row["what"] == what] for what in kinds}
     if verb == "score":
         yield from scores.score_tables(of["trial"], chosen)
     elif verb == "aa":
         yield from scores.aa_table(found)
+    elif verb == "attribute":
+        yield from scores.attribution_tables(of["attribution"], chosen)
     elif verb == "bisect":
         yield from scores.bisect_table(of["bisect"])
     else:

@@ -14,7 +14,7 @@ from rlox.opt.progress import Lines
 
 Row = dict[str, Any]
 # Before any has been done: a guess at the seconds of a step, builds included.
-GUESS_S = {"probe": 80.0, "diff": 60.0, "asv": 60.0, "bisect": 480.0}
+GUESS_S = {"probe": 80.0, "diff": 60.0, "asv": 60.0, "bisect": 480.0, "attribution": 60.0}
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Journal:
 
     def _seconds(self, tool: str) -> float:
         took = [row["wall_seconds"] for row in self.rows if row["tool"] == tool]
-        return statistics.fmean(took) if took else GUESS_S[tool]
+        return statistics.fmean(took) if took else GUESS_S.get(tool, 5.0)
 
 
 def _parsed(line: str) -> Row | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from rlox.opt.arguments import UsageError
+from rlox.profiling.layers import LAYERS
 
 LIST = Path(__file__).with_name("injected.toml")
 BOUNDS = ("compute", "python", "memory", "torch")
@@ -16,7 +17,8 @@ BOUNDS = ("compute", "python", "memory", "torch")
 @dataclass(frozen=True)
 class Regression:
     """In `file`, the text `find` becomes `replace`, where {k} is the amount of extra work, which
-    makes `benchmark` slower, up to `probe`. `affects` finds every benchmark it may change."""
+    makes `benchmark` slower, up to `probe`. `affects` finds every benchmark it may change. The
+    extra work is done in `layer`, by the functions that `function` finds as "path:name"."""
 
     id: str
     kind: str
@@ -25,6 +27,8 @@ class Regression:
     affects: str
     file: str
     probe: int
+    layer: str
+    function: str
     find: str
     replace: str
 
@@ -41,6 +45,10 @@ class Regression:
         """Whether `benchmark` takes as long as before."""
         return not re.search(self.affects, benchmark)
 
+    def does(self, function: str | None) -> bool:
+        """Whether the function is one of those that do the extra work."""
+        return function is not None and re.search(self.function, function) is not None
+
 
 def load(path: Path = LIST) -> list[Regression]:
     """The regressions of the list. Raises UsageError, naming the key, where it is wrong."""
@@ -56,6 +64,8 @@ def load(path: Path = LIST) -> list[Regression]:
         regression = Regression(**table)
         if regression.bound not in BOUNDS:
             raise UsageError(f"{where}: 'bound' is {regression.bound!r}, expected one of {BOUNDS}")
+        if regression.layer not in LAYERS:
+            raise UsageError(f"{where}: 'layer' is {regression.layer!r}, expected one of {LAYERS}")
         if "{k}" not in regression.replace or regression.probe < 1:
             raise UsageError(f"{where}: 'replace' takes {{k}}, and 'probe' a number from 1 on")
         if regression.spares(regression.benchmark):

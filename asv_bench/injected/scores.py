@@ -136,6 +136,36 @@ def bisect_table(rows: Sequence[Row]) -> Iterator[str]:
     yield from ("", f"{len(rows)} histories: {counted}.")
 
 
+def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iterator[str]:
+    """Layers and functions put right, in all, then regression by regression with what was found."""
+    percents = sorted({row["percent"] for row in rows})
+    of_all = []
+    for percent in percents:
+        layer, function = Count(), Count()
+        for row in rows:
+            if row["percent"] == percent:
+                layer.add(row["right"][0])
+                function.add(row["right"][1])
+        of_all.append([f"{percent:g} %", str(layer), str(function)])
+    yield from _table(["slowdown", "right layer", "right function"], of_all)
+    yield ""
+    of_each = []
+    for regression in regressions:
+        for row in (row for row in rows if row["regression"] == regression.id):
+            share = f"{100 * row['layers'][row['layer']]:.0f} %"
+            marks = ["yes" if right else "no" for right in row["right"]]
+            of_each.append(
+                [regression.id, f"{100 * (row['truth'] - 1):.1f}", regression.layer,
+                 f"{row['layer']} ({share})", str(row["function"]), *marks,
+                 f"{row['seconds']:.0f}"]
+            )  # fmt: skip
+    yield from _table(
+        ["regression", "truly, %", "layer", "found (part of the change)", "function found",
+         "layer right", "function right", "s"],
+        of_each,
+    )  # fmt: skip
+
+
 def probe_table(rows: Iterable[Row]) -> Iterator[str]:
     """How large the slowdowns are; where one is linear, its rows agree on the k of 1 %."""
     yield from _table(

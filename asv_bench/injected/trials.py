@@ -6,22 +6,27 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
+from rich.console import Console
 
 from asv_bench.injected import commits, scores, tools
 from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.regressions import Regression
 from asv_bench.injected.tools import Asv, Cells, ToolError
-from rlox.opt import revisions
+from rlox.opt import causes, revisions
 from rlox.opt.diff import BY_DEFAULT, side_by_side
+from rlox.opt.progress import Lines
+from rlox.opt.recording import RESTARTS
 from rlox.opt.revisions import BENCHMARKS, Artefact, NotBuiltError, Revision
+from rlox.profiling.process import ChildError
 from rlox.timing.packages import Packages
 from rlox.timing.restarts import ContestError
 from rlox.timing.sequential import Comparison
 
-BEARABLE = (ToolError, NotBuiltError, ContestError)
+# ValueError: a sampler that left nothing, or a change of nothing.
+BEARABLE = (ToolError, NotBuiltError, ContestError, ChildError, ValueError)
 _LEAST_PROBE = 1.05  # below, the extra work is not on the benchmark's path
 _PATIENCE_S = 120.0
 
@@ -167,6 +172,48 @@ class Trials:
 
         title = f"seed {seed}: {n} commits, one with {regression.id} of {percent:g} %"
         return Step("bisect", title, key, does)
+
+    def attribution(self, regression: Regression, percent: float, repeat: int) -> Step:
+        """A commit with a slowdown, and the layer and function that the workbench puts it in."""
+        key = {
+            "what": "attribution", "regression": regression.id, "percent": percent,
+            "repeat": repeat,
+        }  # fmt: skip
+
+        def does() -> Row:
+            k, truth = self.work(regression, percent)
+            head = commits.slowed(self.idle, regression, k)
+            base, slow = built(self.idle), built(head)
+            start = time.monotonic()
+            if regression.bound == "torch":
+                algo = regression.benchmark.split(".")[1].lower()
+                found = causes.of_training(base, slow, algo, Lines(Console(quiet=True)))
+            else:
+                ratio = self._ratio(base, slow, regression.benchmark)
+                found = causes.of_benchmark(base, slow, regression.benchmark, ratio)
+            right = found.layer == regression.layer, regression.does(found.function)
+            return {
+                "head": head,
+                "k": k,
+                "truth": truth,
+                **asdict(found),
+                "right": right,
+                "seconds": round(time.monotonic() - start, 1),
+                "said": f"{found.layer}, {found.function}: {'right' if all(right) else 'wrong'}",
+            }
+
+        again = f", repeat {repeat + 1}" if repeat else ""
+        title = f"{regression.id}, {percent:g} % put down to{again}"
+        return Step("attribution", title, key, does)
+
+    def _ratio(self, base: Artefact, slow: Artefact, benchmark: str) -> float:
+        """As `rlox-opt record` measures it."""
+        with side_by_side(base, slow, again=False) as packages:
+            comparison = Comparison([benchmark], patient=True)
+            comparison.run(packages.contests, RESTARTS)
+        if failure := comparison.failures.get(benchmark):
+            raise ToolError(f"{benchmark}: {failure.reason}")
+        return comparison.judgements[benchmark].ratio
 
     def _compared(self, tool: str, head: str, names: Sequence[str], threshold: float) -> Row:
         """Builds apart, so that `seconds` are those of the comparison."""

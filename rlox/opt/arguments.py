@@ -79,6 +79,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print report.json to stdout, and nothing else")
 
 
+def reference(algo: str) -> Spec:
+    """The training that `rlox-opt profile` takes unasked. Raises UsageError as `job_of` does."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return job_of(parser.parse_args([algo])).spec
+
+
 def job_of(arguments: argparse.Namespace) -> Job:
     """What the arguments ask for.
 

@@ -9,10 +9,27 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from rlox.opt import bisect, calibrate, cmp, diff, gate, ladder, new, profile, show, test
+from rlox.opt import (
+    bisect,
+    calibrate,
+    cmp,
+    diff,
+    gate,
+    ladder,
+    new,
+    profile,
+    publish,
+    record,
+    regressions,
+    show,
+    test,
+)
 from rlox.opt import list as list_
 
-VERBS = (profile, list_, show, test, cmp, ladder, new, diff, gate, bisect, calibrate)
+VERBS = (
+    profile, list_, show, test, cmp, ladder, new, diff, gate, bisect, calibrate, record,
+    regressions, publish,
+)  # fmt: skip
 INTERRUPTED = profile.INTERRUPTED
 
 

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -221,12 +220,13 @@ def measured(
 
 
 @contextlib.contextmanager
-def side_by_side(base: Artefact, head: Artefact) -> Iterator[Packages]:
-    """Base, head, and base again, each in a folder of its own: the loader takes a library that it
-    has loaded from the same file for the same."""
+def side_by_side(base: Artefact, head: Artefact, *, again: bool = True) -> Iterator[Packages]:
+    """Base, head, and unless told otherwise base again, each in a folder of its own: the loader
+    takes a library that it has loaded from the same file for the same."""
     with tempfile.TemporaryDirectory(prefix="side-by-side-", dir=REVISIONS) as folder:
         folders = {}
-        for side, artefact in zip(SIDES, (base, head, base), strict=True):
+        sides = dict(zip(SIDES, (base, head, base) if again else (base, head), strict=False))
+        for side, artefact in sides.items():
             folders[side] = Path(folder) / side
             shutil.copytree(artefact.folder, folders[side])
         yield Packages(folders, BENCHMARKS, _PATIENCE_S)
@@ -255,18 +255,15 @@ def _chosen(
 
 
 def _count(found: Found, packages: Packages, progress: Lines) -> None:
-    """Both sides at once: what is counted does not depend on what runs beside it."""
     seconds = {name: found.times.medians(name)[0] for name in found.times.judgements}
     found.counts = {"base": {}, "head": {}}
 
-    def of(side: str) -> None:
-        for name, counts in witness.count(packages, side, seconds):
-            found.counts[side][name] = counts
-            done = sum(map(len, found.counts.values()))
-            progress.note(name, done / (2 * len(seconds)))
+    def hear(side: str, name: str, counts: witness.Counts) -> None:
+        found.counts[side][name] = counts
+        done = sum(map(len, found.counts.values()))
+        progress.note(name, done / (2 * len(seconds)))
 
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(of, ("base", "head")))
+    witness.count_all(packages, [(side, seconds) for side in found.counts], hear)
 
 
 def facts(found: Found) -> dict[str, Any]:

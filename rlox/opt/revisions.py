@@ -8,6 +8,8 @@ binary. An extension is asked what it is built from, and how, before it is used.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import datetime
 import fcntl
 import hashlib
 import importlib.machinery
@@ -53,8 +55,9 @@ class Revision:
     @property
     def title(self) -> str:
         """For people: as it was asked for, with its commit."""
+        name, plus, listed = self.text.partition("+")
         short = self.commit[:10]
-        return short if self.text.startswith(short) else f"{self.text} ({short})"
+        return f"{short}{plus}{listed}" if name.startswith(short) else f"{self.text} ({short})"
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class Artefact:
     features: tuple[str, ...]
     digests: dict[str, str]
     seconds: float
+
+    @property
+    def extension(self) -> Path:
+        """The library in its package."""
+        return self.folder / "rlox" / _LIBRARY
 
 
 def resolve(text: str) -> Revision:
@@ -116,9 +124,52 @@ def between(good: Revision, bad: Revision) -> list[str]:
     return commits
 
 
+def line() -> list[str]:
+    """HEAD and its first parents, the oldest first; none outside a checkout."""
+    own = (ROOT / ".git").exists()  # not somebody else's repository around a wheel
+    return (
+        (_git_maybe("rev-list", "--first-parent", "--reverse", "HEAD") or "").split() if own else []
+    )
+
+
 def described(commit: str) -> str:
     """A commit in one line: its hash, its date, its subject."""
     return _git("show", "--no-patch", "--format=%h %as %s", commit)
+
+
+def span(text: str) -> list[Revision]:
+    """The revisions that `text` names: REV, or FROM..TO along the first parents, oldest first; each
+    with features as `resolve` takes them.
+
+    Raises:
+        UsageError: there is no such commit, or nothing lies between the two.
+    """
+    name, plus, listed = text.partition("+")
+    first, dots, last = name.partition("..")
+    if not dots:
+        return [resolve(text)]
+    ends = [resolve(f"{end or 'HEAD'}{plus}{listed}") for end in (first, last)]
+    return [
+        dataclasses.replace(ends[1], text=f"{commit}{plus}{listed}", commit=commit)
+        for commit in between(*ends)
+    ]
+
+
+def about(commit: str) -> tuple[str | None, datetime.datetime, str]:
+    """A commit's first parent, its time and its subject."""
+    first, _, subject = _git("show", "--no-patch", "--format=%cI %P%n%s", commit).partition("\n")
+    when, *parents = first.split()
+    return next(iter(parents), None), datetime.datetime.fromisoformat(when), subject
+
+
+def ancestors(commit: str, most: int) -> list[str]:
+    """Those before it along the first parents, the nearest first."""
+    return _git("rev-list", "--first-parent", f"--max-count={most + 1}", commit).split()[1:]
+
+
+def text(commit: str, path: str) -> str:
+    """A file as it is in a commit; "" where it is not."""
+    return _git_maybe("show", f"{commit}:{path}") or ""
 
 
 def dirty() -> bool:
@@ -147,14 +198,7 @@ def build(revision: Revision) -> Artefact:
             is kept beside the builds), or says of itself that it is another.
         UsageError: there is no cargo.
     """
-    REVISIONS.mkdir(parents=True, exist_ok=True)
-    with _alone():
-        checkout = _checked_out(revision)
-        features = revision.features
-        if features is None:
-            features = _own_features(checkout)
-        parts = [_rust_sources(revision.commit), _rustc(), *features]
-        asked = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+    with checked_out(revision) as (checkout, features, asked):
         extension = REVISIONS / f"extension-{asked}.so"
         start = time.monotonic()
         if not extension.exists():
@@ -171,12 +215,24 @@ def build(revision: Revision) -> Artefact:
         for path in (extension, folder):
             os.utime(path)  # used last
         _forget_oldest()
-        library = folder / "rlox" / _LIBRARY
-        digests = {
-            "extension": _digest(library.read_bytes(), built_at),
-            "python": _digest_of_python(folder / "rlox"),
-        }
-        return Artefact(revision, folder, features, digests, time.monotonic() - start)
+        built = Artefact(revision, folder, features, {}, time.monotonic() - start)
+        built.digests["extension"] = _digest(built.extension.read_bytes(), built_at)
+        built.digests["python"] = _digest_of_python(folder / "rlox")
+        return built
+
+
+@contextlib.contextmanager
+def checked_out(revision: Revision) -> Iterator[tuple[Path, tuple[str, ...], str]]:
+    """The one checkout at a revision, for this process alone: its folder, the features to build
+    with, and a digest of what Rust is compiled from."""
+    REVISIONS.mkdir(parents=True, exist_ok=True)
+    with _alone():
+        checkout = _checked_out(revision)
+        features = revision.features
+        if features is None:
+            features = _own_features(checkout)
+        parts = [_rust_sources(revision.commit), _rustc(), *features]
+        yield checkout, features, hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
 
 def _compile(

@@ -81,10 +81,22 @@ def _found(log_ratios: Sequence[float]) -> bool:
     return False
 
 
-def newest() -> dict[str, Any] | None:
-    """The newest calibration of this machine."""
-    found = sorted((RECORDS / slug(machine())).glob("*_calibration*.json"))
+def newest(of: str | None = None) -> dict[str, Any] | None:
+    """The newest calibration of a machine, by its folder; without one of this."""
+    found = sorted((RECORDS / (of or slug(machine()))).glob("*_calibration*.json"))
     return json.loads(found[-1].read_text(encoding="utf-8")) if found else None
+
+
+def smallest() -> dict[str, dict[str, float]]:
+    """By machine and benchmark, the smallest log-ratio that the machine can tell apart."""
+    machines = sorted({path.parent.name for path in RECORDS.glob("*/*_calibration*.json")})
+    return {
+        machine: {
+            name: math.log(found["detectable"])
+            for name, found in (newest(machine) or {"benchmarks": {}})["benchmarks"].items()
+        }
+        for machine in machines
+    }
 
 
 def plan(names: Sequence[str], band: float) -> str | None:

@@ -3,12 +3,15 @@ to nearly the last digit, where clocks do not. They see neither caches nor the w
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import TypedDict
@@ -41,19 +44,37 @@ def available() -> bool:
     return all(shutil.which(tool) for tool in ("valgrind", "callgrind_control"))
 
 
+def count_all(
+    packages: Packages,
+    jobs: Sequence[tuple[str, Mapping[str, float]]],
+    hear: Callable[[str, str, Counts], None],
+    until: float = math.inf,
+) -> None:
+    """Count several sides, or parts of one, at once: what is counted does not depend on what runs
+    beside it. `hear` is told the side, the benchmark and its counts."""
+
+    def of(job: tuple[str, Mapping[str, float]]) -> None:
+        for name, counts in count(packages, *job, until):
+            hear(job[0], name, counts)
+
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        list(pool.map(of, jobs))
+
+
 def count(
-    packages: Packages, side: str, seconds: Mapping[str, float]
+    packages: Packages, side: str, seconds: Mapping[str, float], until: float = math.inf
 ) -> Iterator[tuple[str, Counts]]:
     """The counts of each benchmark in `seconds`, which says how long a call takes; what fails or
-    takes too long under valgrind is left out."""
+    takes too long under valgrind is left out, and what is not begun by `time.monotonic() = until`.
+    """
     left = list(seconds)
-    while left:
+    while left and time.monotonic() < until:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out"
             under = [*_UNDER, f"--callgrind-out-file={out}"]
             # One seed: both sides get the same environment, down to its size.
             with closing(packages.start((side,), random.Random(0), under)) as ask:
-                while left:
+                while left and time.monotonic() < until:
                     name = left.pop()
                     calls = max(1, min(_MOST_CALLS, round(_CALLS_S / seconds[name])))
                     try:

@@ -5,7 +5,8 @@ trains until its window is over or its stdin is closed. Modes:
 
 - plain: full length once, undisturbed: the true speed and phases; then, with the same trainer, the
   crossings of the boundary and the micro-benchmarks;
-- attached: trains until told to stop, while a sampler looks on;
+- attached: trains until told to stop, while a sampler looks on; where the spec's `plain` is more
+  than 0, it first trains for so many seconds undisturbed, and notes how that went;
 - scalene: the same for a number of seconds, under `python -m scalene run`;
 - torch_profiler: some hundred updates under torch.profiler.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from rlox.profiling.samples import MAIN_THREAD
 from rlox.profiling.spec import Spec
 from rlox.timing import SpanLog, measure_overhead
 
@@ -154,14 +156,44 @@ class Run:
                 return perf_counter() - self.start >= run.spec.settle
 
         allow_ptrace()
+        if self.spec.plain:
+            self._write("plain.json", self._undisturbed())
         self.sampler_settles(Ready(self.spec.warmup_steps))
         self._write_ticks(self._train(FOREVER, again=True))
+
+    def _undisturbed(self) -> dict[str, Any]:
+        """Whole iterations after the warm-up: `steps`, `seconds`, and those of each phase alone."""
+        from rlox.profiling.watch import FOREVER, Window
+
+        run, trainer = self, self.trainer
+
+        class Undisturbed(Window):
+            def begin(self) -> None:
+                trainer.timing.spans = SpanLog()
+                self.start, self.first = perf_counter(), trainer.num_timesteps
+
+            def over(self) -> bool:
+                self.seconds = perf_counter() - self.start
+                return self.seconds >= run.spec.plain
+
+            def end(self) -> None:
+                self.steps = trainer.num_timesteps - self.first
+
+        window = Undisturbed(self.spec.warmup_steps)
+        self._train(FOREVER, window)
+        spans = trainer.timing.spans
+        assert spans is not None
+        return {
+            "steps": window.steps,
+            "seconds": window.seconds,
+            "self_seconds": _alone(spans, window.start, window.seconds),
+        }
 
     def sampler_settles(self, window: Window) -> None:
         """Train until the sampler is at its ease: its stacks inside this function do not count."""
         from rlox.profiling.watch import FOREVER
 
-        self._train(FOREVER, window)
+        self._train(FOREVER, window, again=bool(self.spec.plain))
 
     def _scalene(self) -> None:
         from scalene import scalene_profiler
@@ -221,6 +253,19 @@ class Run:
 
 def _silent(**_: Any) -> None:
     """Says nothing."""
+
+
+def _alone(spans: SpanLog, start: float, seconds: float) -> dict[str, float]:
+    """Seconds of the training thread in each phase and in none of its inner ones, of so many from
+    `start` on; outside all phases under ""."""
+    found = {"": seconds}
+    for span in spans:
+        if span.thread == MAIN_THREAD and span.end_ns <= (start + seconds) * 1e9:
+            took = (span.end_ns - span.start_ns) / 1e9
+            found[span.path] = found.get(span.path, 0.0) + took
+            outer = span.path.rpartition("/")[0]
+            found[outer] = found.get(outer, 0.0) - took
+    return found
 
 
 def random_return(env_id: str, seed: int) -> dict[str, Any]:

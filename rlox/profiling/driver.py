@@ -26,9 +26,10 @@ from rlox.profiling.torch_profiler import Event
 from rlox.timing import SpanLog
 
 _START_UP_S = 15.0  # of a child, for the estimate of the time left
-_SILENCE_S = 600.0  # a child that says nothing for so long hangs
+SILENCE_S = 600.0  # a child that says nothing for so long hangs
 _LATE_S = 120.0  # what a sampler may take beyond its window to read symbols and write
 
+_CHILD_OF = Path(__file__).with_name("child_of.py")
 _SAMPLERS = {"py-spy": pyspy, "perf": perf}
 _MISSING: dict[str, Callable[[], str | None]] = {
     "py-spy": pyspy.unavailable,
@@ -108,8 +109,8 @@ def profile(job: Job, progress: Progress) -> Findings:
 def _plain(job: Job, found: Findings, folder: Path, progress: Progress) -> str:
     spec = replace(job.spec, folder=str(folder))
     try:
-        with Child(_command(spec), folder, _environment(spec)) as child:
-            for message in child.messages(_SILENCE_S):
+        with Child(command(spec), folder, environment(spec)) as child:
+            for message in child.messages(SILENCE_S):
                 _note(message, progress, spec.total_timesteps)
                 results.add_plain(found, spec, folder)
     except ChildError as error:
@@ -148,12 +149,25 @@ def _tool(job: Job, found: Findings, tool: str, folder: Path, progress: Progress
 
 
 def _sampler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
-    """py-spy and perf: attached to a child that trains until it is told to stop."""
+    samples, bounds = sampled(spec, tool, progress)
+    results.add_samples(found, tool, samples, results.read_ticks(Path(spec.folder)), bounds)
+
+
+def sampled(
+    spec: Spec, tool: str, progress: Progress, package: Path | None = None
+) -> tuple[Samples, tuple[int, int]]:
+    """What py-spy or perf saw of a child that trained until it was told to stop, and the ends of
+    its window in ns; `package` is the folder of another build of `rlox`.
+
+    Raises:
+        ChildError: the child failed.
+        ValueError: the tool left no samples.
+    """
     module = _SAMPLERS[tool]
     spec = replace(spec, mode="attached", settle=module.SETTLE_S)
     folder, seconds = Path(spec.folder), spec.settle + spec.seconds
-    with Child(_command(spec), folder, _environment(spec)) as child:
-        for message in child.messages(_SILENCE_S):
+    with Child(command(spec, package), folder, environment(spec)) as child:
+        for message in child.messages(SILENCE_S):
             _note(message, progress)
             if message.get("ready"):
                 break
@@ -161,14 +175,13 @@ def _sampler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None
         sampler = module.attach(child.pid, seconds, folder)
         start, end = _watch(child, sampler, seconds, progress)
         child.stop()
-        for message in child.messages(_SILENCE_S):
+        for message in child.messages(SILENCE_S):
             _note(message, progress)
     progress.note("reading its samples", 1.0)
     samples = module.load(folder, SpanLog.load(folder / "spans.bin"))
     window = round(spec.seconds * 1e9)
     # py-spy reads symbols before it samples, perf writes after: the window is at that end.
-    bounds = (end - window, end) if tool == "py-spy" else (start, start + window)
-    results.add_samples(found, tool, samples, results.read_ticks(folder), bounds)
+    return samples, ((end - window, end) if tool == "py-spy" else (start, start + window))
 
 
 def _watch(
@@ -198,10 +211,9 @@ def _watch(
 def _scalene(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
     spec = replace(spec, mode="scalene")
     folder = Path(spec.folder)
-    command = scalene.command(spec.save(), folder)
     ready = 0.0
-    with Child(command, folder, _environment(spec)) as child:
-        for message in child.messages(_SILENCE_S):
+    with Child(scalene.command(spec.save(), folder), folder, environment(spec)) as child:
+        for message in child.messages(SILENCE_S):
             if message.get("ready"):
                 ready = time.monotonic()
             done = (time.monotonic() - ready) / spec.seconds if ready else None
@@ -217,8 +229,8 @@ def _scalene(spec: Spec, found: Findings, tool: str, progress: Progress) -> None
 def _torch_profiler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
     spec = replace(spec, mode="torch_profiler")
     folder = Path(spec.folder)
-    with Child(_command(spec), folder, _environment(spec)) as child:
-        for message in child.messages(_SILENCE_S):
+    with Child(command(spec), folder, environment(spec)) as child:
+        for message in child.messages(SILENCE_S):
             _note(message, progress)
     ticks = results.read_ticks(folder)
     spans = SpanLog.load(folder / "spans.bin")
@@ -241,11 +253,14 @@ def _note(
         progress.note("sampling", min(1.0, fraction))
 
 
-def _command(spec: Spec) -> list[str]:
-    return [sys.executable, "-m", "rlox.profiling.child", str(spec.save())]
+def command(spec: Spec, package: Path | None = None) -> list[str]:
+    """What starts a child: of this `rlox`, or of the one in the folder `package`."""
+    if package is None:
+        return [sys.executable, "-m", "rlox.profiling.child", str(spec.save())]
+    return [sys.executable, "-P", str(_CHILD_OF), str(package), str(spec.save())]
 
 
-def _environment(spec: Spec) -> dict[str, str]:
+def environment(spec: Spec) -> dict[str, str]:
     """Nothing that differs between two runs, and threads chosen, not inherited."""
     threads = str(spec.threads)
     return os.environ | {

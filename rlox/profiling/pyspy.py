@@ -71,8 +71,12 @@ def unavailable() -> str | None:
     return f"py-spy fails here ({reason[0] if reason else 'no message'}); try `py-spy dump` by hand"
 
 
-def attach(pid: int, seconds: float, folder: Path, rate: int = RATE) -> subprocess.Popen[bytes]:
+def attach(
+    pid: int, seconds: float, folder: Path, rate: int = RATE, *, native: bool = True
+) -> subprocess.Popen[bytes]:
     """Sample a running process for `seconds`; `load(folder)` reads what the sampler leaves there.
+
+    Without `native` it sees Python's functions alone, and hardly slows the program.
 
     Raises:
         FileNotFoundError: py-spy is not installed.
@@ -83,7 +87,8 @@ def attach(pid: int, seconds: float, folder: Path, rate: int = RATE) -> subproce
     with (folder / "pyspy.log").open("wb") as log:
         return subprocess.Popen(
             [
-                *(command, "record", "--native", "--threads", "--idle", "--full-filenames"),
+                *(command, "record", "--threads", "--idle", "--full-filenames"),
+                *(["--native"] if native else []),
                 *("--rate", str(rate), "--duration", str(max(1, round(seconds)))),
                 *("--format", "raw", "--output", str(folder / "pyspy.raw"), "--pid", str(pid)),
             ],

@@ -30,6 +30,7 @@ class Spec:
         seconds: length of the tool's window.
         folder: where the child puts its results.
         settle: seconds of training before the window, for the tool to settle in.
+        plain: seconds of undisturbed training before those.
     """
 
     mode: str
@@ -44,6 +45,7 @@ class Spec:
     folder: str
     trainer: dict[str, Any] = field(default_factory=dict)
     settle: float = 0.0
+    plain: float = 0.0
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -1,6 +1,6 @@
 """Contests between built packages: base, head, and base once more, on the same benchmarks.
 
-A restart is a process that has loaded all three (see `packages_worker`). A benchmark that fails,
+A restart is a process that has loaded all of them (see `packages_worker`). A benchmark that fails,
 crashes or hangs loses its own result and no other's.
 """
 
@@ -28,8 +28,8 @@ SIDES = ("base", "head", "again")
 
 
 class Reading(NamedTuple):
-    """One restart of a benchmark: ln(head / base), ln(again / base), and what base and head took
-    (median seconds of a call, or the benchmark's own unit)."""
+    """One restart of a benchmark: ln(head / base), ln(again / base) (0 without `again`), and what
+    base and head took (median seconds of a call, or the benchmark's own unit)."""
 
     log_ratio: float
     log_ratio_aa: float
@@ -52,7 +52,10 @@ AskFor = Callable[[Worker, Sequence[str], str, random.Random], Reading | Failure
 
 
 class Packages:
-    """Built packages to compare, as folders by side, and the folder of asv benchmarks."""
+    """Built packages to compare, as folders by side, and the folder of asv benchmarks.
+
+    The sides are those of `SIDES`, or base and head alone.
+    """
 
     def __init__(self, folders: dict[str, Path], benchmarks: Path, limit_s: float) -> None:
         self.folders = folders
@@ -96,7 +99,7 @@ class Packages:
         rng = random.Random(seed)
         left = rng.sample(list(names), len(names))
         while left:
-            sides = rng.sample(SIDES, len(SIDES))
+            sides = rng.sample([*self.folders], len(self.folders))
             with closing(self.start(sides, rng)) as ask:
                 while left:
                     name = left.pop()
@@ -112,14 +115,18 @@ class Packages:
         for name in rng.sample(list(names), len(names)):
             values: dict[str, float] = {}
             try:
-                for side in rng.sample(SIDES, len(SIDES)):
-                    with closing(self.start((side,), rng)) as ask:
-                        ask("prepare", 0, name)
-                        values[side] = ask("value")
+                for side in rng.sample([*self.folders], len(self.folders)):
+                    values[side] = self.peak(side, name, rng)
             except ContestError as error:
                 yield name, Failure(_of(side), str(error))
             else:
                 yield name, _of_values(values)
+
+    def peak(self, side: str, name: str, rng: random.Random) -> float:
+        """The most memory that a process of one side had, in bytes. Raises ContestError."""
+        with closing(self.start((side,), rng)) as ask:
+            ask("prepare", 0, name)
+            return float(ask("value"))
 
 
 def _of(side: str) -> str:
@@ -139,7 +146,7 @@ def _tracked(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -
 
 
 def _of_values(values: Mapping[str, float]) -> Reading | Failure:
-    base, head, again = (values[side] for side in SIDES)
+    base, head, again = values["base"], values["head"], values.get("again", values["base"])
     if min(values.values()) <= 0:
         return Failure(None, f"has no ratio of {head} to {base}; it takes numbers over 0")
     return Reading(math.log(head / base), math.log(again / base), base, head)
@@ -175,4 +182,5 @@ def _reading(times: Mapping[str, Sequence[float]]) -> Reading:
         return statistics.median(math.log(other / base) for other, base in rounds)
 
     base, head = (statistics.median(times[side]) for side in ("base", "head"))
-    return Reading(log_ratio("head"), log_ratio("again"), base, head)
+    again = log_ratio("again") if "again" in times else 0.0
+    return Reading(log_ratio("head"), again, base, head)

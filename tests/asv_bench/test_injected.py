@@ -1,6 +1,7 @@
 """Injected regressions: the list fits the sources, commits leave no trace, the counts are right."""
 
 import dataclasses
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from asv_bench.injected import commits, scores, tools, trials
 from asv_bench.injected.journal import Journal, Step
 from asv_bench.injected.regressions import LIST, Regression, exchanged, load
 from asv_bench.injected.trials import ProbeError, Trials
+from rlox.history.cause import Cause
 from rlox.opt import trust
 from rlox.opt.arguments import UsageError
 from rlox.opt.progress import Lines
@@ -23,7 +25,8 @@ from rlox.timing.packages import Packages
 EVERY = load()
 TOY = Regression(
     id="toy", kind="a toy", bound="compute", benchmark="toys.time_work", affects="work",
-    file="crates/toy.rs", probe=100, find="work();\n", replace="work(); extra({k});\n",
+    file="crates/toy.rs", probe=100, layer="rust", function=r"toy\.rs:(work|extra)$",
+    find="work();\n", replace="work(); extra({k});\n",
 )  # fmt: skip
 
 
@@ -89,6 +92,7 @@ def test_every_bound_has_a_regression() -> None:
     ("old", "new", "message"),
     [
         ("probe =", "prob =", "regression 1: the key 'prob"),
+        ('layer = "rust"', 'layer = "iron"', "regression 1: 'layer' is 'iron'"),
         ('bound = "compute"', 'bound = "luck"', "regression 1: 'bound' is 'luck'"),
         ("{k}_usize", "3", "'replace' takes {k}"),
         ('affects = "(?i)gae|trainers"', 'affects = "nothing"', "does not find its own benchmark"),
@@ -285,6 +289,54 @@ def test_every_tool_gets_the_same_benchmarks_beside_and_none_that_is_affected() 
         assert len(names) == 3
         assert not {TOY.benchmark, "others.time_far"} & {*names}
     assert trials.beside(TOY, 3, 0, there, 3) == trials.beside(TOY, 3.0, 0, there, 3)
+
+
+@pytest.mark.parametrize("regression", EVERY, ids=lambda regression: regression.id)
+def test_the_functions_that_do_the_extra_work_are_in_the_changed_file_or_called_by_it(
+    regression: Regression,
+) -> None:
+    if regression.bound == "torch":
+        return  # a phase
+    own = regression.file.removeprefix("crates/")
+    defined = re.findall(r"^\s*(?:pub(?:\([\w ]+\))? )?(?:fn|def) (\w+)", _text(regression), re.M)
+    assert any(regression.does(f"crates/{own}:{name}") for name in defined)
+    assert not regression.does(f"crates/{own}:main")
+
+
+def _text(regression: Regression) -> str:
+    return (ROOT / regression.file).read_text()
+
+
+def test_an_attribution_is_right_where_layer_and_function_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, progress: Lines
+) -> None:
+    of = Trials("", Journal(tmp_path / "journal.jsonl", trials.BEARABLE))
+    said = {
+        10: Cause(1.1, "rust", {"rust": 0.9, "python": 0.1}, "crates/a/toy.rs:extra", 0.8),
+        20: Cause(1.2, "kernel", {"kernel": 0.7, "rust": 0.3}, "crates/a/toy.rs:work", 0.7),
+        40: Cause(1.4, "rust", {"rust": 1.0}, None, None),
+    }
+    asked = []
+
+    def of_benchmark(before: str, after: str, benchmark: str, ratio: float) -> Cause:
+        asked.append((before, after, benchmark, ratio))
+        return said[[10, 20, 40][len(asked) - 1]]
+
+    monkeypatch.setattr(trials, "built", lambda commit: f"build of {commit}")
+    monkeypatch.setattr(trials.commits, "slowed", lambda idle, regression, k: f"slowed by {k}")
+    monkeypatch.setattr(Trials, "_ratio", lambda self, base, slow, benchmark: 1.5)
+    monkeypatch.setattr(trials.causes, "of_benchmark", of_benchmark)
+    monkeypatch.setattr(Trials, "work", lambda self, _, percent: (4 * percent, 1 + percent / 100))
+    steps = [of.attribution(TOY, percent, 0) for percent in (10, 20, 40)]
+    of.journal.run(steps, progress)
+    assert asked[0] == ("build of ", "build of slowed by 40", "toys.time_work", 1.5)
+    rows = [of.journal.of(step.key) for step in steps]
+    right = [tuple(row["right"]) for row in rows if row]
+    assert right == [(True, True), (False, True), (True, False)]
+    in_all, of_each = "\n".join(scores.attribution_tables(rows, [TOY])).split("\n\n")
+    assert "| 10 % | 1/1 | 1/1 |" in in_all
+    assert "| 20 % | 0/1 | 1/1 |" in in_all
+    assert "| toy | 10.0 | rust | rust (90 %) | crates/a/toy.rs:extra | yes | yes |" in of_each
 
 
 def test_an_unknown_regression_is_named(capsys: pytest.CaptureFixture[str]) -> None:

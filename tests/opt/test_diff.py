@@ -191,7 +191,9 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
     assert said.count("\n") == 1 + said.startswith("note:")
 
 
-@pytest.mark.parametrize("verb", ["diff", "gate", "bisect", "calibrate"])
+@pytest.mark.parametrize(
+    "verb", ["diff", "gate", "bisect", "calibrate", "record", "regressions", "publish"]
+)
 def test_help_has_an_example(verb: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rlox.opt.cli", verb, "--help"], capture_output=True, text=True

@@ -98,6 +98,30 @@ def test_bad_must_descend_from_good(repository: Path) -> None:
         revisions.between(revisions.resolve("main"), revisions.resolve("main"))
 
 
+def test_a_span_is_every_commit_of_it_with_the_features_asked_for(repository: Path) -> None:
+    commits = [git(repository, "rev-parse", name) for name in ("main~1", "main")]
+    found = revisions.span("v1..main+opt-p5")
+    assert [(of.commit, of.features) for of in found] == [(c, ("opt-p5",)) for c in commits]
+    assert found[0].title == f"{commits[0][:10]}+opt-p5"
+    assert [of.commit for of in revisions.span("v1..")] == commits
+    (one,) = revisions.span("main")
+    assert (one.commit, one.features) == (commits[1], None)
+    with pytest.raises(UsageError, match="'nothing': is no commit"):
+        revisions.span("nothing..main")
+
+
+def test_a_commit_is_told_with_its_parent_and_its_ancestors(repository: Path) -> None:
+    first, second, third = (git(repository, "rev-parse", n) for n in ("v1", "main~1", "main"))
+    parent, committed, subject = revisions.about(third)
+    assert (parent, subject) == (second, "number 3")
+    assert committed.timestamp() == int(git(repository, "show", "-s", "--format=%ct", third))
+    assert revisions.about(first)[0] is None
+    assert revisions.ancestors(third, 5) == [second, first]
+    assert revisions.ancestors(third, 1) == [second]
+    assert revisions.text(second, "file") == "2"
+    assert revisions.text(second, "nothing") == ""
+
+
 def test_what_does_not_build_says_so_and_keeps_what_the_compiler_said(
     repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

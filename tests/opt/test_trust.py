@@ -1,5 +1,7 @@
 """What a machine can tell apart, computed from made-up restarts whose truth is known."""
 
+import json
+import math
 import random
 from pathlib import Path
 
@@ -68,3 +70,21 @@ def test_the_newest_calibration_of_this_machine_is_taken(
         path = folder / f"2026-01-0{day}T000000Z_calibration.json"
         path.write_text(f'{{"day": {day}}}')
     assert trust.newest() == {"day": 2}
+
+
+def test_the_smallest_change_is_known_of_every_calibrated_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, date, ratio in (
+        ("a", "2026-01-01", 1.1),
+        ("a", "2026-01-02", 1.02),
+        ("b", "2026-01-01", 1.05),
+    ):
+        (tmp_path / name).mkdir(exist_ok=True)
+        found = {"benchmarks": {"gae": {"detectable": ratio}}}
+        (tmp_path / name / f"{date}T000000Z_calibration.json").write_text(json.dumps(found))
+    monkeypatch.setattr(trust, "RECORDS", tmp_path)
+    assert trust.smallest() == {
+        "a": {"gae": pytest.approx(math.log(1.02))},
+        "b": {"gae": pytest.approx(math.log(1.05))},
+    }

@@ -1,5 +1,6 @@
 """Instructions and allocations of a call: read as callgrind writes them, and counted for real."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,12 @@ def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
     assert steady[1] == pytest.approx(steady[0], rel=0.01)
     assert work[0] > 10 * 2_000  # ten sums of 2 000 numbers
     assert base.keys() == head.keys() == seconds.keys()
+
+
+def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
+    packages = Packages({"base": tmp_path}, tmp_path, 120.0)  # nothing that could be counted
+    late = time.monotonic() - 1
+    assert not [*witness.count(packages, "base", {"toys.time_work": 1e-4}, late)]
 
 
 @pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")

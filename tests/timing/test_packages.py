@@ -40,6 +40,20 @@ def test_a_side_runs_its_own_code_even_where_that_imports_late(make: Make) -> No
     assert reading.base > 0
 
 
+def test_two_sides_do_where_nobody_asks_for_base_again(make: Make) -> None:
+    packages = make({"passes": 10, "size": 50}, {"passes": 20, "size": 100})
+    del packages.folders["again"]
+    ((_, work),) = packages.contests(["toys.time_work"], seed=1)
+    ((_, size),) = packages.tracked(["toys.track_size"], seed=1)
+    assert isinstance(work, Reading)
+    assert isinstance(size, Reading)
+    assert 0.3 < work.log_ratio < 1.1
+    assert size.log_ratio == pytest.approx(math.log(2))
+    assert work.log_ratio_aa == size.log_ratio_aa == 0
+    more = packages.peak("head", "toys.peakmem_held", random.Random())
+    assert more - packages.peak("base", "toys.peakmem_held", random.Random()) > 40_000_000  # bytes
+
+
 def test_benchmarks_are_named_as_asv_names_them_with_the_sides_that_have_them(make: Make) -> None:
     found = make({"name": "old"}, {}).names("time")
     assert found["toys.Sized.time_sized(2)"] == ["base", "head"]

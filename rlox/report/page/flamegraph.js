@@ -1,5 +1,7 @@
 // The flamegraph: phases outermost, then stacks, widths in seconds of the plain run, coloured by
-// layer. Only frames wide enough to be seen at the present zoom are in the document.
+// layer. Of a difference (`of` says what its shares are of), nodes have a share before and one after:
+// widths are the mean of both, so that what is gone is seen as well, and colours the change. Only
+// frames wide enough to be seen at the present zoom are in the document.
 (() => {
   "use strict";
   const trees = JSON.parse(document.getElementById("flame-data").textContent);
@@ -7,18 +9,23 @@
   const graph = by("flame"), tip = by("tip"), said = by("flame-said");
   const query = by("flame-search"), tool = by("flame-tool"), reset = by("flame-reset");
   const ROW = 20;
-  let nodes = [], focus = null, current = null, cells = new Map();
+  let of = null, nodes = [], most = 0.01, focus = null, current = null, cells = new Map();
 
   const percent = (s) => `${((100 * s) / nodes[0].s).toFixed(s / nodes[0].s < 0.01 ? 2 : 1)} %`;
   const time = (s) => (s >= 1 ? `${s.toFixed(2)} s` : s >= 1e-3 ? `${(s * 1e3).toFixed(1)} ms` : `${(s * 1e6).toFixed(0)} µs`);
+  const extent = (s) => (of ? `${percent(s)} of ${of}` : `${percent(s)} of training, ${time(s)}`);
+  const points = (share) => `${(100 * share).toFixed(2)} %`;
+  const signed = (share) => `${share < 0 ? "−" : "+"}${(100 * Math.abs(share)).toFixed(2)} points`;
   const within = (node, outer) => node.index >= outer.index && node.index < outer.end;
 
   function read(tree) {
     const open = [];
-    nodes = tree.nodes.map(([depth, name, layer, s, part], index) => {
+    of = tree.of;
+    nodes = tree.nodes.map(([depth, name, ...rest], index) => {
       const [label, module, phase] = tree.names[name];
+      const [layer, s, part] = of ? [null, (rest[0] + rest[1]) / 2, 1] : rest;
       const parent = depth ? open[depth - 1] : null;
-      const node = { index, end: index + 1, depth, label, module, phase, layer: tree.layers[layer], part, s, parent, children: [], x: 0, next: 0 };
+      const node = { index, end: index + 1, depth, label, module, phase, s, parent, ...(of ? { before: rest[0], after: rest[1] } : { layer: tree.layers[layer], part }), children: [], x: 0, next: 0 };
       if (parent) {
         node.x = node.next = parent.next;
         parent.next += s;
@@ -29,15 +36,26 @@
       for (const outer of open) outer.end = index + 1;
       return node;
     });
+    most = Math.max(0.01, ...nodes.slice(1).map((node) => Math.abs(node.after - node.before) || 0));
     focus = current = nodes[0];
     search();
   }
 
+  function colour(node) {
+    if (!of) return `var(--${node.phase ? "phase" : node.layer})`;
+    const change = node.after - node.before, part = Math.min(1, Math.abs(change) / most);
+    return `color-mix(in srgb, var(--${change > 0 ? "worse" : "better"}) ${Math.round(100 * part)}%, var(--phase))`;
+  }
+
   function describe(node) {
+    if (of) {
+      const change = `before ${points(node.before)}, after ${points(node.after)} of ${of}: ${signed(node.after - node.before)}`;
+      return [node.phase ? `phase ${node.label}` : node.label, node.module, change].filter(Boolean);
+    }
     const layer = trees.titles[node.layer] || node.layer;
     const mostly = node.part > 0.995 ? layer : `${layer} (${Math.round(100 * node.part)} % of it)`;
     const what = node.phase ? `phase ${node.label}` : node.label;
-    return [what, node.module, `${percent(node.s)} of training, ${time(node.s)}`, mostly].filter(Boolean);
+    return [what, node.module, extent(node.s), mostly].filter(Boolean);
   }
 
   function cell(node) {
@@ -47,7 +65,7 @@
     div.style.left = `${100 * left}%`;
     div.style.width = `${100 * width}%`;
     div.style.top = `${ROW * node.depth}px`;
-    div.style.setProperty("--c", `var(--${node.phase ? "phase" : node.layer})`);
+    div.style.setProperty("--c", colour(node));
     div.textContent = width * graph.clientWidth > 24 ? node.label : "";
     div.className = [node.phase && "phase", above && "above", node.hit && "hit", width * graph.clientWidth < 9 && "thin"].filter(Boolean).join(" ");
     div.tabIndex = node === current ? 0 : -1;
@@ -88,7 +106,7 @@
     }
     graph.classList.toggle("searching", wanted !== "");
     draw(false);
-    tell(wanted && `“${query.value.trim()}” matches ${percent(seconds)} of training, ${time(seconds)}, in ${frames} ${frames === 1 ? "frame" : "frames"}.`);
+    tell(wanted && `“${query.value.trim()}” matches ${extent(seconds)}, in ${frames} ${frames === 1 ? "frame" : "frames"}.`);
   }
 
   function tell(text) {

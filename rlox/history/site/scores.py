@@ -1,0 +1,152 @@
+"""Scores of the tools, where the truth was known: injected slowdowns, nothing changed, synthetic
+histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rlox.history.site.layout import Column, Html, paragraph, section, table
+from rlox.report import units
+
+Table = Mapping[str, Any]
+_FLAGGED = ("slower", "faster")
+
+
+def _score(machine: str, record: Table) -> Html:
+    """Of each tool: slowdowns found by size, and false alarms."""
+    trials = [row for row in record["rows"] if row["what"] == "trial"]
+    percents = sorted({row["percent"] for row in trials} - {0})
+    arms = list(dict.fromkeys(arm for row in trials for arm in row["cells"]))
+    rows = []
+    for arm in arms:
+        own = [row for row in trials if arm in row["cells"]]
+        found = [
+            _share(
+                _own(row, arm)["verdict"] == "slower" for row in own if row["percent"] == percent
+            )
+            for percent in percents
+        ]
+        still = _share(_own(row, arm)["verdict"] in _FLAGGED for row in own if not row["percent"])
+        beside = _share(
+            cell["verdict"] in _FLAGGED
+            for row in own
+            for name, cell in row["cells"][arm].items()
+            if name in row["beside"]
+        )
+        rows.append((arm, *found, still, beside))
+    columns = [
+        Column("Tool", True), *(Column(f"{percent:g} % found") for percent in percents),
+        Column("False alarms"), Column("Beside a change"),
+    ]  # fmt: skip
+    caption = f"Slowdowns of known size, {record['date'][:10]}, {machine}"
+    return section(
+        f"score-{machine}",
+        "Would a slowdown be found?",
+        paragraph(
+            "Commits with an injected slowdown: how many each tool calls slower, and what it flags "
+            "for nothing."
+        ),
+        table(columns, rows, caption),
+    )
+
+
+def _own(row: Table, arm: str) -> Table:
+    """What the tool said of the benchmark that was made slower."""
+    (name,) = row["cells"][arm].keys() - set(row["beside"])
+    cell: Table = row["cells"][arm][name]
+    return cell
+
+
+def _aa(machine: str, record: Table) -> Html:
+    rows = []
+    found: dict[str, list[list[bool]]] = {}
+    for row in record["rows"]:
+        for arm, cells in row["cells"].items():
+            name = f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
+            flags = [cell["verdict"] in _FLAGGED for cell in cells.values()]
+            found.setdefault(name, []).append(flags)
+    for name, runs in found.items():
+        rows.append(
+            (name, _share(flag for run in runs for flag in run), _share(any(run) for run in runs))
+        )
+    columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]
+    caption = f"Commits in which nothing changed, {record['date'][:10]}, {machine}"
+    return section(
+        f"aa-{machine}", "Is nothing flagged where nothing changed?", table(columns, rows, caption)
+    )
+
+
+def _bisect(machine: str, record: Table) -> Html:
+    rows = [row for row in record["rows"] if row["what"] == "bisect"]
+    counted = [
+        (word, _share(row["outcome"] == word for row in rows))
+        for word in ("right", "wrong", "undecided")
+    ]
+    caption = f"Histories with one slowdown, {record['date'][:10]}, {machine}"
+    columns = [Column("Outcome of bisect", True), Column("Histories")]
+    return section(
+        f"bisect-{machine}", "Does bisect find the commit?", table(columns, counted, caption)
+    )
+
+
+def _levels(machine: str, record: Table) -> Html:
+    rows = []
+    whole = [cell for cell in record["cells"] if cell["what"] == "whole"]
+    for detector, noise in dict.fromkeys((cell["detector"], cell["noise"]) for cell in whole):
+        own = [cell for cell in whole if (cell["detector"], cell["noise"]) == (detector, noise)]
+        flat = [cell for cell in own if cell["shape"] == "flat"]
+        found = [
+            _part([cell for cell in own if size in cell["shape"]], "located")
+            for size in ("3 %", "5 %")
+        ]
+        rows.append((detector, noise, _part(flat, "false"), *found))
+    columns = [
+        Column("Detector", True), Column("Noise", True), Column("Flat ones alarmed"),
+        Column("3 % steps located"), Column("5 % steps located"),
+    ]  # fmt: skip
+    return section(
+        f"levels-{machine}",
+        "Are level changes found, and only those?",
+        paragraph(
+            "Synthetic histories of a hundred commits, looked at as a whole; located is within "
+            f"{record['near']} commits."
+        ),
+        table(columns, rows, f"Level changes in synthetic histories, {record['date'][:10]}"),
+    )
+
+
+def _part(cells: Sequence[Table], name: str) -> str:
+    histories = sum(cell["histories"] for cell in cells)
+    return f"{sum(cell[name] for cell in cells) / histories:.3f}" if histories else units.MISSING
+
+
+def _attribution(machine: str, record: Table) -> Html:
+    rows = [row for row in record["rows"] if row["what"] == "attribution"]
+    counted = [
+        (
+            f"{percent:g} %",
+            *(_share(r["right"][n] for r in rows if r["percent"] == percent) for n in (0, 1)),
+        )
+        for percent in sorted({row["percent"] for row in rows})
+    ]
+    columns = [Column("Slowdown", True), Column("Right layer"), Column("Right function")]
+    caption = f"Injected slowdowns put down to their cause, {record['date'][:10]}, {machine}"
+    return section(
+        f"attribution-{machine}", "Is the cause found?", table(columns, counted, caption)
+    )
+
+
+def _share(of: Iterable[bool]) -> str:
+    flags = list(of)
+    return f"{sum(flags)} of {len(flags)}" if flags else units.MISSING
+
+
+# By the kind of the record: what makes its section.
+SCORES: Mapping[str, Callable[[str, Table], Html]] = {
+    "injected-score": _score,
+    "injected-aa": _aa,
+    "injected-bisect": _bisect,
+    "injected-attribute": _attribution,
+    "levels": _levels,
+}

@@ -1,0 +1,91 @@
+"""`rlox-opt publish`: the history as static pages, which open from files and need no network."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rlox.history import store
+from rlox.history.acknowledged import AcknowledgedError
+from rlox.history.store import HistoryError
+from rlox.opt import regressions, trust
+from rlox.opt.profile import INTERRUPTED
+from rlox.profiling.cards import CardError
+from rlox.profiling.machine import ROOT
+
+FOLDER = ROOT / "asv_bench" / "pages"
+_EXAMPLES = """\
+examples:
+  rlox-opt publish                    into asv_bench/pages
+  rlox-opt publish /tmp/pages && xdg-open /tmp/pages/index.html
+
+Shows what `rlox-opt record` kept of the line of HEAD's first parents, the cards and records of
+optimizations/ and the calibrations of asv_bench/record. Only what has changed is written again.
+
+Exit codes: 0 done, 2 asked wrongly or a recording cannot be read, 130 interrupted (pages written so
+far are whole; the same command goes on).
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "publish",
+        help="make pages of the history, commit after commit",
+        description="Make static pages of the recorded history: each benchmark over commits, what "
+        "each commit moved and in which layer, what optimisations promised and brought, profiles, "
+        "and how far it can all be trusted.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "out", metavar="OUT", nargs="?", type=Path, default=FOLDER,
+        help="a new folder, or one published before (default: asv_bench/pages)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--history", metavar="FOLDER", type=Path, default=store.FOLDER,
+        help="of the recordings (default: asv_bench/history)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Publish; returns the exit code."""
+    from rlox.history.site import ledger, publish
+    from rlox.history.site.model import History, read
+    from rlox.history.site.writer import ForeignFolderError
+    from rlox.opt.progress import reporter
+
+    try:
+        with reporter() as progress:
+            progress.begin("level changes")
+            recordings = read(arguments.history)
+            order = regressions.order([of.entry for of in recordings], _say)
+            known = regressions.acknowledgements(None)
+            history = History.of(recordings, order, trust.smallest(), known)
+            progress.end(f"{len(history.moved)} in {len(history.series)} series")
+            progress.begin("pages")
+            found = publish(arguments.out, history, ledger.lines(), tell=progress.note)
+            progress.end(f"{found.written} written, {found.kept} as they were")
+    except ForeignFolderError as problem:
+        arguments.parser.error(f"OUT {problem}; name an empty or a new one")
+    except (AcknowledgedError, CardError, HistoryError) as problem:
+        arguments.parser.error(str(problem))
+    except KeyboardInterrupt:
+        _say("interrupted; the same command goes on")
+        return INTERRUPTED
+    index = arguments.out / "index.html"
+    if arguments.json:
+        print(json.dumps(dataclasses.asdict(found) | {"index": str(index)}))
+    else:
+        print(f"{found.commits} commits, {found.series} series: {index}")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"rlox-opt publish: {text}", file=sys.stderr)

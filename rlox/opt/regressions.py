@@ -1,0 +1,170 @@
+"""`rlox-opt regressions`: what became slower and still is, and whether that was meant."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlox.history import acknowledged, series, store
+from rlox.history.acknowledged import AcknowledgedError, Acknowledgement
+from rlox.history.levels import Change
+from rlox.history.series import Series
+from rlox.history.store import Entry, HistoryError
+from rlox.opt import revisions, trust
+from rlox.opt.arguments import UsageError
+from rlox.opt.diff import pattern
+from rlox.profiling.layers import TITLES
+from rlox.report import units
+
+REGRESSION = 1
+_EXAMPLES = """\
+examples:
+  rlox-opt regressions
+  rlox-opt regressions --bench gae --all
+  rlox-opt regressions --json | jq '.open[] | select(.acknowledged == null) | .commit'
+
+Lists the level changes of the recorded history (`rlox-opt record`), on the line of HEAD's first
+parents, of which more than half is left. ratio = new / old level, with its 99 % interval; steps per
+second are slower below 1, all else above. An alarm has fewer than five commits at the new level,
+and may go away. A regression that is meant is acknowledged in asv_bench/acknowledged.toml:
+
+  [[acknowledged]]
+  benchmark = "data_plane.Gae.*"
+  commit = "1a2b3c4d5e"
+  reason = "checks its bounds now"
+
+Exit codes: 0 none that is not acknowledged, 1 some, 2 asked wrongly, or there is no history.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "regressions",
+        help="list what became slower, and fail where nobody has said why",
+        description="List the level changes of the history that are still open: which benchmark, "
+        "since which commit, by how much, in which layer.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--bench", metavar="REGEX", type=pattern, default=re.compile(""),
+        help="only benchmarks whose name has it")  # fmt: skip
+    add("--all", action="store_true", help="list what became faster, too")
+    add("--history", metavar="FOLDER", type=Path, default=store.FOLDER,
+        help="of the entries (default: asv_bench/history)")  # fmt: skip
+    add("--acknowledged", metavar="FILE", type=Path,
+        help="default: asv_bench/acknowledged.toml, where there is one")  # fmt: skip
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List; returns the exit code."""
+    error: Callable[[str], Any] = arguments.parser.error
+    try:
+        known = acknowledgements(arguments.acknowledged)
+        entries = [entry for _, entry in store.entries(arguments.history)]
+        if not entries:
+            raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
+        kept = store.newest(entries)
+        of = series.of_store(entries, order(entries, _say), trust.smallest())
+    except (UsageError, HistoryError, AcknowledgedError) as problem:
+        error(str(problem))
+    rows = [
+        _row(one, change, known, kept) for one in of for change in one.changes if one.open(change)
+    ]
+    unused = [
+        entry for entry in known if not any(entry.fits(one, c) for one in of for c in one.changes)
+    ]
+    shown = [row for row in rows if arguments.bench.search(row["benchmark"])]
+    unexplained = sum(row["slower"] and row["acknowledged"] is None for row in shown)
+    code = REGRESSION if unexplained else 0
+    if arguments.json:
+        listed = [row for row in shown if row["slower"] or arguments.all]
+        beside = [dataclasses.asdict(entry) for entry in unused]
+        print(json.dumps({"open": listed, "unused": beside, "exit_code": code}, indent=1))
+    else:
+        for line in lines(shown, arguments.all):
+            print(line)
+    for entry in unused:
+        _say(f"acknowledged {entry.benchmark} at {entry.commit}: fits no change; remove the entry")
+    _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")
+    return code
+
+
+def acknowledgements(path: Path | None) -> list[Acknowledgement]:
+    """Those of a file; without one, of asv_bench/acknowledged.toml, where there is one."""
+    if path is None and not acknowledged.FILE.exists():
+        return []
+    return acknowledged.load(path or acknowledged.FILE)
+
+
+def order(entries: Sequence[Entry], say: Callable[[str], None]) -> list[str] | None:
+    """The line of HEAD, where the entries are of this repository; says what is not on it."""
+    line = revisions.line()
+    off = {entry.commit for entry in entries}.difference(line)
+    if len(off) == len({entry.commit for entry in entries}):
+        return None
+    if off:
+        say(f"{len(off)} recorded commits are not on the line of HEAD; left out")
+    return line
+
+
+def _row(
+    one: Series,
+    change: Change,
+    known: Sequence[Acknowledgement],
+    kept: Mapping[tuple[str, tuple[str, ...], str], Entry],
+) -> dict[str, Any]:
+    point = one.points[change.index]
+    entry = kept[point.machine, one.features, point.commit]
+    return {
+        "benchmark": one.benchmark,
+        "kind": one.kind,
+        "features": list(one.features),
+        "machine": point.machine,
+        "commit": point.commit,
+        "subject": point.subject,
+        "after": one.points[change.before].commit,
+        "ratio": change.ratio,
+        "ci99": list(change.ci99),
+        "p": change.p,
+        "state": change.state,
+        "slower": one.slower(change),
+        "layer": entry.causes.get(one.benchmark, {}).get("layer"),
+        "acknowledged": next((a.reason for a in known if a.fits(one, change)), None),
+    }
+
+
+def lines(rows: Sequence[Mapping[str, Any]], every: bool = False) -> Iterator[str]:
+    """What is not explained, what is, and what became faster; the largest first."""
+    slower = [row for row in rows if row["slower"]]
+    for title, of in (
+        ("Regressions", [row for row in slower if row["acknowledged"] is None]),
+        ("Acknowledged", [row for row in slower if row["acknowledged"] is not None]),
+        ("Improvements", [row for row in rows if not row["slower"]] if every else []),
+    ):
+        if of:
+            yield title
+        for row in sorted(of, key=lambda row: -abs(math.log(row["ratio"]))):
+            ratio = units.estimate(row["ratio"], row["ci99"])
+            cause = f"in {TITLES.get(row['layer'], row['layer'])}" if row["layer"] else None
+            features = ",".join(row["features"]) or "none"
+            yield f"  {ratio}, {row['state']}: {row['benchmark']}"
+            yield f"      since {row['commit'][:10]} {row['subject']}"
+            where = (row["kind"], features, row["machine"], cause)
+            yield f"      {' · '.join(filter(None, where))}"
+            if row["acknowledged"] is not None:
+                yield f"      {row['acknowledged']}"
+
+
+def _say(text: str) -> None:
+    print(f"rlox-opt regressions: {text}", file=sys.stderr)

@@ -1,0 +1,273 @@
+"""The published folder: what is on its pages, where its links lead, what a new commit changes."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import made_up_history
+import pytest
+
+from rlox.history.acknowledged import Acknowledgement
+from rlox.history.site import Published, ledger, publish
+from rlox.history.site.benchmark import data_path
+from rlox.history.site.layout import benchmark_path, commit_path, diff_path
+from rlox.history.site.model import History, read
+
+STEPPED = made_up_history.NAMES[1]
+
+
+class Links(HTMLParser):
+    """Where a page's links, scripts and styles are, and its ids."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src") and value is not None:
+                self.targets.append(value)
+            if name == "id" and value is not None:
+                self.ids.append(value)
+
+
+def all_pages(pages: Path) -> Iterator[tuple[Path, str]]:
+    for path in sorted(pages.rglob("*.html")):
+        yield path, path.read_text(encoding="utf-8")
+
+
+def data(path: Path) -> Any:
+    """What a data script holds."""
+    found = re.fullmatch(r"\(window\.rlox \?\?= \{\}\)\.\w+ = (.*);\n", path.read_text())
+    assert found
+    return json.loads(found[1])
+
+
+def test_every_link_leads_to_a_file_and_every_anchor_to_a_part(pages: Path) -> None:
+    seen = 0
+    for path, text in all_pages(pages):
+        for target in Links(text).targets:
+            name, _, anchor = unquote(target).partition("#")
+            at = (path.parent / name).resolve() if name else path
+            assert at.is_relative_to(pages.resolve()), (path, target)
+            assert at.is_file(), (path, target)
+            if anchor and at.suffix == ".html":
+                assert anchor in Links(at.read_text()).ids, (path, target)
+            seen += 1
+    assert seen > 1000
+
+
+def test_commits_can_be_led_to_by_eight_digits_of_their_hash(pages: Path, history: History) -> None:
+    ids = set(Links((pages / "commits.html").read_text()).ids)
+    assert {commit.hash[:8] for commit in history.commits} <= ids
+
+
+def test_no_page_asks_for_anything_from_elsewhere(pages: Path) -> None:
+    for path, text in all_pages(pages):
+        assert not re.search(r"""(src|href)=["']?(https?:)?//""", text), path
+    for path in (pages / "static").glob("*.[cj]s*"):
+        assert not re.search(r"url\(|@import|fetch\(|XMLHttpRequest", path.read_text()), path
+
+
+def test_no_page_has_an_id_twice(pages: Path) -> None:
+    for path, text in all_pages(pages):
+        ids = Links(text).ids
+        assert len(ids) == len(set(ids)), path
+
+
+def test_text_is_escaped(pages: Path, history: History) -> None:
+    bytes_ = next(commit for commit in history.commits if "<in bytes>" in commit.subject)
+    for path in ("commits.html", commit_path(bytes_.hash), diff_path(bytes_.hash)):
+        text = (pages / path).read_text()
+        assert "know their own size &amp; say it &lt;in bytes&gt;" in text
+        assert "<in bytes>" not in text
+
+
+def test_the_overview_has_a_row_for_each_benchmark_and_feature_set(pages: Path) -> None:
+    text = (pages / "index.html").read_text()
+    rows = re.findall(r'<tr data-text="([^"]+)" data-features="([^"]+)"', text)
+    names = [*made_up_history.NAMES, "train.ppo", "train.sac"]
+    assert len(rows) == len(set(rows)) == len(names) * len(made_up_history.FEATURES)
+    row = next(
+        row for row in text.split("<tr ") if f"{STEPPED}".lower() in row and "baseline" in row
+    )
+    assert re.search(r"▲ \+1[45]\.\d % slower", row)
+    assert "Rows are copied once, not twice" in row  # the subject of commit 12
+    assert re.search(r"1\.1[45]× \(1\.1", row)
+
+
+def test_the_page_of_a_benchmark_has_all_its_kinds_and_tells_its_level_changes(
+    pages: Path, history: History
+) -> None:
+    text = (pages / benchmark_path(STEPPED)).read_text()
+    for title in ("from Python", "in Rust", "callgrind", "allocations", "memory"):
+        assert re.search(f"<h2>[^<]*{title}", text), title
+    culprit = history.commits[12]
+    moves = re.findall(r'<li id="time-\d">.*?</li>', text, re.DOTALL)
+    assert len(moves) == 2
+    for move in moves:
+        assert culprit.subject in move
+        assert f'href="../{diff_path(culprit.hash)}"' in move
+        assert f'href="../{commit_path(culprit.hash)}#flamegraph"' in move
+        assert re.search(r'href="\.\./raw/[^"]+\.json"', move)
+        assert "Rust 93 %, Python 12 %, Kernel −5 %" in move  # of the cause that was recorded
+        assert "<code>training::gae::baseline</code>" in move
+        assert re.search(r"PPO: Rust \+\d", move)  # its profile has 1.6 times the Rust
+
+
+def test_the_charts_get_the_numbers_of_the_store(pages: Path, store: Path) -> None:
+    charts = data(pages / data_path(STEPPED))
+    assert [chart["kind"] for chart in charts] == [
+        "time", "criterion", "instructions", "allocations", "peak_memory",
+    ]  # fmt: skip
+    line = next(
+        line for line in charts[0]["lines"] if line["label"].startswith("baseline, example")
+    )
+    assert line["x"] == list(range(24))
+    for recording in read(store):
+        entry = recording.entry
+        number = [hash_[:7] for hash_, *_ in data(pages / "data/commits.js")].index(
+            entry.commit[:7]
+        )
+        if entry.features or number >= 24:
+            continue
+        cell = next(c for c in entry.cells if (c.benchmark, c.kind) == (STEPPED, "time"))
+        assert cell.ratio_ci99 is not None
+        assert line["value"][number] == pytest.approx(cell.value, rel=1e-4)
+        assert line["ratio"][number] == pytest.approx(cell.ratio, rel=1e-4)
+        assert line["low"][number] == pytest.approx(cell.ratio_ci99[0], rel=1e-4)
+    assert charts[0]["marks"] == [{"first": 1, "last": 2, "x": 12, "kind": "worse", "alarm": False}]
+
+
+def test_the_page_of_a_commit_tells_what_moved_and_in_which_layer(
+    pages: Path, history: History
+) -> None:
+    text = (pages / commit_path(history.commits[12].hash)).read_text()
+    moved = text[text.index('id="moved"') : text.index("</section>")]
+    assert moved.count("▲") == 4  # time and instructions, with both feature sets
+    rust = re.search(r"></i>Rust</span>.*?change (\w+)\">(\S+) points", text, re.DOTALL)
+    assert rust
+    assert rust[1] == "worse"
+    assert 2 < float(rust[2]) < 8  # 0.6 of 14 %, of some 1 / 1.2 of the control's time
+    flame = json.loads(text.split('id="flame-data">')[1].split("</script>")[0])
+    assert [tree["of"] for tree in flame["tools"].values()] == ["the control's time a step"] * 4
+    quiet = (pages / commit_path(history.commits[5].hash)).read_text()
+    assert "No series changes its level here." in quiet
+
+
+def test_a_regression_that_is_meant_says_why_and_is_explained(
+    tmp_path: Path, store: Path, history: History
+) -> None:
+    culprit = history.commits[12].hash
+    reason = "checks its bounds <now>"
+    known = [Acknowledgement(STEPPED, culprit[:10], reason)]
+    meant = History.of(read(store), acknowledged=known)
+    assert sum(moved.unexplained for moved in history.moved) == 4
+    assert sum(moved.unexplained for moved in meant.moved) == 0
+    publish(tmp_path / "pages", meant)
+    for path in ("index.html", benchmark_path(STEPPED), commit_path(culprit)):
+        assert "meant: checks its bounds &lt;now&gt;" in (tmp_path / "pages" / path).read_text()
+
+
+def test_what_could_not_be_measured_is_told(pages: Path, history: History) -> None:
+    text = (pages / commit_path(history.commits[7].hash)).read_text()
+    assert "data_plane.Push.time_push(4): timed out after 60 s" in text
+
+
+def test_the_shares_of_layers_add_up_at_each_commit(pages: Path) -> None:
+    charts = data(pages / "data/profiles.js")
+    assert len(charts) == 8  # two trainers, two feature sets, two machines
+    for chart in charts:
+        for column in zip(*(layer["share"] for layer in chart["layers"]), strict=True):
+            assert sum(column) == pytest.approx(1, abs=1e-3)
+
+
+def test_every_card_has_a_page_with_its_prediction(pages: Path) -> None:
+    listed = (pages / "optimisations.html").read_text()
+    for line in ledger.lines():
+        text = (pages / f"optimisation/{line.card.id.lower()}.html").read_text()
+        assert escape(line.card.title) in text
+        assert f'href="optimisation/{line.card.id.lower()}.html"' in listed
+        if line.outcome:
+            assert {"inside": "as", "below": "less than", "above": "more than"}[
+                line.outcome
+            ] + " predicted" in text
+    p5 = (pages / "optimisation/p5.html").read_text()
+    assert "sample_256 at n = 1,000,000" in p5
+    assert escape(made_up_history.NAMES[5]) in p5.replace("<wbr>", "")
+
+
+def test_publishing_again_writes_nothing(pages: Path, history: History) -> None:
+    files = {path: path.stat().st_mtime_ns for path in pages.rglob("*.*") if path.is_file()}
+    again = publish(pages, history, ledger.lines())
+    assert (again.written, again.removed) == (0, 0)
+    del files[pages / ".published.json"]
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+
+
+def test_a_new_commit_touches_no_page_of_an_old_one_but_its_neighbour(tmp_path: Path) -> None:
+    store, out = tmp_path / "store", tmp_path / "pages"
+    names = made_up_history.write(store, commits=12, benchmarks=3)
+    publish(out, History.of(read(store)))
+    before = {path: path.stat().st_mtime_ns for path in (out / "commit").iterdir()}
+    made_up_history.write(store, commits=13, benchmarks=3, first=12)
+    publish(out, History.of(read(store)))
+    changed = {path.stem for path in before if path.stat().st_mtime_ns != before[path]}
+    assert changed == {names[11][:12]}  # it links to what comes after
+    assert len(list((out / "commit").iterdir())) == 13
+
+
+def test_a_history_that_shrinks_loses_its_pages(tmp_path: Path) -> None:
+    store, out = tmp_path / "store", tmp_path / "pages"
+    names = made_up_history.write(store, commits=3, benchmarks=2)
+    publish(out, History.of(read(store)))
+    for path in store.glob(f"*/*{names[2][:10]}*"):
+        path.unlink()
+    done = publish(out, History.of(read(store)))
+    assert not (out / commit_path(names[2])).exists()
+    assert not (out / diff_path(names[2])).exists()
+    assert done.removed == 4  # and its two recordings
+
+
+def test_commits_that_git_has_show_their_code(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip("no git checkout")
+    head = done.stdout.strip()
+    made_up_history.write(tmp_path / "store", hashes=[head, "f" * 40], benchmarks=1)
+    publish(tmp_path / "pages", History.of(read(tmp_path / "store")), root=root)
+    assert "diff --git" in (tmp_path / "pages" / diff_path(head)).read_text()
+    unknown = (tmp_path / "pages" / diff_path("f" * 40)).read_text()
+    assert "does not have this commit" in unknown
+
+
+def test_without_any_recording_there_are_pages_that_say_so(tmp_path: Path) -> None:
+    done = publish(tmp_path / "pages", History.of([]), trusted=tmp_path / "nothing")
+    assert done == Published(0, 0, done.written, 0, 0)
+    for name, text in (
+        ("index", "Nothing is recorded yet"),
+        ("profiles", "No commit was recorded with a profile"),
+        ("optimisations", "There are no cards"),
+        ("trust", "No machine is calibrated yet"),
+    ):
+        assert text in (tmp_path / f"pages/{name}.html").read_text()
+
+
+def test_raw_recordings_are_there_to_the_byte(pages: Path, store: Path) -> None:
+    for path in store.glob("*/*.json"):
+        assert (pages / "raw" / path.parent.name / path.name).read_bytes() == path.read_bytes()
+
+
+def test_the_chart_library_comes_with_its_licence(pages: Path) -> None:
+    assert "MIT License" in (pages / "static/uPlot.LICENSE").read_text()

@@ -1,0 +1,79 @@
+"""Why a benchmark moved: which are asked about, and what real samplers say of a known change."""
+
+import math
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox.history.store import Cell
+from rlox.opt import causes, diff, trust
+from rlox.opt.revisions import Artefact, Revision
+from rlox.profiling import brief, perf, pyspy
+from rlox.timing.restarts import ContestError
+
+
+def cell(name: str, ratio: float, half: float = 0.01, kind: str = "time") -> Cell:
+    ends = ratio * math.exp(-half), ratio * math.exp(half)
+    return Cell(name, kind, 1e-6, ratio, ends, 5)
+
+
+def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calibration = {"benchmarks": {"noisy": {"detectable": 1.2}}}
+    monkeypatch.setattr(trust, "newest", lambda: calibration)
+    before = [cell(name, 1.0) for name in ("slower", "faster", "little", "noisy", "pairs.P1")]
+    before += [cell("wide", 1.0, half=0.2), cell("counted", 1.0, kind="instructions")]
+    now = [
+        cell("slower", 1.1),
+        cell("faster", 0.8),
+        cell("little", 1.025, half=0.001),
+        cell("noisy", 1.15),
+        cell("wide", 1.15),
+        cell("counted", 2.0, kind="instructions"),
+        cell("pairs.P1", 2.0),
+        cell("new", 2.0),
+        Cell("slower", "criterion", 1.0),
+    ]
+    moved = causes.moved(now, before)
+    assert moved == [("faster", pytest.approx(0.8)), ("slower", pytest.approx(1.1))]
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where toy packages are made, with their benchmarks."""
+    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    return tmp_path
+
+
+def toy(folder: Path, passes: int) -> Artefact:
+    package = toy_packages.package(folder, passes=passes)
+    return Artefact(Revision("HEAD", "HEAD"), package, (), {}, 0.0)
+
+
+@pytest.mark.skipif(brief.tool() is None, reason="neither perf nor py-spy can be used here")
+@pytest.mark.parametrize("sampler", ["perf", "py-spy"])
+def test_more_work_in_python_is_put_down_to_its_function(
+    sampler: str, toys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    missing = {"perf": perf.unavailable, "py-spy": pyspy.unavailable}[sampler]()
+    if missing or pyspy.unavailable():
+        pytest.skip(missing or "functions of Python are named by py-spy")
+    monkeypatch.setattr(brief, "tool", lambda: sampler)
+    short = {name: ((0, 1), 1.0 if name != "py-spy" else 2.0) for name in causes._WINDOWS}
+    monkeypatch.setattr(causes, "_WINDOWS", short)
+    before, after = toy(toys, 10), toy(toys, 20)
+    found = causes.of_benchmark(before, after, "toys.time_work", 2.0)
+    assert found.layer == "python"
+    assert found.share == pytest.approx(1, abs=0.2)
+    assert found.function == "rlox/__init__.py:work"
+
+
+@pytest.mark.skipif(brief.tool() is None, reason="neither perf nor py-spy can be used here")
+def test_a_benchmark_that_fails_has_no_cause(toys: Path) -> None:
+    broken = toy_packages.package(toys, name="raises")
+    after = Artefact(Revision("HEAD", "HEAD"), broken, (), {}, 0.0)
+    with pytest.raises(ContestError, match="no such thing"):
+        causes.of_benchmark(toy(toys, 10), after, "toys.time_raises", 2.0)

@@ -1,0 +1,163 @@
+"""The stages of a recording on a real build, and what is made of their readings."""
+
+import math
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rlox.history.store import Cell
+from rlox.opt import causes, criterion, diff, recording, revisions, witness
+from rlox.opt.progress import Lines
+from rlox.opt.recording import Recording
+from rlox.opt.revisions import Artefact, Revision
+from rlox.profiling import brief
+from rlox.profiling.brief import Speed
+from rlox.profiling.machine import ROOT
+from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+
+
+@pytest.fixture
+def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artefact:
+    """The installed one."""
+    shutil.copytree(ROOT / "rlox", tmp_path / "built" / "rlox")
+    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(recording, "MORE", 0)
+    return Artefact(Revision("HEAD", "HEAD"), tmp_path / "built", (), {}, 0.0)
+
+
+def recorded(build: Artefact, pattern: str, *stages: str) -> Recording:
+    found = Recording(build, build, re.compile(pattern), 600.0, Lines(Console(quiet=True)))
+    recording.STAGES = stages
+    found.measure()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def stages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "STAGES", recording.STAGES)  # set back after each test
+
+
+def kinds(found: Recording) -> dict[tuple[str, str], Cell]:
+    return {(cell.benchmark, cell.kind): cell for cell in found.cells}
+
+
+def test_times_twins_and_counts_of_a_real_build(build: Artefact) -> None:
+    found = recorded(build, r"time_gae\(128\)|'P12 ", "time", "pairs", "counts")
+    assert found.failures == {} if witness.available() else ["counts"]
+    gae = "data_plane.Gae.time_gae(128)"
+    (pair,) = [name for name in recording.predicted() if "'P12 " in name]
+    cells = kinds(found)
+    wanted = {(gae, "time"), (pair, "time")}
+    if witness.available():
+        wanted |= {(gae, "instructions"), (gae, "allocations")}
+        assert cells[gae, "instructions"].value > 1_000
+    assert cells.keys() == wanted
+    for name in (gae, pair):
+        cell = cells[name, "time"]
+        assert cell.ratio
+        assert cell.ratio_ci99
+        assert cell.ratio_ci99[0] < cell.ratio < cell.ratio_ci99[1]
+        assert cell.restarts == recording.RESTARTS
+    assert found.build["commit"]
+
+
+def test_a_build_from_before_the_pairs_has_none(build: Artefact) -> None:
+    build.extension.unlink()
+    (build.folder / "rlox" / "_core.py").write_text("")
+    (build.folder / "rlox" / "__init__.py").write_text("def build_info(): return {}\n")
+    found = recorded(build, "'P12 ", "pairs")
+    assert (found.cells, found.failures) == ([], {})
+
+
+def test_training_is_told_by_its_speed_beside_the_control_s_and_by_its_profile(
+    build: Artefact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = Sample((Frame("step", "rlox/env/vec_env.py", 9),), "env_step", "rust", 1, MAIN_THREAD)
+    speed = Speed(1_500.0, {"": 1.0, "env_step": 3.0})
+    asked: list[str] = []
+
+    def profile(spec: object, package: Path, sampler: str, progress: Lines) -> object:
+        return speed, Samples(sampler, [sample])
+
+    def control(spec: object, package: Path, progress: Lines) -> Speed:
+        asked.append("control")
+        if len(asked) == 1:
+            raise brief.driver.ChildError("it is too old")
+        return Speed(1_000.0, {})
+
+    monkeypatch.setattr(brief, "tool", lambda: "perf")
+    monkeypatch.setattr(brief, "profile", profile)
+    monkeypatch.setattr(brief, "speed", control)
+    found = recorded(build, "^train", "profile")
+    assert found.failures == {"train.ppo of the control": "it is too old"}
+    assert kinds(found) == {
+        ("train.ppo", "steps"): Cell("train.ppo", "steps", 1_500.0),
+        ("train.sac", "steps"): Cell("train.sac", "steps", 1_500.0, 1.5),
+    }
+    assert found.profiles.keys() == {"ppo", "sac"}
+    assert found.profiles["sac"].functions == {"rust:rlox/env/vec_env.py:step": 1.0}
+    monkeypatch.setattr(brief, "tool", lambda: None)
+    without = recorded(build, "^train", "profile")
+    assert without.failures == dict.fromkeys(("train.ppo", "train.sac"), causes.NO_SAMPLER)
+
+
+def test_criterion_that_does_not_build_is_noted_and_its_build_is_not_of_the_budget(
+    build: Artefact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(revision: Revision) -> Path:
+        raise revisions.NotBuiltError("error: no such benchmark target")
+
+    monkeypatch.setattr(criterion, "build", fails)
+    found = recorded(build, "time_gae", "criterion")
+    assert found.failures == {"criterion": "error: no such benchmark target"}
+    ids = {"data_plane.Gae.time_gae(128)": "gae/128", "data_plane.Gae.other": "other"}
+    monkeypatch.setattr(criterion, "build", lambda revision: Path("program"))
+    monkeypatch.setattr(criterion, "ids", lambda program: ids)
+    monkeypatch.setattr(criterion, "times", lambda program, of: dict.fromkeys(of, 5e-7))
+    found = recorded(build, "time_gae", "criterion")
+    assert found.cells == [Cell("data_plane.Gae.time_gae(128)", "criterion", 5e-7)]
+
+
+def test_an_interval_is_student_s_over_restarts() -> None:
+    logs = [0.01, 0.03, 0.02, 0.04, 0.0]
+    cell = recording._cell("a", "time", 1.0, logs, len(logs))
+    half = 4.604 * math.sqrt(0.00025 / 5)  # t of 99 % with 4 degrees of freedom; variance / n
+    assert cell.ratio == pytest.approx(math.exp(0.02))
+    assert cell.ratio_ci99 == pytest.approx(
+        (math.exp(0.02 - half), math.exp(0.02 + half)), rel=1e-4
+    )
+    assert recording._cell("a", "time", 1.0, [0.5], 1).ratio_ci99 is None
+    assert recording._cell("a", "time", 1.0, [], 3) == Cell("a", "time", 1.0, restarts=3)
+
+
+def test_what_moved_is_looked_into_against_the_entry_before(
+    build: Artefact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rlox.history.cause import Cause
+
+    found = Recording(build, build, re.compile(""), 1.0, Lines(Console(quiet=True)))
+    asked = []
+
+    def of_benchmark(before: Artefact, after: Artefact, name: str, ratio: float) -> Cause:
+        asked.append((before.revision, name, ratio))
+        if name == "c":
+            raise ValueError("too few samples")
+        return Cause(ratio, "rust", {"rust": 1.0})
+
+    monkeypatch.setattr(causes, "of_benchmark", of_benchmark)
+    monkeypatch.setattr(causes, "moved", lambda now, then: [(n, 1.5) for n in "abcd"])
+    monkeypatch.setattr(revisions, "build", lambda revision: Artefact(revision, Path(), (), {}, 0))
+    found._find_causes()  # nothing is before it
+    assert not asked
+    before = type("Before", (), {"commit": "b" * 40, "cells": ()})
+    found.before = before  # type: ignore[assignment]
+    found._find_causes()
+    assert asked == [(Revision("b" * 40, "b" * 40, None), name, 1.5) for name in "abc"]
+    assert found.causes["a"] == {
+        "before": "b" * 40, "ratio": 1.5, "layer": "rust", "layers": {"rust": 1.0},
+        "function": None, "function_share": None,
+    }  # fmt: skip
+    assert found.failures == {"cause of c": "too few samples"}

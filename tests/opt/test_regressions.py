@@ -1,0 +1,136 @@
+"""The open regressions of a history: listed, acknowledged, and an exit code."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import toy_entries as toy
+from toy_entries import BENCHMARK, cell, entry, history, written
+
+from rlox.history.store import Entry
+from rlox.opt import revisions
+from rlox.profiling.machine import ROOT
+
+KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
+        "p", "state", "slower", "layer", "acknowledged"]  # fmt: skip
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "rlox.opt.cli", "regressions", "--history", folder, *arguments],
+        capture_output=True, text=True, env=os.environ | {"COLUMNS": "100"},
+    )  # fmt: skip
+
+
+def regressed() -> list[Entry]:
+    """Slower from commit 25 on, which is Rust's doing."""
+    one = history({25: 1.05})
+    causes = {BENCHMARK: {"ratio": 1.05, "layer": "rust", "layers": {"rust": 1.0}}}
+    one[25] = entry(25, *one[25].cells, causes=causes)
+    return one
+
+
+@pytest.fixture
+def acknowledgement(tmp_path: Path) -> str:
+    path = tmp_path / "acknowledged.toml"
+    path.write_text(
+        f'[[acknowledged]]\nbenchmark = "data_plane.*"\ncommit = "{toy.commit(25)[:10]}"\n'
+        'reason = "checks its bounds now"\n'
+    )
+    return str(path)
+
+
+def test_a_regression_is_listed_with_its_commit_and_fails(tmp_path: Path) -> None:
+    done = run(written(regressed(), tmp_path))
+    assert done.returncode == 1, done.stderr
+    assert "1.050×" in done.stdout
+    assert "confirmed" in done.stdout
+    assert BENCHMARK in done.stdout
+    assert "time · shipped · intel-xeon-2.80ghz-2c · in Rust" in done.stdout
+    assert f"{toy.commit(25)[:10]} Commit 25" in done.stdout
+    assert "1 unexplained, in 1 series of 40 recordings" in done.stderr
+
+
+def test_json_is_the_list_and_nothing_else(tmp_path: Path) -> None:
+    done = run(written(regressed(), tmp_path), "--json")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    (row,) = found["open"]
+    assert list(row) == KEYS
+    assert (row["commit"], row["after"]) == (toy.commit(25), toy.commit(24))
+    assert (row["slower"], row["layer"], row["acknowledged"]) == (True, "rust", None)
+    assert row["ci99"][0] < 1.05 < row["ci99"][1]
+    assert found["exit_code"] == 1
+
+
+def test_an_acknowledged_one_is_listed_apart_with_its_reason(
+    tmp_path: Path, acknowledgement: str
+) -> None:
+    done = run(written(regressed(), tmp_path / "h"), "--acknowledged", acknowledgement)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Acknowledged\n")
+    assert "checks its bounds now" in done.stdout
+    assert "none unexplained" in done.stderr
+
+
+def test_an_entry_that_fits_nothing_is_told(tmp_path: Path, acknowledgement: str) -> None:
+    folder = written(history({}), tmp_path / "h")
+    done = run(folder, "--acknowledged", acknowledgement)
+    assert done.returncode == 0
+    assert f"data_plane.* at {toy.commit(25)[:10]}: fits no change" in done.stderr
+    found = json.loads(run(folder, "--acknowledged", acknowledgement, "--json").stdout)
+    assert [of["commit"] for of in found["unused"]] == [toy.commit(25)[:10]]
+
+
+def test_what_was_mended_is_not_listed(tmp_path: Path) -> None:
+    done = run(written(history({15: 1.05, 25: 1.0}), tmp_path))
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_what_became_faster_is_listed_when_asked_for(tmp_path: Path) -> None:
+    folder = written(history({25: 0.8}), tmp_path)
+    assert run(folder).stdout == ""
+    done = run(folder, "--all")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Improvements\n")
+    assert "0.80×" in done.stdout
+
+
+def test_only_the_benchmarks_asked_for_count(tmp_path: Path) -> None:
+    folder = written(regressed(), tmp_path)
+    assert run(folder, "--bench", "gae").returncode == 1
+    assert run(folder, "--bench", "vtrace").returncode == 0
+
+
+def test_a_larger_count_is_a_regression_too(tmp_path: Path) -> None:
+    counts: Sequence[float] = [1000.0] * 5 + [1100.0] * 2
+    entries = [entry(n, cell(of, "instructions")) for n, of in enumerate(counts)]
+    done = run(written(entries, tmp_path))
+    assert done.returncode == 1
+    assert "instructions · shipped" in done.stdout
+
+
+def test_what_cannot_be_read_is_asked_wrongly(tmp_path: Path) -> None:
+    empty = run(tmp_path)
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert "has no entries; `rlox-opt record`" in empty.stderr
+    folder = written(history({}), tmp_path / "h")
+    bad = run(folder, "--acknowledged", str(tmp_path / "none.toml"))
+    assert bad.returncode == 2
+    assert "none.toml: cannot be read" in bad.stderr
+    next(folder.rglob("*.json")).write_text("{")
+    assert run(folder).returncode == 2
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
+def test_commits_that_are_not_on_the_line_of_head_are_left_out_and_counted(tmp_path: Path) -> None:
+    line = revisions.line()
+    assert line[-1] == revisions.resolve("HEAD").commit
+    entries = [entry(0, cell(1.0)), entry(1, cell(1.0), commit=line[0])]
+    done = run(written(entries, tmp_path))
+    assert "1 recorded commits are not on the line of HEAD" in done.stderr
+    assert done.returncode == 0

@@ -1,0 +1,70 @@
+"""A short profile, of another build than this one's too."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from rlox.opt.arguments import reference
+from rlox.opt.progress import Lines
+from rlox.profiling import brief
+from rlox.profiling.attribution import attribute
+from rlox.profiling.child import _alone
+from rlox.profiling.machine import ROOT
+from rlox.profiling.process import ChildError
+from rlox.profiling.samples import MAIN_THREAD
+from rlox.timing import SpanLog
+
+QUIET = Lines(Console(quiet=True))
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A build of its own, which says when it trains."""
+    folder = tmp_path / "other"
+    shutil.copytree(ROOT / "rlox", folder / "rlox", ignore=shutil.ignore_patterns("profiling"))
+    # The workbench of an old commit, which must not be the one that looks on.
+    (folder / "rlox" / "profiling").mkdir()
+    (folder / "rlox" / "profiling" / "__init__.py").write_text("")
+    with (folder / "rlox" / "learner" / "ppo.py").open("a") as source:
+        source.write(
+            "\nimport sys\nprint('this is the other build', file=sys.stderr)\nsys.exit(3)\n"
+        )
+    return folder
+
+
+@pytest.mark.skipif(brief.tool() is None, reason="neither perf nor py-spy can be used here")
+def test_speed_phases_and_layers_of_another_build(package: Path) -> None:
+    with pytest.raises(ChildError, match="this is the other build"):
+        brief.speed(reference("ppo"), package, QUIET)
+    source = package / "rlox" / "learner" / "ppo.py"
+    source.write_text(source.read_text().replace("sys.exit(3)", ""))
+    sampler = brief.tool()
+    assert sampler is not None
+    speed, samples = brief.profile(reference("ppo"), package, sampler, QUIET)
+    assert speed.steps_per_s > 100
+    assert speed.self_seconds["gradient_update/backward"] > 0
+    assert min(speed.self_seconds.values()) >= -0.01
+    # Whole iterations: the window is as long as asked for, and a rollout with its update at most.
+    assert brief.PLAIN_S <= sum(speed.self_seconds.values()) < brief.PLAIN_S + 5
+    layers = {of.name: of.share for of in attribute(samples, speed.self_seconds)}
+    assert sum(layers.values()) == pytest.approx(1)
+    assert layers["torch_inference"] > 0.05
+    assert layers["torch_backward"] > 0.02
+
+
+def test_a_phase_has_what_is_in_none_of_its_inner_ones() -> None:
+    log = SpanLog()
+    log.paths = ["update", "update/forward", "collect"]
+    main, other = log.open_thread(MAIN_THREAD, 1), log.open_thread("other", 2)
+    for index, start, end in ((2, 10, 13), (1, 14, 16), (0, 13, 18), (1, 19, 21), (0, 18, 23)):
+        main.data.extend((index, start * 10**9, end * 10**9))
+    other.data.extend((2, 10 * 10**9, 15 * 10**9))
+    found = _alone(log, 10.0, 8.0)  # the last update begins where these seconds end
+    assert found == {"": 0.0, "collect": 3.0, "update": 3.0, "update/forward": 2.0}
+
+
+def test_a_package_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ChildError, match=f"not from {tmp_path}"):
+        brief.speed(reference("ppo"), tmp_path, QUIET)

@@ -1,0 +1,57 @@
+"""The functions of ours on a stack: by the line, where a tool's name is that of another."""
+
+import pytest
+
+from rlox.profiling.functions import enclosing, innermost, short
+from rlox.profiling.machine import ROOT
+from rlox.profiling.samples import Frame
+
+PYTHON = Frame("step", "rlox/env/vec_env.py", 107)
+STD = Frame("exp", "library/std/src/f64.rs", 9)
+
+
+def text(path: str) -> str:
+    file = ROOT / path
+    return file.read_text() if file.exists() else ""
+
+
+def test_the_innermost_function_of_ours_is_found_below_what_works_for_it() -> None:
+    rust = Frame("_core::llm::compute", "crates/rlox-core/src/llm/ops.rs", None)
+    assert innermost([PYTHON, rust, STD], text) == "crates/rlox-core/src/llm/ops.rs:compute"
+    assert innermost([PYTHON, STD], text) == "rlox/env/vec_env.py:step"
+    assert innermost([STD], text) is None
+
+
+@pytest.mark.parametrize(
+    "module", ["rlox/timing/packages_worker.py", "rlox/profiling/child.py", "rloxx/a.py"]
+)
+def test_what_looks_on_is_not_ours(module: str) -> None:
+    assert innermost([PYTHON, Frame("call", module, 1)], text) == "rlox/env/vec_env.py:step"
+
+
+def test_what_is_inlined_is_named_by_its_line() -> None:
+    path = "crates/rlox-core/src/llm/ops.rs"
+    lines = text(path).splitlines()
+    line = next(n for n, of in enumerate(lines, 1) if "let d = reference - policy" in of)
+    inlined = Frame("_core::llm::compute_token_kl", path, line)
+    assert innermost([inlined], text) == f"{path}:k3_sum"
+
+
+def test_a_line_before_all_functions_has_none() -> None:
+    assert enclosing("use a;\nfn one() {\n}\n", 1) is None
+    assert enclosing("use a;\nfn one() {\n}\n", 3) == "one"
+    assert enclosing("pub(super) const unsafe fn one() {\n", 1) == "one"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("step<f64, ndarray::Dim<[usize; 1]>>", "step"),
+        ("<rlox_core::CartPole as rlox_core::RLEnv<I>>::step", "rlox_core::CartPole::step"),
+        ("at::native::(anonymous namespace)::add(at::Tensor const&)", "at::native::add"),
+        ("_PyEval_EvalFrameDefault", "_PyEval_EvalFrameDefault"),
+        ("<lambda>", "?"),
+    ],
+)
+def test_names_are_short(name: str, expected: str) -> None:
+    assert short(name) == expected

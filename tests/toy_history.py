@@ -1,0 +1,72 @@
+"""A repository whose commits are toy packages, and rlox-opt over it: builds need no compiler.
+
+As a program, `python toy_history.py FOLDER ARGUMENT…` is `rlox-opt ARGUMENT…` over the history in
+FOLDER.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import toy_packages
+
+from rlox.opt import criterion, diff, record, recording, revisions
+from rlox.opt.cli import main
+from rlox.opt.revisions import Artefact, NotBuiltError, Revision
+from rlox.timing import packages
+
+STAGES = ("time", "memory")  # what toys have
+
+
+def commits(folder: Path, settings: list[dict[str, Any]]) -> list[str]:
+    """Make the repository, a commit for each settings of a toy package; returns them in order."""
+    repository = folder / "repository"
+    repository.mkdir(parents=True)
+    toy_packages.benchmarks(folder)
+    _git(repository, "init", "--quiet", "--initial-branch=main")
+    found = []
+    for number, of in enumerate(settings):
+        (repository / "toy.json").write_text(json.dumps({"number": number, **of}))
+        _git(repository, "add", "--all")
+        _git(repository, "commit", "--quiet", "-m", f"number {number}")
+        found.append(_git(repository, "rev-parse", "HEAD").strip())
+    return found
+
+
+def patch(folder: Path, set_: Any) -> None:
+    """Have rlox-opt work on the history in `folder`; `set_` is `setattr`, or a test's own."""
+    builds = folder / "builds"
+    builds.mkdir(exist_ok=True)
+
+    def build(revision: Revision) -> Artefact:
+        of = json.loads(revisions.text(revision.commit, "toy.json"))
+        of.pop("number")
+        if of.get("name") == "broken":
+            raise NotBuiltError(f"{revision.title} does not build")
+        return Artefact(revision, toy_packages.package(builds, **of), (), {}, 0.0)
+
+    set_(revisions, "ROOT", folder / "repository")
+    set_(revisions, "build", build)
+    set_(record, "FOLDER", folder / "history")
+    set_(record, "REVISIONS", builds)
+    set_(diff, "REVISIONS", builds)
+    set_(criterion, "REVISIONS", builds)
+    set_(diff, "BENCHMARKS", folder / "benchmarks")
+    set_(diff, "_PATIENCE_S", 10.0)
+    set_(packages, "_CONTEST_S", 0.01)
+    set_(recording, "MORE", 0)
+    set_(recording, "STAGES", STAGES)
+    set_(recording.Recording, "_find_causes", lambda self: None)
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    command = ["git", *who, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+if __name__ == "__main__":
+    patch(Path(sys.argv[1]), setattr)
+    sys.exit(main(sys.argv[2:]))

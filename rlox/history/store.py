@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -133,22 +133,27 @@ def read(path: Path) -> Entry:
         raise HistoryError(f"{path}: {error}") from error
 
 
-def entries(folder: Path = FOLDER) -> Iterator[tuple[Path, Entry]]:
+def entries(folder: Path = FOLDER) -> list[tuple[Path, Entry]]:
     """All entries of all machines, in the order of their measurement. Raises HistoryError."""
-    for path in sorted(folder.glob("*/*.json"), key=_in_time):
-        yield path, read(path)
+    return _in_time(folder.glob("*/*.json"))
 
 
 def of_commit(commit: str, folder: Path) -> list[Entry]:
     """The entries of a commit in a machine's folder, oldest first. Raises HistoryError."""
-    paths = sorted(folder.glob(f"*_{commit[:10]}*.json"), key=_in_time)
-    return [entry for entry in map(read, paths) if entry.commit == commit]
+    found = _in_time(folder.glob(f"*_{commit[:10]}*.json"))
+    return [entry for _, entry in found if entry.commit == commit]
 
 
-def newest_of(folder: Path) -> Entry | None:
-    """The last entry of a machine's folder. Raises HistoryError."""
-    path = max(folder.glob("*.json"), key=_in_time, default=None)
-    return read(path) if path else None
+def last(folder: Path) -> Entry | None:
+    """The newest entry of a machine's folder. Raises HistoryError."""
+    newest_second = max((path.name.partition("_")[0] for path in folder.glob("*.json")), default="")
+    found = _in_time(folder.glob(f"{newest_second}_*.json"))
+    return found[-1][1] if found else None
+
+
+def _in_time(paths: Iterable[Path]) -> list[tuple[Path, Entry]]:
+    """By the date inside: names tell seconds only."""
+    return sorted(((path, read(path)) for path in paths), key=lambda found: found[1].date)
 
 
 def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]:
@@ -197,11 +202,6 @@ def _cell(number: int, row: Mapping[str, Any]) -> Cell:
     if cell.ratio is not None and not 0 < cell.ratio < math.inf:
         raise HistoryError(f"`cells[{number}].ratio` is {cell.ratio}; it takes a number over 0")
     return cell
-
-
-def _in_time(path: Path) -> str:
-    """Not the whole name: of two in one second the later has a "-2", which sorts before "."."""
-    return path.stem
 
 
 def _isoformat(value: Any) -> str:

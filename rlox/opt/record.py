@@ -174,8 +174,7 @@ def _control(asked: Sequence[Revision], given: str | None) -> Artefact:
     """
     if given:
         return revisions.build(revisions.resolve(given))
-    newest = store.newest_of(FOLDER / slug(machine()))
-    if newest:
+    if newest := store.last(FOLDER / slug(machine())):
         control = newest.control
         features = tuple(control["features"])
         return revisions.build(Revision(control["commit"], control["commit"], features))

@@ -3,6 +3,7 @@ histories."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -93,16 +94,19 @@ def _bisect(machine: str, record: Table) -> Html:
 def _levels(machine: str, record: Table) -> Html:
     rows = []
     whole = [cell for cell in record["cells"] if cell["what"] == "whole"]
-    for detector, noise in dict.fromkeys((cell["detector"], cell["noise"]) for cell in whole):
+    noises, detectors = (
+        dict.fromkeys(cell[what] for cell in whole) for what in ("noise", "detector")
+    )
+    for noise, detector in itertools.product(noises, detectors):
         own = [cell for cell in whole if (cell["detector"], cell["noise"]) == (detector, noise)]
         flat = [cell for cell in own if cell["shape"] == "flat"]
         found = [
             _part([cell for cell in own if size in cell["shape"]], "located")
             for size in ("3 %", "5 %")
         ]
-        rows.append((detector, noise, _part(flat, "false"), *found))
+        rows.append((noise, detector, _part(flat, "false"), *found))
     columns = [
-        Column("Detector", True), Column("Noise", True), Column("Flat ones alarmed"),
+        Column("Noise", True), Column("Detector", True), Column("Flat ones alarmed"),
         Column("3 % steps located"), Column("5 % steps located"),
     ]  # fmt: skip
     return section(

@@ -147,8 +147,8 @@ def test_the_detectors_score_is_put_together_from_its_cells(tmp_path: Path) -> N
     ]
     record = {"date": "2026-11-21T00:00:00Z", "near": 2, "cells": cells}
     write(tmp_path, "2026-11-21T000000Z_levels.json", record)
-    told = row(text_of(trust.trust(trust.read(tmp_path))), "levels")
-    assert told[1:5] == ["gauss", "0.010", "0.950", "0.990"]
+    told = row(text_of(trust.trust(trust.read(tmp_path))), "gauss")
+    assert told[1:5] == ["levels", "0.010", "0.950", "0.990"]
 
 
 def test_attribution_counts_layers_and_functions(tmp_path: Path) -> None:

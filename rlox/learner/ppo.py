@@ -4,6 +4,7 @@ Names, habits and defaults are those of Stable-Baselines3, except for the size o
 its minibatches.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +23,7 @@ from rlox.learner.arguments import require_at_least, require_fraction, require_m
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.policies import ActorCritic, default_actor_critic
+from rlox.learner.switchboard import choose
 
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
 FIGURES = (
@@ -66,6 +68,8 @@ class PPO(Algorithm):
             learning, with the policy as it was before the update; natively implemented
             environments only.
         policy: an `rlox.learner.policies.ActorCritic` to use instead of two 64 x 64 tanh networks.
+        optimizations: ids of the planned optimisations to train with, such as {"R1", "R5"}; None:
+            those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`).
         device: where torch computes; "auto" takes a GPU if there is one.
         tensorboard_log: folder for TensorBoard's event files.
     """
@@ -91,10 +95,12 @@ class PPO(Algorithm):
         max_grad_norm: float = 0.5,
         collector: Literal["sync", "async"] = "sync",
         policy: ActorCritic | None = None,
+        optimizations: Collection[str] | None = None,
         device: str | torch.device = "cpu",
         tensorboard_log: str | Path | None = None,
     ) -> None:
         super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
+        self.optimizations = choose(optimizations)
         require_at_least(1, n_steps=n_steps, batch_size=batch_size, n_epochs=n_epochs)
         require_at_least(0, learning_rate=learning_rate, clip_range=clip_range)
         require_at_least(0, max_grad_norm=max_grad_norm)

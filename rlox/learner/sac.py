@@ -5,6 +5,7 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 
 import copy
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +27,7 @@ from rlox.learner.policies import (
     Temperature,
     TwinCritic,
 )
+from rlox.learner.switchboard import choose
 
 PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
@@ -65,6 +67,8 @@ class SAC(Algorithm):
         policy: an `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1], to use
             instead of a 256 x 256 squashed Gaussian.
         critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
+        optimizations: ids of the planned optimisations to train with, such as {"R1", "R5"}; None:
+            those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`).
         device: where torch computes; "auto" takes a GPU if there is one.
         tensorboard_log: folder for TensorBoard's event files.
     """
@@ -95,10 +99,12 @@ class SAC(Algorithm):
         prioritized: bool = False,
         policy: StochasticPolicy | None = None,
         critic: nn.Module | None = None,
+        optimizations: Collection[str] | None = None,
         device: str | torch.device = "cpu",
         tensorboard_log: str | Path | None = None,
     ) -> None:
         super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
+        self.optimizations = choose(optimizations)
         require_at_least(1, batch_size=batch_size, buffer_size=buffer_size)
         require_at_least(0, learning_rate=learning_rate, learning_starts=learning_starts)
         require_fraction(tau=tau, gamma=gamma)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from rlox.learner import switchboard
 from rlox.learner.arguments import require_at_least, require_device
 from rlox.learner.callbacks import BaseCallback, CallbackList
+from rlox.learner.compiled import Compilation
 from rlox.learner.environments import (
     AnyEnv,
     flatten_obs,
@@ -34,7 +35,7 @@ class Algorithm:
 
     Attributes: `timing`, disabled unless a `TimingCallback` is given; `num_timesteps`, environment
     steps taken, over all environments; `episode_returns` and `episode_lengths` of every finished
-    episode; `logger.values`, the latest figures.
+    episode; `logger.values`, the latest figures; `compilations`, what R2 and R3 took to compile.
 
     All randomness comes from generators of its own, derived from `seed` (None: from torch's global
     generator), so that training neither reads nor moves anybody else's.
@@ -92,6 +93,7 @@ class Algorithm:
         self._act_generator = self._generator()
         self._predict_generator = self._generator()
 
+        self.compilations: list[Compilation] = []
         self.timing = Timing(type(self).__name__, enabled=False)
         self.env.timing = self.timing  # type: ignore[attr-defined]
         self.logger = Logger(tensorboard_log)

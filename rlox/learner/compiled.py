@@ -77,7 +77,9 @@ def as_views(tensors: Sequence[Tensor], vector: Tensor | None = None) -> Tensor:
         if all(t.data_ptr() == place for t, place in zip(tensors, places, strict=True)):
             return vector
     vector = torch.cat([t.detach().reshape(-1) for t in tensors])
-    for tensor, part in zip(tensors, torch.split(vector, [t.numel() for t in tensors]), strict=True):
+    for tensor, part in zip(
+        tensors, torch.split(vector, [t.numel() for t in tensors]), strict=True
+    ):
         tensor.data = part.view(tensor.shape)
     return vector
 

@@ -52,7 +52,8 @@ class Compiled:
         # Dynamo, Inductor and whatever compiler they find each have errors of their own.
         except Exception as error:
             self.report.graph_breaks += isinstance(error, torch._dynamo.exc.Unsupported)
-            self.give_up(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            cause = getattr(error, "inner_exception", error)  # of a compiler's own
+            self.give_up(f"{type(cause).__name__}: {str(cause).strip().splitlines()[0]}")
             return None
         if size not in self._seen:
             self._seen.add(size)

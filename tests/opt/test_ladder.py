@@ -171,8 +171,8 @@ def test_a_bound_comes_from_the_newest_profile_of_such_a_run(
     profile("2026-01-01_m_sac", 1.1, prioritized=True)
     profile("2026-01-02_m_sac", 1.2, prioritized=True)
     profile("2026-01-03_m_sac", 1.3, prioritized=False)
-    found = end_to_end.bound(CARDS["P5"], "sac")
+    found = end_to_end.bound(CARDS["P5"], "sac-prioritized")
     assert found is not None
     assert (found["bound"], found["profile"]) == (1.2, "profiles/2026-01-02_m_sac")
     assert end_to_end.bound(CARDS["P5"], "ppo") is None
-    assert end_to_end.bound(CARDS["P1"], "sac") is None
+    assert end_to_end.bound(CARDS["P1"], "sac-prioritized") is None

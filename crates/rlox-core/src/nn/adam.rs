@@ -1,5 +1,9 @@
 //! Adam (Kingma and Ba 2015, algorithm 1), and the clipping of the gradient before it, as torch has
 //! them.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
 
 use super::gemm::LANES;
 use super::simd::{Instructions, kernel};
@@ -84,13 +88,14 @@ fn step_body<I: Instructions>(
     exp_avg_sq: &mut [f32],
     grad: &[f32],
 ) {
-    let moments = exp_avg.iter_mut().zip(exp_avg_sq);
-    for ((param, (m, v)), &g) in params.iter_mut().zip(moments).zip(grad) {
-        let g = g * f.scale;
-        *m = I::mul_add(f.beta1_rest, g - *m, *m);
-        *v = I::mul_add(f.beta2_rest * g, g, *v * f.beta2);
-        let denominator = I::mul_add(v.sqrt(), f.root, f.eps);
-        *param = I::mul_add(-f.step_size, *m / denominator, *param);
+    let n = grad.len();
+    let (params, m, v) = (&mut params[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
+    for i in 0..n {
+        let g = grad[i] * f.scale;
+        m[i] = I::mul_add(f.beta1_rest, g - m[i], m[i]);
+        v[i] = I::mul_add(f.beta2_rest * g, g, v[i] * f.beta2);
+        let denominator = I::mul_add(v[i].sqrt(), f.root, f.eps);
+        params[i] = I::mul_add(-f.step_size, m[i] / denominator, params[i]);
     }
 }
 
@@ -106,16 +111,21 @@ fn norm_squared_body<I: Instructions>(values: &[f32]) -> f64 {
     let mut total = 0.0;
     for run in values.chunks(RUN) {
         let mut sums = [0.0f32; LANES];
-        let (vectors, rest) = run.as_chunks::<LANES>();
-        for vector in vectors {
-            for (sum, &value) in sums.iter_mut().zip(vector) {
-                *sum = I::mul_add(value, value, *sum);
+        let whole = run.len() / LANES * LANES;
+        let mut i = 0;
+        while i < whole {
+            let vector = &run[i..i + LANES];
+            for l in 0..LANES {
+                sums[l] = I::mul_add(vector[l], vector[l], sums[l]);
             }
+            i += LANES;
         }
-        for (sum, &value) in sums.iter_mut().zip(rest) {
-            *sum = I::mul_add(value, value, *sum);
+        for i in whole..run.len() {
+            sums[i - whole] = I::mul_add(run[i], run[i], sums[i - whole]);
         }
-        total += sums.iter().map(|&sum| f64::from(sum)).sum::<f64>();
+        for l in 0..LANES {
+            total += f64::from(sums[l]);
+        }
     }
     total
 }

@@ -14,6 +14,7 @@ __all__ = [
     "VecEnv",
     "build_info",
     "builtin_envs",
+    "collect_rollout",
     "compute_gae",
     "compute_gae_batched",
     "compute_group_advantages",
@@ -199,6 +200,31 @@ class VecEnv:
     def state(self, i: int) -> tuple[NDArray[np.float64], int]: ...
     def set_state(self, i: int, state: NDArray[np.float64], elapsed: int = 0) -> None: ...
 
+@type_check_only
+class RolloutColumns(TypedDict):
+    obs: _F32
+    actions: NDArray[np.int64] | _F32
+    log_probs: _F32
+    values: _F32
+    advantages: _F32
+    returns: _F32
+    episode_steps: NDArray[np.int64]
+    episode_rewards: NDArray[np.float64]
+    episode_lengths: NDArray[np.int64]
+
+def collect_rollout(
+    env: VecEnv,
+    actor: tuple[Sequence[int], str, _F32],
+    critic: tuple[Sequence[int], str, _F32],
+    log_std: _F32,
+    n_steps: int,
+    gamma: float,
+    gae_lambda: float,
+    stream: tuple[int, int],
+    running: tuple[NDArray[np.float64], NDArray[np.int64]],
+    noise: _F32 | None = None,
+    threads: int | None = None,
+) -> RolloutColumns: ...
 @final
 class AsyncCollector:
     def __new__(

@@ -22,6 +22,7 @@ from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 from rlox.learner.switchboard import choose
 
@@ -126,6 +127,7 @@ class PPO(Algorithm):
         self.policy = policy.to(self.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
+        self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
 
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
@@ -141,8 +143,17 @@ class PPO(Algorithm):
             while not self._finished() and (rollout := self.collect_rollout()):
                 self._update(rollout)
 
+    @property
+    def rollout_path(self) -> Literal["native", "torch"]:
+        """Who collects: Rust in one call, with R4 and where `native.rollout` can, else torch."""
+        native = self._native_rollouts
+        return "native" if native is not None and native.possible() else "torch"
+
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
+        if self._native_rollouts is not None and self._native_rollouts.possible():
+            columns = self._native_rollouts.collect()
+            return None if columns is None else Rollout(*columns)
         timing = self.timing
         self.policy.train(False)
         storage = seams.RolloutStorage(n_columns=6)

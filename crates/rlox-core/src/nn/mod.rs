@@ -1,7 +1,15 @@
 //! Small neural networks: what a policy or a critic is, on a flat vector of float32 parameters.
+//!
+//! `simd` chooses the instruction set, `gemm`, `math` and `layers` are what is compiled for each,
+//! `mlp` is the network.
 
+mod gemm;
+mod layers;
+pub mod math;
 mod mlp;
+mod simd;
 #[cfg(test)]
 mod tests;
 
-pub use mlp::{Activation, Activations, Mlp};
+pub use mlp::{Activation, Activations, Mlp, Packed};
+pub use simd::FlushDenormals;

@@ -54,6 +54,17 @@ class _PrioritizedBatch(_Batch):
     weights: NDArray[np.float32]
     indices: NDArray[np.int64]
 
+class _RolloutColumns(TypedDict):
+    obs: _F32
+    actions: NDArray[np.int64] | _F32
+    log_probs: _F32
+    values: _F32
+    advantages: _F32
+    returns: _F32
+    episode_steps: NDArray[np.int64]
+    episode_rewards: NDArray[np.float64]
+    episode_lengths: NDArray[np.int64]
+
 def build_info() -> _BuildInfo: ...
 def count_crossings(on: bool) -> None: ...
 def take_crossings() -> dict[str, tuple[int, int, int]]: ...
@@ -200,18 +211,6 @@ class VecEnv:
     def state(self, i: int) -> tuple[NDArray[np.float64], int]: ...
     def set_state(self, i: int, state: NDArray[np.float64], elapsed: int = 0) -> None: ...
 
-@type_check_only
-class RolloutColumns(TypedDict):
-    obs: _F32
-    actions: NDArray[np.int64] | _F32
-    log_probs: _F32
-    values: _F32
-    advantages: _F32
-    returns: _F32
-    episode_steps: NDArray[np.int64]
-    episode_rewards: NDArray[np.float64]
-    episode_lengths: NDArray[np.int64]
-
 def collect_rollout(
     env: VecEnv,
     actor: tuple[Sequence[int], str, _F32],
@@ -224,7 +223,7 @@ def collect_rollout(
     running: tuple[NDArray[np.float64], NDArray[np.int64]],
     noise: _F32 | None = None,
     threads: int | None = None,
-) -> RolloutColumns: ...
+) -> _RolloutColumns: ...
 @final
 class AsyncCollector:
     def __new__(

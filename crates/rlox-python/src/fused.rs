@@ -65,7 +65,10 @@ type Network<'py> = (Vec<usize>, String, Bound<'py, PyAny>);
     env, actor, critic, log_std, n_steps, gamma, gae_lambda, stream, running, noise=None,
     threads=None,
 ))]
-#[expect(clippy::too_many_arguments, reason = "a policy, where it acts, and how to collect")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a policy, where it acts, and how to collect"
+)]
 pub(crate) fn collect_rollout<'py>(
     py: Python<'py>,
     env: &Bound<'py, VecEnv>,
@@ -140,7 +143,11 @@ fn network(argument: &str, (widths, activation, params): Network<'_>) -> PyResul
     PackedMlp::new(mlp, params.as_slice()?).map_err(to_py)
 }
 
-fn to_dict(py: Python<'_>, rollout: FusedRollout, steps: [usize; 2]) -> PyResult<Bound<'_, PyDict>> {
+fn to_dict(
+    py: Python<'_>,
+    rollout: FusedRollout,
+    steps: [usize; 2],
+) -> PyResult<Bound<'_, PyDict>> {
     let [n_steps, n_envs] = steps;
     let dict = PyDict::new(py);
     let obs_dim = rollout.obs.len() / ((n_steps + 1) * n_envs);

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox import _core
@@ -31,7 +32,7 @@ class Network(NamedTuple):
     activation: str
     layers: list[nn.Linear]
 
-    def arguments(self) -> tuple[list[int], str, object]:
+    def arguments(self) -> tuple[list[int], str, NDArray[np.float32]]:
         """With its parameters as they are now; no copy if they lie one after the other."""
         params = [p.detach() for layer in self.layers for p in (layer.weight, layer.bias)]
         return self.widths, self.activation, _flat(params).numpy()
@@ -83,23 +84,31 @@ class NativeRollouts:
         with model.timing.add_time("store"):
             obs = columns["obs"]
             model._last_obs = obs[-1].copy()
-            if not self._book(columns):
+            go_on = self._count(
+                columns["episode_steps"],
+                columns["episode_rewards"].tolist(),
+                columns["episode_lengths"].tolist(),
+            )
+            if not go_on:
                 return None
-            names = ("actions", "log_probs", "advantages", "returns")
-            arrays = (obs[:-1], *(columns[name] for name in names))
+            arrays = (
+                obs[:-1],
+                columns["actions"],
+                columns["log_probs"],
+                columns["advantages"],
+                columns["returns"],
+            )
             return tuple(torch.from_numpy(array).flatten(0, 1) for array in arrays)
 
-    def _book(self, columns: "_core.RolloutColumns") -> bool:
-        """Count steps and episodes; False if a callback stops."""
+    def _count(self, steps: NDArray[np.int64], returns: list[float], lengths: list[int]) -> bool:
+        """Book the rollout's steps and the episodes that ended in it; False if a callback stops."""
         model, callbacks = self.model, self.model._callback.callbacks
-        returns = columns["episode_rewards"].tolist()
-        lengths = columns["episode_lengths"].tolist()
         if not any(_is_own(callback.on_step, BaseCallback.on_step) for callback in callbacks):
             model.num_timesteps += model.n_steps * model.n_envs
             model.episode_returns += returns
             model.episode_lengths += lengths
             return True
-        ends = np.searchsorted(columns["episode_steps"], np.arange(model.n_steps), side="right")
+        ends = np.searchsorted(steps, np.arange(model.n_steps), side="right")
         start = 0
         for end in ends.tolist():
             model.num_timesteps += model.n_envs

@@ -77,7 +77,11 @@ impl<I: StepInfo> Member<I> {
 
     /// Steps with a valid action, and observes into `slot`.
     #[inline]
-    pub(crate) fn step<O: ObsStore>(&mut self, action: Action<'_>, slot: &mut O::Slot) -> Outcome<I> {
+    pub(crate) fn step<O: ObsStore>(
+        &mut self,
+        action: Action<'_>,
+        slot: &mut O::Slot,
+    ) -> Outcome<I> {
         let transition = self.env.step(action);
         self.elapsed += 1;
         let truncated = self.elapsed >= self.limit;

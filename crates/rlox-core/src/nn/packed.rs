@@ -9,13 +9,16 @@
     reason = "a bounds check per multiply-add would cost as much as the arithmetic"
 )]
 
+#[cfg(test)]
+mod tests;
+
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
 use super::math::tanh_one;
-use super::simd::{Instructions, Portable, kernel};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Avx2, Avx512};
+use super::simd::{Instructions, Portable, kernel};
 use super::{Activation, Mlp};
 use crate::error::{RloxError, check_len};
 
@@ -87,12 +90,7 @@ impl PackedMlp {
 
     /// All layers of `ROWS` rows.
     #[inline(always)]
-    fn tile<I: Tile, const ROWS: usize>(
-        &self,
-        x: &[f32],
-        hidden: &mut Hidden,
-        out: &mut [f32],
-    ) {
+    fn tile<I: Tile, const ROWS: usize>(&self, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
         let n_layers = self.mlp.layers().len();
         let mut weights = &self.weights[..];
         for (layer, (n_in, n_out)) in self.mlp.layers().enumerate() {
@@ -101,7 +99,10 @@ impl PackedMlp {
             weights = rest;
             let (input, stride) = match layer {
                 0 => (x, n_in),
-                _ => (hidden.below.as_flattened(), hidden.below.len() / ROWS * LANES),
+                _ => (
+                    hidden.below.as_flattened(),
+                    hidden.below.len() / ROWS * LANES,
+                ),
             };
             hidden.above.resize(n_blocks * ROWS, [0.0; LANES]);
             for (block, weights) in here.chunks_exact(1 + n_in).enumerate() {
@@ -122,7 +123,8 @@ impl PackedMlp {
                 let values = hidden.above.as_flattened_mut().iter_mut();
                 match self.mlp.activation() {
                     Activation::Tanh => values.for_each(|y| *y = tanh_one::<I>(*y)),
-                    Activation::Relu => values.for_each(|y| *y = y.max(0.0)),
+                    // NaN stays NaN, as in torch; `max` would hide it.
+                    Activation::Relu => values.for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
                 }
             }
             std::mem::swap(&mut hidden.below, &mut hidden.above);
@@ -221,7 +223,10 @@ impl Tile for Avx2 {
                 let w = halves(w);
                 for (row, sum) in sums.iter_mut().enumerate() {
                     let x = _mm256_set1_ps(*x.get_unchecked(row * stride + k));
-                    *sum = (_mm256_fmadd_ps(x, w.0, sum.0), _mm256_fmadd_ps(x, w.1, sum.1));
+                    *sum = (
+                        _mm256_fmadd_ps(x, w.0, sum.0),
+                        _mm256_fmadd_ps(x, w.1, sum.1),
+                    );
                 }
             }
             sums.map(|sum| {

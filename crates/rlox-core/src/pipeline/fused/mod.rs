@@ -108,7 +108,11 @@ pub fn collect_with_noise(
     let n_envs = env.n_envs();
     check_len("running rewards", running.rewards.len(), n_envs)?;
     check_len("running lengths", running.lengths.len(), n_envs)?;
-    check_len("noise", noise.len(), how.n_steps * n_envs * policy.noise_per_action())?;
+    check_len(
+        "noise",
+        noise.len(),
+        how.n_steps * n_envs * policy.noise_per_action(),
+    )?;
     if !env.is_started() {
         let problem = "a rollout before the first reset; call reset() first";
         return Err(RloxError::InvalidState(problem.into()));
@@ -136,7 +140,11 @@ pub fn collect_with_noise(
             running: Running { rewards, lengths },
         });
     let columns: Result<Vec<_>, _> = if size < n_envs {
-        parts.collect::<Vec<_>>().into_par_iter().map(Part::run).collect()
+        parts
+            .collect::<Vec<_>>()
+            .into_par_iter()
+            .map(Part::run)
+            .collect()
     } else {
         parts.map(Part::run).collect()
     };

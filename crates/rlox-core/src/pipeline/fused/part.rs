@@ -127,7 +127,11 @@ impl Columns {
         let floats = |column: fn(&Self) -> &[f32], rows| {
             interleaved(&parts.iter().map(column).collect::<Vec<_>>(), rows)
         };
-        let mut episodes: Vec<_> = parts.iter().flat_map(|part| &part.episodes).copied().collect();
+        let mut episodes: Vec<_> = parts
+            .iter()
+            .flat_map(|part| &part.episodes)
+            .copied()
+            .collect();
         episodes.sort_by_key(|episode| episode.step); // stable: the environments stay in order
         Self {
             obs: floats(|part| &part.obs, n_steps + 1),

@@ -26,7 +26,7 @@ enum Head {
 }
 
 #[derive(Debug, Clone)]
-struct Gaussian {
+pub(super) struct Gaussian {
     log_std: Vec<f32>,
     std: Vec<f32>,
     /// 1 / std.
@@ -201,7 +201,10 @@ fn check_shape(
     if found == expected {
         return Ok(());
     }
-    let problem = format!("maps {} to {} numbers, expected {} to {}", found[0], found[1], expected[0], expected[1]);
+    let problem = format!(
+        "maps {} to {} numbers, expected {} to {}",
+        found[0], found[1], expected[0], expected[1]
+    );
     Err(RloxError::argument(argument, problem))
 }
 

@@ -8,6 +8,7 @@ mod env;
 mod errors;
 mod fused;
 mod llm;
+mod nn;
 mod numbers;
 mod pairs;
 mod pipeline;
@@ -33,6 +34,8 @@ mod _core {
     use super::fused::collect_rollout;
     #[pymodule_export]
     use super::llm::{compute_group_advantages, compute_token_kl};
+    #[pymodule_export]
+    use super::nn::ppo_update;
     #[pymodule_export]
     use super::pairs::module;
     #[pymodule_export]

@@ -5,6 +5,7 @@ its minibatches.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,6 +23,7 @@ from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.networks import Unfit
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 from rlox.learner.switchboard import choose
@@ -147,13 +149,14 @@ class PPO(Algorithm):
     def rollout_path(self) -> Literal["native", "torch"]:
         """Who collects: Rust in one call, with R4 and where `native.rollout` can, else torch."""
         native = self._native_rollouts
-        return "native" if native is not None and native.possible() else "torch"
+        return "torch" if native is None or native.unfit() else "native"
 
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
-        if self._native_rollouts is not None and self._native_rollouts.possible():
-            columns = self._native_rollouts.collect()
-            return None if columns is None else Rollout(*columns)
+        if self._native_rollouts is not None:
+            with suppress(Unfit):
+                columns = self._native_rollouts.collect()
+                return None if columns is None else Rollout(*columns)
         timing = self.timing
         self.policy.train(False)
         storage = seams.RolloutStorage(n_columns=6)

@@ -1,17 +1,17 @@
 //! `collect_rollout`: a whole rollout of an MLP policy in one call.
 
 use numpy::{IntoPyArray, Ix1, Ix3, PyArray1, PyArrayMethods};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rlox_core::nn::{Activation, Mlp, PackedMlp};
+use rlox_core::nn::PackedMlp;
 use rlox_core::pipeline::fused::{self, FusedRollout, MlpPolicy, Running, Stream};
 use rlox_core::pipeline::rollout::{ActionBatch, Collect};
 
-use crate::arrays::{input, output};
+use crate::arrays::{any_shape, input, output};
 use crate::crossing::COLLECT_ROLLOUT;
 use crate::env::VecEnv;
 use crate::errors::to_py;
+use crate::nn::mlp;
 
 /// Widths (input, hidden…, output), activation, parameters.
 type Network<'py> = (Vec<usize>, String, Bound<'py, PyAny>);
@@ -85,7 +85,7 @@ pub(crate) fn collect_rollout<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut crossing = COLLECT_ROLLOUT.enter(0);
     let env = env.get();
-    let log_std = crate::arrays::any_shape::<f32, Ix1>("log_std", log_std)?;
+    let log_std = any_shape::<f32, Ix1>("log_std", log_std)?;
     let policy = MlpPolicy::new(
         network("actor", actor)?,
         network("critic", critic)?,
@@ -129,16 +129,7 @@ pub(crate) fn collect_rollout<'py>(
 }
 
 fn network(argument: &str, (widths, activation, params): Network<'_>) -> PyResult<PackedMlp> {
-    let activation = match activation.as_str() {
-        "tanh" => Activation::Tanh,
-        "relu" => Activation::Relu,
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "{argument}: has activation {activation:?}, expected \"tanh\" or \"relu\""
-            )));
-        }
-    };
-    let mlp = Mlp::new(&widths, activation).map_err(to_py)?;
+    let mlp = mlp(argument, &widths, &activation)?;
     let params = input::<f32, Ix1>(argument, &params, &[mlp.n_params()])?;
     PackedMlp::new(mlp, params.as_slice()?).map_err(to_py)
 }

@@ -13,7 +13,8 @@ from torch import nn
 import rlox
 from rlox import _core
 from rlox.learner.callbacks import BaseCallback, TimingCallback
-from rlox.learner.native.rollout import _network
+from rlox.learner.native.networks import actor_critic_networks
+from rlox.learner.native.rollout import _vector
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic, mlp
 
 SIZES = {"CartPole-v1": (4, 2), "Pendulum-v1": (3, 1)}
@@ -44,12 +45,12 @@ def with_noise(model, noise, threads=None):
     """The columns that Rust makes of the trainer's policy in its environments, from a reset."""
     core = model.env.backend.core
     core.reset(list(range(model.n_envs)))
-    log_std = getattr(model.policy, "log_std", torch.empty(0))
+    actor, critic, log_std = actor_critic_networks(model.policy)
     return _core.collect_rollout(
         core,
-        _network(model.policy.actor).arguments(),
-        _network(model.policy.critic).arguments(),
-        log_std.detach().numpy(),
+        (actor.widths, actor.activation, _vector(actor.params)),
+        (critic.widths, critic.activation, _vector(critic.params)),
+        _vector(log_std),
         len(noise),
         model.gamma,
         model.gae_lambda,
@@ -220,7 +221,7 @@ def with_own_sampling():
 
 def with_own_value():
     policy = ordinary()
-    policy.get_value = lambda obs: obs[:, 0]
+    policy.get_value = lambda obs: obs.sum(dim=1)
     return policy
 
 
@@ -339,15 +340,15 @@ def test_weights_are_the_modules_own_also_after_an_update():
 
 
 def test_parameters_in_one_vector_are_not_copied():
-    net = mlp([4, 8, 2], nn.Tanh)
-    flat = torch.cat([p.detach().flatten() for p in net.parameters()])
-    copied = _network(net).arguments()[2]
+    params = list(mlp([4, 8, 2], nn.Tanh).parameters())
+    flat = torch.cat([p.detach().flatten() for p in params])
+    copied = _vector(params)
     np.testing.assert_array_equal(copied, flat)
     start = 0
-    for p in net.parameters():
+    for p in params:
         p.data = flat[start : start + p.numel()].view_as(p)
         start += p.numel()
-    viewed = _network(net).arguments()[2]
+    viewed = _vector(params[2:])
     flat.add_(1)
-    np.testing.assert_array_equal(viewed, flat)
+    np.testing.assert_array_equal(viewed, flat[4 * 8 + 8 :])
     assert not np.array_equal(copied, flat)

@@ -24,6 +24,7 @@ from rlox.learner.arguments import require_at_least, require_fraction, require_m
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.native.networks import Unfit
+from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 from rlox.learner.switchboard import choose
@@ -75,6 +76,9 @@ class PPO(Algorithm):
             those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`).
         device: where torch computes; "auto" takes a GPU if there is one.
         tensorboard_log: folder for TensorBoard's event files.
+
+    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
+    the reason if R9 was asked for.
     """
 
     policy: ActorCritic
@@ -130,12 +134,26 @@ class PPO(Algorithm):
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
         self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
+        self._update_threads = min(2, torch.get_num_threads())
+        self._choose_update()
+
+    def _choose_update(self) -> None:
+        """R9: updates run in Rust if all that takes part in them is known there."""
+        self._native: NativeUpdate | None = None
+        self.update_path = "torch"
+        if "R9" in self.optimizations:
+            try:
+                self._native = NativeUpdate(self)
+                self.update_path = "native"
+            except Unfit as reason:
+                self.update_path = f"torch: {reason}"
 
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
 
         The last rollout may overshoot `total_timesteps`, as in Stable-Baselines3.
         """
+        self._choose_update()
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
                 while not self._finished() and (columns := rollouts.take()):
@@ -146,10 +164,13 @@ class PPO(Algorithm):
                 self._update(rollout)
 
     @property
-    def rollout_path(self) -> Literal["native", "torch"]:
-        """Who collects: Rust in one call, with R4 and where `native.rollout` can, else torch."""
-        native = self._native_rollouts
-        return "torch" if native is None or native.unfit() else "native"
+    def rollout_path(self) -> str:
+        """ "native" where the next rollout is collected in Rust (R4), else "torch", with the reason
+        if R4 was asked for."""
+        if self._native_rollouts is None:
+            return "torch"
+        reason = self._native_rollouts.unfit()
+        return "native" if reason is None else f"torch: {reason}"
 
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
@@ -229,6 +250,12 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
+        if self._native is not None and not self._native.fits(self):
+            self._choose_update()
+        if self._native is not None:
+            figures = self._native.train(self, rollout)
+            self._log(dict(zip(FIGURES, figures, strict=True)))
+            return
         timing = self.timing
         self.policy.train(True)
         all_figures = []

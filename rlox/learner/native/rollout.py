@@ -46,6 +46,8 @@ class NativeRollouts:
     def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[nn.Parameter]]:
         """Environments, actor, critic and log-deviation; `Unfit` if they are of another kind."""
         env, policy = self.model.env, self.model.policy
+        if self.model.collector != "sync":
+            raise Unfit("another thread collects")
         if type(env) is not VecEnv or not isinstance(env.backend, NativeBackend):
             raise Unfit("the environments run in Python")
         actor, critic, log_std = actor_critic_networks(policy)

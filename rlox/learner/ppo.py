@@ -5,6 +5,7 @@ its minibatches.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -25,6 +26,7 @@ from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.native.networks import Unfit
 from rlox.learner.native.ppo_update import NativeUpdate
+from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
@@ -143,6 +145,7 @@ class PPO(Algorithm):
         self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
         self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
+        self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
         self._update_threads = min(2, torch.get_num_threads())
         self._choose_update()
 
@@ -172,8 +175,21 @@ class PPO(Algorithm):
             while not self._finished() and (rollout := self.collect_rollout()):
                 self._update(rollout)
 
+    @property
+    def rollout_path(self) -> str:
+        """ "native" where the next rollout is collected in Rust (R4), else "torch", with the reason
+        if R4 was asked for."""
+        if self._native_rollouts is None:
+            return "torch"
+        reason = self._native_rollouts.unfit()
+        return "native" if reason is None else f"torch: {reason}"
+
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
+        if self._native_rollouts is not None:
+            with suppress(Unfit):
+                columns = self._native_rollouts.collect()
+                return None if columns is None else Rollout(*columns)
         timing = self.timing
         self.policy.train(False)
         act = switchboard.ACT.of(self.optimizations)(self.policy)

@@ -50,6 +50,8 @@ sites! {
     PER_PUSH_BATCH = "PrioritizedReplayBuffer.push_batch",
     PER_SAMPLE = "PrioritizedReplayBuffer.sample",
     PER_UPDATE_PRIORITIES = "PrioritizedReplayBuffer.update_priorities",
+    SAC_ACT = "SacUpdate.act",
+    SAC_UPDATE = "SacUpdate.update",
 }
 
 /// One call in progress; tallies when dropped.

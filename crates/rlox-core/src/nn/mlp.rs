@@ -18,14 +18,14 @@ pub enum Activation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mlp {
     widths: Vec<usize>,
-    activation: Activation,
+    pub(super) activation: Activation,
 }
 
 /// What [`Mlp::forward`] leaves for [`Mlp::backward`], and room for both; kept between calls.
 #[derive(Debug, Clone, Default)]
 pub struct Activations {
     /// Output of every layer, after its activation, `[rows, out]`.
-    layers: Vec<Vec<f32>>,
+    pub(super) layers: Vec<Vec<f32>>,
     /// Gradient of the loss by the output of the layer in hand, before its activation.
     delta: Vec<f32>,
     /// The same for the layer below.
@@ -65,7 +65,9 @@ impl Mlp {
         self.widths[self.widths.len() - 1]
     }
 
-    fn layers(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator {
+    pub(super) fn layers(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator {
         self.widths.windows(2).map(|pair| (pair[0], pair[1]))
     }
 

@@ -21,6 +21,8 @@ from rlox.learner import seams
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.networks import Unfit
+from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
 from rlox.learner.policies import (
     SquashedGaussianActor,
     StochasticPolicy,
@@ -29,7 +31,6 @@ from rlox.learner.policies import (
 )
 from rlox.learner.switchboard import choose
 
-PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
 LOG_EPISODES = 4  # figures are shown every so many episodes
 
@@ -71,6 +72,9 @@ class SAC(Algorithm):
             those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`).
         device: where torch computes; "auto" takes a GPU if there is one.
         tensorboard_log: folder for TensorBoard's event files.
+
+    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
+    the reason if R9 was asked for.
     """
 
     _state: tuple[str, ...] = (
@@ -148,7 +152,7 @@ class SAC(Algorithm):
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
 
-        self._figures: dict[str, Tensor] = {}
+        self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
         buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
         obs_dtype: Literal["uint8", "float32"]
@@ -156,9 +160,22 @@ class SAC(Algorithm):
         self.replay_buffer = buffer(
             buffer_size, self.obs_dim, self.act_dim, obs_dtype=obs_dtype, seed=self._new_seed()
         )
+        self._choose_update()
+
+    def _choose_update(self) -> None:
+        """R9: updates run in Rust if all that takes part in them is known there."""
+        self._native: NativeUpdate | None = None
+        self.update_path = "torch"
+        if "R9" in self.optimizations:
+            try:
+                self._native = NativeUpdate(self)
+                self.update_path = "native"
+            except Unfit as reason:
+                self.update_path = f"torch: {reason}"
 
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""
+        self._choose_update()
         timing = self.timing
         obs = self._reset_env()
         while not self._finished():
@@ -192,12 +209,14 @@ class SAC(Algorithm):
                         self.train_once()
             self.logger.advance(self.num_timesteps)
             if n_episodes // LOG_EPISODES < len(self.episode_returns) // LOG_EPISODES:
-                self._log({name: value.item() for name, value in self._figures.items()})
+                self._log({name: float(value) for name, value in self._figures.items()})
 
     def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
         """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
         if self.num_timesteps < self.learning_starts:
             return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
+        if self._native is not None:
+            return self._native.act(self, obs)
         self.policy.train(False)
         with torch.no_grad():
             actions, _ = self.policy.get_action_and_logprob(
@@ -207,6 +226,11 @@ class SAC(Algorithm):
 
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
+        if self._native is not None and not self._native.fits(self):
+            self._choose_update()
+        if self._native is not None:
+            self._figures = {**self._native.train_once(self)}
+            return
         timing = self.timing
         self.policy.train(True)
         with timing.add_time("sample"):
@@ -254,12 +278,16 @@ class SAC(Algorithm):
             "train/ent_coef": self.temperature().detach(),
         }
 
-    def _sample(self) -> Batch:
-        """A batch of the replay buffer, on the device."""
+    def _draw(self) -> Any:
+        """A batch of the replay buffer, as NumPy arrays."""
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / self._end)
-        sample: Any = buffer.sample(self.batch_size)
+        return buffer.sample(self.batch_size)
+
+    def _sample(self) -> Batch:
+        """The same on the device."""
+        sample = self._draw()
         return Batch(
             obs=self._tensor(sample["obs"]),
             actions=self._tensor(sample["action"]),

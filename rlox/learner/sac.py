@@ -176,6 +176,10 @@ class SAC(Algorithm):
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""
         self._choose_update()
+        with one_torch_thread() if self._native is not None else nullcontext():
+            self._step_and_update()
+
+    def _step_and_update(self) -> None:
         timing = self.timing
         obs = self._reset_env()
         while not self._finished():

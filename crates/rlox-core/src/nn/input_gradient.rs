@@ -1,6 +1,7 @@
 //! The gradient by some of a network's inputs alone: what a critic tells an actor.
 
-use super::{Activation, Activations, Mlp};
+use super::gemm::{Strided, gemm};
+use super::{Activation, Activations, Mlp, layers};
 
 /// Room for [`Mlp::input_gradient`], and its result.
 #[derive(Debug, Clone, Default)]
@@ -35,29 +36,31 @@ impl Mlp {
             let start = end - (n_in + 1) * n_out;
             let from = if layer == 0 { from } else { 0 };
             let width = n_in - from;
-            delta_below.clear();
             delta_below.resize(rows.len() * width, 0.0);
-            for (below, d) in delta_below
-                .chunks_exact_mut(width)
-                .zip(delta.chunks_exact(n_out))
-            {
-                for (w, &d) in params[start..].chunks_exact(n_in).zip(d) {
-                    below
-                        .iter_mut()
-                        .zip(&w[from..])
-                        .for_each(|(b, w)| *b += d * w);
-                }
-            }
+            let a = Strided {
+                data: delta,
+                row: n_out,
+                column: 1,
+            };
+            let weight = &params[start + from..start + n_in * n_out];
+            gemm(
+                rows.len(),
+                width,
+                n_out,
+                a,
+                weight,
+                n_in,
+                delta_below,
+                false,
+            );
             if layer > 0 {
                 let outputs = &acts.layers[layer - 1];
-                for (d, &row) in delta_below.chunks_exact_mut(width).zip(rows) {
+                for (delta, &row) in delta_below.chunks_exact_mut(width).zip(rows) {
                     let y = &outputs[row * width..(row + 1) * width];
-                    d.iter_mut()
-                        .zip(y)
-                        .for_each(|(d, &y)| match self.activation {
-                            Activation::Tanh => *d *= 1.0 - y * y,
-                            Activation::Relu => *d *= f32::from(u8::from(y > 0.0)),
-                        });
+                    match self.activation {
+                        Activation::Tanh => layers::times_tanh_derivative(delta, y),
+                        Activation::Relu => layers::times_relu_derivative(delta, y),
+                    }
                 }
             }
             std::mem::swap(delta, delta_below);

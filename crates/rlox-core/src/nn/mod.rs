@@ -1,10 +1,18 @@
 //! Small neural networks: what a policy or a critic is, on a flat vector of float32 parameters.
+//!
+//! `simd` chooses the instruction set, `gemm`, `math` and `layers` are what is compiled for each,
+//! `mlp` is the network; [`sac`] trains three of them.
 
+mod gemm;
 mod input_gradient;
+mod layers;
+pub mod math;
 mod mlp;
 pub mod sac;
+mod simd;
 #[cfg(test)]
 mod tests;
 
 pub use input_gradient::InputGradient;
-pub use mlp::{Activation, Activations, Mlp};
+pub use mlp::{Activation, Activations, Mlp, Packed};
+pub use simd::FlushDenormals;

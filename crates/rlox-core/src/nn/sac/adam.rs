@@ -1,6 +1,7 @@
 //! Adam (Kingma & Ba 2015) as torch computes it, with the targets' Polyak step in the same pass.
 
 use super::Trained;
+use crate::nn::simd::{Instructions, kernel};
 
 /// Adam's hyperparameters, and which step this is.
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +21,7 @@ pub struct AdamStep {
 impl AdamStep {
     /// Moves `trained` against `grad`.
     pub fn apply(&self, trained: &mut Trained<'_>, grad: &[f32]) {
-        self.each(trained, grad, |_, _| ());
+        adam(&self.factors(), trained, grad);
     }
 
     /// The same; then `target <- (1 - tau) target + tau params`.
@@ -31,27 +32,85 @@ impl AdamStep {
         target: &mut [f32],
         tau: f64,
     ) {
-        let target = &mut target[..trained.params.len()];
-        let (keep, tau) = ((1.0 - tau) as f32, tau as f32);
-        self.each(trained, grad, |i, param| {
-            target[i] = keep * target[i] + tau * param;
-        });
+        adam_and_polyak(&self.factors(), trained, grad, target, tau);
     }
 
-    #[inline(always)]
-    fn each(&self, trained: &mut Trained<'_>, grad: &[f32], mut then: impl FnMut(usize, f32)) {
-        let step_size = (self.lr / (1.0 - self.beta1.powf(self.step))) as f32;
-        let root = (1.0 - self.beta2.powf(self.step)).sqrt() as f32;
-        let (rest1, rest2) = ((1.0 - self.beta1) as f32, (1.0 - self.beta2) as f32);
-        let (beta2, eps) = (self.beta2 as f32, self.eps as f32);
-        let n = trained.params.len();
-        let (exp_avg, exp_avg_sq) = (&mut trained.exp_avg[..n], &mut trained.exp_avg_sq[..n]);
-        for i in 0..n {
-            let g = grad[i];
-            exp_avg[i] += rest1 * (g - exp_avg[i]);
-            exp_avg_sq[i] = beta2 * exp_avg_sq[i] + rest2 * g * g;
-            trained.params[i] -= step_size * exp_avg[i] / (exp_avg_sq[i].sqrt() / root + eps);
-            then(i, trained.params[i]);
+    fn factors(&self) -> Factors {
+        Factors {
+            step_size: (self.lr / (1.0 - self.beta1.powf(self.step))) as f32,
+            root: (1.0 - self.beta2.powf(self.step)).sqrt() as f32,
+            rest1: (1.0 - self.beta1) as f32,
+            beta2: self.beta2 as f32,
+            rest2: (1.0 - self.beta2) as f32,
+            eps: self.eps as f32,
         }
+    }
+}
+
+/// What a step multiplies with, the bias corrections in it.
+struct Factors {
+    step_size: f32,
+    root: f32,
+    rest1: f32,
+    beta2: f32,
+    rest2: f32,
+    eps: f32,
+}
+
+kernel! {
+    fn adam(factors: &Factors, trained: &mut Trained<'_>, grad: &[f32]) = adam_body;
+}
+
+kernel! {
+    fn adam_and_polyak(
+        factors: &Factors,
+        trained: &mut Trained<'_>,
+        grad: &[f32],
+        target: &mut [f32],
+        tau: f64,
+    ) = adam_and_polyak_body;
+}
+
+#[inline(always)]
+fn adam_body<I: Instructions>(factors: &Factors, trained: &mut Trained<'_>, grad: &[f32]) {
+    for (((param, exp_avg), exp_avg_sq), &grad) in trained
+        .params
+        .iter_mut()
+        .zip(&mut *trained.exp_avg)
+        .zip(&mut *trained.exp_avg_sq)
+        .zip(grad)
+    {
+        factors.step(param, exp_avg, exp_avg_sq, grad);
+    }
+}
+
+#[inline(always)]
+fn adam_and_polyak_body<I: Instructions>(
+    factors: &Factors,
+    trained: &mut Trained<'_>,
+    grad: &[f32],
+    target: &mut [f32],
+    tau: f64,
+) {
+    let (keep, tau) = ((1.0 - tau) as f32, tau as f32);
+    for ((((param, exp_avg), exp_avg_sq), &grad), target) in trained
+        .params
+        .iter_mut()
+        .zip(&mut *trained.exp_avg)
+        .zip(&mut *trained.exp_avg_sq)
+        .zip(grad)
+        .zip(target)
+    {
+        factors.step(param, exp_avg, exp_avg_sq, grad);
+        *target = keep * *target + tau * *param;
+    }
+}
+
+impl Factors {
+    #[inline(always)]
+    fn step(&self, param: &mut f32, exp_avg: &mut f32, exp_avg_sq: &mut f32, grad: f32) {
+        *exp_avg += self.rest1 * (grad - *exp_avg);
+        *exp_avg_sq = self.beta2 * *exp_avg_sq + self.rest2 * grad * grad;
+        *param -= self.step_size * *exp_avg / (exp_avg_sq.sqrt() / self.root + self.eps);
     }
 }

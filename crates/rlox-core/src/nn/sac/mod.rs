@@ -22,7 +22,7 @@ mod tests;
 
 pub use adam::AdamStep;
 
-use super::Mlp;
+use super::{FlushDenormals, Mlp};
 use crate::RloxError;
 use crate::error::check_len;
 use actor::{Half, Rows};
@@ -382,13 +382,17 @@ impl Trained<'_> {
     }
 }
 
-/// Runs both, at the same time if asked to.
+/// Runs both, at the same time if asked to, with denormals as zero.
 fn pair(two_threads: bool, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
+    fn flushed(work: impl FnOnce()) {
+        let _flush = FlushDenormals::new();
+        work();
+    }
     if two_threads {
-        rayon::join(a, b);
+        rayon::join(|| flushed(a), || flushed(b));
     } else {
-        a();
-        b();
+        flushed(a);
+        flushed(b);
     }
 }
 

@@ -6,6 +6,7 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 import copy
 import math
 from collections.abc import Collection
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -176,7 +177,7 @@ class SAC(Algorithm):
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""
         self._choose_update()
-        with one_torch_thread() if self._native is not None else nullcontext():
+        with self._native.torch_held() if self._native else nullcontext():
             self._step_and_update()
 
     def _step_and_update(self) -> None:

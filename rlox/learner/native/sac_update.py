@@ -1,6 +1,8 @@
 """SAC's update and its actions in Rust, on the trainer's own torch parameters."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,6 +70,21 @@ class NativeUpdate:
             self.log_alpha.arrays += (np.zeros(1, np.float32), np.zeros(1, np.float32))
         self._objects = [getattr(model, name) for name in OBJECTS]
         self._noise = torch.empty(0)
+        self._threads = min(2, torch.get_num_threads())
+
+    @contextmanager
+    def torch_held(self) -> Iterator[None]:
+        """Inside, updates take as many threads as torch had, up to two, and torch one.
+
+        torch's threads spin for a while after each operator, on the cores that Rust's need.
+        """
+        before = torch.get_num_threads()
+        self._threads = min(2, before)
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
     def fits(self, model: "SAC") -> bool:
         """Whether all is as it was found; cheap enough to be asked before each update."""
@@ -112,7 +129,7 @@ class NativeUpdate:
                     self.critics.begin_step(),
                     self.log_alpha.begin_step() if learned else None,
                 ),
-                threads=model._update_threads,
+                threads=self._threads,
             )
         if isinstance(model.replay_buffer, PrioritizedReplayBuffer):
             with timing.add_time("sample"):

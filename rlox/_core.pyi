@@ -22,6 +22,7 @@ __all__ = [
     "compute_vtrace",
     "count_crossings",
     "pairs",
+    "ppo_update",
     "roundtrip",
     "take_crossings",
 ]
@@ -33,7 +34,7 @@ _StepArrays = tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools]
 _Finals = tuple[NDArray[np.int64], NDArray[np.float32]]
 _Shape = tuple[Sequence[int], str]
 _Learner = tuple[_F32, ...]
-_Adam = tuple[float, float, float, float, float]
+_Adam = tuple[float, float, float, float, int]
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 pairs: ModuleType
@@ -97,6 +98,29 @@ def compute_token_kl(
 def compute_group_advantages(
     rewards: NDArray[_Float], group_size: int, epsilon: float = 1e-8
 ) -> NDArray[_Float]: ...
+
+_Moments = tuple[_F32, _F32, _F32]
+_Network = tuple[Sequence[int], str, _Moments]
+
+def ppo_update(
+    actor: _Network,
+    critic: _Network,
+    log_std: _Moments | None,
+    rollout: tuple[_F32, NDArray[Any], _F32, _F32, _F32],
+    order: NDArray[np.int64],
+    step: int,
+    *,
+    batch_size: int,
+    clip_range: float,
+    normalize_advantage: bool,
+    ent_coef: float,
+    vf_coef: float,
+    max_grad_norm: float,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    threads: int = 1,
+) -> tuple[float, float, float, float, float, float]: ...
 
 @final
 class ReplayBuffer:

@@ -22,6 +22,8 @@ from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.networks import Unfit
+from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.policies import ActorCritic, default_actor_critic
 from rlox.learner.switchboard import choose
 
@@ -72,6 +74,9 @@ class PPO(Algorithm):
             those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`).
         device: where torch computes; "auto" takes a GPU if there is one.
         tensorboard_log: folder for TensorBoard's event files.
+
+    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
+    the reason if R9 was asked for.
     """
 
     policy: ActorCritic
@@ -126,12 +131,26 @@ class PPO(Algorithm):
         self.policy = policy.to(self.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
+        self._update_threads = min(2, torch.get_num_threads())
+        self._choose_update()
+
+    def _choose_update(self) -> None:
+        """R9: updates run in Rust if all that takes part in them is known there."""
+        self._native: NativeUpdate | None = None
+        self.update_path = "torch"
+        if "R9" in self.optimizations:
+            try:
+                self._native = NativeUpdate(self)
+                self.update_path = "native"
+            except Unfit as reason:
+                self.update_path = f"torch: {reason}"
 
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
 
         The last rollout may overshoot `total_timesteps`, as in Stable-Baselines3.
         """
+        self._choose_update()
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
                 while not self._finished() and (columns := rollouts.take()):
@@ -215,6 +234,12 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
+        if self._native is not None and not self._native.fits(self):
+            self._choose_update()
+        if self._native is not None:
+            figures = self._native.train(self, rollout)
+            self._log(dict(zip(FIGURES, figures, strict=True)))
+            return
         timing = self.timing
         self.policy.train(True)
         all_figures = []

@@ -49,6 +49,7 @@ sites! {
     PER_PUSH = "PrioritizedReplayBuffer.push",
     PER_PUSH_BATCH = "PrioritizedReplayBuffer.push_batch",
     PER_SAMPLE = "PrioritizedReplayBuffer.sample",
+    PPO_UPDATE = "ppo_update",
     PER_UPDATE_PRIORITIES = "PrioritizedReplayBuffer.update_priorities",
     SAC_ACT = "SacUpdate.act",
     SAC_UPDATE = "SacUpdate.update",

@@ -7,6 +7,7 @@ mod crossing;
 mod env;
 mod errors;
 mod llm;
+mod nn;
 mod numbers;
 mod pairs;
 mod pipeline;
@@ -31,6 +32,8 @@ mod _core {
     use super::env::{VecEnv, builtin_envs};
     #[pymodule_export]
     use super::llm::{compute_group_advantages, compute_token_kl};
+    #[pymodule_export]
+    use super::nn::ppo_update;
     #[pymodule_export]
     use super::pairs::module;
     #[pymodule_export]

@@ -6,23 +6,23 @@ use numpy::{
     Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadwriteArray1,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
-use rlox_core::nn::sac::{AdamStep, Batch, Learners, Sac, Settings, Trained};
-use rlox_core::nn::{Activation, Mlp};
+use rlox_core::nn::Mlp;
+use rlox_core::nn::adam::Adam;
+use rlox_core::nn::sac::{Batch, Learners, Sac, Settings, Step};
 
 use crate::arrays::{any_shape, input, output};
 use crate::crossing::{SAC_ACT, SAC_UPDATE};
 use crate::errors::to_py;
+use crate::nn::{Held, MomentArrays, mlp};
 
 /// Widths (input, hidden…, output) and activation, "tanh" or "relu", of a network.
 type Shape = (Vec<usize>, String);
-/// A flat vector of parameters, and Adam's two moments of it; float32.
-type Learner<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Adam's lr, beta1, beta2, eps, and the number of this step.
-type Adam = (f64, f64, f64, f64, f64);
+type AdamStep = (f64, f64, f64, f64, u64);
 
 /// Updates of Soft Actor-Critic for an actor and twin critics that are multilayer perceptrons.
 ///
@@ -39,8 +39,12 @@ impl SacUpdate {
     /// `actor`: `obs_dim -> 2 * act_dim`; `critics`: two of `obs_dim + act_dim -> 1`.
     #[new]
     fn new(actor: Shape, critics: (Shape, Shape)) -> PyResult<Self> {
-        let actor = mlp(&actor)?;
-        let critics = [mlp(&critics.0)?, mlp(&critics.1)?];
+        let network = |name, shape: &Shape| mlp(name, &shape.0, &shape.1);
+        let actor = network("actor", &actor)?;
+        let critics = [
+            network("critics[0]", &critics.0)?,
+            network("critics[1]", &critics.1)?,
+        ];
         let sizes = [actor.n_params(), critics.iter().map(Mlp::n_params).sum()];
         let inner = Mutex::new(Sac::new(actor, critics).map_err(to_py)?);
         Ok(Self { inner, sizes })
@@ -62,16 +66,16 @@ impl SacUpdate {
     fn update<'py>(
         &self,
         py: Python<'py>,
-        actor: Learner<'py>,
-        critics: Learner<'py>,
+        actor: MomentArrays<'py>,
+        critics: MomentArrays<'py>,
         targets: &Bound<'py, PyAny>,
-        log_alpha: Learner<'py>,
+        log_alpha: MomentArrays<'py>,
         batch: &Bound<'py, PyDict>,
         noise: &Bound<'py, PyAny>,
         gamma: f32,
         tau: f64,
         target_entropy: f32,
-        adams: (Adam, Adam, Option<Adam>),
+        adams: (AdamStep, AdamStep, Option<AdamStep>),
         threads: usize,
     ) -> PyResult<(f32, f32, Bound<'py, PyArray1<f32>>)> {
         let _crossing = SAC_UPDATE.enter(0);
@@ -80,9 +84,9 @@ impl SacUpdate {
                 .get_item(name)?
                 .ok_or_else(|| PyKeyError::new_err(format!("batch has no {name}")))
         };
-        let mut actor = Views::new("actor", &actor, self.sizes[0])?;
-        let mut critics = Views::new("critics", &critics, self.sizes[1])?;
-        let mut log_alpha = Views::new("log_alpha", &log_alpha, 1)?;
+        let mut actor = Held::new("actor", &actor, self.sizes[0])?;
+        let mut critics = Held::new("critics", &critics, self.sizes[1])?;
+        let mut log_alpha = Held::new("log_alpha", &log_alpha, 1)?;
         let mut targets = output::<f32, Ix1>("targets", targets, &[self.sizes[1]])?;
         let obs = any_shape::<f32, Ix2>("obs", &column("obs")?)?;
         let next_obs = any_shape::<f32, Ix2>("next_obs", &column("next_obs")?)?;
@@ -108,18 +112,18 @@ impl SacUpdate {
             noise,
         };
         let learners = Learners {
-            actor: actor.trained()?,
-            critics: critics.trained()?,
+            actor: actor.moments()?,
+            critics: critics.moments()?,
             targets: targets.as_slice_mut()?,
-            log_alpha: log_alpha.trained()?,
+            log_alpha: log_alpha.moments()?,
         };
         let settings = Settings {
             gamma,
             tau,
             target_entropy,
-            actor: adam(adams.0),
-            critic: adam(adams.1),
-            alpha: adams.2.map(adam),
+            actor: step(adams.0),
+            critic: step(adams.1),
+            alpha: adams.2.map(step),
         };
         let (losses, td_errors) = py
             .detach(|| {
@@ -165,49 +169,12 @@ impl SacUpdate {
     }
 }
 
-/// The network of a shape that was checked in Python.
-fn mlp((widths, activation): &Shape) -> PyResult<Mlp> {
-    let activation = match activation.as_str() {
-        "tanh" => Activation::Tanh,
-        "relu" => Activation::Relu,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "activation: is {other:?}, expected \"tanh\" or \"relu\""
-            )));
-        }
-    };
-    Mlp::new(widths, activation).map_err(to_py)
-}
-
-fn adam((lr, beta1, beta2, eps, step): Adam) -> AdamStep {
-    AdamStep {
+fn step((lr, beta1, beta2, eps, t): AdamStep) -> Step {
+    let adam = Adam {
         lr,
         beta1,
         beta2,
         eps,
-        step,
-    }
-}
-
-/// The three vectors of a learner, borrowed from Python.
-struct Views<'py>([PyReadwriteArray1<'py, f32>; 3]);
-
-impl<'py> Views<'py> {
-    fn new(argument: &str, learner: &Learner<'py>, n: usize) -> PyResult<Self> {
-        let view = |array| output::<f32, Ix1>(argument, array, &[n]);
-        Ok(Self([
-            view(&learner.0)?,
-            view(&learner.1)?,
-            view(&learner.2)?,
-        ]))
-    }
-
-    fn trained(&mut self) -> PyResult<Trained<'_>> {
-        let [params, exp_avg, exp_avg_sq] = &mut self.0;
-        Ok(Trained {
-            params: params.as_slice_mut()?,
-            exp_avg: exp_avg.as_slice_mut()?,
-            exp_avg_sq: exp_avg_sq.as_slice_mut()?,
-        })
-    }
+    };
+    (adam, t)
 }

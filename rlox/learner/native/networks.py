@@ -1,11 +1,16 @@
-"""Which of SAC's modules the native update can train, and their parameters in its order."""
+"""Which modules the native updates can train, and their parameters in the order of Rust."""
 
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from rlox.learner.policies import SquashedGaussianActor, TwinCritic
+from rlox.learner.policies import (
+    CategoricalActorCritic,
+    GaussianActorCritic,
+    SquashedGaussianActor,
+    TwinCritic,
+)
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -44,6 +49,19 @@ def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
         raise Unfit(f"the critic is a {type(critic).__name__}")
     q1, q2 = (_network("a critic", _leaves(q)) for q in (critic.q1, critic.q2))
     return q1, q2
+
+
+def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[nn.Parameter]]:
+    """Actor, critic, and the log-deviation if the policy is a Gaussian."""
+    if type(policy) not in (CategoricalActorCritic, GaussianActorCritic):
+        raise Unfit(f"the policy is a {type(policy).__name__}")
+    assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
+    if any(getattr(policy, hooks) for hooks in HOOKS):
+        raise Unfit("the policy has a hook")
+    actor = _network("the actor", _leaves(policy.actor))
+    critic = _network("the critic", _leaves(policy.critic))
+    log_std = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []
+    return actor, critic, log_std
 
 
 def _network(name: str, layers: list[nn.Module]) -> Network:

@@ -97,26 +97,24 @@ pub(super) fn level() -> Level {
 /// `body` and all that it calls must be `#[inline(always)]`, so that it takes on the instructions
 /// of the function it ends up in.
 macro_rules! kernel {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) = $body:ident;) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $body:ident;) => {
         $(#[$meta])*
         #[allow(unsafe_code, reason = "an instruction set is used where it was found")]
-        $vis fn $name($($arg: $type),*) {
+        $vis fn $name($($arg: $type),*) $(-> $out)? {
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
-            fn avx512($($arg: $type),*) {
-                $body::<$crate::nn::simd::Avx512>($($arg),*);
+            fn avx512($($arg: $type),*) $(-> $out)? {
+                $body::<$crate::nn::simd::Avx512>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma")]
-            fn avx2($($arg: $type),*) {
-                $body::<$crate::nn::simd::Avx2>($($arg),*);
+            fn avx2($($arg: $type),*) $(-> $out)? {
+                $body::<$crate::nn::simd::Avx2>($($arg),*)
             }
             match $crate::nn::simd::level() {
-                $crate::nn::simd::Level::Portable => {
-                    $body::<$crate::nn::simd::Portable>($($arg),*);
-                }
+                $crate::nn::simd::Level::Portable => $body::<$crate::nn::simd::Portable>($($arg),*),
                 // SAFETY: `level` names only what the processor was found to have.
                 #[cfg(target_arch = "x86_64")]
                 $crate::nn::simd::Level::Avx2 => unsafe { avx2($($arg),*) },

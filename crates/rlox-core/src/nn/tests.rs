@@ -10,7 +10,7 @@ use super::simd::{FORCED, LEVELS};
 use super::*;
 
 /// Runs `check` once with each instruction set.
-pub(super) fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     for &level in LEVELS.iter() {
         FORCED.set(Some(level));
         let result = check();

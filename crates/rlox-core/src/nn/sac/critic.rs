@@ -1,6 +1,7 @@
 //! One of the twin critics: its value of the target, its own step, and what it tells the actor.
 
-use super::{Settings, Trained};
+use super::Settings;
+use crate::nn::adam::Moments;
 use crate::nn::{Activations, InputGradient, Mlp};
 
 /// A critic's network, with room for what its update leaves behind.
@@ -47,7 +48,7 @@ impl Critic {
     #[expect(clippy::too_many_arguments, reason = "the loss's inputs")]
     pub(super) fn learn(
         &mut self,
-        trained: &mut Trained<'_>,
+        trained: &mut Moments<'_>,
         target: &mut [f32],
         settings: &Settings,
         x: &[f32],
@@ -75,9 +76,8 @@ impl Critic {
             &mut self.grad,
             None,
         );
-        settings
-            .critic
-            .apply_and_follow(trained, &self.grad, target, settings.tau);
+        let (adam, t) = settings.critic;
+        adam.step_and_follow(t, trained, &self.grad, target, settings.tau);
     }
 
     /// Sets `q`, the values of the policy's actions.

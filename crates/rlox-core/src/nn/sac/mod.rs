@@ -14,42 +14,29 @@
 //! a critic each, and half of the rows where the actor is at work.
 
 mod actor;
-mod adam;
 mod critic;
 pub mod squashed;
 #[cfg(test)]
 mod tests;
 
-pub use adam::AdamStep;
-
+use super::adam::{Adam, Moments};
 use super::{FlushDenormals, Mlp};
 use crate::RloxError;
 use crate::error::check_len;
 use actor::{Half, Rows};
 use critic::Critic;
 
-/// Numbers that Adam moves, with its moments.
-#[derive(Debug)]
-pub struct Trained<'a> {
-    /// The numbers themselves; of a network, in its order.
-    pub params: &'a mut [f32],
-    /// Adam's mean of the gradients.
-    pub exp_avg: &'a mut [f32],
-    /// Adam's mean of the squared gradients.
-    pub exp_avg_sq: &'a mut [f32],
-}
-
 /// Everything that an update moves.
 #[derive(Debug)]
 pub struct Learners<'a> {
     /// The actor; its last layer has the means and then the log deviations.
-    pub actor: Trained<'a>,
+    pub actor: Moments<'a>,
     /// The twin critics, one after the other.
-    pub critics: Trained<'a>,
+    pub critics: Moments<'a>,
     /// Parameters of their target networks.
     pub targets: &'a mut [f32],
     /// One number; not moved unless [`Settings::alpha`] is there.
-    pub log_alpha: Trained<'a>,
+    pub log_alpha: Moments<'a>,
 }
 
 /// Transitions drawn from a buffer, each column in row-major order, and noise for the actor.
@@ -73,6 +60,9 @@ pub struct Batch<'a> {
     pub noise: &'a [f32],
 }
 
+/// Adam, and which step this is, from 1 on.
+pub type Step = (Adam, u64);
+
 /// Hyperparameters of one update.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -83,11 +73,11 @@ pub struct Settings {
     /// Of the learned temperature.
     pub target_entropy: f32,
     /// Adam's step of the actor.
-    pub actor: AdamStep,
+    pub actor: Step,
     /// Of the critics.
-    pub critic: AdamStep,
+    pub critic: Step,
     /// Of the temperature; `None` leaves it as it is.
-    pub alpha: Option<AdamStep>,
+    pub alpha: Option<Step>,
 }
 
 /// Values of the losses before their steps.
@@ -206,7 +196,7 @@ impl Sac {
             y,
             td_errors,
         } = self;
-        let (mut learner1, mut learner2) = critics.split_at_mut(critic1.n_params());
+        let (mut learner1, mut learner2) = split_at_mut(&mut critics, critic1.n_params());
         let (target1, target2) = targets.split_at_mut(critic1.n_params());
         let n = batch.reward.len();
         let (obs_dim, act_dim) = (actor.n_inputs(), actor.n_outputs() / 2);
@@ -250,7 +240,7 @@ impl Sac {
             x[..obs_dim].copy_from_slice(obs);
             x[obs_dim..].copy_from_slice(action);
         }
-        let learn = |critic: &mut Critic, learner: &mut Trained<'_>, target: &mut [f32]| {
+        let learn = |critic: &mut Critic, learner: &mut Moments<'_>, target: &mut [f32]| {
             critic.learn(learner, target, settings, x, y, batch.weights);
             critic.judge(learner.params, now_x, n);
         };
@@ -272,14 +262,15 @@ impl Sac {
             || half2.learn(actor, params, critics, &rows2, now_x2, alpha, n),
         );
         let middle = actor.n_params() / 2;
-        let (mut front, mut back) = actor_learner.split_at_mut(middle);
+        let (mut front, mut back) = split_at_mut(&mut actor_learner, middle);
         let (grad1, grad2) = half1.grad.split_at_mut(middle);
         let (other1, other2) = half2.grad.split_at(middle);
-        let step = |learner: &mut Trained<'_>, grad: &mut [f32], other: &[f32]| {
+        let step = |learner: &mut Moments<'_>, grad: &mut [f32], other: &[f32]| {
             grad.iter_mut()
                 .zip(other)
                 .for_each(|(g, other)| *g += other);
-            settings.actor.apply(learner, grad);
+            let (adam, t) = settings.actor;
+            adam.step(t, learner, grad, 1.0);
         };
         pair(
             two_threads,
@@ -289,13 +280,13 @@ impl Sac {
 
         // The temperature's step.
         let log_probs = half1.log_probs.iter().chain(&half2.log_probs);
-        if let Some(step) = settings.alpha {
+        if let Some((adam, t)) = settings.alpha {
             let mean = mean(
                 log_probs
                     .clone()
                     .map(|log_prob| log_prob + settings.target_entropy),
             );
-            step.apply(&mut log_alpha, &[-mean]);
+            adam.step(t, &mut log_alpha, &[-mean], 1.0);
         }
 
         let tds = || critic1.td.iter().zip(&critic2.td);
@@ -347,39 +338,37 @@ impl Sac {
         check_len("weights", batch.weights.map_or(n, <[f32]>::len), n)?;
         check_len("noise", batch.noise.len(), n * act_dim)?;
         check_len("next_noise", batch.next_noise.len(), n * act_dim)?;
-        learners.actor.check("actor", self.actor.n_params())?;
-        learners.log_alpha.check("log_alpha", 1)?;
+        check_moments("actor", &learners.actor, self.actor.n_params())?;
+        check_moments("log_alpha", &learners.log_alpha, 1)?;
         let n_params = self.critics.iter().map(Critic::n_params).sum();
-        learners.critics.check("critics", n_params)?;
+        check_moments("critics", &learners.critics, n_params)?;
         check_len("targets", learners.targets.len(), n_params)?;
         Ok(())
     }
 }
 
-impl Trained<'_> {
-    fn check(&self, argument: &'static str, n: usize) -> Result<(), RloxError> {
-        check_len(argument, self.params.len(), n)?;
-        check_len(argument, self.exp_avg.len(), n)?;
-        check_len(argument, self.exp_avg_sq.len(), n)
-    }
+fn check_moments(argument: &'static str, moments: &Moments<'_>, n: usize) -> Result<(), RloxError> {
+    check_len(argument, moments.params.len(), n)?;
+    check_len(argument, moments.exp_avg.len(), n)?;
+    check_len(argument, moments.exp_avg_sq.len(), n)
+}
 
-    fn split_at_mut(&mut self, at: usize) -> (Trained<'_>, Trained<'_>) {
-        let (params, params2) = self.params.split_at_mut(at);
-        let (exp_avg, exp_avg2) = self.exp_avg.split_at_mut(at);
-        let (exp_avg_sq, exp_avg_sq2) = self.exp_avg_sq.split_at_mut(at);
-        (
-            Trained {
-                params,
-                exp_avg,
-                exp_avg_sq,
-            },
-            Trained {
-                params: params2,
-                exp_avg: exp_avg2,
-                exp_avg_sq: exp_avg_sq2,
-            },
-        )
-    }
+fn split_at_mut<'a>(moments: &'a mut Moments<'_>, at: usize) -> (Moments<'a>, Moments<'a>) {
+    let (params, params2) = moments.params.split_at_mut(at);
+    let (exp_avg, exp_avg2) = moments.exp_avg.split_at_mut(at);
+    let (exp_avg_sq, exp_avg_sq2) = moments.exp_avg_sq.split_at_mut(at);
+    (
+        Moments {
+            params,
+            exp_avg,
+            exp_avg_sq,
+        },
+        Moments {
+            params: params2,
+            exp_avg: exp_avg2,
+            exp_avg_sq: exp_avg_sq2,
+        },
+    )
 }
 
 /// Runs both, at the same time if asked to, with denormals as zero.

@@ -11,6 +11,7 @@ __all__ = [
     "AsyncCollector",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
+    "SacUpdate",
     "VecEnv",
     "build_info",
     "builtin_envs",
@@ -32,6 +33,9 @@ _F32 = NDArray[np.float32]
 _Space = int | tuple[NDArray[np.float32], NDArray[np.float32]]
 _StepArrays = tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools]
 _Finals = tuple[NDArray[np.int64], NDArray[np.float32]]
+_Shape = tuple[Sequence[int], str]
+_Learner = tuple[_F32, ...]
+_Adam = tuple[float, float, float, float, int]
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 pairs: ModuleType
@@ -264,3 +268,23 @@ class AsyncCollector:
     def close(self) -> None: ...
     def __enter__(self) -> AsyncCollector: ...
     def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class SacUpdate:
+    def __new__(cls, actor: _Shape, critics: tuple[_Shape, _Shape]) -> SacUpdate: ...
+    def update(
+        self,
+        actor: _Learner,
+        critics: _Learner,
+        targets: _F32,
+        log_alpha: _Learner,
+        batch: dict[str, NDArray[Any]],
+        noise: _F32,
+        *,
+        gamma: float,
+        tau: float,
+        target_entropy: float,
+        adams: tuple[_Adam, _Adam, _Adam | None],
+        threads: int,
+    ) -> tuple[float, float, _F32]: ...
+    def act(self, params: _F32, obs: _F32, noise: _F32) -> _F32: ...

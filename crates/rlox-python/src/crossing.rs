@@ -52,6 +52,8 @@ sites! {
     PER_SAMPLE = "PrioritizedReplayBuffer.sample",
     PPO_UPDATE = "ppo_update",
     PER_UPDATE_PRIORITIES = "PrioritizedReplayBuffer.update_priorities",
+    SAC_ACT = "SacUpdate.act",
+    SAC_UPDATE = "SacUpdate.update",
 }
 
 /// One call in progress; tallies when dropped.

@@ -12,6 +12,7 @@ mod nn;
 mod numbers;
 mod pairs;
 mod pipeline;
+mod sac;
 mod training;
 
 use pyo3::prelude::*;
@@ -40,6 +41,8 @@ mod _core {
     use super::pairs::module;
     #[pymodule_export]
     use super::pipeline::AsyncCollector;
+    #[pymodule_export]
+    use super::sac::SacUpdate;
     #[pymodule_export]
     use super::training::{compute_gae, compute_gae_batched, compute_vtrace};
 

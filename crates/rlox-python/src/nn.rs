@@ -14,7 +14,7 @@ use crate::numbers::size;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// Parameters, and Adam's two moments of them.
-type MomentArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+pub(crate) type MomentArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Widths, the name of the activation, and where the parameters lie.
 type NetworkArguments<'py> = (Vec<usize>, String, MomentArrays<'py>);
 
@@ -33,15 +33,15 @@ pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResul
 }
 
 /// Three arrays of n float32, held for writing.
-struct Held<'py>([PyReadwriteArray<'py, f32, Ix1>; 3]);
+pub(crate) struct Held<'py>([PyReadwriteArray<'py, f32, Ix1>; 3]);
 
 impl<'py> Held<'py> {
-    fn new(argument: &str, arrays: &MomentArrays<'py>, n: usize) -> PyResult<Self> {
+    pub(crate) fn new(argument: &str, arrays: &MomentArrays<'py>, n: usize) -> PyResult<Self> {
         let hold = |array| output::<f32, Ix1>(argument, array, &[n]);
         Ok(Self([hold(&arrays.0)?, hold(&arrays.1)?, hold(&arrays.2)?]))
     }
 
-    fn moments(&mut self) -> PyResult<Moments<'_>> {
+    pub(crate) fn moments(&mut self) -> PyResult<Moments<'_>> {
         let [params, exp_avg, exp_avg_sq] = &mut self.0;
         Ok(Moments {
             params: params.as_slice_mut()?,

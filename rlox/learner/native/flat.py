@@ -49,12 +49,12 @@ class Flat:
             self.optimizer is None or self.optimizer.state is self._state
         )
 
-    def begin_step(self) -> tuple[float, float, float, float, float]:
+    def begin_step(self) -> tuple[float, float, float, float, int]:
         """Count a step of Adam's; its lr, beta1, beta2, eps, and its number."""
         assert self.optimizer is not None
         self.steps += 1
         group = self.optimizer.param_groups[0]
-        return group["lr"], *group["betas"], group["eps"], float(self.steps[0])
+        return group["lr"], *group["betas"], group["eps"], int(self.steps[0])
 
 
 def _gathered(tensors: list[Tensor]) -> Tensor:

@@ -52,10 +52,41 @@ impl Adam {
     /// # Panics
     /// If the lengths differ.
     pub fn step(&self, t: u64, to: &mut Moments<'_>, grad: &[f32], scale: f32) {
-        let n = grad.len();
-        assert!(to.params.len() == n && to.exp_avg.len() == n && to.exp_avg_sq.len() == n);
+        to.check(grad.len());
+        let factors = self.factors(t, scale);
+        step(factors, to.params, to.exp_avg, to.exp_avg_sq, grad);
+    }
+
+    /// The same with `grad` as it is; then `target`, of the same length, follows the parameters:
+    /// `target = (1 - tau) target + tau theta` (Polyak).
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn step_and_follow(
+        &self,
+        t: u64,
+        to: &mut Moments<'_>,
+        grad: &[f32],
+        target: &mut [f32],
+        tau: f64,
+    ) {
+        to.check(grad.len());
+        assert!(target.len() == grad.len());
+        let factors = self.factors(t, 1.0);
+        step_and_follow(
+            factors,
+            to.params,
+            to.exp_avg,
+            to.exp_avg_sq,
+            grad,
+            target,
+            tau,
+        );
+    }
+
+    fn factors(&self, t: u64, scale: f32) -> Factors {
         let t = t as f64;
-        let factors = Factors {
+        Factors {
             scale,
             beta1_rest: (1.0 - self.beta1) as f32,
             beta2: self.beta2 as f32,
@@ -63,8 +94,13 @@ impl Adam {
             root: (1.0 / (1.0 - self.beta2.powf(t)).sqrt()) as f32,
             eps: self.eps as f32,
             step_size: (self.lr / (1.0 - self.beta1.powf(t))) as f32,
-        };
-        step(factors, to.params, to.exp_avg, to.exp_avg_sq, grad);
+        }
+    }
+}
+
+impl Moments<'_> {
+    fn check(&self, n: usize) {
+        assert!(self.params.len() == n && self.exp_avg.len() == n && self.exp_avg_sq.len() == n);
     }
 }
 
@@ -91,11 +127,51 @@ fn step_body<I: Instructions>(
     let n = grad.len();
     let (params, m, v) = (&mut params[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
     for i in 0..n {
-        let g = grad[i] * f.scale;
-        m[i] = I::mul_add(f.beta1_rest, g - m[i], m[i]);
-        v[i] = I::mul_add(f.beta2_rest * g, g, v[i] * f.beta2);
-        let denominator = I::mul_add(v[i].sqrt(), f.root, f.eps);
-        params[i] = I::mul_add(-f.step_size, m[i] / denominator, params[i]);
+        f.step::<I>(&mut params[i], &mut m[i], &mut v[i], grad[i]);
+    }
+}
+
+kernel! {
+    /// [`step`], and the target in the same pass.
+    #[expect(clippy::too_many_arguments, reason = "one pass over five vectors")]
+    fn step_and_follow(
+        factors: Factors,
+        params: &mut [f32],
+        exp_avg: &mut [f32],
+        exp_avg_sq: &mut [f32],
+        grad: &[f32],
+        target: &mut [f32],
+        tau: f64,
+    ) = step_and_follow_body;
+}
+
+#[inline(always)]
+fn step_and_follow_body<I: Instructions>(
+    f: Factors,
+    params: &mut [f32],
+    exp_avg: &mut [f32],
+    exp_avg_sq: &mut [f32],
+    grad: &[f32],
+    target: &mut [f32],
+    tau: f64,
+) {
+    let (keep, tau) = ((1.0 - tau) as f32, tau as f32);
+    let moments = exp_avg.iter_mut().zip(exp_avg_sq);
+    let pairs = params.iter_mut().zip(target);
+    for (((param, target), (m, v)), &g) in pairs.zip(moments).zip(grad) {
+        f.step::<I>(param, m, v, g);
+        *target = I::mul_add(tau, *param, keep * *target);
+    }
+}
+
+impl Factors {
+    #[inline(always)]
+    fn step<I: Instructions>(&self, param: &mut f32, m: &mut f32, v: &mut f32, grad: f32) {
+        let g = grad * self.scale;
+        *m = I::mul_add(self.beta1_rest, g - *m, *m);
+        *v = I::mul_add(self.beta2_rest * g, g, *v * self.beta2);
+        let denominator = I::mul_add(v.sqrt(), self.root, self.eps);
+        *param = I::mul_add(-self.step_size, *m / denominator, *param);
     }
 }
 

@@ -20,7 +20,7 @@ pub enum Activation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mlp {
     widths: Vec<usize>,
-    activation: Activation,
+    pub(super) activation: Activation,
 }
 
 /// Parameters as the forward pass reads them, made by [`Mlp::pack`].
@@ -36,7 +36,7 @@ pub struct Packed {
 pub struct Activations {
     packed: Packed,
     /// Output of every layer, after its activation, `[rows, out]`.
-    layers: Vec<Vec<f32>>,
+    pub(super) layers: Vec<Vec<f32>>,
     /// Gradient of the loss by the output of the layer in hand, before its activation.
     delta: Vec<f32>,
     /// The same for the layer below.

@@ -5,15 +5,18 @@
 
 pub mod adam;
 mod gemm;
+mod input_gradient;
 mod layers;
 pub mod math;
 mod mlp;
 mod packed;
 pub mod ppo;
+pub mod sac;
 mod simd;
 #[cfg(test)]
 mod tests;
 
+pub use input_gradient::InputGradient;
 pub use mlp::{Activation, Activations, Mlp, Packed};
 pub use packed::{Hidden, PackedMlp};
 pub use simd::FlushDenormals;

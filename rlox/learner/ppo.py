@@ -217,6 +217,11 @@ class PPO(Algorithm):
 
         with timing.add_time("gae_compute"):
             obs, actions, log_probs, values, rewards, dones = storage.stacked()
+            if not log_probs.isfinite().all():
+                raise ValueError(
+                    "policy: gives log-probabilities that are not finite; a lower learning_rate, "
+                    "or smaller rewards, may keep training from diverging"
+                )
             with timing.add_time("value"), torch.no_grad():
                 last_values = self.policy.get_value(self._tensor(self._last_obs))
                 # A time limit is not part of the task: what would have followed is worth
@@ -263,14 +268,14 @@ class PPO(Algorithm):
         self.policy.train(True)
         minibatch = self._minibatch()
         minibatch.begin()
-        figures = []
+        learnt = []
         for _ in range(self.n_epochs):
             order = torch.randperm(
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
-            figures += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
+            learnt += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
         minibatch.end()
-        means = torch.stack(figures).mean(dim=0).cpu().numpy()
+        means = torch.stack(learnt).mean(dim=0).cpu().numpy()
         self._log(dict(zip(FIGURES, means, strict=True)))
 
     def _minibatch(self) -> EagerMinibatch:

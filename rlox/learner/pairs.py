@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from torch import Tensor
 
 from rlox.learner import switchboard
@@ -101,14 +102,19 @@ def _ppo_update(
     model._log = lambda figures: None  # type: ignore[method-assign]
     n = rows or model.n_envs * model.n_steps
     rng = torch.Generator().manual_seed(seed)
-    obs = torch.randn(n, model.obs_dim, generator=rng).to(model.device)
+    space = model.action_space
+    if isinstance(space, spaces.Discrete):
+        actions = torch.randint(int(space.n), (n,), generator=rng)
+    else:  # not the mode, where gradients are nought but for rounding
+        actions = torch.randn(n, math.prod(space.shape or ()), generator=rng)
+    obs = torch.randn(n, model.obs_dim, generator=rng)
+    noise, advantages, returns = torch.randn(3, n, generator=rng)
+    obs, actions, noise, advantages, returns = (
+        x.to(model.device) for x in (obs, actions, noise, advantages, returns)
+    )
     with torch.no_grad():
-        actions, log_probs = model.policy.get_action_and_logprob(obs, deterministic=True)
-    log_probs, advantages, returns = (
-        x.to(model.device)
-        for x in (log_probs.cpu() + 0.2 * torch.randn(n, generator=rng),
-                  torch.randn(n, generator=rng), torch.randn(n, generator=rng))
-    )  # fmt: skip
+        _, log_probs, _ = model.policy.evaluate_actions(obs, actions)
+    log_probs = log_probs + 0.2 * noise
     rollout = Rollout(obs, actions, log_probs, advantages, returns)
     return Arm(lambda: model.train(rollout), lambda _: list(model.policy.parameters()))
 

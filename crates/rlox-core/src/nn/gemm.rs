@@ -174,10 +174,6 @@ impl Block<'_> {
 
     /// Rows `i..i + R` of the panel's columns, as far as there are so many, if not by way of `edge`; R.
     #[inline(always)]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a tile's place in all three matrices"
-    )]
     fn part<I: Instructions, const R: usize, const V: usize>(
         &self,
         panel: &[f32],

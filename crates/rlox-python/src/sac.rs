@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use numpy::{
-    Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadwriteArray1,
+    Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray,
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyKeyError;

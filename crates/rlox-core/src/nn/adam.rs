@@ -1,5 +1,9 @@
 //! Adam (Kingma and Ba 2015, algorithm 1), and the clipping of the gradient before it, as torch has
 //! them.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
 
 use super::gemm::LANES;
 use super::simd::{Instructions, kernel};
@@ -120,15 +124,15 @@ fn step_body<I: Instructions>(
     exp_avg_sq: &mut [f32],
     grad: &[f32],
 ) {
-    let moments = exp_avg.iter_mut().zip(exp_avg_sq);
-    for ((param, (m, v)), &g) in params.iter_mut().zip(moments).zip(grad) {
-        f.step::<I>(param, m, v, g);
+    let n = grad.len();
+    let (params, m, v) = (&mut params[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
+    for i in 0..n {
+        f.step::<I>(&mut params[i], &mut m[i], &mut v[i], grad[i]);
     }
 }
 
 kernel! {
     /// [`step`], and the target in the same pass.
-    #[expect(clippy::too_many_arguments, reason = "one pass over five vectors")]
     fn step_and_follow(
         factors: Factors,
         params: &mut [f32],
@@ -151,11 +155,12 @@ fn step_and_follow_body<I: Instructions>(
     tau: f64,
 ) {
     let (keep, tau) = ((1.0 - tau) as f32, tau as f32);
-    let moments = exp_avg.iter_mut().zip(exp_avg_sq);
-    let pairs = params.iter_mut().zip(target);
-    for (((param, target), (m, v)), &g) in pairs.zip(moments).zip(grad) {
-        f.step::<I>(param, m, v, g);
-        *target = I::mul_add(tau, *param, keep * *target);
+    let n = grad.len();
+    let (params, m, v) = (&mut params[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
+    let target = &mut target[..n];
+    for i in 0..n {
+        f.step::<I>(&mut params[i], &mut m[i], &mut v[i], grad[i]);
+        target[i] = I::mul_add(tau, params[i], keep * target[i]);
     }
 }
 
@@ -182,16 +187,21 @@ fn norm_squared_body<I: Instructions>(values: &[f32]) -> f64 {
     let mut total = 0.0;
     for run in values.chunks(RUN) {
         let mut sums = [0.0f32; LANES];
-        let (vectors, rest) = run.as_chunks::<LANES>();
-        for vector in vectors {
-            for (sum, &value) in sums.iter_mut().zip(vector) {
-                *sum = I::mul_add(value, value, *sum);
+        let whole = run.len() / LANES * LANES;
+        let mut i = 0;
+        while i < whole {
+            let vector = &run[i..i + LANES];
+            for l in 0..LANES {
+                sums[l] = I::mul_add(vector[l], vector[l], sums[l]);
             }
+            i += LANES;
         }
-        for (sum, &value) in sums.iter_mut().zip(rest) {
-            *sum = I::mul_add(value, value, *sum);
+        for i in whole..run.len() {
+            sums[i - whole] = I::mul_add(run[i], run[i], sums[i - whole]);
         }
-        total += sums.iter().map(|&sum| f64::from(sum)).sum::<f64>();
+        for l in 0..LANES {
+            total += f64::from(sums[l]);
+        }
     }
     total
 }

@@ -8,6 +8,10 @@
     unsafe_code,
     reason = "a bounds check per element of `a` would cost as much as the arithmetic"
 )]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
 
 use super::simd::{Instructions, kernel};
 
@@ -15,8 +19,6 @@ use super::simd::{Instructions, kernel};
 pub(super) const LANES: usize = 16;
 /// Rows of `b` that one pass goes over.
 const K_BLOCK: usize = 128;
-/// Most rows of a tile.
-const MAX_ROWS: usize = 12;
 /// Widest panel, in vectors.
 const MAX_VECTORS: usize = 4;
 
@@ -182,15 +184,18 @@ impl Block<'_> {
             self.tile::<I, R, V>(panel, ld, i, c, self.n, self.accumulate);
             return R;
         }
-        let mut edge = [0.0; MAX_ROWS * MAX_VECTORS * LANES];
-        self.tile::<I, R, V>(panel, ld, i, &mut edge, width, false);
-        for (r, sums) in edge.chunks_exact(width).take(R).enumerate() {
+        let mut edge = [[[0.0; LANES]; V]; R];
+        let edge = edge.as_flattened_mut().as_flattened_mut();
+        self.tile::<I, R, V>(panel, ld, i, edge, width, false);
+        for r in 0..R {
             let start = (i + r) * self.n + j;
-            let to = &mut c[start..start + used];
-            if self.accumulate {
-                to.iter_mut().zip(sums).for_each(|(c, sum)| *c += sum);
-            } else {
-                to.copy_from_slice(&sums[..used]);
+            let (to, sums) = (&mut c[start..start + used], &edge[r * width..][..used]);
+            for l in 0..used {
+                to[l] = if self.accumulate {
+                    to[l] + sums[l]
+                } else {
+                    sums[l]
+                };
             }
         }
         R
@@ -208,31 +213,31 @@ impl Block<'_> {
         accumulate: bool,
     ) {
         debug_assert!(panel.len() >= (self.depth - 1) * ld + V * LANES);
-        debug_assert!(i + R <= self.m && R <= MAX_ROWS && V <= MAX_VECTORS);
+        debug_assert!(i + R <= self.m);
         let Strided { data, row, column } = self.a;
         let mut sums = [[[0.0f32; LANES]; V]; R];
         for p in 0..self.depth {
             let from = panel.as_ptr().wrapping_add(p * ld);
             // SAFETY: the panel is packed that wide, or was found to be long enough.
             let b: [[f32; LANES]; V] = unsafe { from.cast::<[[f32; LANES]; V]>().read() };
-            for (r, sums) in sums.iter_mut().enumerate() {
+            for r in 0..R {
                 // SAFETY: i + r < m and p < depth, and `a` was found to be long enough for m and k.
                 let a = unsafe { *data.get_unchecked((i + r) * row + p * column) };
-                for (sums, b) in sums.iter_mut().zip(&b) {
-                    for (sum, &b) in sums.iter_mut().zip(b) {
-                        *sum = I::mul_add(a, b, *sum);
+                for v in 0..V {
+                    for l in 0..LANES {
+                        sums[r][v][l] = I::mul_add(a, b[v][l], sums[r][v][l]);
                     }
                 }
             }
         }
         // Slices of constant length: what is indexed by a variable does not stay in registers.
-        for (r, sums) in sums.iter().enumerate() {
+        for r in 0..R {
             let to = &mut c[r * ldc..r * ldc + V * LANES];
-            let sums = sums.as_flattened();
-            if accumulate {
-                to.iter_mut().zip(sums).for_each(|(c, sum)| *c += sum);
-            } else {
-                to.copy_from_slice(sums);
+            for v in 0..V {
+                for l in 0..LANES {
+                    let before = if accumulate { to[v * LANES + l] } else { 0.0 };
+                    to[v * LANES + l] = before + sums[r][v][l];
+                }
             }
         }
     }

@@ -1,4 +1,8 @@
 //! What a linear layer and its activation do around the matrix product.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
 
 use super::gemm::{LANES, Strided, gemm};
 use super::math::tanh_one;
@@ -9,12 +13,14 @@ pub(super) fn transpose(weight: &[f32], n_in: usize, ld: usize, to: &mut Vec<f32
     let start = to.len();
     to.resize(start + n_in * ld, 0.0);
     let to = &mut to[start..];
+    let n_out = weight.len() / n_in;
     // Sixteen rows at a time: they are read side by side, and written a vector at a time.
-    for (block, rows) in weight.chunks(LANES * n_in).enumerate() {
-        for (i, to) in to.chunks_exact_mut(ld).enumerate() {
-            let to = &mut to[block * LANES..(block + 1) * LANES];
-            for (to, row) in to.iter_mut().zip(rows.chunks_exact(n_in)) {
-                *to = row[i];
+    for block in (0..n_out).step_by(LANES) {
+        let width = LANES.min(n_out - block);
+        for i in 0..n_in {
+            let to = &mut to[i * ld + block..][..width];
+            for o in 0..width {
+                to[o] = weight[(block + o) * n_in + i];
             }
         }
     }
@@ -28,34 +34,37 @@ kernel! {
 #[inline(always)]
 fn dots_body<I: Instructions>(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f32]) {
     let n_out = weight.len() / n_in;
-    for (x, y) in x.chunks_exact(n_in).zip(y.chunks_exact_mut(n_out)) {
-        for (w, y) in weight.chunks_exact(n_in).zip(y) {
-            *y = dot::<I>(x, w);
+    let rows = y.len() / n_out;
+    for r in 0..rows {
+        let x = &x[r * n_in..(r + 1) * n_in];
+        for o in 0..n_out {
+            y[r * n_out + o] = dot::<I>(x, &weight[o * n_in..(o + 1) * n_in]);
         }
     }
 }
 
 #[inline(always)]
 fn dot<I: Instructions>(x: &[f32], w: &[f32]) -> f32 {
-    let (x, x_rest) = x.as_chunks::<LANES>();
-    let (w, w_rest) = w.as_chunks::<LANES>();
+    let w = &w[..x.len()];
     let mut sums = [0.0f32; LANES];
-    for (x, w) in x.iter().zip(w) {
-        for ((sum, &x), &w) in sums.iter_mut().zip(x).zip(w) {
-            *sum = I::mul_add(x, w, *sum);
+    let mut i = 0;
+    while i + LANES <= x.len() {
+        let (x, w) = (&x[i..i + LANES], &w[i..i + LANES]);
+        for l in 0..LANES {
+            sums[l] = I::mul_add(x[l], w[l], sums[l]);
         }
+        i += LANES;
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            sums[i] += sums[i + width];
-        }
-        width /= 2;
+    let mut quarters = [0.0f32; 4];
+    for l in 0..4 {
+        quarters[l] = (sums[l] + sums[l + 4]) + (sums[l + 8] + sums[l + 12]);
     }
-    x_rest
-        .iter()
-        .zip(w_rest)
-        .fold(sums[0], |sum, (&x, &w)| I::mul_add(x, w, sum))
+    let mut sum = (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
+    while i < x.len() {
+        sum = I::mul_add(x[i], w[i], sum);
+        i += 1;
+    }
+    sum
 }
 
 kernel! {
@@ -75,28 +84,29 @@ kernel! {
 
 #[inline(always)]
 fn add_bias_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
-    each_in_rows(y, bias, |y, bias| y + bias);
+    for row in y.chunks_exact_mut(bias.len()) {
+        for i in 0..bias.len() {
+            row[i] = row[i] + bias[i];
+        }
+    }
 }
 
 #[inline(always)]
 fn add_bias_tanh_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
-    each_in_rows(y, bias, |y, bias| tanh_one::<I>(y + bias));
+    for row in y.chunks_exact_mut(bias.len()) {
+        for i in 0..bias.len() {
+            row[i] = tanh_one::<I>(row[i] + bias[i]);
+        }
+    }
 }
 
 #[inline(always)]
 fn add_bias_relu_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
-    each_in_rows(y, bias, |y, bias| {
-        let y = y + bias;
-        // NaN stays NaN, as in torch; `max` would hide it.
-        if y < 0.0 { 0.0 } else { y }
-    });
-}
-
-#[inline(always)]
-fn each_in_rows(y: &mut [f32], bias: &[f32], f: impl Fn(f32, f32) -> f32) {
     for row in y.chunks_exact_mut(bias.len()) {
-        for (y, &bias) in row.iter_mut().zip(bias) {
-            *y = f(*y, bias);
+        for i in 0..bias.len() {
+            let y = row[i] + bias[i];
+            // NaN stays NaN, as in torch; `max` would hide it.
+            row[i] = if y < 0.0 { 0.0 } else { y };
         }
     }
 }
@@ -113,15 +123,17 @@ kernel! {
 
 #[inline(always)]
 fn times_tanh_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
-    for (delta, &y) in delta.iter_mut().zip(y) {
-        *delta *= I::mul_add(-y, y, 1.0);
+    let y = &y[..delta.len()];
+    for i in 0..delta.len() {
+        delta[i] *= I::mul_add(-y[i], y[i], 1.0);
     }
 }
 
 #[inline(always)]
 fn times_relu_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
-    for (delta, &y) in delta.iter_mut().zip(y) {
-        *delta = if y <= 0.0 { 0.0 } else { *delta };
+    let y = &y[..delta.len()];
+    for i in 0..delta.len() {
+        delta[i] = if y[i] <= 0.0 { 0.0 } else { delta[i] };
     }
 }
 
@@ -136,20 +148,21 @@ fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     let mut j = 0;
     // Columns a vector at a time, so that their sums stay in a register.
     while j + LANES <= n {
-        let mut sum = [0.0f32; LANES];
+        let mut vector = [0.0f32; LANES];
         for row in values.chunks_exact(n) {
-            for (sum, value) in sum.iter_mut().zip(&row[j..j + LANES]) {
-                *sum += value;
+            let row = &row[j..j + LANES];
+            for l in 0..LANES {
+                vector[l] += row[l];
             }
         }
-        for (to, sum) in sums[j..].iter_mut().zip(sum) {
-            *to += sum;
+        for l in 0..LANES {
+            sums[j + l] += vector[l];
         }
         j += LANES;
     }
     for row in values.chunks_exact(n) {
-        for (sum, value) in sums[j..].iter_mut().zip(&row[j..]) {
-            *sum += value;
+        for i in j..n {
+            sums[i] += row[i];
         }
     }
 }

@@ -23,23 +23,22 @@ kernel! {
 
 #[inline(always)]
 fn tanh_body<I: Instructions>(values: &mut [f32]) {
-    each(values, tanh_one::<I>);
+    for value in values {
+        *value = tanh_one::<I>(*value);
+    }
 }
 
 #[inline(always)]
 fn exp_body<I: Instructions>(values: &mut [f32]) {
-    each(values, exp_one::<I>);
+    for value in values {
+        *value = exp_one::<I>(*value);
+    }
 }
 
 #[inline(always)]
 fn ln_body<I: Instructions>(values: &mut [f32]) {
-    each(values, ln_one::<I>);
-}
-
-#[inline(always)]
-fn each(values: &mut [f32], f: impl Fn(f32) -> f32) {
     for value in values {
-        *value = f(*value);
+        *value = ln_one::<I>(*value);
     }
 }
 
@@ -149,8 +148,10 @@ pub(super) fn ln_one<I: Instructions>(x: f32) -> f32 {
 #[inline(always)]
 fn horner<I: Instructions, const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     let mut sum = coefficients[0];
-    for &c in &coefficients[1..] {
-        sum = I::mul_add(sum, x, c);
+    let mut i = 1;
+    while i < N {
+        sum = I::mul_add(sum, x, coefficients[i]);
+        i += 1;
     }
     sum
 }

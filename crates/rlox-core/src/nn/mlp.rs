@@ -48,6 +48,14 @@ fn padded(n_out: usize) -> usize {
     n_out.next_multiple_of(LANES)
 }
 
+/// The first `n` elements, of which nothing is known.
+pub(super) fn grown(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
+    if buffer.len() < n {
+        buffer.resize(n, 0.0);
+    }
+    &mut buffer[..n]
+}
+
 /// Whether a layer's few outputs are made as dot products, in which a weight's rows lie right.
 fn is_narrow(n_out: usize) -> bool {
     n_out < 4
@@ -202,8 +210,8 @@ impl Mlp {
             delta_below,
             ..
         } = acts;
-        delta.clear();
-        delta.extend_from_slice(&grad_out[..rows * self.n_outputs()]);
+        let n_top = rows * self.n_outputs();
+        grown(delta, n_top).copy_from_slice(&grad_out[..n_top]);
         let mut end = self.n_params();
         for (layer, (n_in, n_out)) in self.layers().enumerate().rev() {
             let start = end - (n_in + 1) * n_out;
@@ -211,19 +219,17 @@ impl Mlp {
             let (grad_weight, grad_bias) = grad[start..end].split_at_mut(n_in * n_out);
             end = start;
             let input = if layer == 0 { x } else { &layers[layer - 1] };
-            layers::add_columns(delta, grad_bias);
-            layers::add_weight_gradient(rows, delta, input, n_out, n_in, grad_weight);
+            let delta_here = &delta[..rows * n_out];
+            layers::add_columns(delta_here, grad_bias);
+            layers::add_weight_gradient(rows, delta_here, input, n_out, n_in, grad_weight);
 
             let below = match (layer, &mut grad_x) {
                 (0, None) => return,
                 (0, Some(grad_x)) => &mut grad_x[..rows * n_in],
-                _ => {
-                    delta_below.resize(rows * n_in, 0.0);
-                    delta_below.as_mut_slice()
-                }
+                _ => grown(delta_below, rows * n_in),
             };
             let a = Strided {
-                data: delta,
+                data: delta_here,
                 row: n_out,
                 column: 1,
             };

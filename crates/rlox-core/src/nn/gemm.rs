@@ -130,10 +130,13 @@ fn pack(
     depth: usize,
     packed: &mut Vec<f32>,
 ) {
-    packed.clear();
-    packed.resize(depth * width, 0.0);
-    for (to, from) in packed.chunks_exact_mut(width).zip(b.chunks(ldb)) {
-        to[..used].copy_from_slice(&from[j..j + used]);
+    if packed.len() < depth * width {
+        packed.resize(depth * width, 0.0);
+    }
+    for p in 0..depth {
+        let to = &mut packed[p * width..(p + 1) * width];
+        to[..used].copy_from_slice(&b[p * ldb + j..][..used]);
+        to[used..].fill(0.0);
     }
 }
 

@@ -43,9 +43,13 @@ pub struct Activations {
     delta_below: Vec<f32>,
 }
 
-/// Rows of a transposed weight are padded to whole vectors.
-fn padded(n_out: usize) -> usize {
-    n_out.next_multiple_of(LANES)
+/// Elements in a row of a packed weight: whole vectors, if it is transposed.
+fn row_of(n_out: usize) -> usize {
+    if is_narrow(n_out) {
+        n_out
+    } else {
+        n_out.next_multiple_of(LANES)
+    }
 }
 
 /// The first `n` elements, of which nothing is known.
@@ -105,17 +109,21 @@ impl Mlp {
     /// # Panics
     /// If `params` is shorter than [`Self::n_params`].
     pub fn pack(&self, params: &[f32], packed: &mut Packed) {
-        packed.values.clear();
+        let size = |(n_in, n_out)| n_in * row_of(n_out) + n_out;
+        // What fills a row up is not read as a result, and need not be cleared.
+        let mut to = grown(&mut packed.values, self.layers().map(size).sum());
         let mut rest = params;
         for (n_in, n_out) in self.layers() {
             let (weight, tail) = rest.split_at(n_in * n_out);
             let (bias, tail) = tail.split_at(n_out);
+            let (to_weight, to_rest) = to.split_at_mut(n_in * row_of(n_out));
             if is_narrow(n_out) {
-                packed.values.extend_from_slice(weight);
+                to_weight.copy_from_slice(weight);
             } else {
-                layers::transpose(weight, n_in, padded(n_out), &mut packed.values);
+                layers::transpose(weight, n_in, row_of(n_out), to_weight);
             }
-            packed.values.extend_from_slice(bias);
+            to_rest[..n_out].copy_from_slice(bias);
+            to = &mut to_rest[n_out..];
             rest = tail;
         }
     }
@@ -159,11 +167,7 @@ impl Mlp {
             let input = &input[..rows * n_in];
             let output = &mut from[0];
             output.resize(rows * n_out, 0.0);
-            let ld = if is_narrow(n_out) {
-                n_out
-            } else {
-                padded(n_out)
-            };
+            let ld = row_of(n_out);
             let (weight, tail) = rest.split_at(n_in * ld);
             let (bias, tail) = tail.split_at(n_out);
             rest = tail;

@@ -237,8 +237,7 @@ class PPO(Algorithm):
         if self._native is not None and not self._native.fits(self):
             self._choose_update()
         if self._native is not None:
-            figures = self._native.train(self, rollout)
-            self._log(dict(zip(FIGURES, figures, strict=True)))
+            self._log(dict(zip(FIGURES, self._native.train(self, rollout), strict=True)))
             return
         timing = self.timing
         self.policy.train(True)

@@ -130,9 +130,7 @@ fn pack(
     depth: usize,
     packed: &mut Vec<f32>,
 ) {
-    if packed.len() < depth * width {
-        packed.resize(depth * width, 0.0);
-    }
+    packed.resize(depth * width, 0.0);
     for p in 0..depth {
         let to = &mut packed[p * width..(p + 1) * width];
         to[..used].copy_from_slice(&b[p * ldb + j..][..used]);

@@ -132,7 +132,7 @@ kernel! {
 fn add_bias_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
     for row in y.chunks_exact_mut(bias.len()) {
         for i in 0..bias.len() {
-            row[i] = row[i] + bias[i];
+            row[i] += bias[i];
         }
     }
 }

@@ -71,6 +71,11 @@ impl Mlp {
         })
     }
 
+    /// What stands between the layers.
+    pub(super) fn activation(&self) -> Activation {
+        self.activation
+    }
+
     /// Length of the parameter vector.
     pub fn n_params(&self) -> usize {
         self.layers().map(|(n_in, n_out)| (n_in + 1) * n_out).sum()
@@ -86,7 +91,9 @@ impl Mlp {
         self.widths[self.widths.len() - 1]
     }
 
-    fn layers(&self) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator {
+    pub(super) fn layers(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (usize, usize)> + ExactSizeIterator {
         self.widths.windows(2).map(|pair| (pair[0], pair[1]))
     }
 

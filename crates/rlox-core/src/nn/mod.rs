@@ -8,10 +8,12 @@ mod gemm;
 mod layers;
 pub mod math;
 mod mlp;
+mod packed;
 pub mod ppo;
 mod simd;
 #[cfg(test)]
 mod tests;
 
 pub use mlp::{Activation, Activations, Mlp, Packed};
+pub use packed::{Hidden, PackedMlp};
 pub use simd::FlushDenormals;

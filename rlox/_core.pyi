@@ -14,6 +14,7 @@ __all__ = [
     "VecEnv",
     "build_info",
     "builtin_envs",
+    "collect_rollout",
     "compute_gae",
     "compute_gae_batched",
     "compute_group_advantages",
@@ -53,6 +54,17 @@ class _Batch(TypedDict):
 class _PrioritizedBatch(_Batch):
     weights: NDArray[np.float32]
     indices: NDArray[np.int64]
+
+class _RolloutColumns(TypedDict):
+    obs: _F32
+    actions: NDArray[np.int64] | _F32
+    log_probs: _F32
+    values: _F32
+    advantages: _F32
+    returns: _F32
+    episode_steps: NDArray[np.int64]
+    episode_rewards: NDArray[np.float64]
+    episode_lengths: NDArray[np.int64]
 
 def build_info() -> _BuildInfo: ...
 def count_crossings(on: bool) -> None: ...
@@ -222,6 +234,20 @@ class VecEnv:
     ) -> tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools, _Finals | None]: ...
     def state(self, i: int) -> tuple[NDArray[np.float64], int]: ...
     def set_state(self, i: int, state: NDArray[np.float64], elapsed: int = 0) -> None: ...
+
+def collect_rollout(
+    env: VecEnv,
+    actor: tuple[Sequence[int], str, _F32],
+    critic: tuple[Sequence[int], str, _F32],
+    log_std: _F32,
+    n_steps: int,
+    gamma: float,
+    gae_lambda: float,
+    stream: tuple[int, int],
+    running: tuple[NDArray[np.float64], NDArray[np.int64]],
+    noise: _F32 | None = None,
+    threads: int | None = None,
+) -> _RolloutColumns: ...
 
 @final
 class AsyncCollector:

@@ -31,6 +31,7 @@ macro_rules! sites {
 }
 
 sites! {
+    COLLECT_ROLLOUT = "collect_rollout",
     COLLECTOR_ACT = "AsyncCollector.act",
     COLLECTOR_VALUE = "AsyncCollector.value",
     COLLECTOR_START = "AsyncCollector.start",

@@ -6,6 +6,7 @@ mod build_info;
 mod crossing;
 mod env;
 mod errors;
+mod fused;
 mod llm;
 mod nn;
 mod numbers;
@@ -29,6 +30,8 @@ mod _core {
     use super::crossing::{count_crossings, roundtrip, take_crossings};
     #[pymodule_export]
     use super::env::{VecEnv, builtin_envs};
+    #[pymodule_export]
+    use super::fused::collect_rollout;
     #[pymodule_export]
     use super::llm::{compute_group_advantages, compute_token_kl};
     #[pymodule_export]

@@ -5,6 +5,7 @@ its minibatches.
 """
 
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,6 +25,7 @@ from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.native.networks import Unfit
 from rlox.learner.native.ppo_update import NativeUpdate
+from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 from rlox.learner.switchboard import choose
 
@@ -131,6 +133,7 @@ class PPO(Algorithm):
         self.policy = policy.to(self.device)
         self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
+        self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
         self._update_threads = min(2, torch.get_num_threads())
         self._choose_update()
 
@@ -160,8 +163,21 @@ class PPO(Algorithm):
             while not self._finished() and (rollout := self.collect_rollout()):
                 self._update(rollout)
 
+    @property
+    def rollout_path(self) -> str:
+        """ "native" where the next rollout is collected in Rust (R4), else "torch", with the reason
+        if R4 was asked for."""
+        if self._native_rollouts is None:
+            return "torch"
+        reason = self._native_rollouts.unfit()
+        return "native" if reason is None else f"torch: {reason}"
+
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
+        if self._native_rollouts is not None:
+            with suppress(Unfit):
+                columns = self._native_rollouts.collect()
+                return None if columns is None else Rollout(*columns)
         timing = self.timing
         self.policy.train(False)
         storage = seams.RolloutStorage(n_columns=6)

@@ -1,7 +1,6 @@
 """The pages in a real browser, from files, with the network off."""
 
 import functools
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,6 @@ from rlox.history.site.model import History, read
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-if CHROMIUM is None:
-    pytest.skip("no Chromium on this machine", allow_module_level=True)
-api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
 
 STEPPED = made_up_history.NAMES[1]
@@ -40,16 +35,6 @@ DRAWN = """canvas => {
   }
   return [...colours.values()].filter(count => count > 20).length;
 }"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with api.sync_playwright() as driver:
-        # In a container Chromium has neither its sandbox nor a large /dev/shm.
-        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

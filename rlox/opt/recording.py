@@ -9,6 +9,7 @@ import math
 import random
 import re
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 RESTARTS, MORE = LOOKS[0], LOOKS[-1]  # of a benchmark, and where time is left in the end
 STAGES = ("time", "counts", "memory", "profile", "pairs", "criterion")
 ALGOS = ("ppo", "sac")
-BEARABLE = (ContestError, ChildError, NotBuiltError, UsageError, ValueError, OSError)
+BEARABLE = (
+    *(ContestError, ChildError, NotBuiltError, UsageError),
+    *(ValueError, OSError, subprocess.SubprocessError),
+)
 _MEMORY_RESTARTS = 3
 _PAIR_S = 0.15  # of a contest between twins
 _TWINS = "pairs."

@@ -108,6 +108,11 @@ def test_training_is_told_by_its_speed_beside_the_control_s_and_by_its_profile(
     assert set(without.failures.values()) == {"neither perf nor py-spy can be used here"}
 
 
+def test_criterion_that_fails_is_noted(build: Artefact, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(criterion, "build", lambda revision: shutil.which("false"))
+    assert recorded(build, "time_gae", "criterion").failures.keys() == {"criterion"}
+
+
 def test_criterion_that_does_not_build_is_noted_and_its_build_is_not_of_the_budget(
     build: Artefact, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,14 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("rlox-opt calibrate: interrupted, nothing is written", file=sys.stderr)
         return INTERRUPTED
-    of = {name: [r.log_ratio for r in found] for name, found in comparison.readings.items()}
+    of = {
+        name: [reading.log_ratio for reading in found]
+        for name, found in comparison.readings.items()
+        if len(found) > 1  # one restart has no spread
+    }
+    if not of:
+        print("rlox-opt calibrate: no benchmark had two restarts; more --budget", file=sys.stderr)
+        return CANNOT_TELL
     found = {
         "schema": 1,
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -24,8 +24,9 @@ _LOAD = 0.25  # of a core, above which others are noticed
 
 
 def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """From A/A log-ratios by benchmark: `{runs, run_alarms, cell_alarms, benchmarks: {name: {sd,
-    bias, cell_alarms, detectable: {restarts: ratio}}}}`.
+    """From A/A log-ratios by benchmark, two of each at the least: `{run_alarms, cell_alarms,
+    benchmarks: {name: {sd, bias, alarms, detectable}}}`. Alarms are shares of the runs or verdicts,
+    `detectable` is a ratio.
 
     A run of `diff` is drawn from the restarts with replacement, `_DRAWS` times.
     """
@@ -100,11 +101,12 @@ def smallest() -> dict[str, dict[str, float]]:
 
 
 def plan(names: Sequence[str], band: float) -> str | None:
-    """What a comparison of these benchmarks will take on this machine, by its calibration."""
-    calibration = newest()
-    if calibration is None:
-        return None
+    """What a comparison of these benchmarks will take on this machine; None where its calibration
+    has none of them."""
+    calibration = newest() or {"benchmarks": {}}
     known = [calibration["benchmarks"][name] for name in names if name in calibration["benchmarks"]]
+    if not known:
+        return None
     restarts = [restarts_to_settle(of["sd"], band) for of in known]
     open_ = restarts.count(None)
     seconds = calibration["seconds_per_restart"] * sum(n or LOOKS[-1] for n in restarts)

@@ -9,9 +9,11 @@ import os
 import random
 import statistics
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlox.history.records import write_new
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
@@ -80,6 +82,16 @@ def _found(log_ratios: Sequence[float]) -> bool:
         if verdict != "undecided":
             return verdict == "slower"
     return False
+
+
+def keep(kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
+    """Write what was found on this machine, now, as a new file of `RECORDS`; returns the file, and
+    all that it says."""
+    date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    record = {"schema": 1, "date": date, "machine": machine(), **found}
+    folder = RECORDS / slug(record["machine"])
+    text = json.dumps(record, indent=1) + "\n"
+    return write_new(text, folder, f"{date.replace(':', '')}_{kind}"), record
 
 
 def newest(of: str | None = None) -> dict[str, Any] | None:

@@ -69,7 +69,7 @@ def test_more_work_in_python_is_put_down_to_its_function(
     before, after = toy(toys, 10), toy(toys, 20)
     found = causes.of_benchmark(before, after, "toys.time_work", 2.0)
     assert found.layer == "python"
-    assert found.share == pytest.approx(1, abs=0.2)
+    assert found.layers[found.layer] == pytest.approx(1, abs=0.2)
     assert found.function == "rlox/__init__.py:work"
 
 

@@ -1,6 +1,5 @@
 """The pages in a real browser, from files, with the network off."""
 
-import functools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ KINDS = (
     "optimisations", "card", "trust",
 )  # fmt: skip
 PHONE = {"width": 360, "height": 740}
+LIGHT, DARK = "rgb(253, 253, 252)", "rgb(22, 24, 27)"
 # The share of a canvas' pixels that are drawn, and how many colours they have.
 DRAWN = """canvas => {
   const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -263,22 +263,17 @@ def test_the_flamegraph_tells_what_changed_and_walks_by_keyboard(open_: Opened) 
     assert hits.count() >= 3
 
 
-@functools.cache
-def background(scheme: str) -> str:
-    return {"light": "rgb(253, 253, 252)", "dark": "rgb(22, 24, 27)"}[scheme]
-
-
 @pytest.mark.parametrize("kind", ["overview", "benchmark"])
 def test_dark_follows_the_system_until_the_button_is_used(open_: Opened, kind: str) -> None:
     page = open_(kind, color_scheme="dark")
     now = "getComputedStyle(document.body).backgroundColor"
-    assert page.evaluate(now) == background("dark")
+    assert page.evaluate(now) == DARK
     page.get_by_role("button", name="Light").click()
-    assert page.evaluate(now) == background("light")
+    assert page.evaluate(now) == LIGHT
     page.reload()
-    assert page.evaluate(now) == background("light")  # it is remembered
+    assert page.evaluate(now) == LIGHT  # it is remembered
     page.get_by_role("button", name="Dark").click()
-    assert page.evaluate(now) == background("dark")
+    assert page.evaluate(now) == DARK
 
 
 def test_charts_are_drawn_anew_in_the_other_theme(open_: Opened) -> None:

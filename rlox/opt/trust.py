@@ -17,6 +17,7 @@ from rlox.history.records import write_new
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
+from rlox.timing.student import deviation
 
 RECORDS = ROOT / "asv_bench" / "record"
 _DRAWS = 300
@@ -45,7 +46,7 @@ def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         "cell_alarms": sum(alarms.values()) / _DRAWS / len(alarms),
         "benchmarks": {
             name: {
-                "sd": statistics.stdev(of),
+                "sd": deviation(of),
                 "bias": statistics.fmean(of),
                 "alarms": alarms[name] / _DRAWS,
                 "detectable": detectable(of, rng),

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlox.timing.paired import BAND, LEVEL, LOOKS, Verdict
-from rlox.timing.student import ratio_interval, t_quantile, t_tail
+from rlox.timing.student import deviation, ratio_interval, t_quantile, t_tail
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _estimate(log_ratios: Sequence[float]) -> Judgement:
     mean = statistics.fmean(log_ratios)
     if n < LOOKS[0]:
         return Judgement(math.exp(mean), None, "undecided", n, None)
-    error = statistics.stdev(log_ratios) / math.sqrt(n)
+    error = deviation(log_ratios) / math.sqrt(n)
     p = t_tail(abs(mean) / error, n - 1) if error else float(mean == 0)
     return Judgement(math.exp(mean), ratio_interval(log_ratios, LEVEL), "undecided", n, p)
 

@@ -10,11 +10,6 @@ import pytest
 from rlox.opt import trust
 
 
-@pytest.fixture(autouse=True)
-def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trust, "_DRAWS", 100)
-
-
 def restarts(sd: float, bias: float = 0.0, n: int = 40, seed: int = 0) -> list[float]:
     rng = random.Random(seed)
     return [rng.gauss(bias, sd) for _ in range(n)]

@@ -36,7 +36,11 @@ def package(tmp_path: Path) -> Path:
 
 
 @pytest.mark.skipif(NO_SAMPLER, reason="neither perf nor py-spy can be used here")
-def test_speed_phases_and_layers_of_another_build(package: Path) -> None:
+def test_speed_phases_and_layers_of_another_build(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brief, "PLAIN_S", 1.0)
+    monkeypatch.setitem(brief.SAMPLED_S, "perf", 1.0)
     with pytest.raises(ChildError, match="this is the other build"):
         brief.speed(reference("ppo"), package, QUIET)
     source = package / "rlox" / "learner" / "ppo.py"

@@ -11,7 +11,6 @@ The record goes to asv_bench/record/<machine>/.
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import statistics
@@ -21,23 +20,20 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import plugin
 from asv.config import Config
 from asv.environment import get_environments
 from asv.repo import get_repo
 
-from rlox.history.records import write_new
-from rlox.profiling.machine import ROOT, machine, slug
+from rlox.opt import trust
+from rlox.profiling.machine import ROOT
 from rlox.profiling.machine import commit as checked_out
 
 EDITED = "crates/rlox-core/src/buffer/ringbuf.rs"
 REPEATS = 3
-FOLDER = ROOT / "asv_bench" / "record"
 # What asv 0.6.6 runs, one after the other, when build_command is not given: the first builds a
 # wheel by way of an sdist and leaves it lying, the second builds the one that asv installs.
 ASV_DEFAULT = {
@@ -136,7 +132,6 @@ def compared(ours: list[float], *default: list[float]) -> dict[str, float]:
 
 def main() -> None:
     plugin.setup()
-    here = machine()
     head, dirty = checked_out()
     load = os.getloadavg()[0]
     builders = measured()
@@ -145,17 +140,19 @@ def main() -> None:
         "cpu_s": compared(*(builder.cpu_s for builder in builders)),
     }
     rustc = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True)
-    record: dict[str, Any] = {
-        "schema": 1,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": head,
-        "dirty": dirty,
-        "machine": here,
-        "load_before": load,
-        "asv": metadata.version("asv"),
-        "rustc": rustc.stdout.strip(),
-        "edited": EDITED,
-        "builds": {
+    print("\nmedian     ours   asv's default   ours takes")
+    for clock, found in medians.items():
+        ours, default, share = found.values()
+        print(f"{clock:6} {ours:8.1f} {default:15.1f} {share:12.1%}")
+    path, _ = trust.keep(
+        "build_times",
+        commit=head,
+        dirty=dirty,
+        load_before=load,
+        asv=metadata.version("asv"),
+        rustc=rustc.stdout.strip(),
+        edited=EDITED,
+        builds={
             builder.name: {
                 "command": builder.command,
                 "wall_s": builder.wall_s,
@@ -163,14 +160,8 @@ def main() -> None:
             }
             for builder in builders
         },
-        "medians": medians,
-    }
-    print("\nmedian     ours   asv's default   ours takes")
-    for clock, found in medians.items():
-        ours, default, share = found.values()
-        print(f"{clock:6} {ours:8.1f} {default:15.1f} {share:12.1%}")
-    stem = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}_build_times"
-    path = write_new(json.dumps(record, indent=1) + "\n", FOLDER / slug(here), stem)
+        medians=medians,
+    )
     print(path.relative_to(ROOT))
 
 

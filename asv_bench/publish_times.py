@@ -11,29 +11,25 @@ record goes to asv_bench/record/<machine>/.
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from rlox.history.records import write_new
 from rlox.history.site import publish
 from rlox.history.site.layout import benchmark_path, commit_path
 from rlox.history.site.model import History, read
-from rlox.profiling.machine import ROOT, commit, machine, slug
+from rlox.opt import trust
+from rlox.profiling.machine import ROOT, commit
 
 sys.path.insert(0, str(ROOT / "tests" / "history" / "site"))
 import made_up_history
 
-FOLDER = ROOT / "asv_bench" / "record"
 OPENINGS = 7
 # Charts say when they are drawn; where there are none, the page is drawn when it is loaded.
 FIRST_FRAME = """() => new Promise(done => {
@@ -107,23 +103,18 @@ def main() -> None:
         seconds, out, names = published(Path(folder), arguments.commits, arguments.series)
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
         first_chart_ms = dict(opened(out, names))
-    date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     head, dirty = commit()
-    record: dict[str, Any] = {
-        "schema": 1,
-        "date": date,
-        "commit": head,
-        "dirty": dirty,
-        "machine": machine(),
-        "commits": arguments.commits,
-        "series": arguments.series,
-        "bytes": size,
-        "publish_s": seconds,
-        "first_chart_ms": first_chart_ms,
-    }
-    text = json.dumps(record, indent=1) + "\n"
-    stem = f"{date.replace(':', '')}_publish_times"
-    print(write_new(text, FOLDER / slug(record["machine"]), stem))
+    path, _ = trust.keep(
+        "publish_times",
+        commit=head,
+        dirty=dirty,
+        commits=arguments.commits,
+        series=arguments.series,
+        bytes=size,
+        publish_s=seconds,
+        first_chart_ms=first_chart_ms,
+    )
+    print(path)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,31 @@
 """What every test starts from."""
 
+import shutil
 import signal
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 # A runner in the background may have been started with Ctrl-C ignored, which its children inherit:
 # the tests that interrupt one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """Chromium without a window; a machine without it skips the test."""
+    names = ("chromium", "chromium-browser", "chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
+    if chromium is None:
+        pytest.skip("no Chromium on this machine")
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with api.sync_playwright() as driver:
+        # In a container Chromium has neither its sandbox nor a large /dev/shm.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = driver.chromium.launch(executable_path=chromium, args=arguments)
+        yield browser
+        browser.close()

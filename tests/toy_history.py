@@ -56,6 +56,7 @@ def patch(folder: Path, set_: Any) -> None:
     set_(diff, "BENCHMARKS", folder / "benchmarks")
     set_(diff, "_PATIENCE_S", 10.0)
     set_(packages, "_CONTEST_S", 0.01)
+    set_(packages, "_CONTESTS", 1)
     set_(recording, "MORE", 0)
     set_(recording, "STAGES", STAGES)
     set_(recording.Recording, "_find_causes", lambda self: None)

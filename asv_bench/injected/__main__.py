@@ -4,8 +4,6 @@ find slowdowns of which we know the size, and whether the right code is found to
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,12 +13,10 @@ from asv_bench.injected.journal import Journal, Step
 from asv_bench.injected.regressions import Regression, load
 from asv_bench.injected.tools import FOLDER
 from asv_bench.injected.trials import Trials
-from rlox.history import records
 from rlox.opt import revisions, trust
 from rlox.opt.arguments import UsageError
 from rlox.opt.progress import reporter
 from rlox.opt.revisions import NotBuiltError
-from rlox.profiling.machine import machine, slug
 from rlox.timing.restarts import ContestError
 
 CANNOT_TELL, INTERRUPTED = 2, 130
@@ -145,7 +141,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if interrupted:
         return INTERRUPTED
     if not failures and arguments.verb != "probe":
-        print(f"\n{_recorded(arguments, base.commit, idle, found)}")
+        verb = arguments.verb
+        path, _ = trust.keep(
+            f"injected-{verb}", verb=verb, commit=base.commit, idle=idle, rows=found
+        )
+        print(f"\n{path}")
     return 1 if failures else 0
 
 
@@ -211,26 +211,6 @@ def _tables(verb: str, found: Sequence[Any], chosen: Sequence[Regression]) -> It
         yield from scores.bisect_table(of["bisect"])
     else:
         yield from scores.probe_table(of["probe"])
-
-
-def _recorded(arguments: argparse.Namespace, base: str, idle: str, rows: Sequence[Any]) -> str:
-    here = machine()
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    record = {
-        "schema": 1,
-        "date": date,
-        "verb": arguments.verb,
-        "commit": base,
-        "idle": idle,
-        "machine": here,
-        "rows": rows,
-    }
-    path = records.write_new(
-        json.dumps(record, indent=1) + "\n",
-        trust.RECORDS / slug(here),
-        f"{date.replace(':', '')}_injected-{arguments.verb}",
-    )
-    return str(path)
 
 
 if __name__ == "__main__":

@@ -40,10 +40,7 @@ class Journal:
 
     def of(self, key: Mapping[str, Any]) -> Row | None:
         """The last row that says what `key` says, and did not fail."""
-        for row in reversed(self.rows):
-            if "failed" not in row and all(row.get(name) == of for name, of in key.items()):
-                return row
-        return None
+        return self._last(key, failed=False)
 
     def run(self, steps: Sequence[Step], progress: Lines) -> None:
         """Take the steps that were not taken yet; a KeyboardInterrupt leaves those before it."""
@@ -66,16 +63,20 @@ class Journal:
     def failures(self, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
         """The steps that failed, and why."""
         for step in steps:
-            if self.of(step.key) is None:
-                for row in reversed(self.rows):
-                    if "failed" in row and all(row.get(k) == v for k, v in step.key.items()):
-                        yield step.title, row["failed"]
-                        break
+            if self.of(step.key) is None and (row := self._last(step.key, failed=True)):
+                yield step.title, row["failed"]
+
+    def _last(self, key: Mapping[str, Any], failed: bool) -> Row | None:
+        for row in reversed(self.rows):
+            if ("failed" in row) is failed and all(row.get(k) == of for k, of in key.items()):
+                return row
+        return None
 
     def _add(self, row: Row) -> None:
         self.rows.append(row)
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+            # A line before that was cut short must not take this one with it.
+            file.write(f"\n{json.dumps(row)}\n")
 
     def _seconds(self, tool: str) -> float:
         took = [row["wall_seconds"] for row in self.rows if row["tool"] == tool]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime
-import json
 import sys
 from collections.abc import Sequence
 
@@ -12,10 +10,9 @@ from asv_bench.injected.journal import Journal
 from asv_bench.levels import scores
 from asv_bench.levels.detectors import every
 from asv_bench.levels.synthetic import NOISES
-from rlox.history import records
 from rlox.opt import trust
 from rlox.opt.progress import reporter
-from rlox.profiling.machine import ROOT, commit, machine, slug
+from rlox.profiling.machine import ROOT, commit
 
 INTERRUPTED = 130
 JOURNAL = ROOT / "target" / "levels.jsonl"
@@ -70,27 +67,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(scores.table(cells)))
     if interrupted:
         return INTERRUPTED
-    print(f"\n{_recorded(cells)}")
-    return 0
-
-
-def _recorded(cells: Sequence[scores.Row]) -> str:
-    here = machine()
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     head, dirty = commit()
-    record = {
-        "schema": 1,
-        "date": date,
-        "commit": head,
-        "dirty": dirty,
-        "machine": here,
-        "near": scores.NEAR,
-        "cells": cells,
-    }
-    path = records.write_new(
-        json.dumps(record) + "\n", trust.RECORDS / slug(here), f"{date.replace(':', '')}_levels"
-    )
-    return str(path)
+    path, _ = trust.keep("levels", commit=head, dirty=dirty, near=scores.NEAR, cells=cells)
+    print(f"\n{path}")
+    return 0
 
 
 if __name__ == "__main__":

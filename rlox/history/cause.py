@@ -27,11 +27,6 @@ class Cause:
     function: str | None = None
     function_share: float | None = None
 
-    @property
-    def share(self) -> float:
-        """The layer's part of the change."""
-        return self.layers[self.layer]
-
 
 def cause(before: Profile, after: Profile, ratio: float) -> Cause:
     """What the time went to, or came from. Raises ValueError where the ratio is 1."""

@@ -13,7 +13,7 @@ explain more than memory alone would.
    often as there are places for it. Benjamini and Hochberg's procedure (1995) holds a family of
    series together.
 
-`asv_bench/levels_score.py` scores this beside other detectors; its records are in
+`python -m asv_bench.levels` scores this beside other detectors; its records are in
 `asv_bench/record/`.
 """
 

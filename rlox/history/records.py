@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -196,7 +196,8 @@ def write_new(text: str, directory: Path, stem: str, suffix: str = ".json") -> P
             file.flush()
             os.fsync(descriptor)
         Path(part).chmod(0o644)
-        for target in _candidates(directory, stem, suffix):
+        for number in range(1, _MOST_OF_ONE_SECOND + 1):
+            target = directory / f"{stem}{f'-{number}' if number > 1 else ''}{suffix}"
             try:
                 os.link(part, target)  # unlike a rename, never puts itself over another
             except FileExistsError:
@@ -205,12 +206,6 @@ def write_new(text: str, directory: Path, stem: str, suffix: str = ".json") -> P
     finally:
         Path(part).unlink()
     raise FileExistsError(f"{directory / stem}{suffix}: {_MOST_OF_ONE_SECOND} are there already")
-
-
-def _candidates(directory: Path, stem: str, suffix: str) -> Iterator[Path]:
-    yield directory / f"{stem}{suffix}"
-    for number in range(2, _MOST_OF_ONE_SECOND + 1):
-        yield directory / f"{stem}-{number}{suffix}"
 
 
 def parse(table: Any, path: Path) -> Record:

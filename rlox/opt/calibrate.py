@@ -4,20 +4,17 @@ a change does it see?"""
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-from rlox.history import records
 from rlox.opt import revisions, trust
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import BY_DEFAULT, CANNOT_TELL, pattern, positive, side_by_side
 from rlox.opt.profile import INTERRUPTED
 from rlox.opt.revisions import NotBuiltError
-from rlox.profiling.machine import machine, slug
 from rlox.timing.paired import LOOKS
 from rlox.timing.restarts import ContestError
 from rlox.timing.sequential import Comparison
@@ -93,21 +90,21 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("rlox-opt calibrate: interrupted, nothing is written", file=sys.stderr)
         return INTERRUPTED
-    of = {name: [r.log_ratio for r in found] for name, found in comparison.readings.items()}
-    found = {
-        "schema": 1,
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "commit": head.commit,
-        "machine": machine(),
-        "restarts": min(map(len, of.values())),
-        "seconds_per_restart": seconds / sum(map(len, of.values())),  # of one benchmark
-        "log_ratios": of,
-        **trust.rates(of),
+    of = {
+        name: [reading.log_ratio for reading in found]
+        for name, found in comparison.readings.items()
+        if len(found) > 1  # one restart has no spread
     }
-    path = records.write_new(
-        json.dumps(found, indent=1) + "\n",
-        trust.RECORDS / slug(machine()),
-        f"{found['date'].replace(':', '')}_calibration",
+    if not of:
+        print("rlox-opt calibrate: no benchmark had two restarts; more --budget", file=sys.stderr)
+        return CANNOT_TELL
+    path, found = trust.keep(
+        "calibration",
+        commit=head.commit,
+        restarts=min(map(len, of.values())),
+        seconds_per_restart=seconds / sum(map(len, of.values())),  # of one benchmark
+        log_ratios=of,
+        **trust.rates(of),
     )
     if arguments.json:
         print(json.dumps(found))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-import subprocess
 import tempfile
 import time
 from collections import defaultdict
@@ -28,6 +27,7 @@ from rlox.opt.revisions import Artefact
 from rlox.profiling import brief, perf, pyspy
 from rlox.profiling.driver import Progress
 from rlox.profiling.functions import Text
+from rlox.profiling.process import end
 from rlox.profiling.samples import MAIN_THREAD, Samples
 from rlox.timing.restarts import Worker
 
@@ -41,7 +41,6 @@ _WINDOWS = {
 _PYTHON_RATE = 200  # Hz; without native stacks py-spy keeps that pace
 _BURST_S = 0.1  # of calls, between which the process is asked for more
 _LEAST_MOVE = 1.03
-NO_SAMPLER = "neither perf nor py-spy can be used here; `rlox-opt profile` says why"
 
 
 def moved(now: Sequence[Cell], before: Sequence[Cell]) -> list[tuple[str, float]]:
@@ -74,8 +73,6 @@ def of_benchmark(before: Artefact, after: Artefact, benchmark: str, ratio: float
         ValueError: nothing can sample here, or the sampler left nothing.
     """
     sampler = brief.tool()
-    if sampler is None:
-        raise ValueError(NO_SAMPLER)
     found = _between(before, after, benchmark, ratio, sampler)
     if sampler == "perf" and not _ours(found) and pyspy.unavailable() is None:
         named = _between(before, after, benchmark, ratio, "python")
@@ -89,8 +86,6 @@ def of_training(before: Artefact, after: Artefact, algo: str, progress: Progress
     """The cause of a change of the training that `rlox-opt profile` takes unasked; without a
     function of ours on the stack, its phase. Raises ChildError and ValueError as `brief` does."""
     spec, sampler = reference(algo), brief.tool()
-    if sampler is None:
-        raise ValueError(NO_SAMPLER)
     profiles, seconds = [], [0.0, 0.0]
     for index, side in enumerate((before, after)):
         speed, samples = brief.profile(spec, side.folder, sampler, progress)
@@ -167,13 +162,7 @@ def _window(ask: Worker, sampler: str, seconds: float) -> Samples:
             while watching.poll() is None:
                 ask("call", calls)
         finally:
-            _end(watching)
+            end(watching)
         if sampler == "perf":
             return perf.load(folder, None)
         return pyspy.load(folder, rate=_PYTHON_RATE if sampler == "python" else pyspy.RATE)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.terminate()
-        process.wait()

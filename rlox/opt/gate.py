@@ -20,7 +20,8 @@ As a hook before each push, in .git/hooks/pre-push:
   exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120
 
 Exit codes: 0 no regression, 1 a benchmark is slower or takes more memory, 2 could not tell or could
-not measure (a benchmark stays undecided or fails, a commit does not build), 130 interrupted.
+not measure (a benchmark stays undecided or fails, a commit does not build, a Ctrl-C while it was
+measured), 130 interrupted before that.
 --threshold says how close counts as the same: the wider, the sooner a verdict falls.
 """
 

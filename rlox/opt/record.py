@@ -48,8 +48,8 @@ examples:
 
 Each commit is built and loaded beside the control, one build that stays the same for the whole
 history of a machine: that of the newest entry, or else the first commit asked for. The ratio of
-their times, taken in turns, is kept beside the seconds. Then come both twins of the optimisations,
-instructions and allocations (callgrind), peak memory, a short profile of PPO and SAC, and
+their times, taken in turns, is kept beside the seconds. Then come instructions and allocations
+(callgrind), peak memory, a short profile of PPO and SAC, both twins of the optimisations, and
 criterion; where a time moved, layer and function. No part begins once the budget is spent.
 
 A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.

@@ -9,6 +9,7 @@ import math
 import random
 import re
 import statistics
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -28,7 +29,7 @@ from rlox.timing.packages import Outcome, Packages
 from rlox.timing.paired import LOOKS
 from rlox.timing.restarts import ContestError
 from rlox.timing.sequential import Comparison, Restart
-from rlox.timing.student import t_quantile
+from rlox.timing.student import ratio_interval
 
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
@@ -36,7 +37,10 @@ if TYPE_CHECKING:
 RESTARTS, MORE = LOOKS[0], LOOKS[-1]  # of a benchmark, and where time is left in the end
 STAGES = ("time", "counts", "memory", "profile", "pairs", "criterion")
 ALGOS = ("ppo", "sac")
-BEARABLE = (ContestError, ChildError, NotBuiltError, UsageError, ValueError, OSError)
+BEARABLE = (
+    *(ContestError, ChildError, NotBuiltError, UsageError),
+    *(ValueError, OSError, subprocess.SubprocessError),
+)
 _MEMORY_RESTARTS = 3
 _PAIR_S = 0.15  # of a contest between twins
 _TWINS = "pairs."
@@ -176,8 +180,6 @@ class Recording:
     def _train(self, algo: str) -> None:
         """The commit's training and the control's, one after the other in random order."""
         spec, sampler = arguments.reference(algo), brief.tool()
-        if sampler is None:
-            raise ValueError(causes.NO_SAMPLER)
         control: list[float] = []
 
         def of_control() -> None:
@@ -256,9 +258,5 @@ def _cell(name: str, kind: str, value: float, log_ratios: Sequence[float], n: in
     """With Student's 99 % interval over restarts."""
     if not log_ratios:
         return Cell(name, kind, value, restarts=n)
-    mean, ends = statistics.fmean(log_ratios), None
-    if len(log_ratios) > 1:
-        half = statistics.stdev(log_ratios) / math.sqrt(len(log_ratios))
-        half *= t_quantile(_OUTSIDE, len(log_ratios) - 1)
-        ends = math.exp(mean - half), math.exp(mean + half)
-    return Cell(name, kind, value, math.exp(mean), ends, n)
+    ends = ratio_interval(log_ratios, _OUTSIDE) if len(log_ratios) > 1 else None
+    return Cell(name, kind, value, math.exp(statistics.fmean(log_ratios)), ends, n)

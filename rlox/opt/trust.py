@@ -9,12 +9,15 @@ import os
 import random
 import statistics
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlox.history.records import write_new
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
+from rlox.timing.student import deviation
 
 RECORDS = ROOT / "asv_bench" / "record"
 _DRAWS = 300
@@ -24,8 +27,9 @@ _LOAD = 0.25  # of a core, above which others are noticed
 
 
 def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
-    """From A/A log-ratios by benchmark: `{runs, run_alarms, cell_alarms, benchmarks: {name: {sd,
-    bias, cell_alarms, detectable: {restarts: ratio}}}}`.
+    """From A/A log-ratios by benchmark, two of each at the least: `{run_alarms, cell_alarms,
+    benchmarks: {name: {sd, bias, alarms, detectable}}}`. Alarms are shares of the runs or verdicts,
+    `detectable` is a ratio.
 
     A run of `diff` is drawn from the restarts with replacement, `_DRAWS` times.
     """
@@ -42,7 +46,7 @@ def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
         "cell_alarms": sum(alarms.values()) / _DRAWS / len(alarms),
         "benchmarks": {
             name: {
-                "sd": statistics.stdev(of),
+                "sd": deviation(of),
                 "bias": statistics.fmean(of),
                 "alarms": alarms[name] / _DRAWS,
                 "detectable": detectable(of, rng),
@@ -81,6 +85,16 @@ def _found(log_ratios: Sequence[float]) -> bool:
     return False
 
 
+def keep(kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
+    """Write what was found on this machine, now, as a new file of `RECORDS`; returns the file, and
+    all that it says."""
+    date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    record = {"schema": 1, "date": date, "machine": machine(), **found}
+    folder = RECORDS / slug(record["machine"])
+    text = json.dumps(record, indent=1) + "\n"
+    return write_new(text, folder, f"{date.replace(':', '')}_{kind}"), record
+
+
 def newest(of: str | None = None) -> dict[str, Any] | None:
     """The newest calibration of a machine, by its folder; without one of this."""
     found = sorted((RECORDS / (of or slug(machine()))).glob("*_calibration*.json"))
@@ -100,11 +114,12 @@ def smallest() -> dict[str, dict[str, float]]:
 
 
 def plan(names: Sequence[str], band: float) -> str | None:
-    """What a comparison of these benchmarks will take on this machine, by its calibration."""
-    calibration = newest()
-    if calibration is None:
-        return None
+    """What a comparison of these benchmarks will take on this machine; None where its calibration
+    has none of them."""
+    calibration = newest() or {"benchmarks": {}}
     known = [calibration["benchmarks"][name] for name in names if name in calibration["benchmarks"]]
+    if not known:
+        return None
     restarts = [restarts_to_settle(of["sd"], band) for of in known]
     open_ = restarts.count(None)
     seconds = calibration["seconds_per_restart"] * sum(n or LOOKS[-1] for n in restarts)

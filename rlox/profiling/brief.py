@@ -30,10 +30,12 @@ class Speed:
     self_seconds: Mapping[str, float]
 
 
-def tool() -> str | None:
-    """The better sampler of those that can be used here."""
-    usable = {"perf": perf.unavailable, "py-spy": pyspy.unavailable}
-    return next((name for name, missing in usable.items() if missing() is None), None)
+def tool() -> str:
+    """The better sampler of those that can be used here. Raises ValueError if none can."""
+    for name, missing in {"perf": perf.unavailable, "py-spy": pyspy.unavailable}.items():
+        if missing() is None:
+            return name
+    raise ValueError("neither perf nor py-spy can be used here")
 
 
 def speed(spec: Spec, package: Path | None, progress: Progress) -> Speed:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rlox.profiling import perf, pyspy, results, scalene, torch_profiler
-from rlox.profiling.process import Child, ChildError
+from rlox.profiling.process import Child, ChildError, end
 from rlox.profiling.results import Rates
 from rlox.profiling.samples import Samples
 from rlox.profiling.spec import Job, Spec
@@ -198,13 +198,7 @@ def _watch(
             progress.note("sampling", min(1.0, elapsed / seconds))
             time.sleep(0.1)
     finally:
-        if sampler.poll() is None:
-            sampler.terminate()
-            try:
-                sampler.wait(5)
-            except subprocess.TimeoutExpired:
-                sampler.kill()
-                sampler.wait()
+        end(sampler)
     return start, time.perf_counter_ns()
 
 

@@ -112,6 +112,17 @@ class Child:
         return f"{what}: {tail}" if tail else what
 
 
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process that started nothing: SIGTERM, a little time, SIGKILL."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
 def end_group(process: subprocess.Popen[bytes]) -> None:
     """End a session leader and everything in its group: SIGTERM, a little time, SIGKILL."""
     for number, patience in ((signal.SIGTERM, _GRACE_S), (signal.SIGKILL, _GRACE_S)):

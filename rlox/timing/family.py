@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rlox.timing.paired import BAND, LEVEL, LOOKS, Verdict
-from rlox.timing.student import t_quantile, t_tail
+from rlox.timing.student import deviation, ratio_interval, t_quantile, t_tail
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,9 @@ def _estimate(log_ratios: Sequence[float]) -> Judgement:
     mean = statistics.fmean(log_ratios)
     if n < LOOKS[0]:
         return Judgement(math.exp(mean), None, "undecided", n, None)
-    error = statistics.stdev(log_ratios) / math.sqrt(n)
-    half = t_quantile(LEVEL, n - 1) * error
+    error = deviation(log_ratios) / math.sqrt(n)
     p = t_tail(abs(mean) / error, n - 1) if error else float(mean == 0)
-    return Judgement(
-        math.exp(mean), (math.exp(mean - half), math.exp(mean + half)), "undecided", n, p
-    )
+    return Judgement(math.exp(mean), ratio_interval(log_ratios, LEVEL), "undecided", n, p)
 
 
 def _decide(found: Judgement, band: float, limit: float) -> Judgement:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rlox.timing.student import t_quantile
+from rlox.timing.student import ratio_interval
 
 Verdict = Literal["faster", "slower", "same", "undecided"]
 
@@ -52,21 +52,17 @@ def estimate(log_ratios: Sequence[float]) -> Estimate:
     look = max((look for look in LOOKS if look <= n), default=None)
     if look is None:
         return Estimate(math.exp(mean), None, "undecided", n)
-    error = statistics.stdev(log_ratios) / math.sqrt(n)
-    half = t_quantile(_INTERVAL, look - 1) * error
-    interval = (math.exp(mean - half), math.exp(mean + half))
-    return Estimate(
-        math.exp(mean), interval, _verdict(mean, t_quantile(LEVEL, look - 1) * error), n
-    )
+    interval = ratio_interval(log_ratios, _INTERVAL, look - 1)
+    verdict = _verdict(*ratio_interval(log_ratios, LEVEL, look - 1))
+    return Estimate(math.exp(mean), interval, verdict, n)
 
 
-def _verdict(mean: float, half: float) -> Verdict:
-    low, high = mean - half, mean + half
-    if low > -BAND and high < BAND:
+def _verdict(low: float, high: float) -> Verdict:
+    if math.log(low) > -BAND and math.log(high) < BAND:
         return "same"
-    if low > 0:
+    if low > 1:
         return "faster"
-    return "slower" if high < 0 else "undecided"
+    return "slower" if high < 1 else "undecided"
 
 
 def next_look(restarts: int, most: int) -> int | None:

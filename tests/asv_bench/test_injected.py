@@ -242,6 +242,8 @@ def test_a_run_that_was_cut_short_goes_on_where_it_was(tmp_path: Path, progress:
         file.write('{"number": 3, "fou')
     Journal(path, trials.BEARABLE).run([*steps()], progress)
     assert did == [0, 1, 2, 3, 1, 3]
+    Journal(path, trials.BEARABLE).run([*steps()], progress)
+    assert did == [0, 1, 2, 3, 1, 3]  # the row after the one cut short is there
     assert [row.get("found") for row in first.rows] == [0, None, 2]
 
 

@@ -30,7 +30,7 @@ def test_extra_work_is_put_where_it_is_done(
     assume(ratio > 1 + 1e-6)
     slower = cause(profile(before), profile(after), ratio)
     assert f"{slower.layer}:{slower.function}" == where
-    assert slower.share == pytest.approx(1, abs=1e-3)
+    assert slower.layers[slower.layer] == pytest.approx(1, abs=1e-3)
     assert slower.function_share == pytest.approx(1, abs=1e-3)
     # And what is taken away again is missed there.
     faster = cause(profile(after), profile(before), 1 / ratio)

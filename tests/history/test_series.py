@@ -86,6 +86,12 @@ def test_another_control_is_no_change() -> None:
     assert moved(low + swapped) == []
 
 
+def test_the_control_s_own_entry_is_of_the_group_of_its_control() -> None:
+    first, *others = only(history({})).points
+    assert first.commit == toy.commit(0)
+    assert {point.place for point in others} == {first.place}
+
+
 def test_commits_off_the_line_are_left_out() -> None:
     line = [toy.commit(n) for n in range(40) if n != 3]
     (series,) = of_store(history({25: 1.05}), line)

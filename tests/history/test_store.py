@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import multiprocessing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -154,13 +153,3 @@ def test_the_newest_complete_entry_counts() -> None:
     (found,) = store.newest([stopped]).values()
     assert found.subject == "stopped"
     assert len(store.newest([whole, other])) == 2
-
-
-def _append(folder: Path) -> None:
-    store.append(entry(), folder)
-
-
-def test_many_at_once_each_leave_their_own(tmp_path: Path) -> None:
-    with multiprocessing.get_context("spawn").Pool(4) as pool:
-        pool.map(_append, [tmp_path] * 12)
-    assert len([*store.entries(tmp_path)]) == 12

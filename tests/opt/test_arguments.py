@@ -1,21 +1,14 @@
 """A mistake on the command line is told in one line that names the argument, before training."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import rlox_opt
 
 from rlox.opt.arguments import UsageError, job_of
 from rlox.opt.cli import Parser
 from rlox.opt.profile import add_to
 from rlox.profiling.spec import TOOLS, Job
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", *arguments], capture_output=True, text=True
-    )
 
 
 def job(*arguments: str) -> Job:
@@ -101,7 +94,7 @@ def test_arguments_that_do_not_fit_say_what_would_do(arguments: list[str], says:
     ],
 )
 def test_a_bad_value_exits_2_with_one_line(arguments: list[str], says: list[str]) -> None:
-    done = run(*arguments)
+    done = rlox_opt(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -122,7 +115,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_training(tmp_path: Path)
 
 
 def test_help_shows_every_option_and_examples() -> None:
-    done = run("profile", "--help")
+    done = rlox_opt("profile", "--help")
     assert done.returncode == 0
     for name in ["env-id", "total-timesteps", "n-envs", "n-steps", "seed", "device", "threads"]:
         assert f"--{name} " in done.stdout
@@ -132,6 +125,6 @@ def test_help_shows_every_option_and_examples() -> None:
 
 
 def test_the_version_says_how_the_extension_was_built() -> None:
-    done = run("--version")
+    done = rlox_opt("--version")
     assert done.returncode == 0
     assert done.stdout.startswith("rlox-opt 0.")

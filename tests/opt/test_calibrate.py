@@ -61,6 +61,14 @@ def test_a_pattern_that_matches_nothing_is_refused(toys: Path) -> None:
     assert not toys.exists()
 
 
+def test_a_budget_for_one_restart_is_told_to_be_too_small(
+    toys: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", "--bench", "steady", "--budget", "0.001"]) == 2
+    assert "no benchmark had two restarts; more --budget" in capsys.readouterr().err
+    assert not toys.exists()
+
+
 def test_an_interruption_writes_nothing(toys: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -3,23 +3,17 @@
 import argparse
 import functools
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import rlox_opt
 from rich.console import Console
 
 from rlox.history import records
 from rlox.opt import also_measured, cmp, end_to_end
 from rlox.opt.progress import Lines
 from rlox.profiling import cards
-
-
-def rlox_opt(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rlox.opt.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
 
 
 def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_printed() -> None:

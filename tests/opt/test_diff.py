@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import toy_packages
+from command_line import rlox_opt
 
 from rlox.opt import diff, gate, verdicts
 from rlox.opt.arguments import UsageError
@@ -195,9 +196,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
     "verb", ["diff", "gate", "bisect", "calibrate", "record", "regressions", "publish"]
 )
 def test_help_has_an_example(verb: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", verb, "--help"], capture_output=True, text=True
-    )
+    done = rlox_opt(verb, "--help")
     assert done.returncode == 0
     assert f"  rlox-opt {verb}" in done.stdout
     assert "Exit codes: 0" in done.stdout

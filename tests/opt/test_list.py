@@ -10,6 +10,7 @@ from typing import Any
 
 import measured
 import pytest
+from command_line import rlox_opt
 from measured import card
 from rich.console import Console
 
@@ -27,12 +28,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "optimizations" / "record"
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", "list", *arguments], capture_output=True, text=True
-    )
-
-
 def shown(rows: list[dict[str, Any]], width: int, narrow: bool) -> list[str]:
     text = io.StringIO()
     Console(file=text, width=width, highlight=False).print(verb.table(rows, narrow))
@@ -40,7 +35,7 @@ def shown(rows: list[dict[str, Any]], width: int, narrow: bool) -> list[str]:
 
 
 def test_json_is_the_catalogue_and_nothing_else() -> None:
-    done = run("--json")
+    done = rlox_opt("list", "--json")
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [row["id"] for row in rows] == [card.id for card in cards.load()]
@@ -52,7 +47,9 @@ def test_json_is_the_catalogue_and_nothing_else() -> None:
 
 
 def test_a_pipe_gets_one_line_an_optimisation_whole() -> None:
-    done = run()
+    done = rlox_opt(
+        "list",
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     for found in cards.load():
@@ -133,7 +130,7 @@ def test_eighty_columns_hold_every_card_in_two_lines(folder: Path) -> None:
 
 
 def test_help_has_examples() -> None:
-    done = run("--help")
+    done = rlox_opt("list", "--help")
     assert done.returncode == 0
     assert "examples:" in done.stdout
 
@@ -149,6 +146,6 @@ def test_a_reader_that_has_enough_gets_no_complaint(arguments: list[str]) -> Non
 
 
 def test_an_unknown_option_exits_2_with_one_line() -> None:
-    done = run("--yaml")
+    done = rlox_opt("list", "--yaml")
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1

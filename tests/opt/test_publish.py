@@ -1,24 +1,15 @@
 """The verb that makes the pages of the history."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+from command_line import rlox_opt
 from toy_entries import history, written
-
-
-def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", "publish", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-    )
 
 
 def test_the_pages_are_made_and_their_first_is_named(tmp_path: Path) -> None:
     store, out = written(history({}, 12), tmp_path / "history"), tmp_path / "pages"
-    done = run(out, "--history", store)
+    done = rlox_opt("publish", out, "--history", store)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"12 commits, 1 series: {out}/index.html\n"
     assert "data_plane.Gae.time_gae" in (out / "index.html").read_text().replace("<wbr>", "")
@@ -26,8 +17,8 @@ def test_the_pages_are_made_and_their_first_is_named(tmp_path: Path) -> None:
 
 def test_json_is_what_was_done_and_nothing_else(tmp_path: Path) -> None:
     store, out = written(history({}, 3), tmp_path / "history"), tmp_path / "pages"
-    run(out, "--history", store)
-    done = run(out, "--history", store, "--json")
+    rlox_opt("publish", out, "--history", store)
+    done = rlox_opt("publish", out, "--history", store, "--json")
     found = json.loads(done.stdout)
     assert found.pop("kept") > 10
     assert found == {
@@ -37,7 +28,7 @@ def test_json_is_what_was_done_and_nothing_else(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_files_is_refused_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
-    done = run(tmp_path, "--history", tmp_path / "history")
+    done = rlox_opt("publish", tmp_path, "--history", tmp_path / "history")
     assert done.returncode == 2
     assert "holds files that were not published; name an empty or a new one" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
@@ -47,7 +38,7 @@ def test_a_recording_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     store = written(history({}, 2), tmp_path / "history")
     broken = next(store.glob("*/*.json"))
     broken.write_text("{")
-    done = run(tmp_path / "pages", "--history", store)
+    done = rlox_opt("publish", tmp_path / "pages", "--history", store)
     assert done.returncode == 2
     assert str(broken) in done.stderr
     assert not (tmp_path / "pages").exists()

@@ -13,7 +13,7 @@ from rlox.opt import causes, criterion, diff, recording, revisions, witness
 from rlox.opt.progress import Lines
 from rlox.opt.recording import Recording
 from rlox.opt.revisions import Artefact, Revision
-from rlox.profiling import brief
+from rlox.profiling import brief, perf, pyspy
 from rlox.profiling.brief import Speed
 from rlox.profiling.machine import ROOT
 from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
@@ -88,6 +88,7 @@ def test_training_is_told_by_its_speed_beside_the_control_s_and_by_its_profile(
             raise brief.driver.ChildError("it is too old")
         return Speed(1_000.0, {})
 
+    choose = brief.tool
     monkeypatch.setattr(brief, "tool", lambda: "perf")
     monkeypatch.setattr(brief, "profile", profile)
     monkeypatch.setattr(brief, "speed", control)
@@ -99,9 +100,17 @@ def test_training_is_told_by_its_speed_beside_the_control_s_and_by_its_profile(
     }
     assert found.profiles.keys() == {"ppo", "sac"}
     assert found.profiles["sac"].functions == {"rust:rlox/env/vec_env.py:step": 1.0}
-    monkeypatch.setattr(brief, "tool", lambda: None)
+    monkeypatch.setattr(brief, "tool", choose)
+    for sampler in (perf, pyspy):
+        monkeypatch.setattr(sampler, "unavailable", lambda: "not here")
     without = recorded(build, "^train", "profile")
-    assert without.failures == dict.fromkeys(("train.ppo", "train.sac"), causes.NO_SAMPLER)
+    assert without.failures.keys() == {"train.ppo", "train.sac"}
+    assert set(without.failures.values()) == {"neither perf nor py-spy can be used here"}
+
+
+def test_criterion_that_fails_is_noted(build: Artefact, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(criterion, "build", lambda revision: shutil.which("false"))
+    assert recorded(build, "time_gae", "criterion").failures.keys() == {"criterion"}
 
 
 def test_criterion_that_does_not_build_is_noted_and_its_build_is_not_of_the_budget(

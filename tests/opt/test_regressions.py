@@ -1,14 +1,13 @@
 """The open regressions of a history: listed, acknowledged, and an exit code."""
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import toy_entries as toy
+from command_line import rlox_opt
 from toy_entries import BENCHMARK, cell, entry, history, written
 
 from rlox.history.store import Entry
@@ -20,10 +19,7 @@ KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after"
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", "regressions", "--history", folder, *arguments],
-        capture_output=True, text=True, env=os.environ | {"COLUMNS": "100"},
-    )  # fmt: skip
+    return rlox_opt("regressions", "--history", folder, *arguments)
 
 
 def regressed() -> list[Entry]:

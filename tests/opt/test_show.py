@@ -2,13 +2,12 @@
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import measured
 import pytest
+from command_line import rlox_opt
 from hypothesis import given
 from hypothesis import strategies as st
 from measured import card
@@ -26,12 +25,6 @@ from rlox.profiling.machine import machine, slug
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "optimizations" / "record"
-
-
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", "show", *arguments], capture_output=True, text=True
-    )
 
 
 def shown(detail: dict[str, Any], width: int = 80) -> str:
@@ -141,14 +134,14 @@ def test_json_holds_all_records_newest_first(folder: Path) -> None:
 
 
 def test_json_is_the_card_and_nothing_else() -> None:
-    done = run("P5", "--json")
+    done = rlox_opt("show", "P5", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["prediction"]["ratio"] == [4.5, 6.7]
 
 
 @pytest.mark.parametrize("id_", ["p99", "5", "", "../p5"])
 def test_an_id_without_a_card_exits_2_with_one_line(id_: str) -> None:
-    done = run(id_)
+    done = rlox_opt("show", id_)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -156,7 +149,7 @@ def test_an_id_without_a_card_exits_2_with_one_line(id_: str) -> None:
 
 
 def test_help_has_examples() -> None:
-    assert "examples:" in run("--help").stdout
+    assert "examples:" in rlox_opt("show", "--help").stdout
 
 
 ratios = st.floats(0.01, 1000)

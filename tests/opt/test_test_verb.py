@@ -2,14 +2,13 @@
 
 import contextlib
 import io
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import rlox_opt
 from rich.console import Console
 
 from rlox.opt import builds
@@ -23,15 +22,6 @@ from rlox.opt.testing.planted import Bug
 from rlox.profiling import cards
 
 BUGS = planted.load()
-
-
-def verb(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", "test", *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | env,
-    )
 
 
 def quiet() -> Lines:
@@ -54,7 +44,7 @@ def quiet() -> Lines:
     ],
 )
 def test_a_bad_argument_exits_2_with_one_line(arguments: list[str], says: list[str]) -> None:
-    done = verb(*arguments)
+    done = rlox_opt("test", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
@@ -63,8 +53,11 @@ def test_a_bad_argument_exits_2_with_one_line(arguments: list[str], says: list[s
 
 
 @pytest.mark.parametrize("arguments", [["p5"], ["p5", "--planted"], ["--builds", "--only", "p5"]])
-def test_without_cargo_it_says_where_to_get_it(arguments: list[str]) -> None:
-    done = verb(*arguments, PATH="")
+def test_without_cargo_it_says_where_to_get_it(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    done = rlox_opt("test", *arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert "rustup.rs" in done.stderr.splitlines()[-1]

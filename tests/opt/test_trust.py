@@ -55,6 +55,7 @@ def test_a_plan_says_how_long_and_what_will_stay_open(monkeypatch: pytest.Monkey
     assert said is not None
     assert "2026-01-02 about 22 s" in said  # 5 and 40 restarts
     assert "1 of 2 are too noisy" in said
+    assert trust.plan(["new"], 0.01) is None
     monkeypatch.setattr(trust, "newest", lambda: None)
     assert trust.plan(["steady"], 0.01) is None
 

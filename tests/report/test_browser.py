@@ -1,6 +1,5 @@
 """The page in a real browser, from a file, with the network off."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,22 +12,7 @@ from rlox.report import write
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
-if CHROMIUM is None:
-    pytest.skip("no Chromium on this machine", allow_module_level=True)
-api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-
 FRAMES = "#flame div"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    with api.sync_playwright() as driver:
-        # In a container Chromium has neither its sandbox nor a large /dev/shm.
-        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

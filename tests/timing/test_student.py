@@ -1,10 +1,13 @@
 """Student's t against the tables of the textbooks."""
 
 import math
+import statistics
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rlox.timing.student import t_quantile, t_tail
+from rlox.timing.student import deviation, t_quantile, t_tail
 
 # Two-sided, as printed in every book of tables.
 TABLE = [
@@ -29,3 +32,8 @@ def test_all_lies_beyond_zero_and_nothing_beyond_infinity() -> None:
     for df in (1, 2, 7, 8):
         assert t_tail(0.0, df) == pytest.approx(1)
         assert t_tail(math.inf, df) == pytest.approx(0, abs=1e-12)
+
+
+@given(st.lists(st.floats(-10, 10), min_size=2, max_size=40))
+def test_the_deviation_is_that_of_the_standard_library(values: list[float]) -> None:
+    assert deviation(values) == pytest.approx(statistics.stdev(values), rel=1e-9, abs=1e-12)

@@ -65,9 +65,7 @@ def data(history: History, name: str) -> str:
     for kind in _kinds(every):
         own = [one for one in every if one.kind == kind]
         lines = [
-            _line(
-                history, one, machine, features.index(one.features), history.machines.index(machine)
-            )
+            _line(history, one, machine, features.index(one.features))
             for one in own
             for machine in sorted({point.machine for point in one.points})
         ]
@@ -95,13 +93,13 @@ def _marks(moved: Sequence[Moved]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _line(history: History, series: Series, machine: str, colour: int, dash: int) -> dict[str, Any]:
+def _line(history: History, series: Series, machine: str, colour: int) -> dict[str, Any]:
     points = [point for point in series.points if point.machine == machine]
     ends = [point.ci99 or (None, None) for point in points]
     return {
         "label": f"{features_title(series.features)}, {machine}",
         "colour": colour,
-        "dash": dash,
+        "dash": history.machines.index(machine),
         "x": [history.by_hash[point.commit].index for point in points],
         "value": [_short(point.value) for point in points],
         "ratio": [_short(point.ratio) for point in points],
@@ -125,12 +123,7 @@ def _kinds(series: Sequence[Series]) -> list[str]:
 
 def _moved(history: History, series: Sequence[Series]) -> list[Moved]:
     """The level changes of some series, the oldest first."""
-    keys = {(one.benchmark, one.kind, one.features) for one in series}
-    found = [
-        moved
-        for moved in history.moved
-        if (moved.series.benchmark, moved.series.kind, moved.series.features) in keys
-    ]
+    found = [moved for moved in history.moved if moved.series in series]
     return sorted(found, key=lambda moved: moved.commit.index)
 
 

@@ -141,22 +141,19 @@ def _layers_of(algo: str, of: Difference, title: str) -> Html:
     functions = [
         (
             join(
-                [breakable(part.name.partition(":")[2]), tag("span", _layer(part), class_="soft")],
+                [breakable(function), tag("span", layer_title(layer), class_="soft")],
                 " ",
             ),
             _change(part),
         )
         for part in of.functions()
+        for layer, _, function in [part.name.partition(":")]
     ]
     named = [Column("Function", True), Column("Change")]
     told = [table(columns, rows, f"{algo}, parts of {of.of}, {title}")]
     if functions:
         told.append(table(named, functions, f"Functions that changed most: {algo}, {title}"))
     return tag("div", join(told))
-
-
-def _layer(part: Part) -> str:
-    return layer_title(part.name.partition(":")[0])
 
 
 def _change(part: Part) -> Html:
@@ -213,14 +210,13 @@ def _pairs(before: Recording, after: Recording) -> Iterator[tuple[Cell, Cell, fl
 def _recording(recording: Recording) -> Html:
     """Where the figures come from."""
     entry = recording.entry
-    control = entry.control.get("commit")
     told = [
         ("Machine", f"{entry.machine.get('cpu')}, {entry.machine.get('cores')} cores"),
         ("Features", features_title(entry.features)),
         ("Build", f"{entry.profile}; " + ", ".join(f"{k} {v}" for k, v in entry.toolchain.items())),
         (
             "Control",
-            f"{(control or 'none')[:10]}, {features_title(entry.control.get('features') or ())}",
+            f"{entry.control['commit'][:10]}, {features_title(entry.control['features'])}",
         ),
         ("Measured", f"{entry.date:%Y-%m-%d %H:%M %Z}, in {units.seconds(entry.seconds)}"),
         (

@@ -19,9 +19,12 @@ _KINDS = {"+": "added", "-": "removed", "@": "hunk"}
 def known(hashes: Sequence[str], root: Path) -> list[str]:
     """Those commits that the repository at `root` has; none where it is no repository."""
     asked = "".join(f"{name}^{{commit}}\n" for name in hashes)
-    found = _git(["cat-file", "--batch-check"], root, asked)
-    lines = found.splitlines() if found else []
-    there = {line.split()[0] for line in lines if line.split()[1:2] == ["commit"]}
+    command = ["git", "-C", str(root), "cat-file", "--batch-check"]
+    try:
+        found = subprocess.run(command, input=asked, capture_output=True, text=True).stdout
+    except OSError:  # no git
+        return []
+    there = {line.split()[0] for line in found.splitlines() if line.split()[1:2] == ["commit"]}
     return [name for name in hashes if name in there]
 
 
@@ -66,7 +69,7 @@ def _ended(lines: list[str], left: int) -> list[str]:
 
 
 def diff_page(commit: Commit, lines: Sequence[str] | None) -> str:
-    """The page of a commit's text; None where the repository does not have it."""
+    """The page of a commit's `lines`, which are None where the repository does not have it."""
     if lines is None:
         body = paragraph(
             "The repository from which these pages were made does not have this commit, so its "
@@ -84,13 +87,3 @@ def _line(line: str) -> str:
     kind = "file" if line.startswith("diff --git ") else _KINDS.get(line[:1])
     kind = None if line == "---" else kind  # it parts message and statistics
     return f'<span class="{kind}">{escape(line)}</span>' if kind else escape(line)
-
-
-def _git(arguments: Sequence[str], root: Path, asked: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *arguments], input=asked, capture_output=True, text=True
-        )
-    except OSError:
-        return None
-    return done.stdout if done.returncode == 0 else None

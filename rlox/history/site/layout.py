@@ -105,8 +105,8 @@ def page(
     scripts: Sequence[str] = (),
 ) -> str:
     """A whole page; `path` says where it lies, `scripts` run in order after it was read."""
-    root = "../" * path.count("/")
     depth = path.count("/")
+    root = "../" * depth
     return _TEMPLATE.substitute(
         title=escape(f"{title}: rlox performance history"),
         root=root,

@@ -59,8 +59,6 @@ def lines(folder: Path = cards.FOLDER) -> list[Line]:
 
 
 def _newest_ladder(algo: str, folder: Path) -> dict[str, Any]:
-    found = sorted(folder.glob(f"*/*_ladder_{algo}*.json"), key=lambda path: path.name)
-    if not found:
-        return {}
-    ladder: dict[str, Any] = json.loads(found[-1].read_text(encoding="utf-8"))
-    return ladder
+    found = folder.glob(f"*/*_ladder_{algo}*.json")
+    newest = max(found, key=lambda path: path.name, default=None)
+    return json.loads(newest.read_text(encoding="utf-8")) if newest else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -120,7 +120,6 @@ class History:
 
     commits: tuple[Commit, ...]
     series: tuple[Series, ...]
-    by_hash: Mapping[str, Commit] = field(repr=False)
     acknowledged: Sequence[Acknowledgement] = ()
 
     @classmethod
@@ -160,8 +159,12 @@ class History:
             for index, commit in enumerate(ordered)
         )
         found = series.of_store([r.entry for r in kept], order, least)
-        by_hash = {commit.hash: commit for commit in commits}
-        return cls(commits, tuple(found), by_hash, acknowledged)
+        return cls(commits, tuple(found), acknowledged)
+
+    @cached_property
+    def by_hash(self) -> dict[str, Commit]:
+        """The commits by their whole hash."""
+        return {commit.hash: commit for commit in self.commits}
 
     @cached_property
     def by_benchmark(self) -> dict[str, list[Series]]:

@@ -45,7 +45,13 @@ def ledger_page(ledger: Sequence[Line]) -> str:
         *sorted(status.items()),
         ("measured as predicted", f"{inside} of {len(checked)}"),
     ]
-    rows = [_row(line) for line in ledger if line.card.prediction]
+    rows = [
+        _row(
+            line, Html(f"{link(card_path(line.card.id), line.card.id, 0)} {html(line.card.title)}")
+        )
+        for line in ledger
+        if line.card.prediction
+    ]
     told = (
         f"Predicted intervals and realised ratios of {len(rows)} optimisations; {inside} of "
         f"{len(checked)} that were measured lie inside. The table below has the figures."
@@ -92,17 +98,16 @@ def ledger_page(ledger: Sequence[Line]) -> str:
     )
 
 
-def _row(line: Line) -> Row:
+def _row(line: Line, title: object) -> Row:
     assert line.card.prediction is not None
     result = line.realised[1] if line.realised else None
-    outcome = line.outcome or ""
     return Row(
-        Html(f"{link(card_path(line.card.id), line.card.id, 0)} {html(line.card.title)}"),
+        title,
         estimate(result.ratio, result.ci95) if result else "not measured",
         line.card.prediction.ratio,
         result.ratio if result else None,
         result.ci95 if result else None,
-        outcome,
+        line.outcome or "",
     )
 
 
@@ -159,20 +164,18 @@ def card_page(history: History, line: Line) -> str:
 
 
 def _prediction(line: Line) -> Html:
-    prediction, result = line.card.prediction, line.realised[1] if line.realised else None
+    prediction = line.card.prediction
     if prediction is None:
         return section("prediction", "Prediction", paragraph("Nothing was predicted yet."))
     size = ", ".join(f"{name} = {n:,}" for name, n in prediction.size.items())
     where = f"{prediction.workload} at {size}"
-    row = Row(where, _realised(line), prediction.ratio, result.ratio if result else None,
-              result.ci95 if result else None, line.outcome or "")  # fmt: skip
     outcome = _PLACES.get(line.outcome or "", "not measured yet")
     told = f"Predicted {units.band(prediction.ratio)}, realised {_realised(line)}: {outcome}."
     return section(
         "prediction",
         "Predicted and realised",
         paragraph(told),
-        chart([row], told),
+        chart([_row(line, where)], told),
         paragraph(Html(f"<strong>Why it was predicted.</strong> {html(prediction.why.strip())}")),
         paragraph(Html(f"<strong>What was found.</strong> {html(line.card.finding.strip())}"))
         if line.card.finding

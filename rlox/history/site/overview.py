@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from rlox.history.series import Point, Series
+from rlox.history.site.axis import estimate
 from rlox.history.site.layout import (
     Column,
     Html,
@@ -120,7 +121,7 @@ def _of(history: History, of: Sequence[Series]) -> tuple[list[object], dict[str,
         sparkline(main),
         against(newest),
         amount(main.kind, newest.value),
-        change(latest, 0) if latest else Html('<span class="soft">none</span>'),
+        _change(latest) if latest else Html('<span class="soft">none</span>'),
     ]
     attributes: dict[str, object] = {
         "data_text": f"{main.benchmark} {features_title(main.features)} {kinds}".lower(),
@@ -129,7 +130,7 @@ def _of(history: History, of: Sequence[Series]) -> tuple[list[object], dict[str,
         "data_changed": " ".join(sorted({word for m in moved for word in _changed(m)})),
         "data_moved": latest.commit.index if latest else None,
         "data_size": round(abs(math.log(latest.change.ratio)), 5) if latest else None,
-        "data_ratio": round(_slowness(main, newest), 5) if newest.ratio else None,
+        "data_ratio": round(_slowness(main, newest.ratio), 5) if newest.ratio else None,
     }
     return cells, attributes
 
@@ -139,16 +140,13 @@ def _changed(moved: Moved) -> list[str]:
     return ["slower" if moved.worse else "faster", *["unexplained"] * moved.unexplained]
 
 
-def _slowness(series: Series, point: Point) -> float:
-    ratio = point.ratio or 1.0
+def _slowness(series: Series, ratio: float) -> float:
     return 1 / ratio if series.kind == "steps" else ratio
 
 
 def against(point: Point) -> str:
     """A point's ratio to its control with its 99 % interval."""
-    if point.ratio is None:
-        return units.MISSING
-    return units.estimate(point.ratio, point.ci99) if point.ci99 else units.factor(point.ratio)
+    return units.MISSING if point.ratio is None else estimate(point.ratio, point.ci99)
 
 
 def amount(kind: str, value: float) -> str:
@@ -175,10 +173,10 @@ def badge(moved: Moved) -> Html:
     return join([tag("span", text, class_=f"badge {kind}"), meant], " " if meant else "")
 
 
-def change(moved: Moved, depth: int) -> Html:
+def _change(moved: Moved) -> Html:
     """A level change with its commit."""
     commit = moved.commit
-    said = link(commit_path(commit.hash), commit.subject, depth, class_="subject")
+    said = link(commit_path(commit.hash), commit.subject, 0, class_="subject")
     return Html(f"{badge(moved)} {said} {tag('span', commit.day, class_='soft')}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from rlox.history.site.benchmark import script
 from rlox.history.site.causes import points
@@ -140,35 +140,31 @@ def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> Htm
     totals, old = (_with_inner(shares) for shares in (now, before or {}))
     children: dict[str, list[str]] = {}
     for path in totals:
-        children.setdefault(path.rpartition("/")[0] if path else "-", []).append(path)
+        children.setdefault(path.rpartition("/")[0], []).append(path)
 
     def row(path: str) -> str:
         share = totals[path]
         change = points(share - old.get(path, 0.0)) if before is not None else units.MISSING
         return (
-            f'<span class="name">{html(path.rsplit("/", 1)[-1] or "outside all phases")}</span>'
+            f'<span class="name">{html(path.rpartition("/")[2])}</span>'
             f'<span class="track"><i style="width:{min(100.0, 100 * share):.2f}%"></i></span>'
             f'<span class="num">{units.percent(share)}</span><span class="num">{change}</span>'
         )
 
     def block(path: str) -> str:
-        inner = "".join(map(block, _ranked(children.get(path, ()) if path else (), totals)))
-        if not inner:
-            return f'<div class="leaf">{row(path)}</div>'
-        return f"<details open><summary>{row(path)}</summary>{inner}</details>"
+        if inner := within(path):
+            return f"<details open><summary>{row(path)}</summary>{inner}</details>"
+        return f'<div class="leaf">{row(path)}</div>'
 
-    outer = [path for path in totals if "/" not in path]
+    def within(path: str) -> str:
+        ranked = sorted(children.get(path, ()), key=lambda inner: -totals[inner])
+        return "".join(map(block, ranked))
+
     head = (
         '<div class="head"><span class="name">Phase</span><span class="track-head"></span>'
         '<span class="num">Share</span><span class="num">Change</span></div>'
     )
-    return Html(
-        f'<div class="phases short">{head}{"".join(map(block, _ranked(outer, totals)))}</div>'
-    )
-
-
-def _ranked(paths: Sequence[str], totals: Mapping[str, float]) -> list[str]:
-    return sorted(paths, key=lambda path: -totals[path])
+    return Html(f'<div class="phases short">{head}{within("")}</div>')
 
 
 def _with_inner(shares: Mapping[str, float]) -> dict[str, float]:

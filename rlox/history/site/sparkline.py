@@ -13,7 +13,7 @@ _MOST = 66  # points drawn: more are averaged
 _LEAST_SPAN = 0.04  # of the middle: noise below it stays flat
 
 
-def shown(series: Series) -> list[tuple[int, Point, float]]:
+def _shown(series: Series) -> list[tuple[int, Point, float]]:
     """What of a series is drawn: what levels are found on, or else plain values; with the point
     and its index."""
     levels = [(i, p, p.level) for i, p in enumerate(series.points) if p.level is not None]
@@ -22,7 +22,7 @@ def shown(series: Series) -> list[tuple[int, Point, float]]:
 
 def sparkline(series: Series) -> Html:
     """The picture; its words tell the ends and the changes."""
-    of = shown(series)
+    of = _shown(series)
     values = [value for *_, value in of]
     middle = (min(values) + max(values)) / 2
     span = max(max(values) - min(values), _LEAST_SPAN * middle) or 1.0

@@ -79,7 +79,7 @@ class Writer:
         try:
             manifest = json.loads((self.out / _MANIFEST).read_text(encoding="utf-8"))
             files: dict[str, str] = manifest["files"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
                 raise ForeignFolderError(
                     f"{self.out}: holds files that were not published"

@@ -41,7 +41,8 @@ LAYERS = {
 }  # fmt: skip
 PHASES = {
     "env_step": 0.2, "policy_forward/action": 0.22, "gradient_update/forward": 0.18,
-    "gradient_update/backward": 0.22, "gradient_update/optimizer": 0.14, "": 0.04,
+    "gradient_update/backward": 0.22, "gradient_update/optimizer": 0.14,
+    "outside all phases": 0.04,
 }  # fmt: skip
 
 
@@ -79,9 +80,8 @@ def write(
     """Append entries to the store in `folder`, measured `minutes` after each commit; returns the
     commits' hashes.
 
-    From commit `moved_at` on everything runs on another machine,
-    in 0.6 times the time; ratios to the control stay. Commits before `first` are left out, so that
-    a history can be continued.
+    From commit `moved_at` on everything runs on another machine, in 0.6 times the time; ratios to
+    the control stay. Commits before `first` are left out, so that a history can be continued.
     """
     names = hashes or [hashlib.sha1(f"toy {n}".encode()).hexdigest() for n in range(commits)]
     for n, name in enumerate(names):
@@ -187,7 +187,7 @@ def _profiles(rng: random.Random, n: int) -> dict[str, Profile]:
                     f"{layer}::kernel<{algo}>",
                 ]
             )
-            stacks[stack.lstrip(";")] = stacks.get(stack.lstrip(";"), 0) + 1
+            stacks[stack] = stacks.get(stack, 0) + 1
         out[algo] = Profile(
             samples=2400,
             layers={layer: drawn.count(layer) / 2400 for layer in weights},

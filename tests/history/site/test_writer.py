@@ -66,6 +66,12 @@ def test_a_folder_of_somebody_else_is_refused_and_left_as_it_is(tmp_path: Path) 
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_a_file_where_the_folder_should_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(ForeignFolderError, match="holds files that were not published"):
+        Writer(tmp_path / "thesis.txt")
+
+
 def test_a_broken_list_of_files_is_told(tmp_path: Path) -> None:
     publish(tmp_path, a="a")
     (tmp_path / ".published.json").write_text("{")

@@ -1,5 +1,5 @@
 // What all charts share: colours of the theme, the axis of commits, the slider that walks along it,
-// and the values as a table. Charts count along the recorded commits, evenly spaced.
+// the values as a table, and the controls. Charts count along the recorded commits, evenly spaced.
 window.chart = (() => {
   "use strict";
   const probe = document.body.appendChild(document.createElement("i"));
@@ -9,6 +9,7 @@ window.chart = (() => {
     return getComputedStyle(probe).color;
   };
   const commits = window.rlox.commits;
+  const root = document.currentScript.getAttribute("src").replace("static/chart.js", "");
   const HEIGHT = 270, LABEL = 74; // pixels: of a chart, of a tick with its hash and day
 
   const element = (name, properties = {}, ...children) => {
@@ -61,7 +62,7 @@ window.chart = (() => {
       slider.value = index;
       slider.setAttribute("aria-valuetext", `${hash}, ${subject}`);
       output.replaceChildren(
-        element("a", { href: `${place.dataset.root ?? ""}${page}`, textContent: hash }), ` ${subject} `,
+        element("a", { href: root + page, textContent: hash }), ` ${subject} `,
         element("span", { className: "soft", textContent: day }), element("br"), ...tell(index),
       );
     }
@@ -86,7 +87,7 @@ window.chart = (() => {
       if (!details.open || details.querySelector("table")) return;
       const body = rows().map(([x, ...cells]) => {
         const [hash, day, subject, page] = commits[x];
-        const link = element("a", { href: `${details.dataset.root ?? ""}${page}`, textContent: hash });
+        const link = element("a", { href: root + page, textContent: hash });
         const first = element("th", { scope: "row", className: "word" }, link, ` ${day} ${subject}`);
         return element("tr", {}, first, ...cells.map((text, n) => {
           const cell = element("td", { textContent: text });
@@ -103,6 +104,20 @@ window.chart = (() => {
     });
   }
 
+  // Draws the page's charts, `make()`, now and whenever a control is changed.
+  function controlled(make) {
+    let plots = [];
+    const all = () => {
+      for (const plot of plots) plot.destroy();
+      plots = make();
+      performance.mark("drawn"); // asv_bench/publish_times.py waits for it
+    };
+    const controls = document.getElementById("controls");
+    controls.hidden = !controls.querySelector("input, select");
+    controls.addEventListener("change", all);
+    all();
+  }
+
   const digits = (value) => value.toLocaleString("en", { maximumSignificantDigits: 4 });
   function scaled(value, steps) {
     for (const [unit, size] of steps) if (Math.abs(value) >= size) return `${digits(value / size)} ${unit}`;
@@ -117,5 +132,5 @@ window.chart = (() => {
   const amount = (value, unit) => (value == null ? "–" : value === 0 ? "0" : (UNITS[unit] ?? digits)(value));
   const ratio = (value) => (value == null ? "–" : `${value.toFixed(Math.abs(value - 1) < 0.1 ? 3 : 2)}×`);
 
-  return { colour, element, commitAxis, valueAxis, draw, tabulate, amount, ratio, HEIGHT };
+  return { colour, element, commitAxis, valueAxis, draw, tabulate, controlled, amount, ratio };
 })();

@@ -2,12 +2,11 @@
 // and a numbered mark at each level change.
 (() => {
   "use strict";
-  const { colour, commitAxis, valueAxis, draw, tabulate, amount, ratio, element } = window.chart;
+  const { colour, commitAxis, valueAxis, draw, tabulate, controlled, amount, ratio, element } = window.chart;
   const charts = window.rlox.benchmark;
   const DASHES = [[], [6, 4], [2, 3]];
   const LEAST = 0.04; // of the middle: the span of an axis, so that noise does not look large
   const COUNTED = new Set(["instructions", "allocations"]);
-  const plots = [];
   const places = (step) => Math.max(1, Math.min(4, Math.ceil(-Math.log10(step) - 1e-9)));
 
   // The values of a line at each x of the chart, null where it has none.
@@ -100,24 +99,13 @@
     })]);
   }
 
-  function all() {
-    const show = document.querySelector("input[name=show]:checked")?.value ?? "value";
-    const last = Number(document.getElementById("range")?.value ?? 0);
-    for (const plot of plots.splice(0)) plot.destroy();
-    for (const place of document.querySelectorAll(".plot")) {
-      place.dataset.root = "../";
-      plots.push(make(place, charts[place.dataset.chart], show, last));
-    }
-    performance.mark("drawn"); // asv_bench/publish_times.py waits for it
-  }
-
   for (const details of document.querySelectorAll("details.values")) {
     const chart = charts[details.dataset.chart];
-    details.dataset.root = "../";
     tabulate(details, chart.lines.flatMap((line) => [line.label, "against the control"]), () => rows(chart));
   }
-  const controls = document.getElementById("controls");
-  controls.hidden = !controls.querySelector("input, select");
-  controls.addEventListener("change", all);
-  all();
+  controlled(() => {
+    const show = document.querySelector("input[name=show]:checked")?.value ?? "value";
+    const last = Number(document.getElementById("range")?.value ?? 0);
+    return [...document.querySelectorAll(".plot")].map((place) => make(place, charts[place.dataset.chart], show, last));
+  });
 })();

@@ -2,9 +2,8 @@
 // control, to what a step takes.
 (() => {
   "use strict";
-  const { colour, commitAxis, valueAxis, draw, tabulate, ratio, element } = window.chart;
+  const { colour, commitAxis, valueAxis, draw, tabulate, controlled, ratio, element } = window.chart;
   const charts = window.rlox.profiles;
-  const plots = [];
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
   function make(place, chart, height) {
@@ -35,25 +34,17 @@
     return element("span", { textContent: parts.join(", ") + step });
   }
 
-  function all() {
-    const height = document.querySelector("input[name=height]:checked")?.value ?? "share";
-    for (const plot of plots.splice(0)) plot.destroy();
-    const title = document.getElementById("titles")?.value;
-    for (const group of document.querySelectorAll("[data-title]")) {
-      group.hidden = Boolean(title) && group.dataset.title !== title;
-      const place = group.querySelector(".plot");
-      if (!group.hidden) plots.push(make(place, charts[place.dataset.chart], height));
-    }
-    performance.mark("drawn"); // asv_bench/publish_times.py waits for it
-  }
-
   for (const details of document.querySelectorAll("details.values")) {
     const chart = charts[details.dataset.chart];
     const head = [...chart.layers.map((layer) => layer.title), "A step"];
     tabulate(details, head, () => chart.x.map((x, n) => [x, ...chart.layers.map((layer) => percent(layer.share[n])), ratio(chart.cost[n])]).reverse());
   }
-  const controls = document.getElementById("controls");
-  controls.hidden = !controls.querySelector("input, select");
-  controls.addEventListener("change", all);
-  all();
+  controlled(() => {
+    const height = document.querySelector("input[name=height]:checked")?.value ?? "share";
+    const title = document.getElementById("titles")?.value;
+    const groups = [...document.querySelectorAll("[data-title]")];
+    for (const group of groups) group.hidden = Boolean(title) && group.dataset.title !== title;
+    const places = groups.filter((group) => !group.hidden).map((group) => group.querySelector(".plot"));
+    return places.map((place) => make(place, charts[place.dataset.chart], height));
+  });
 })();

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 STEPS = ("_sample", "target_q", "critic_loss", "actor_loss", "alpha_loss")
 PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 OBJECTS = (
-    ("policy", "critic", "critic_target", "temperature")
-    + ("actor_optimizer", "critic_optimizer", "alpha_optimizer")
+    *("policy", "critic", "critic_target", "temperature"),
+    *("actor_optimizer", "critic_optimizer", "alpha_optimizer"),
 )
 
 

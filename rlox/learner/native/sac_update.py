@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from rlox import PrioritizedReplayBuffer, _core
 from rlox.learner.native.flat import Flat
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 STEPS = ("_sample", "target_q", "critic_loss", "actor_loss", "alpha_loss")
 PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 OBJECTS = (
-    ("policy", "critic", "critic_target", "temperature")
-    + ("actor_optimizer", "critic_optimizer", "alpha_optimizer")
+    *("policy", "critic", "critic_target", "temperature"),
+    *("actor_optimizer", "critic_optimizer", "alpha_optimizer"),
 )
 
 
@@ -52,9 +53,9 @@ class NativeUpdate:
         shapes = [network[:2] for network in (actor, *twins)]
         if shapes[1:] != [network[:2] for network in targets]:
             raise Unfit("the target critics have another shape than the critics")
-        critic_params = [*twins[0].params, *twins[1].params]
-        target_params = [*targets[0].params, *targets[1].params]
-        log_alpha = [model.temperature.log_alpha]
+        critic_params: list[Tensor] = [*twins[0].params, *twins[1].params]
+        target_params: list[Tensor] = [*targets[0].params, *targets[1].params]
+        log_alpha: list[Tensor] = [model.temperature.log_alpha]
         require_plain_parameters([*actor.params, *critic_params, *target_params, *log_alpha])
         require_plain_adam(model.actor_optimizer, actor.params)
         require_plain_adam(model.critic_optimizer, critic_params)

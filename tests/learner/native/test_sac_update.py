@@ -71,9 +71,7 @@ def moments(model: SAC, optimizer: str) -> dict[str, torch.Tensor]:
 
 def largest_difference(model: SAC, other: SAC) -> float:
     """Of all parameters."""
-    return max(
-        (vector(model, name) - vector(other, name)).abs().max().item() for name in LEARNERS
-    )
+    return max((vector(model, name) - vector(other, name)).abs().max().item() for name in LEARNERS)
 
 
 @st.composite

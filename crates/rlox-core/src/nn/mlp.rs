@@ -43,6 +43,9 @@ pub struct Activations {
     delta_below: Vec<f32>,
 }
 
+/// Rows from which on packing costs less than it saves.
+const PACKING_PAYS: usize = 4;
+
 /// Elements in a row of a packed weight: whole vectors, if it is transposed.
 fn row_of(n_out: usize) -> usize {
     if is_narrow(n_out) {
@@ -144,10 +147,15 @@ impl Mlp {
         rows: usize,
         acts: &'a mut Activations,
     ) -> &'a [f32] {
-        let mut packed = std::mem::take(&mut acts.packed);
-        self.pack(params, &mut packed);
-        self.forward_packed(&packed, x, rows, acts);
-        acts.packed = packed;
+        if rows < PACKING_PAYS {
+            // As they are, parameters are packed for narrow layers.
+            self.run(params, true, x, rows, acts);
+        } else {
+            let mut packed = std::mem::take(&mut acts.packed);
+            self.pack(params, &mut packed);
+            self.forward_packed(&packed, x, rows, acts);
+            acts.packed = packed;
+        }
         &acts.layers[self.layers().len() - 1]
     }
 
@@ -163,20 +171,33 @@ impl Mlp {
         rows: usize,
         acts: &'a mut Activations,
     ) -> &'a [f32] {
+        self.run(&packed.values, false, x, rows, acts)
+    }
+
+    /// The forward pass, by dot products throughout if `all_narrow`.
+    fn run<'a>(
+        &self,
+        packed: &[f32],
+        all_narrow: bool,
+        x: &[f32],
+        rows: usize,
+        acts: &'a mut Activations,
+    ) -> &'a [f32] {
         let n_layers = self.layers().len();
         acts.layers.resize(n_layers, Vec::new());
-        let mut rest = packed.values.as_slice();
+        let mut rest = packed;
         for (layer, (n_in, n_out)) in self.layers().enumerate() {
             let (below, from) = acts.layers.split_at_mut(layer);
             let input = below.last().map_or(x, Vec::as_slice);
             let input = &input[..rows * n_in];
             let output = &mut from[0];
             output.resize(rows * n_out, 0.0);
-            let ld = row_of(n_out);
+            let narrow = all_narrow || is_narrow(n_out);
+            let ld = if narrow { n_out } else { row_of(n_out) };
             let (weight, tail) = rest.split_at(n_in * ld);
             let (bias, tail) = tail.split_at(n_out);
             rest = tail;
-            if is_narrow(n_out) {
+            if narrow {
                 layers::dots(input, weight, n_in, output);
             } else {
                 let a = Strided {

@@ -1,6 +1,6 @@
 """What PPO and SAC share: environment, seeds, the frame of `learn`, `predict`, `save`, `load`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -9,8 +9,9 @@ import gymnasium as gym
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from rlox.learner import switchboard
 from rlox.learner.arguments import require_at_least, require_device
 from rlox.learner.callbacks import BaseCallback, CallbackList
 from rlox.learner.environments import (
@@ -21,6 +22,8 @@ from rlox.learner.environments import (
 )
 from rlox.learner.logger import Logger
 from rlox.learner.policies import StochasticPolicy
+from rlox.learner.switchboard import Twins
+from rlox.learner.torch_settings import PRECISIONS, threads_for, torch_settings
 from rlox.timing import Timing
 
 RETURN_WINDOW = 100  # episodes in the mean return that is shown, as in Stable-Baselines3
@@ -38,20 +41,36 @@ class Algorithm:
     """
 
     policy: StochasticPolicy
+    batch_size: int
     _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
 
     def __init__(
         self,
         env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int,
+        n_envs: int | None,
+        usual_envs: Twins[int],
+        optimizations: Collection[str] | None,
         seed: int | None,
-        device: str | torch.device,
+        device: str | torch.device | None,
+        threads: int | None,
+        matmul_precision: str,
         tensorboard_log: str | Path | None,
         arguments: dict[str, Any],
     ) -> None:
-        require_at_least(1, n_envs=n_envs)
+        self.optimizations = self._chosen = switchboard.choose(optimizations)
+        self._asked = optimizations is not None
+        if n_envs is None:
+            n_envs = usual_envs.of(self.optimizations)
+        if device is None:
+            device = switchboard.DEVICE.of(self.optimizations)
+        require_at_least(1, n_envs=n_envs, threads=1 if threads is None else threads)
         require_at_least(0, seed=seed or 0)
+        if matmul_precision not in PRECISIONS:
+            raise ValueError(
+                f"matmul_precision must be one of {', '.join(PRECISIONS)}, got {matmul_precision!r}"
+            )
         self.device = require_device(device)
+        self.threads, self.matmul_precision = threads, matmul_precision
         self.env_id = env if isinstance(env, str) else None
         self.env = make_vector_env(env, n_envs)
         self.n_envs = self.env.num_envs
@@ -62,7 +81,7 @@ class Algorithm:
         # What `save` writes: of the constructor's arguments, those that are plain values.
         self._arguments = {
             name: value
-            for name, value in arguments.items()
+            for name, value in (arguments | {"n_envs": n_envs}).items()
             if name not in ("env", "device") and isinstance(value, int | float | str | None)
         }
 
@@ -104,12 +123,14 @@ class Algorithm:
             self.num_timesteps = 0
             self.episode_returns, self.episode_lengths = [], []
         self._end = self.num_timesteps + total_timesteps
+        self.optimizations = switchboard.for_run(self._asked, self._chosen, total_timesteps)
         self._running_return = np.zeros(self.n_envs)
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
         self.logger.start(type(self).__name__, self.num_timesteps, self._end, progress_bar)
         try:
             self._callback.on_training_start()
-            self._train_until_end()
+            with torch_settings(self._threads(), self.matmul_precision):
+                self._train_until_end()
         finally:
             self._callback.on_training_end()
             self.logger.stop()
@@ -187,6 +208,19 @@ class Algorithm:
                 ) from error
         model.num_timesteps = saved["num_timesteps"]
         return model
+
+    def _adam(self, module: nn.Module, lr: float, eps: float = 1e-8) -> torch.optim.Adam:
+        """Adam as one kernel over all parameters. It rounds otherwise than the one that goes
+        operation by operation: by some 1e-7 of a step."""
+        return torch.optim.Adam(module.parameters(), lr=lr, eps=eps, fused=True)
+
+    def _threads(self) -> int:
+        """Torch's while learning."""
+        if self.threads is not None:
+            return self.threads
+        modules = [getattr(self, name) for name in self._state]
+        modules = [module for module in modules if isinstance(module, nn.Module)]
+        return threads_for(modules, self.batch_size)
 
     def _generator(self) -> torch.Generator:
         """A new stream of random numbers, independent of those before it."""

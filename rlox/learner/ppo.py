@@ -14,16 +14,16 @@ import torch
 import torch.nn.functional as F
 from gymnasium import spaces
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rlox import compute_gae_batched
-from rlox.learner import seams
+from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.collectors import AsyncRollouts, native_envs
+from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.policies import ActorCritic, default_actor_critic
-from rlox.learner.switchboard import choose
 
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
 FIGURES = (
@@ -51,7 +51,8 @@ class PPO(Algorithm):
 
     Args:
         env: id of a registered environment, one environment, or a vector environment.
-        n_envs: environments to make of an id; other forms of `env` bring their own number.
+        n_envs: environments to make of an id (8, or 32 with R11); other forms of `env` bring their
+            own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
         n_steps: steps per environment between updates.
         batch_size: transitions per minibatch; the last one of an epoch may be smaller.
@@ -68,9 +69,15 @@ class PPO(Algorithm):
             learning, with the policy as it was before the update; natively implemented
             environments only.
         policy: an `rlox.learner.policies.ActorCritic` to use instead of two 64 x 64 tanh networks.
-        optimizations: ids of the planned optimisations to train with, such as {"R1", "R5"}; None:
-            those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`).
-        device: where torch computes; "auto" takes a GPU if there is one.
+        optimizations: ids of the planned optimisations to train with, such as {"R1", "R2"}; None:
+            those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`), of which compiling
+            only serves runs long enough to repay it.
+        device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
+            one.
+        threads: torch's while learning; None: one where every product is small, else torch's own.
+        matmul_precision: of float32 products while learning, as
+            `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
+            machine can, which changes the numbers in their third digit.
         tensorboard_log: folder for TensorBoard's event files.
     """
 
@@ -80,7 +87,7 @@ class PPO(Algorithm):
     def __init__(
         self,
         env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int = 8,
+        n_envs: int | None = None,
         seed: int | None = None,
         n_steps: int = 128,
         batch_size: int = 512,
@@ -96,11 +103,15 @@ class PPO(Algorithm):
         collector: Literal["sync", "async"] = "sync",
         policy: ActorCritic | None = None,
         optimizations: Collection[str] | None = None,
-        device: str | torch.device = "cpu",
+        device: str | torch.device | None = None,
+        threads: int | None = None,
+        matmul_precision: Literal["highest", "high", "medium"] = "highest",
         tensorboard_log: str | Path | None = None,
     ) -> None:
-        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
-        self.optimizations = choose(optimizations)
+        super().__init__(
+            env, n_envs, switchboard.PPO_ENVS, optimizations, seed, device, threads,
+            matmul_precision, tensorboard_log, arguments=locals(),
+        )  # fmt: skip
         require_at_least(1, n_steps=n_steps, batch_size=batch_size, n_epochs=n_epochs)
         require_at_least(0, learning_rate=learning_rate, clip_range=clip_range)
         require_at_least(0, max_grad_norm=max_grad_norm)
@@ -124,8 +135,9 @@ class PPO(Algorithm):
                 policy = default_actor_critic(self.obs_dim, self.action_space)
         require_methods("policy", policy, POLICY_METHODS)
         self.policy = policy.to(self.device)
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate, eps=1e-5)
+        self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
+        self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
 
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
@@ -145,28 +157,20 @@ class PPO(Algorithm):
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
         timing = self.timing
         self.policy.train(False)
-        storage = seams.RolloutStorage(n_columns=6)
+        act = switchboard.ACT.of(self.optimizations)(self.policy)
+        storage = switchboard.STORAGE.of(self.optimizations)(self.n_steps)
         truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
 
         for step in range(self.n_steps):
             with timing.add_time("policy_forward"), torch.no_grad():
                 obs = self._tensor(self._last_obs)
-                actions, log_probs, values = seams.act(
-                    self.policy, obs, self._act_generator, timing
-                )
+                actions, log_probs, values = act(obs, self._act_generator, timing)
                 env_actions = self._env_actions(actions.cpu().numpy())
             with timing.add_time("env_step"):
                 new_obs, rewards, terminations, truncations, infos = self.env.step(env_actions)
             with timing.add_time("store"):
                 dones = terminations | truncations
-                storage.append(
-                    obs,
-                    actions,
-                    log_probs,
-                    values,
-                    torch.tensor(rewards, dtype=torch.float32),
-                    torch.tensor(dones, dtype=torch.float32),
-                )
+                storage.append(obs, actions, log_probs, values, rewards, dones)
                 rows = np.flatnonzero(truncations & ~terminations)
                 if len(rows):
                     ended_in = final_obs(infos, rows, self.observation_space)
@@ -215,28 +219,25 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
-        timing = self.timing
         self.policy.train(True)
-        all_figures = []
+        minibatch = self._minibatch()
+        minibatch.begin()
+        figures = []
         for _ in range(self.n_epochs):
             order = torch.randperm(
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
-            for indices in torch.split(order, self.batch_size):
-                with timing.add_time("minibatch"):
-                    batch = Rollout(*(column[indices] for column in rollout))
-                with timing.add_time("forward"):
-                    loss, figures = self.loss(batch)
-                with timing.add_time("backward"):
-                    self.optimizer.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
-                with timing.add_time("clip"):
-                    nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-                with timing.add_time("optimizer"):
-                    self.optimizer.step()
-                all_figures.append(figures)
-        means = torch.stack(all_figures).mean(dim=0).cpu().numpy()
+            figures += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
+        minibatch.end()
+        means = torch.stack(figures).mean(dim=0).cpu().numpy()
         self._log(dict(zip(FIGURES, means, strict=True)))
+
+    def _minibatch(self) -> EagerMinibatch:
+        """How a minibatch is learnt from; what has been compiled is kept."""
+        form = switchboard.MINIBATCH.of(self.optimizations)
+        if form not in self._minibatches:
+            self._minibatches[form] = form(self)
+        return self._minibatches[form]
 
     def loss(self, batch: Rollout) -> tuple[Tensor, Tensor]:
         """Minus the objective of equation 9, and the values of `FIGURES`."""
@@ -251,7 +252,9 @@ class PPO(Algorithm):
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()  # equation 7
         value_loss = F.mse_loss(values, batch.returns)
         entropy_loss = -entropy.mean()
-        loss = policy_loss + self.vf_coef * value_loss + self.ent_coef * entropy_loss
+        loss = policy_loss + self.vf_coef * value_loss
+        if self.ent_coef:  # at 0, nothing needs to go backward through the entropy
+            loss = loss + self.ent_coef * entropy_loss
 
         with torch.no_grad():
             approx_kl = (ratio - 1 - log_ratio).mean()
@@ -265,6 +268,7 @@ class PPO(Algorithm):
         """Discrete actions from `start` on; continuous ones clipped to the box, for it alone."""
         space = self.action_space
         if isinstance(space, spaces.Discrete):
-            return np.asarray(actions + space.start)
+            hand_over = switchboard.ENV_ACTIONS.of(self.optimizations)
+            return np.asarray(hand_over(actions) + space.start)
         assert isinstance(space, spaces.Box)
         return np.asarray(np.clip(actions.reshape(-1, *space.shape), space.low, space.high))

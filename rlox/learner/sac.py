@@ -5,7 +5,8 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 
 import copy
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -17,9 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
-from rlox.learner import seams
+from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
+from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.policies import (
     SquashedGaussianActor,
@@ -27,7 +29,6 @@ from rlox.learner.policies import (
     Temperature,
     TwinCritic,
 )
-from rlox.learner.switchboard import choose
 
 PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
@@ -51,7 +52,8 @@ class SAC(Algorithm):
 
     Args:
         env: id of a registered environment, one environment, or a vector environment.
-        n_envs: environments to make of an id; other forms of `env` bring their own number.
+        n_envs: environments to make of an id (1, or 4 with R6); other forms of `env` bring their
+            own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
         buffer_size: transitions that the replay buffer holds.
         learning_starts: steps with uniformly random actions before the first update.
@@ -67,9 +69,10 @@ class SAC(Algorithm):
         policy: an `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1], to use
             instead of a 256 x 256 squashed Gaussian.
         critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
-        optimizations: ids of the planned optimisations to train with, such as {"R1", "R5"}; None:
-            those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`).
-        device: where torch computes; "auto" takes a GPU if there is one.
+        optimizations: as PPO's.
+        device: as PPO's.
+        threads: as PPO's.
+        matmul_precision: as PPO's.
         tensorboard_log: folder for TensorBoard's event files.
     """
 
@@ -85,7 +88,7 @@ class SAC(Algorithm):
     def __init__(
         self,
         env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int = 1,
+        n_envs: int | None = None,
         seed: int | None = None,
         buffer_size: int = 1_000_000,
         learning_starts: int = 1000,
@@ -100,11 +103,15 @@ class SAC(Algorithm):
         policy: StochasticPolicy | None = None,
         critic: nn.Module | None = None,
         optimizations: Collection[str] | None = None,
-        device: str | torch.device = "cpu",
+        device: str | torch.device | None = None,
+        threads: int | None = None,
+        matmul_precision: Literal["highest", "high", "medium"] = "highest",
         tensorboard_log: str | Path | None = None,
     ) -> None:
-        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
-        self.optimizations = choose(optimizations)
+        super().__init__(
+            env, n_envs, switchboard.SAC_ENVS, optimizations, seed, device, threads,
+            matmul_precision, tensorboard_log, arguments=locals(),
+        )  # fmt: skip
         require_at_least(1, batch_size=batch_size, buffer_size=buffer_size)
         require_at_least(0, learning_rate=learning_rate, learning_starts=learning_starts)
         require_fraction(tau=tau, gamma=gamma)
@@ -137,17 +144,16 @@ class SAC(Algorithm):
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.temperature = Temperature(ent_coef).to(self.device)
 
-        adam = torch.optim.Adam
-        self.actor_optimizer = adam(self.policy.parameters(), lr=learning_rate)
-        self.critic_optimizer = adam(self.critic.parameters(), lr=learning_rate)
+        self.actor_optimizer = self._adam(self.policy, learning_rate)
+        self.critic_optimizer = self._adam(self.critic, learning_rate)
         self.alpha_optimizer = (
-            adam(self.temperature.parameters(), lr=learning_rate)
-            if self.temperature.learned
-            else None
+            self._adam(self.temperature, learning_rate) if self.temperature.learned else None
         )
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
 
+        self._update = EagerUpdate(self)
+        self._updates = {EagerUpdate: self._update}
         self._figures: dict[str, Tensor] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
         buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
@@ -160,6 +166,7 @@ class SAC(Algorithm):
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""
         timing = self.timing
+        self._begin_updates()
         obs = self._reset_env()
         while not self._finished():
             with timing.add_time("policy_forward"):
@@ -205,12 +212,33 @@ class SAC(Algorithm):
             )
         return actions.cpu().numpy()
 
+    def _begin_updates(self) -> None:
+        """Choose how to update; what has been compiled is kept."""
+        form = switchboard.UPDATE.of(self.optimizations)
+        if form not in self._updates:
+            self._updates[form] = form(self)
+        self._update = self._updates[form]
+        self._update.bind()
+
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
-        timing = self.timing
         self.policy.train(True)
-        with timing.add_time("sample"):
+        with self.timing.add_time("sample"):
             batch = self._sample()
+        updated = self._update(batch)
+        if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
+            with self.timing.add_time("sample"):
+                priorities = updated.td_errors.cpu().numpy() + PRIORITY_EPSILON
+                self.replay_buffer.update_priorities(batch.indices, priorities)
+        self._figures = {
+            "train/critic_loss": updated.critic_loss,
+            "train/actor_loss": updated.actor_loss,
+            "train/ent_coef": self.temperature().detach(),
+        }
+
+    def update(self, batch: Batch) -> Updated:
+        """One update from `batch`, operation by operation."""
+        timing = self.timing
         with timing.add_time("target_q"):
             target_q = self.target_q(batch)
 
@@ -224,7 +252,7 @@ class SAC(Algorithm):
                 self.critic_optimizer.step()
 
         with timing.add_time("actor"):
-            with timing.add_time("forward"):
+            with timing.add_time("forward"), self._frozen_critic():
                 actor_loss, log_probs = self.actor_loss(batch)
             with timing.add_time("backward"):
                 self.actor_optimizer.zero_grad()
@@ -243,16 +271,21 @@ class SAC(Algorithm):
                     self.alpha_optimizer.step()
 
         with timing.add_time("polyak"):
-            seams.polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
-        if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
-            with timing.add_time("sample"):
-                priorities = td_errors.cpu().numpy() + PRIORITY_EPSILON
-                self.replay_buffer.update_priorities(batch.indices, priorities)
-        self._figures = {
-            "train/critic_loss": critic_loss.detach(),
-            "train/actor_loss": actor_loss.detach(),
-            "train/ent_coef": self.temperature().detach(),
-        }
+            polyak_update = switchboard.POLYAK.of(self.optimizations)
+            polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+        return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
+
+    @contextmanager
+    def _frozen_critic(self) -> Iterator[None]:
+        """The actor's gradient goes through the critic, and none of it into its parameters."""
+        learning = [p for p in self.critic.parameters() if p.requires_grad]
+        for p in learning:
+            p.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for p in learning:
+                p.requires_grad_(True)
 
     def _sample(self) -> Batch:
         """A batch of the replay buffer, on the device."""

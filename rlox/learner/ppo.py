@@ -83,6 +83,8 @@ class PPO(Algorithm):
 
     policy: ActorCritic
     _state: tuple[str, ...] = ("policy", "optimizer")
+    _generators = (*Algorithm._generators, "_shuffle_generator")
+    _joins = True
 
     def __init__(
         self,
@@ -125,6 +127,8 @@ class PPO(Algorithm):
             )
         if collector == "async":
             native_envs(self.env)  # or a ValueError
+            if self._workers:
+                raise ValueError('collector="async" trains in one process; use collector="sync"')
         self.n_steps, self.batch_size, self.n_epochs = n_steps, batch_size, n_epochs
         self.gamma, self.gae_lambda, self.clip_range = gamma, gae_lambda, clip_range
         self.normalize_advantage, self.max_grad_norm = normalize_advantage, max_grad_norm
@@ -149,9 +153,15 @@ class PPO(Algorithm):
                 while not self._finished() and (columns := rollouts.take()):
                     self._update(Rollout(*(self._flat(columns[c]) for c in Rollout._fields)))
         else:
+            if self._workers:
+                self._workers.align(self.policy)
             self._last_obs = self._reset_env()
-            while not self._finished() and (rollout := self.collect_rollout()):
+            while not self._finished() and (rollout := self._collect()):
                 self._update(rollout)
+
+    def _collect(self) -> Rollout | None:
+        self._callback.on_rollout_start()
+        return self._workers.collect(self) if self._workers else self.collect_rollout()
 
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
@@ -219,6 +229,9 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
+        if self._workers:
+            self._log_figures(self._workers.train(self, rollout))
+            return
         self.policy.train(True)
         minibatch = self._minibatch()
         minibatch.begin()
@@ -229,8 +242,10 @@ class PPO(Algorithm):
             )
             figures += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
         minibatch.end()
-        means = torch.stack(figures).mean(dim=0).cpu().numpy()
-        self._log(dict(zip(FIGURES, means, strict=True)))
+        self._log_figures(torch.stack(figures).mean(dim=0))
+
+    def _log_figures(self, means: Tensor) -> None:
+        self._log(dict(zip(FIGURES, means.cpu().numpy(), strict=True)))
 
     def _minibatch(self) -> EagerMinibatch:
         """How a minibatch is learnt from; what has been compiled is kept."""
@@ -239,11 +254,16 @@ class PPO(Algorithm):
             self._minibatches[form] = form(self)
         return self._minibatches[form]
 
-    def loss(self, batch: Rollout) -> tuple[Tensor, Tensor]:
-        """Minus the objective of equation 9, and the values of `FIGURES`."""
+    def loss(
+        self, batch: Rollout, normalize_advantage: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Minus the objective of equation 9, and the values of `FIGURES`; `normalize_advantage` in
+        place of the trainer's."""
         values, log_probs, entropy = self.policy.evaluate_actions(batch.obs, batch.actions)
         advantages = batch.advantages
-        if self.normalize_advantage and len(advantages) > 1:
+        if normalize_advantage is None:
+            normalize_advantage = self.normalize_advantage
+        if normalize_advantage and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
 
         log_ratio = log_probs - batch.log_probs

@@ -113,8 +113,7 @@ def show_race(found: Mapping[str, Any]) -> None:
     stands = race.standings(found)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, heading in enumerate(stands.columns):
-        left = number < stands.left
-        table.add_column(heading, justify="left" if left else "right", no_wrap=not left)
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
     for row in stands.rows:
         table.add_row(*(cell for cell in row if isinstance(cell, str)))
     console.print(table)

@@ -131,8 +131,11 @@ class Race:
         what = [job, [[p.name, racing.digest(p)] for p in peers], where["commit"], where["machine"]]
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
         self._path = racing.ENVIRONMENTS / f"{algo}-{key}.jsonl"
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
+        if whole != text:
+            self._path.write_text(whole, encoding="utf-8")
+        self.rows: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
         self.left_out: dict[str, str] = {}
         self._pythons: dict[str, Path] = {}
         self._versions: dict[str, str] = {}
@@ -170,6 +173,7 @@ class Race:
         progress.end(f"{rounds} rounds, {len(self.rows)} runs")
 
     def _keep(self, row: dict[str, Any]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         self.rows.append(row)

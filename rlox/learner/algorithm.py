@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from rlox.learner import switchboard
 from rlox.learner.arguments import require_at_least, require_device
 from rlox.learner.callbacks import BaseCallback, CallbackList
+from rlox.learner.compiled import Compilation
 from rlox.learner.distributed import Workers
 from rlox.learner.environments import (
     AnyEnv,
@@ -35,7 +36,7 @@ class Algorithm:
 
     Attributes: `timing`, disabled unless a `TimingCallback` is given; `num_timesteps`, environment
     steps taken, over all environments; `episode_returns` and `episode_lengths` of every finished
-    episode; `logger.values`, the latest figures.
+    episode; `logger.values`, the latest figures; `compilations`, what R2 and R3 took to compile.
 
     All randomness comes from generators of its own, derived from `seed` (None: from torch's global
     generator), so that training neither reads nor moves anybody else's.
@@ -100,6 +101,7 @@ class Algorithm:
             self._act_generator.manual_seed(self._act_generator.initial_seed() + self._rank)
         self._predict_generator = self._generator()
 
+        self.compilations: list[Compilation] = []
         self.timing = Timing(type(self).__name__, enabled=False)
         self.env.timing = self.timing  # type: ignore[attr-defined]
         self.logger = Logger(tensorboard_log if self._rank == 0 else None)
@@ -182,7 +184,7 @@ class Algorithm:
         A file that is there is replaced at once, never left half. Where several processes train
         one model, all call this, and the first one writes.
         """
-        streams = {name: getattr(self, name).get_state() for name in self._generators}
+        streams = self._streams()
         saved = {
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
@@ -242,13 +244,25 @@ class Algorithm:
         self._seeds = np.random.SeedSequence(entropy, n_children_spawned=spawned)
         if self._env_seed is not None:
             self._env_seed = env_seed
-        # More workers than there were draw as new ones do.
-        for name, state in streams[self._rank].items() if self._rank < len(streams) else ():
-            getattr(self, name).set_state(state.cpu())
+        if self._rank < len(streams):  # more workers than there were draw as new ones do
+            self._set_streams(streams[self._rank])
+
+    def _streams(self) -> dict[str, Tensor]:
+        """Where the streams of random numbers stand that training draws from."""
+        return {name: getattr(self, name).get_state() for name in self._generators}
+
+    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
+        for name in self._generators:
+            getattr(self, name).set_state(streams[name].cpu())
 
     @property
     def _rank(self) -> int:
         return self._workers.rank if self._workers else 0
+
+    @property
+    def _all_envs(self) -> int:
+        """Environments of all processes that train this model."""
+        return self.n_envs * (self._workers.size if self._workers else 1)
 
     def _join(self) -> Workers | None:
         """The processes that torchrun has started, of which this is one; None if it is alone."""
@@ -308,7 +322,7 @@ class Algorithm:
 
     def _count_step(self, rewards: NDArray[Any], dones: NDArray[np.bool_]) -> None:
         """Book one vectorised step."""
-        self.num_timesteps += self.n_envs * (self._workers.size if self._workers else 1)
+        self.num_timesteps += self._all_envs
         self._running_return += rewards
         self._running_length += 1
         if dones.any():

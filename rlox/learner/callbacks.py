@@ -27,6 +27,9 @@ class BaseCallback:
     def on_step(self) -> bool:
         """After each vectorised step (with `collector="async"`: each rollout).
 
+        A rollout in one call into Rust is there before its steps are told: the trainer's counters
+        are those of the step, the environments are at the rollout's end.
+
         False stops training; forgetting to return anything does not.
         """
         return True

@@ -52,7 +52,8 @@ class Compiled:
         # Dynamo, Inductor and whatever compiler they find each have errors of their own.
         except Exception as error:
             self.report.graph_breaks += isinstance(error, torch._dynamo.exc.Unsupported)
-            self.give_up(f"{type(error).__name__}: {str(error).strip().splitlines()[0]}")
+            cause = getattr(error, "inner_exception", error)  # of a compiler's own
+            self.give_up(f"{type(cause).__name__}: {str(cause).strip().splitlines()[0]}")
             return None
         if size not in self._seen:
             self._seen.add(size)
@@ -77,7 +78,9 @@ def as_views(tensors: Sequence[Tensor], vector: Tensor | None = None) -> Tensor:
         if all(t.data_ptr() == place for t, place in zip(tensors, places, strict=True)):
             return vector
     vector = torch.cat([t.detach().reshape(-1) for t in tensors])
-    for tensor, part in zip(tensors, torch.split(vector, [t.numel() for t in tensors]), strict=True):
+    for tensor, part in zip(
+        tensors, torch.split(vector, [t.numel() for t in tensors]), strict=True
+    ):
         tensor.data = part.view(tensor.shape)
     return vector
 

@@ -67,6 +67,7 @@ class CompiledMinibatch(EagerMinibatch):
         super().__init__(model)
         self._compiled = Compiled("R2", self._minibatch)
         self.report = self._compiled.report
+        model.compilations.append(self.report)
         self._loss = _Loss(model)
         self._eps = float(model.optimizer.defaults["eps"])
         try:

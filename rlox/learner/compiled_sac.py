@@ -116,6 +116,7 @@ class CompiledUpdate(EagerUpdate):
         super().__init__(model)
         self._compiled = Compiled("R3", self._update)
         self.report = self._compiled.report
+        model.compilations.append(self.report)
         if not hasattr(model.policy, "from_noise"):
             self._compiled.give_up(f"the policy ({type(model.policy).__name__}) has no from_noise")
             return

@@ -4,7 +4,8 @@ Names, habits and defaults are those of Stable-Baselines3, except for the size o
 its minibatches.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +24,9 @@ from rlox.learner.arguments import require_at_least, require_fraction, require_m
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.networks import Unfit
+from rlox.learner.native.ppo_update import NativeUpdate
+from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
@@ -79,6 +83,9 @@ class PPO(Algorithm):
             `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
             machine can, which changes the numbers in their third digit.
         tensorboard_log: folder for TensorBoard's event files.
+
+    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
+    the reason if R9 was asked for.
     """
 
     policy: ActorCritic
@@ -142,12 +149,27 @@ class PPO(Algorithm):
         self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
         self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
+        self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
+        self._update_threads = min(2, torch.get_num_threads())
+        self._choose_update()
+
+    def _choose_update(self) -> None:
+        """R9: updates run in Rust if all that takes part in them is known there."""
+        self._native: NativeUpdate | None = None
+        self.update_path = "torch"
+        if "R9" in self.optimizations:
+            try:
+                self._native = NativeUpdate(self)
+                self.update_path = "native"
+            except Unfit as reason:
+                self.update_path = f"torch: {reason}"
 
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
 
         The last rollout may overshoot `total_timesteps`, as in Stable-Baselines3.
         """
+        self._choose_update()
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
                 while not self._finished() and (columns := rollouts.take()):
@@ -163,8 +185,32 @@ class PPO(Algorithm):
         self._callback.on_rollout_start()
         return self._workers.collect(self) if self._workers else self.collect_rollout()
 
+    def _streams(self) -> dict[str, Tensor]:
+        native = self._native_rollouts
+        more = {"native": torch.tensor([native.seed, native.collected])} if native else {}
+        return super()._streams() | more
+
+    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
+        super()._set_streams(streams)
+        if self._native_rollouts and "native" in streams:
+            seed, collected = streams["native"].tolist()
+            self._native_rollouts.seed, self._native_rollouts.collected = seed, collected
+
+    @property
+    def rollout_path(self) -> str:
+        """ "native" where the next rollout is collected in Rust (R4), else "torch", with the reason
+        if R4 was asked for."""
+        if self._native_rollouts is None:
+            return "torch"
+        reason = self._native_rollouts.unfit()
+        return "native" if reason is None else f"torch: {reason}"
+
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
+        if self._native_rollouts is not None:
+            with suppress(Unfit):
+                columns = self._native_rollouts.collect()
+                return None if columns is None else Rollout(*columns)
         timing = self.timing
         self.policy.train(False)
         act = switchboard.ACT.of(self.optimizations)(self.policy)
@@ -192,6 +238,11 @@ class PPO(Algorithm):
 
         with timing.add_time("gae_compute"):
             obs, actions, log_probs, values, rewards, dones = storage.stacked()
+            if not log_probs.isfinite().all():
+                raise ValueError(
+                    "policy: gives log-probabilities that are not finite; a lower learning_rate, "
+                    "or smaller rewards, may keep training from diverging"
+                )
             with timing.add_time("value"), torch.no_grad():
                 last_values = self.policy.get_value(self._tensor(self._last_obs))
                 # A time limit is not part of the task: what would have followed is worth
@@ -230,22 +281,27 @@ class PPO(Algorithm):
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
         if self._workers:
-            self._log_figures(self._workers.train(self, rollout))
+            self._show(self._workers.train(self, rollout).cpu().numpy())
+            return
+        if self._native is not None and not self._native.fits(self):
+            self._choose_update()
+        if self._native is not None:
+            self._show(self._native.train(self, rollout))
             return
         self.policy.train(True)
         minibatch = self._minibatch()
         minibatch.begin()
-        figures = []
+        learnt = []
         for _ in range(self.n_epochs):
             order = torch.randperm(
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
-            figures += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
+            learnt += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
         minibatch.end()
-        self._log_figures(torch.stack(figures).mean(dim=0))
+        self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
 
-    def _log_figures(self, means: Tensor) -> None:
-        self._log(dict(zip(FIGURES, means.cpu().numpy(), strict=True)))
+    def _show(self, figures: Sequence[float] | NDArray[np.float32]) -> None:
+        self._log(dict(zip(FIGURES, figures, strict=True)))
 
     def _minibatch(self) -> EagerMinibatch:
         """How a minibatch is learnt from; what has been compiled is kept."""

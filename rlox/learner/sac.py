@@ -6,7 +6,7 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 import copy
 import math
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -23,6 +23,8 @@ from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.networks import Unfit
+from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
 from rlox.learner.policies import (
     SquashedGaussianActor,
     StochasticPolicy,
@@ -30,7 +32,6 @@ from rlox.learner.policies import (
     TwinCritic,
 )
 
-PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
 LOG_EPISODES = 4  # figures are shown every so many episodes
 
@@ -74,6 +75,9 @@ class SAC(Algorithm):
         threads: as PPO's.
         matmul_precision: as PPO's.
         tensorboard_log: folder for TensorBoard's event files.
+
+    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
+    the reason if R9 was asked for.
     """
 
     _state: tuple[str, ...] = (
@@ -154,7 +158,7 @@ class SAC(Algorithm):
 
         self._update = EagerUpdate(self)
         self._updates = {EagerUpdate: self._update}
-        self._figures: dict[str, Tensor] = {}
+        self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
         buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
         obs_dtype: Literal["uint8", "float32"]
@@ -162,11 +166,29 @@ class SAC(Algorithm):
         self.replay_buffer = buffer(
             buffer_size, self.obs_dim, self.act_dim, obs_dtype=obs_dtype, seed=self._new_seed()
         )
+        self._choose_update()
+
+    def _choose_update(self) -> None:
+        """R9: updates run in Rust if all that takes part in them is known there."""
+        self._native: NativeUpdate | None = None
+        self.update_path = "torch"
+        if "R9" in self.optimizations:
+            try:
+                self._native = NativeUpdate(self)
+                self.update_path = "native"
+            except Unfit as reason:
+                self.update_path = f"torch: {reason}"
 
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""
+        self._choose_update()
+        with self._native.torch_held() if self._native else nullcontext():
+            self._step_and_update()
+
+    def _step_and_update(self) -> None:
         timing = self.timing
-        self._begin_updates()
+        if self._native is None:
+            self._begin_updates()
         obs = self._reset_env()
         while not self._finished():
             with timing.add_time("policy_forward"):
@@ -199,12 +221,14 @@ class SAC(Algorithm):
                         self.train_once()
             self.logger.advance(self.num_timesteps)
             if n_episodes // LOG_EPISODES < len(self.episode_returns) // LOG_EPISODES:
-                self._log({name: value.item() for name, value in self._figures.items()})
+                self._log({name: float(value) for name, value in self._figures.items()})
 
     def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
         """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
         if self.num_timesteps < self.learning_starts:
             return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
+        if self._native is not None:
+            return self._native.act(self, obs)
         self.policy.train(False)
         with torch.no_grad():
             actions, _ = self.policy.get_action_and_logprob(
@@ -222,6 +246,11 @@ class SAC(Algorithm):
 
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
+        if self._native is not None and not self._native.fits(self):
+            self._choose_update()
+        if self._native is not None:
+            self._figures = {**self._native.train_once(self)}
+            return
         self.policy.train(True)
         with self.timing.add_time("sample"):
             batch = self._sample()
@@ -287,12 +316,16 @@ class SAC(Algorithm):
             for p in learning:
                 p.requires_grad_(True)
 
-    def _sample(self) -> Batch:
-        """A batch of the replay buffer, on the device."""
+    def _draw(self) -> Any:
+        """A batch of the replay buffer, as NumPy arrays."""
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / self._end)
-        sample: Any = buffer.sample(self.batch_size)
+        return buffer.sample(self.batch_size)
+
+    def _sample(self) -> Batch:
+        """The same on the device."""
+        sample = self._draw()
         return Batch(
             obs=self._tensor(sample["obs"]),
             actions=self._tensor(sample["action"]),

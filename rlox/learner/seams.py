@@ -100,21 +100,21 @@ class PreallocatedStorage:
     def __init__(self, n_steps: int) -> None:
         self.n_steps, self.step = n_steps, 0
         self.columns: list[Tensor] = []
-        self._writable: list[Any] = []
+        self._writable: list[tuple[Any, bool]] = []  # and whether a tensor is to be read by NumPy
 
     def append(self, *step: Tensor | NDArray[Any]) -> None:
         """As `ListStorage.append`."""
         if not self.columns:
-            self.columns = [
-                value.new_empty((self.n_steps, *value.shape))
-                if isinstance(value, Tensor)
-                else torch.empty((self.n_steps, *value.shape))
-                for value in step
-            ]
-            self._writable = [x.numpy() if x.device.type == "cpu" else x for x in self.columns]
-        for column, value in zip(self._writable, step, strict=True):
-            on_cpu = isinstance(value, Tensor) and value.device.type == "cpu"
-            column[self.step] = value.detach().numpy() if on_cpu else value  # type: ignore[union-attr]
+            for value in step:
+                make = value.new_empty if isinstance(value, Tensor) else torch.empty
+                column = make((self.n_steps, *value.shape))
+                on_cpu = column.device.type == "cpu"
+                self.columns.append(column)
+                self._writable.append(
+                    (column.numpy() if on_cpu else column, on_cpu and isinstance(value, Tensor))
+                )
+        for (column, read), value in zip(self._writable, step, strict=True):
+            column[self.step] = value.numpy(force=True) if read else value  # type: ignore[union-attr]
         self.step += 1
 
     def stacked(self) -> list[Tensor]:

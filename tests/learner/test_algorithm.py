@@ -95,11 +95,12 @@ def test_save_and_load_keep_the_policy_and_go_on(make, tmp_path):
     assert not same(before, weights(loaded))
 
 
+@pytest.mark.parametrize("optimizations", [(), ("R4", "R9")])
 @pytest.mark.parametrize("make", [TRAINERS[name] for name in ("ppo", "ppo-continuous")])
-def test_loaded_training_goes_on_to_the_bit(make, tmp_path):
-    model = trained(make)
+def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
+    model = trained(make, optimizations=optimizations)
     model.save(tmp_path / "model.pt")
-    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt", optimizations=optimizations)
     for one in (model, loaded):
         one.learn(384, reset_num_timesteps=False)
     assert same(weights(model), weights(loaded))

@@ -62,7 +62,7 @@ def test_an_update_is_that_of_one_process_with_all_transitions(folder: Path) -> 
 
 
 def test_workers_stay_equal_to_the_bit(folder: Path) -> None:
-    for scene in ("one_update", "long_and_resumed"):
+    for scene in ("one_update", "long_and_resumed", "native"):
         first, second = seen(folder, scene)
         for a, b in zip(first["weights"], second["weights"], strict=True):
             assert torch.equal(a, b)
@@ -77,12 +77,18 @@ def test_environments_are_those_of_one_process_and_noise_is_each_workers_own(fol
     assert not torch.equal(*(rollout.actions for rollout in rollouts))
 
 
-def test_steps_are_counted_over_all_workers(folder: Path) -> None:
-    assert [found["steps"] for found in seen(folder, "long_and_resumed")] == [4 * ROLLOUT] * SIZE
+@pytest.mark.parametrize("scene", ["long_and_resumed", "native"])
+def test_steps_are_counted_over_all_workers(folder: Path, scene: str) -> None:
+    assert [found["steps"] for found in seen(folder, scene)] == [4 * ROLLOUT] * SIZE
 
 
-def test_a_resumed_job_does_what_it_would_have_done(folder: Path) -> None:
-    for found in seen(folder, "long_and_resumed"):
+def test_workers_collect_natively_where_one_process_would(folder: Path) -> None:
+    assert {found["path"] for found in seen(folder, "native")} == {"native"}
+
+
+@pytest.mark.parametrize("scene", ["long_and_resumed", "native"])
+def test_a_resumed_job_does_what_it_would_have_done(folder: Path, scene: str) -> None:
+    for found in seen(folder, scene):
         resumed = found["resumed"]
         assert resumed["steps"] == found["steps"]
         assert resumed["returns"] == found["returns"]

@@ -193,3 +193,10 @@ def test_a_useless_policy_shows_its_own_return():
     model = rlox.PPO("CartPole-v1", seed=0, policy=Left(4, 2)).learn(2048)
     assert 8 <= np.mean(model.episode_returns) <= 10.5
     assert model.episode_returns == model.episode_lengths
+
+
+def test_a_policy_that_has_diverged_is_told():
+    model = rlox.PPO("CartPole-v1", n_steps=4, optimizations=())
+    torch.nn.init.constant_(model.policy.actor[-1].bias, float("nan"))
+    with pytest.raises(ValueError, match="policy: gives log-probabilities that are not finite"):
+        model.learn(32)

@@ -57,6 +57,17 @@ def long_and_resumed(rank: int, folder: Path) -> dict:
     return facts(model) | {"resumed": facts(resumed)}
 
 
+def native(rank: int, folder: Path) -> dict:
+    """The same where rollouts are collected in Rust."""
+    on = {"optimizations": ["R4", "R9"], "threads": 1}
+    model = ppo(**on).learn(2 * ROLLOUT)
+    model.save(folder / "native.pt")
+    model.learn(2 * ROLLOUT, reset_num_timesteps=False)
+    resumed = rlox.PPO.load(folder / "native.pt", **on)
+    resumed.learn(2 * ROLLOUT, reset_num_timesteps=False)
+    return facts(model) | {"resumed": facts(resumed), "path": model.rollout_path}
+
+
 def stopped(rank: int, folder: Path) -> dict:
     """A callback of one worker ends training."""
 
@@ -92,7 +103,7 @@ def worker(scene: Callable[[int, Path], dict], rank: int, port: int, folder: Pat
 
 def main(folder: Path) -> None:
     fork = get_context("fork")
-    for scene in (one_update, long_and_resumed, stopped, lost):
+    for scene in (one_update, long_and_resumed, native, stopped, lost):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

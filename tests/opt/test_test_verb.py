@@ -45,8 +45,8 @@ def quiet() -> Lines:
     ("arguments", "says"),
     [
         ([], ["ID", "all"]),
-        (["p99"], ["p99", "p1 to p13"]),
-        (["p5", "r1"], ["r1", "p1 to p13"]),
+        (["p99"], ["p99", "there are p1, p2, ", "r11, and all"]),
+        (["p5", "r1", "--planted"], ["r1", "of the data plane", "p1, p2, "]),
         (["--builds", "--planted"], ["--planted", "not allowed"]),
         (["p5", "--only", "p5"], ["--only p5", "--builds"]),
         (["p5", "--builds", "--only", "p5"], ["--only", "leave the ids out"]),

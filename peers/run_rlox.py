@@ -39,6 +39,8 @@ def main() -> None:
     names = [*SETTINGS[JOB["algo"]], "n_envs", "learning_rate", "gamma", "ent_coef", "seed"]
     trainer = getattr(rlox, JOB["algo"].upper())
     settings = {name: JOB[name] for name in names}
+    if {"R6", "R11"} & set(JOB["form"]):
+        del settings["n_envs"]  # their own number of environments is what they are about
     optimizations = None if JOB["form"] == "default" else JOB["form"]
     model = trainer(JOB["env_id"], optimizations=optimizations, **settings)
     run = Run()

@@ -131,11 +131,7 @@ class Race:
         what = [job, [[p.name, racing.digest(p)] for p in peers], where["commit"], where["machine"]]
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
         self._path = racing.ENVIRONMENTS / f"{algo}-{key}.jsonl"
-        text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
-        whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
-        if whole != text:
-            self._path.write_text(whole, encoding="utf-8")
-        self.rows: list[dict[str, Any]] = [json.loads(line) for line in whole.splitlines()]
+        self.rows = racing.kept(self._path)
         self.left_out: dict[str, str] = {}
         self._pythons: dict[str, Path] = {}
         self._versions: dict[str, str] = {}
@@ -169,14 +165,10 @@ class Race:
                     except PeerError as problem:
                         self.left_out[peer.name] = f"{problem} (round {number + 1})"
                     else:
-                        self._keep(row_of(peer.name, number, outcome, self.job["reach"]))
+                        row = row_of(peer.name, number, outcome, self.job["reach"])
+                        racing.keep(row, self._path)
+                        self.rows.append(row)
         progress.end(f"{rounds} rounds, {len(self.rows)} runs")
-
-    def _keep(self, row: dict[str, Any]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
-        self.rows.append(row)
 
     def forget(self) -> None:
         """Remove the runs' file: they are in a record."""

@@ -171,6 +171,22 @@ def _environment(peer: Peer) -> Iterator[dict[str, str]]:
         yield env | {"TORCHINDUCTOR_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu"}
 
 
+def kept(path: Path) -> list[dict[str, Any]]:
+    """The rows of runs that are finished, oldest first; none where there is no file."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
+    if whole != text:
+        path.write_text(whole, encoding="utf-8")
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def keep(row: Mapping[str, Any], path: Path) -> None:
+    """Add the row of a run, at once."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+
+
 def _last(text: str) -> str:
     """The last lines of what a program said, as one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]

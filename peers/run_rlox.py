@@ -1,7 +1,7 @@
 """The rlox of this tree; `form` lists the ids of the
 optimisations to train with, or is "default"."""
 
-from run import JOB, Run, limit_torch, torch_compile_s
+from run import JOB, Run, limit_torch
 
 limit_torch()
 
@@ -47,7 +47,7 @@ def main() -> None:
     episodes = Episodes(run)
     run.begin()
     model.learn(JOB["total_timesteps"], callback=episodes)
-    run.end(model.num_timesteps, torch_compile_s())
+    run.end(model.num_timesteps, sum(found.seconds for found in model.compilations))
 
 
 if __name__ == "__main__":

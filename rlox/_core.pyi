@@ -252,6 +252,7 @@ def collect_rollout(
     noise: _F32 | None = None,
     threads: int | None = None,
 ) -> _RolloutColumns: ...
+
 @final
 class AsyncCollector:
     def __new__(

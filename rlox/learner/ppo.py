@@ -84,8 +84,8 @@ class PPO(Algorithm):
             machine can, which changes the numbers in their third digit.
         tensorboard_log: folder for TensorBoard's event files.
 
-    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
-    the reason if R9 was asked for.
+    Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run
+    in Rust, else "torch", with the reason if the optimisation was asked for.
     """
 
     policy: ActorCritic

@@ -102,7 +102,7 @@ def _ids(arguments: argparse.Namespace) -> list[str]:
 def _chosen(arguments: argparse.Namespace) -> list[builds.Build]:
     """The builds that the arguments ask for, in the order of `feature_sets`."""
     if arguments.only is None:
-        return builds.feature_sets(_ids(arguments))
+        return builds.feature_sets(_ids(arguments)) if arguments.builds else []
     if not arguments.builds:
         raise UsageError(f"--only {arguments.only}: names builds; use it with --builds")
     if arguments.ids:

@@ -70,6 +70,12 @@ def test_without_cargo_it_says_where_to_get_it(arguments: list[str]) -> None:
     assert "rustup.rs" in done.stderr.splitlines()[-1]
 
 
+def test_the_training_loops_need_no_cargo() -> None:
+    done = verb("r7", PATH="")
+    assert done.returncode == 0, done.stderr
+    assert "all twins agree" in done.stdout
+
+
 # Builds
 
 

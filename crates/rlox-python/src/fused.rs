@@ -113,8 +113,8 @@ pub(crate) fn collect_rollout<'py>(
         lengths: lengths.as_slice_mut()?,
     };
     let noise = noise.as_ref().map(|noise| noise.as_slice()).transpose()?;
-    let rollout = crossing.excluding(|| {
-        py.detach(|| {
+    let rollout = py
+        .detach(|| {
             env.with(|env| match noise {
                 Some(noise) => {
                     fused::collect_with_noise(env, &policy, how, noise, running, threads)
@@ -122,9 +122,13 @@ pub(crate) fn collect_rollout<'py>(
                 None => fused::collect(env, &policy, how, stream, running, threads),
             })
         })
-    });
-    let rollout = rollout.map_err(to_py)?;
-    crossing.add_bytes(size_of_val(&rollout.obs[..]) + 20 * n_steps * env.n_envs);
+        .map_err(to_py)?;
+    let actions = match &rollout.actions {
+        ActionBatch::Discrete(actions) => size_of_val(&actions[..]),
+        ActionBatch::Continuous(actions) => size_of_val(&actions[..]),
+    };
+    let floats = size_of_val(&rollout.obs[..]) + 4 * size_of_val(&rollout.values[..]);
+    crossing.add_bytes(floats + actions);
     to_dict(py, rollout, [n_steps, env.n_envs])
 }
 

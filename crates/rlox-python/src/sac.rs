@@ -2,10 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use numpy::{
-    Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyReadwriteArray1,
-    PyUntypedArrayMethods,
-};
+use numpy::{Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;

@@ -1,7 +1,10 @@
 """torch's parameters, and Adam's moments of them, as views of flat vectors that Rust writes to."""
 
+from typing import Any
+
 import torch
-from torch import Tensor, nn
+from numpy.typing import NDArray
+from torch import Tensor
 
 from rlox.learner.native.networks import Unfit
 
@@ -12,13 +15,13 @@ class Flat:
     `arrays`: the parameters and, where there is an optimiser, its two moments, as NumPy views.
     """
 
-    def __init__(self, params: list[nn.Parameter], optimizer: torch.optim.Adam | None) -> None:
+    def __init__(self, params: list[Tensor], optimizer: torch.optim.Adam | None) -> None:
         self.params, self.optimizer = params, optimizer
         values = _gathered([param.detach() for param in params])
         for param, view in zip(params, self._views(values), strict=True):
             param.data = view
         self._pointers = [param.data_ptr() for param in params]
-        self.arrays = (values.numpy(),)
+        self.arrays: tuple[NDArray[Any], ...] = (values.numpy(),)
         if optimizer is not None:
             self._state = optimizer.state
             self._adopt_moments([self._state[param] for param in params])
@@ -39,7 +42,7 @@ class Flat:
             self.arrays += (moment.numpy(),)
 
     def _views(self, vector: Tensor) -> list[Tensor]:
-        parts = vector.split([param.numel() for param in self.params])
+        parts = torch.split(vector, [param.numel() for param in self.params])
         return [part.view_as(param) for part, param in zip(parts, self.params, strict=True)]
 
     def holds(self) -> bool:

@@ -25,7 +25,7 @@ class Network(NamedTuple):
 
     widths: list[int]
     activation: str
-    params: list[nn.Parameter]
+    params: list[Tensor]
 
 
 def actor_network(policy: nn.Module) -> Network:
@@ -51,7 +51,7 @@ def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
     return q1, q2
 
 
-def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[nn.Parameter]]:
+def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[Tensor]]:
     """Actor, critic, and the log-deviation if the policy is a Gaussian."""
     if type(policy) not in (CategoricalActorCritic, GaussianActorCritic):
         raise Unfit(f"the policy is a {type(policy).__name__}")
@@ -60,7 +60,7 @@ def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[nn.
         raise Unfit("the policy has a hook")
     actor = _network("the actor", _leaves(policy.actor))
     critic = _network("the critic", _leaves(policy.critic))
-    log_std = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []
+    log_std: list[Tensor] = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []
     return actor, critic, log_std
 
 
@@ -91,7 +91,7 @@ def _linear(module: nn.Module) -> nn.Linear:
     return module
 
 
-def require_plain_parameters(params: list[nn.Parameter]) -> None:
+def require_plain_parameters(params: list[Tensor]) -> None:
     """Raise `Unfit` unless they are float32 on the CPU, each there once."""
     if any(param.dtype != torch.float32 or param.device.type != "cpu" for param in params):
         raise Unfit("a parameter is not float32 on the CPU")
@@ -99,7 +99,7 @@ def require_plain_parameters(params: list[nn.Parameter]) -> None:
         raise Unfit("networks share parameters")
 
 
-def require_plain_adam(optimizer: Any, params: list[nn.Parameter]) -> None:
+def require_plain_adam(optimizer: Any, params: list[Tensor]) -> None:
     """Raise `Unfit` unless `optimizer` is Adam without extras, for just these parameters."""
     if not all(param.requires_grad for param in params):
         raise Unfit("a parameter is frozen")

@@ -74,7 +74,7 @@ def policies(draw: st.DrawFn) -> tuple[ActorCritic, int]:
     return policy, obs_dim
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     policies(),
     st.integers(1, 300),
@@ -127,19 +127,18 @@ def test_one_minibatch_moves_the_parameters_as_torch_does(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ENVS)
 def test_fifty_updates_stay_beside_torchs(kind: str) -> None:
-    # 50 minibatches in epochs of 3, the last of each smaller than the others.
-    models = [
-        ppo(kind, native, n_epochs=2, batch_size=100, ent_coef=0.01) for native in (False, True)
-    ]
+    # 300 minibatches: in epochs of three, the last of which is smaller than the others.
+    arguments = {"n_epochs": 2, "batch_size": 32, "ent_coef": 0.01}
+    models = [ppo(kind, native, **arguments) for native in (False, True)]
     start = parameters(models[0])
-    for update in range(9):
-        rollout = make_rollout(models[0].policy, models[0].obs_dim, 250, seed=update)
+    for update in range(50):
+        rollout = make_rollout(models[0].policy, models[0].obs_dim, 70, seed=update)
         figures = [learn_from(model, rollout) for model in models]
-        assert figures[1] == pytest.approx(figures[0], rel=1e-2, abs=1e-3)
+        assert figures[1] == pytest.approx(figures[0], rel=1e-5, abs=1e-5)
     torchs, natives = (parameters(model) for model in models)
     assert (torchs - start).norm() > 0.3
-    assert (natives - torchs).norm() < 1e-3 * (torchs - start).norm()
-    assert models[1].optimizer.state_dict()["state"][0]["step"] == 54
+    assert (natives - torchs).norm() < 1e-4 * (torchs - start).norm()
+    assert models[1].optimizer.state_dict()["state"][0]["step"] == 300
 
 
 @pytest.mark.parametrize("kind", ENVS)
@@ -158,7 +157,7 @@ def test_what_was_saved_goes_on_on_either_path(
     for one in (model, loaded):
         one.train(rollout)
     assert loaded.update_path == ("native" if native_after else "torch")
-    exact = {"rtol": 0, "atol": 0 if native_after else 1e-5}
+    exact = {"rtol": 0, "atol": 0 if native_after else 1e-6}
     torch.testing.assert_close(parameters(loaded), parameters(model), **exact)
     steps = [one.optimizer.state_dict()["state"][0]["step"] for one in (model, loaded)]
     assert steps[0] == steps[1] == 16

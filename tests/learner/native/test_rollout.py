@@ -1,6 +1,7 @@
 """The rollout in one call into Rust: torch's own, and torch's where Rust cannot."""
 
 import copy
+from itertools import pairwise
 
 import gymnasium as gym
 import numpy as np
@@ -78,7 +79,7 @@ def scripted(policy, noise):
     return policy
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(
     env=st.sampled_from(sorted(SIZES)),
     hidden=st.lists(st.integers(1, 70), max_size=3),
@@ -298,7 +299,7 @@ def test_paths_may_change_between_rollouts():
     model.train = swap
     model.learn(160)
     assert len(rollouts) == 4
-    for before, after in zip(rollouts, rollouts[1:], strict=False):
+    for before, after in pairwise(rollouts):
         # A step moves the cart by 0.02 of its velocity: nobody was reset in between, or is upright.
         moved = (after.obs[:2, 0] - before.obs[-2:, 0] - 0.02 * before.obs[-2:, 1]).abs()
         assert ((moved < 1e-5) | (after.obs[:2].abs() < 0.05).all(dim=1)).all()
@@ -318,7 +319,7 @@ def test_interrupting_leaves_a_usable_trainer():
 def test_weights_that_are_no_numbers_are_named():
     model = made("CartPole-v1", n_steps=4)
     nn.init.constant_(model.policy.actor[-1].bias, float("nan"))
-    with pytest.raises(ValueError, match="actor: gives .NaN"):
+    with pytest.raises(ValueError, match=r"actor: gives \[NaN"):
         model.learn(32)
 
 

@@ -133,7 +133,6 @@ fn step_body<I: Instructions>(
 
 kernel! {
     /// [`step`], and the target in the same pass.
-    #[expect(clippy::too_many_arguments, reason = "one pass over five vectors")]
     fn step_and_follow(
         factors: Factors,
         params: &mut [f32],
@@ -156,11 +155,12 @@ fn step_and_follow_body<I: Instructions>(
     tau: f64,
 ) {
     let (keep, tau) = ((1.0 - tau) as f32, tau as f32);
-    let moments = exp_avg.iter_mut().zip(exp_avg_sq);
-    let pairs = params.iter_mut().zip(target);
-    for (((param, target), (m, v)), &g) in pairs.zip(moments).zip(grad) {
-        f.step::<I>(param, m, v, g);
-        *target = I::mul_add(tau, *param, keep * *target);
+    let n = grad.len();
+    let (params, m, v) = (&mut params[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
+    let target = &mut target[..n];
+    for i in 0..n {
+        f.step::<I>(&mut params[i], &mut m[i], &mut v[i], grad[i]);
+        target[i] = I::mul_add(tau, params[i], keep * target[i]);
     }
 }
 

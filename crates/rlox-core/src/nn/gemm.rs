@@ -21,6 +21,8 @@ pub(super) const LANES: usize = 16;
 const K_BLOCK: usize = 128;
 /// Widest panel, in vectors.
 const MAX_VECTORS: usize = 4;
+/// Elements of the largest tile.
+const MAX_TILE: usize = 24 * LANES;
 
 /// A matrix `[rows, columns]` to be read element by element.
 #[derive(Clone, Copy)]
@@ -77,6 +79,7 @@ fn gemm_body<I: Instructions>(
     assert!(ldb >= n && b.len() >= (k - 1) * ldb + n, "b is too short");
     assert!(c.len() >= m * n, "c is too short");
     let mut packed = Vec::new();
+    let mut edge = vec![0.0; if n.is_multiple_of(LANES) { 0 } else { MAX_TILE }];
     for start in (0..k).step_by(K_BLOCK) {
         let depth = K_BLOCK.min(k - start);
         let a = Strided {
@@ -109,10 +112,10 @@ fn gemm_body<I: Instructions>(
                 (packed.as_slice(), width)
             };
             match vectors {
-                4 => block.rows::<I, 6, 4>(panel, ld, j, c),
-                2 => block.rows::<I, 12, 2>(panel, ld, j, c),
-                _ if I::WIDE => block.rows::<I, 12, 1>(panel, ld, j, c),
-                _ => block.rows::<I, 6, 1>(panel, ld, j, c),
+                4 => block.rows::<I, 6, 4>(panel, ld, j, c, &mut edge),
+                2 => block.rows::<I, 12, 2>(panel, ld, j, c, &mut edge),
+                _ if I::WIDE => block.rows::<I, 12, 1>(panel, ld, j, c, &mut edge),
+                _ => block.rows::<I, 6, 1>(panel, ld, j, c, &mut edge),
             }
             j += width;
         }
@@ -130,10 +133,11 @@ fn pack(
     depth: usize,
     packed: &mut Vec<f32>,
 ) {
-    packed.clear();
     packed.resize(depth * width, 0.0);
-    for (to, from) in packed.chunks_exact_mut(width).zip(b.chunks(ldb)) {
-        to[..used].copy_from_slice(&from[j..j + used]);
+    for p in 0..depth {
+        let to = &mut packed[p * width..(p + 1) * width];
+        to[..used].copy_from_slice(&b[p * ldb + j..][..used]);
+        to[used..].fill(0.0);
     }
 }
 
@@ -147,7 +151,7 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// One panel of columns from `j` on: tiles of R rows, then of fewer.
+    /// One panel of columns from `j` on: tiles of R rows, then of fewer. Has room for a tile in `edge`.
     #[inline(always)]
     fn rows<I: Instructions, const R: usize, const V: usize>(
         &self,
@@ -155,19 +159,20 @@ impl Block<'_> {
         ld: usize,
         j: usize,
         c: &mut [f32],
+        edge: &mut [f32],
     ) {
         let mut i = 0;
         while i < self.m {
             i += match self.m - i {
-                left if left >= R => self.part::<I, R, V>(panel, ld, i, j, c),
-                4.. => self.part::<I, 4, V>(panel, ld, i, j, c),
-                2.. => self.part::<I, 2, V>(panel, ld, i, j, c),
-                _ => self.part::<I, 1, V>(panel, ld, i, j, c),
+                left if left >= R => self.part::<I, R, V>(panel, ld, i, j, c, edge),
+                4.. => self.part::<I, 4, V>(panel, ld, i, j, c, edge),
+                2.. => self.part::<I, 2, V>(panel, ld, i, j, c, edge),
+                _ => self.part::<I, 1, V>(panel, ld, i, j, c, edge),
             };
         }
     }
 
-    /// Rows `i..i + R` of the panel's columns, as far as there are so many; R.
+    /// Rows `i..i + R` of the panel's columns, as far as there are so many, if not by way of `edge`; R.
     #[inline(always)]
     fn part<I: Instructions, const R: usize, const V: usize>(
         &self,
@@ -176,6 +181,7 @@ impl Block<'_> {
         i: usize,
         j: usize,
         c: &mut [f32],
+        edge: &mut [f32],
     ) -> usize {
         let width = V * LANES;
         let used = (self.n - j).min(width);
@@ -184,8 +190,7 @@ impl Block<'_> {
             self.tile::<I, R, V>(panel, ld, i, c, self.n, self.accumulate);
             return R;
         }
-        let mut edge = [[[0.0; LANES]; V]; R];
-        let edge = edge.as_flattened_mut().as_flattened_mut();
+        // Not an array of its own here: the compiler would make it one with the sums, in memory.
         self.tile::<I, R, V>(panel, ld, i, edge, width, false);
         for r in 0..R {
             let start = (i + r) * self.n + j;

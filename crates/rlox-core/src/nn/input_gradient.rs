@@ -1,6 +1,7 @@
 //! The gradient by some of a network's inputs alone: what a critic tells an actor.
 
 use super::gemm::{Strided, gemm};
+use super::mlp::grown;
 use super::{Activation, Activations, Mlp, layers};
 
 /// Room for [`Mlp::input_gradient`], and its result.
@@ -29,33 +30,23 @@ impl Mlp {
         room: &'a mut InputGradient,
     ) -> &'a [f32] {
         let InputGradient { delta, delta_below } = room;
-        delta.clear();
-        delta.extend_from_slice(grad_out);
+        grown(delta, rows.len()).copy_from_slice(grad_out);
         let mut end = self.n_params();
         for (layer, (n_in, n_out)) in self.layers().enumerate().rev() {
             let start = end - (n_in + 1) * n_out;
             let from = if layer == 0 { from } else { 0 };
             let width = n_in - from;
-            delta_below.resize(rows.len() * width, 0.0);
+            let below = grown(delta_below, rows.len() * width);
             let a = Strided {
                 data: delta,
                 row: n_out,
                 column: 1,
             };
             let weight = &params[start + from..start + n_in * n_out];
-            gemm(
-                rows.len(),
-                width,
-                n_out,
-                a,
-                weight,
-                n_in,
-                delta_below,
-                false,
-            );
+            gemm(rows.len(), width, n_out, a, weight, n_in, below, false);
             if layer > 0 {
                 let outputs = &acts.layers[layer - 1];
-                for (delta, &row) in delta_below.chunks_exact_mut(width).zip(rows) {
+                for (delta, &row) in below.chunks_exact_mut(width).zip(rows) {
                     let y = &outputs[row * width..(row + 1) * width];
                     match self.activation {
                         Activation::Tanh => layers::times_tanh_derivative(delta, y),
@@ -66,6 +57,6 @@ impl Mlp {
             std::mem::swap(delta, delta_below);
             end = start;
         }
-        delta
+        &delta[..rows.len() * (self.n_inputs() - from)]
     }
 }

@@ -43,9 +43,21 @@ pub struct Activations {
     delta_below: Vec<f32>,
 }
 
-/// Rows of a transposed weight are padded to whole vectors.
-fn padded(n_out: usize) -> usize {
-    n_out.next_multiple_of(LANES)
+/// Elements in a row of a packed weight: whole vectors, if it is transposed.
+fn row_of(n_out: usize) -> usize {
+    if is_narrow(n_out) {
+        n_out
+    } else {
+        n_out.next_multiple_of(LANES)
+    }
+}
+
+/// The first `n` elements, of which nothing is known.
+pub(super) fn grown(buffer: &mut Vec<f32>, n: usize) -> &mut [f32] {
+    if buffer.len() < n {
+        buffer.resize(n, 0.0);
+    }
+    &mut buffer[..n]
 }
 
 /// Whether a layer's few outputs are made as dot products, in which a weight's rows lie right.
@@ -102,17 +114,21 @@ impl Mlp {
     /// # Panics
     /// If `params` is shorter than [`Self::n_params`].
     pub fn pack(&self, params: &[f32], packed: &mut Packed) {
-        packed.values.clear();
+        let size = |(n_in, n_out)| n_in * row_of(n_out) + n_out;
+        // What fills a row up is not read as a result, and need not be cleared.
+        let mut to = grown(&mut packed.values, self.layers().map(size).sum());
         let mut rest = params;
         for (n_in, n_out) in self.layers() {
             let (weight, tail) = rest.split_at(n_in * n_out);
             let (bias, tail) = tail.split_at(n_out);
+            let (to_weight, to_rest) = to.split_at_mut(n_in * row_of(n_out));
             if is_narrow(n_out) {
-                packed.values.extend_from_slice(weight);
+                to_weight.copy_from_slice(weight);
             } else {
-                layers::transpose(weight, n_in, padded(n_out), &mut packed.values);
+                layers::transpose(weight, n_in, row_of(n_out), to_weight);
             }
-            packed.values.extend_from_slice(bias);
+            to_rest[..n_out].copy_from_slice(bias);
+            to = &mut to_rest[n_out..];
             rest = tail;
         }
     }
@@ -156,11 +172,7 @@ impl Mlp {
             let input = &input[..rows * n_in];
             let output = &mut from[0];
             output.resize(rows * n_out, 0.0);
-            let ld = if is_narrow(n_out) {
-                n_out
-            } else {
-                padded(n_out)
-            };
+            let ld = row_of(n_out);
             let (weight, tail) = rest.split_at(n_in * ld);
             let (bias, tail) = tail.split_at(n_out);
             rest = tail;
@@ -207,8 +219,8 @@ impl Mlp {
             delta_below,
             ..
         } = acts;
-        delta.clear();
-        delta.extend_from_slice(&grad_out[..rows * self.n_outputs()]);
+        let n_top = rows * self.n_outputs();
+        grown(delta, n_top).copy_from_slice(&grad_out[..n_top]);
         let mut end = self.n_params();
         for (layer, (n_in, n_out)) in self.layers().enumerate().rev() {
             let start = end - (n_in + 1) * n_out;
@@ -216,19 +228,17 @@ impl Mlp {
             let (grad_weight, grad_bias) = grad[start..end].split_at_mut(n_in * n_out);
             end = start;
             let input = if layer == 0 { x } else { &layers[layer - 1] };
-            layers::add_columns(delta, grad_bias);
-            layers::add_weight_gradient(rows, delta, input, n_out, n_in, grad_weight);
+            let delta_here = &delta[..rows * n_out];
+            layers::add_columns(delta_here, grad_bias);
+            layers::add_weight_gradient(rows, delta_here, input, n_out, n_in, grad_weight);
 
             let below = match (layer, &mut grad_x) {
                 (0, None) => return,
                 (0, Some(grad_x)) => &mut grad_x[..rows * n_in],
-                _ => {
-                    delta_below.resize(rows * n_in, 0.0);
-                    delta_below.as_mut_slice()
-                }
+                _ => grown(delta_below, rows * n_in),
             };
             let a = Strided {
-                data: delta,
+                data: delta_here,
                 row: n_out,
                 column: 1,
             };

@@ -242,12 +242,12 @@ impl Oracle {
             for layer in (0..=last).rev() {
                 let (n_in, n_out, start) = (widths[layer], widths[layer + 1], starts[layer]);
                 let mut below = vec![0.0; n_in];
-                for o in 0..n_out {
-                    oracle.grad[start + n_in * n_out + o] += delta[o];
-                    for i in 0..n_in {
+                for (o, d) in delta.iter().enumerate() {
+                    oracle.grad[start + n_in * n_out + o] += d;
+                    for (i, below) in below.iter_mut().enumerate() {
                         let weight = start + o * n_in + i;
-                        oracle.grad[weight] += delta[o] * layers[layer][i];
-                        below[i] += delta[o] * params[weight];
+                        oracle.grad[weight] += d * layers[layer][i];
+                        *below += d * params[weight];
                     }
                 }
                 if layer > 0 {

@@ -37,8 +37,7 @@ pub(super) fn meeting() -> (Seat, Seat) {
 }
 
 impl Seat {
-    /// `number` plus what the other thread brings in this round, the first seat's number first;
-    /// NaN if the other thread is gone.
+    /// `number` plus what the other thread brings in this round; NaN if that thread is gone.
     pub(super) fn sum(&self, number: f64) -> f64 {
         let (mine, other) = (&self.places[self.mine], &self.places[1 - self.mine]);
         let round = mine.round.load(Ordering::Relaxed) + 1;
@@ -57,11 +56,7 @@ impl Seat {
             }
             spins += 1;
         };
-        if self.mine == 0 {
-            number + others
-        } else {
-            others + number
-        }
+        number + others
     }
 }
 

@@ -2,11 +2,12 @@
 
 use super::critic::{Critic, Share};
 use super::{Batch, squashed};
-use crate::nn::{Activations, InputGradient, Mlp};
+use crate::nn::{Activations, InputGradient, Mlp, Packed};
 
 /// What one half of the rows needs; the two are alike and know nothing of each other.
 #[derive(Debug, Default)]
 pub(super) struct Half {
+    packed: Packed,
     acts: Activations,
     heads: Vec<f32>,
     grad_heads: Vec<f32>,
@@ -66,6 +67,7 @@ impl Half {
         x: &mut [f32],
         next_x: &mut [f32],
     ) {
+        actor.pack(params, &mut self.packed);
         // The draw for obs comes second: its activations are what the gradient goes back through.
         let next = (
             rows.next_obs,
@@ -75,7 +77,7 @@ impl Half {
         );
         let now = (rows.obs, rows.noise, x, &mut self.log_probs);
         for (obs, noise, x, log_probs) in [next, now] {
-            let heads = actor.forward(params, obs, rows.n, &mut self.acts);
+            let heads = actor.forward_packed(&self.packed, obs, rows.n, &mut self.acts);
             let obs_dim = actor.n_inputs();
             let act_dim = actor.n_outputs() / 2;
             for (x, obs) in x

@@ -82,6 +82,7 @@ pub fn collect(
     running: Running<'_>,
     threads: Option<usize>,
 ) -> Result<FusedRollout, RloxError> {
+    how.check()?;
     let n = how.n_steps * env.n_envs() * policy.noise_per_action();
     let noise = if policy.takes_normals() {
         stream.normals(n)

@@ -215,3 +215,34 @@ fn no_action(outputs: &[f32]) -> RloxError {
         format!("gives {outputs:?}, from which no action can be drawn; expected finite numbers"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_category_is_drawn_as_often_as_it_is_likely() {
+        let logits = [2.0f32.ln(), 5.0f32.ln(), 1.0f32.ln()]; // of 8
+        for (uniform, expected, p) in [
+            (0.0, 0, 0.25),
+            (0.249, 0, 0.25),
+            (0.251, 1, 0.625),
+            (0.874, 1, 0.625),
+            (0.876, 2, 0.125),
+            (0.999_999_94, 2, 0.125),
+        ] {
+            let (chosen, log_prob) = categorical(&logits, uniform);
+            assert_eq!(chosen, expected, "{uniform}");
+            assert!((log_prob.exp() - p).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn an_impossible_category_is_never_drawn() {
+        for uniform in [0.0, 0.5, 0.999_999_94] {
+            let (chosen, log_prob) =
+                categorical(&[f32::NEG_INFINITY, 3.0, f32::NEG_INFINITY], uniform);
+            assert_eq!((chosen, log_prob), (1, 0.0));
+        }
+    }
+}

@@ -372,38 +372,3 @@ fn what_does_not_fit_is_named() {
     let error = MlpPolicy::new(critic.clone(), critic, &[0.0], 4, space).unwrap_err();
     assert_eq!(error.to_string(), "log_std: has length 1, expected 0");
 }
-
-#[test]
-fn noise_is_distributed_as_it_should_be() {
-    let n = 100_001;
-    let stream = Stream {
-        seed: 3,
-        rollout: 4,
-    };
-    let (uniforms, normals) = (stream.uniforms(n), stream.normals(n));
-    assert_eq!((uniforms.len(), normals.len()), (n, n));
-    assert!(uniforms.iter().all(|u| (0.0..1.0).contains(u)));
-    let share =
-        |of: &[f32], below: f32| of.iter().filter(|&&x| x < below).count() as f64 / n as f64;
-    // Five deviations of a share of 100,000 are at most 0.008.
-    for p in [0.01f32, 0.25, 0.5, 0.9] {
-        assert!((share(&uniforms, p) - f64::from(p)).abs() < 0.008);
-    }
-    for (z, p) in [
-        (-2.0f32, 0.02275),
-        (-1.0, 0.15866),
-        (0.0, 0.5),
-        (0.5, 0.69146),
-        (2.5, 0.99379),
-    ] {
-        assert!((share(&normals, z) - p).abs() < 0.008, "{z}");
-    }
-    // The two of a pair, and neighbouring pairs, know nothing of each other.
-    for lag in [1, 2] {
-        let products = normals
-            .iter()
-            .zip(&normals[lag..])
-            .map(|(a, b)| f64::from(a * b));
-        assert!((products.sum::<f64>() / n as f64).abs() < 0.016);
-    }
-}

@@ -4,7 +4,7 @@ Names, habits and defaults are those of Stable-Baselines3, except for the size o
 its minibatches.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -90,6 +90,8 @@ class PPO(Algorithm):
 
     policy: ActorCritic
     _state: tuple[str, ...] = ("policy", "optimizer")
+    _generators = (*Algorithm._generators, "_shuffle_generator")
+    _joins = True
 
     def __init__(
         self,
@@ -132,6 +134,8 @@ class PPO(Algorithm):
             )
         if collector == "async":
             native_envs(self.env)  # or a ValueError
+            if self._workers:
+                raise ValueError('collector="async" trains in one process; use collector="sync"')
         self.n_steps, self.batch_size, self.n_epochs = n_steps, batch_size, n_epochs
         self.gamma, self.gae_lambda, self.clip_range = gamma, gae_lambda, clip_range
         self.normalize_advantage, self.max_grad_norm = normalize_advantage, max_grad_norm
@@ -171,9 +175,26 @@ class PPO(Algorithm):
                 while not self._finished() and (columns := rollouts.take()):
                     self._update(Rollout(*(self._flat(columns[c]) for c in Rollout._fields)))
         else:
+            if self._workers:
+                self._workers.align(self.policy)
             self._last_obs = self._reset_env()
-            while not self._finished() and (rollout := self.collect_rollout()):
+            while not self._finished() and (rollout := self._collect()):
                 self._update(rollout)
+
+    def _collect(self) -> Rollout | None:
+        self._callback.on_rollout_start()
+        return self._workers.collect(self) if self._workers else self.collect_rollout()
+
+    def _streams(self) -> dict[str, Tensor]:
+        native = self._native_rollouts
+        more = {"native": torch.tensor([native.seed, native.collected])} if native else {}
+        return super()._streams() | more
+
+    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
+        super()._set_streams(streams)
+        if self._native_rollouts and "native" in streams:
+            seed, collected = streams["native"].tolist()
+            self._native_rollouts.seed, self._native_rollouts.collected = seed, collected
 
     @property
     def rollout_path(self) -> str:
@@ -259,10 +280,13 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
+        if self._workers:
+            self._show(self._workers.train(self, rollout).cpu().numpy())
+            return
         if self._native is not None and not self._native.fits(self):
             self._choose_update()
         if self._native is not None:
-            self._log(dict(zip(FIGURES, self._native.train(self, rollout), strict=True)))
+            self._show(self._native.train(self, rollout))
             return
         self.policy.train(True)
         minibatch = self._minibatch()
@@ -274,8 +298,10 @@ class PPO(Algorithm):
             )
             learnt += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
         minibatch.end()
-        means = torch.stack(learnt).mean(dim=0).cpu().numpy()
-        self._log(dict(zip(FIGURES, means, strict=True)))
+        self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
+
+    def _show(self, figures: Sequence[float] | NDArray[np.float32]) -> None:
+        self._log(dict(zip(FIGURES, figures, strict=True)))
 
     def _minibatch(self) -> EagerMinibatch:
         """How a minibatch is learnt from; what has been compiled is kept."""
@@ -284,11 +310,16 @@ class PPO(Algorithm):
             self._minibatches[form] = form(self)
         return self._minibatches[form]
 
-    def loss(self, batch: Rollout) -> tuple[Tensor, Tensor]:
-        """Minus the objective of equation 9, and the values of `FIGURES`."""
+    def loss(
+        self, batch: Rollout, normalize_advantage: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Minus the objective of equation 9, and the values of `FIGURES`; `normalize_advantage` in
+        place of the trainer's."""
         values, log_probs, entropy = self.policy.evaluate_actions(batch.obs, batch.actions)
         advantages = batch.advantages
-        if self.normalize_advantage and len(advantages) > 1:
+        if normalize_advantage is None:
+            normalize_advantage = self.normalize_advantage
+        if normalize_advantage and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
 
         log_ratio = log_probs - batch.log_probs

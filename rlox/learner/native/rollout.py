@@ -32,7 +32,7 @@ class NativeRollouts:
 
     def __init__(self, model: "PPO") -> None:
         self.model = model
-        self.seed = model._new_seed()
+        self.seed = model._new_seed() + model._rank
         self.collected = 0
 
     def unfit(self) -> str | None:
@@ -104,14 +104,14 @@ class NativeRollouts:
         """
         model, callbacks = self.model, self.model._callback.callbacks
         if all(_is(callback.on_step, BaseCallback.on_step) for callback in callbacks):
-            model.num_timesteps += model.n_steps * model.n_envs
+            model.num_timesteps += model.n_steps * model._all_envs
             model.episode_returns += returns
             model.episode_lengths += lengths
             return True
         ends = np.searchsorted(steps, np.arange(model.n_steps), side="right")
         start = 0
         for end in ends.tolist():
-            model.num_timesteps += model.n_envs
+            model.num_timesteps += model._all_envs
             model.episode_returns += returns[start:end]
             model.episode_lengths += lengths[start:end]
             start = end

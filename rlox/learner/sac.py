@@ -247,7 +247,10 @@ class SAC(Algorithm):
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
         if self._native is not None and not self._native.fits(self):
+            threads = self._native.threads  # torch may be held at one by now
             self._choose_update()
+            if self._native is not None:
+                self._native.threads = threads
         if self._native is not None:
             self._figures = {**self._native.train_once(self)}
             return

@@ -71,7 +71,7 @@ class NativeUpdate:
             self.log_alpha.arrays += (np.zeros(1, np.float32), np.zeros(1, np.float32))
         self._objects = [getattr(model, name) for name in OBJECTS]
         self._noise = torch.empty(0)
-        self._threads = min(2, torch.get_num_threads())
+        self.threads = min(2, torch.get_num_threads())
 
     @contextmanager
     def torch_held(self) -> Iterator[None]:
@@ -80,7 +80,7 @@ class NativeUpdate:
         torch's threads spin for a while after each operator, on the cores that Rust's need.
         """
         before = torch.get_num_threads()
-        self._threads = min(2, before)
+        self.threads = min(2, before)
         torch.set_num_threads(1)
         try:
             yield
@@ -130,7 +130,7 @@ class NativeUpdate:
                     self.critics.begin_step(),
                     self.log_alpha.begin_step() if learned else None,
                 ),
-                threads=self._threads,
+                threads=self.threads,
             )
         if isinstance(model.replay_buffer, PrioritizedReplayBuffer):
             with timing.add_time("sample"):

@@ -128,7 +128,7 @@ def test_one_update_is_that_of_autograd_and_adam(
     reference, native = models
     native._choose_update()
     assert native.update_path == "native"
-    native._native._threads = threads
+    native._native.threads = threads
     for model in models:
         model.train_once()
 
@@ -166,7 +166,7 @@ def test_one_thread_and_two_give_the_same_to_the_bit() -> None:
     one, two = sac(True), sac(True)
     for _ in range(5):
         for threads, model in ((1, one), (2, two)):
-            model._native._threads = threads
+            model._native.threads = threads
             model.train_once()
     assert largest_difference(one, two) == 0
 

@@ -111,6 +111,7 @@ impl Half {
 
     /// Sets `grad`, the gradient of `sum of alpha log pi(a|s) - min_i Q_i(s, a)` over `batch_size`,
     /// through the critic alone that attains the minimum of a row. `x` as [`Self::act`] wrote it.
+    #[expect(clippy::too_many_arguments, reason = "the loss's inputs")]
     pub(super) fn learn(
         &mut self,
         actor: &Mlp,

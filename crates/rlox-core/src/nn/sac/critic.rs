@@ -45,7 +45,6 @@ impl Critic {
     }
 
     /// One step towards `y`, `[rows]`, at `x`; the target network follows. Sets `td`.
-    #[expect(clippy::too_many_arguments, reason = "the loss's inputs")]
     pub(super) fn learn(
         &mut self,
         trained: &mut Moments<'_>,

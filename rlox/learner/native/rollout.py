@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rlox import _core
 from rlox.env import VecEnv
@@ -43,7 +43,7 @@ class NativeRollouts:
             return str(reason)
         return None
 
-    def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[nn.Parameter]]:
+    def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[Tensor]]:
         """Environments, actor, critic and log-deviation; `Unfit` if they are of another kind."""
         env, policy = self.model.env, self.model.policy
         if self.model.collector != "sync":
@@ -125,7 +125,7 @@ def _is(method: object, function: object) -> bool:
     return getattr(method, "__func__", None) is function
 
 
-def _vector(params: list[nn.Parameter]) -> NDArray[np.float32]:
+def _vector(params: list[Tensor]) -> NDArray[np.float32]:
     """The parameters as one vector: a view if they lie side by side, as `flat.Flat` puts them, else
     a copy."""
     if not params:

@@ -4,11 +4,13 @@
 //! With a' and a drawn by the actor for next_obs and obs, alpha = exp(log_alpha), w the importance
 //! weights (1 without them), and means over the batch:
 //!
-//!     y        = r + gamma (1 - terminated) (min_i Q_i'(s', a') - alpha log pi(a'|s'))
-//!     critics: mean of w ((Q_1 - y)^2 + (Q_2 - y)^2) / 2
-//!     actor:   mean of alpha log pi(a|s) - min_i Q_i(s, a), with the critics just updated
-//!     alpha:   mean of -log_alpha (log pi(a|s) + target_entropy)
-//!     targets: Q_i' <- (1 - tau) Q_i' + tau Q_i
+//! ```text
+//! y        = r + gamma (1 - terminated) (min_i Q_i'(s', a') - alpha log pi(a'|s'))
+//! critics: mean of w ((Q_1 - y)^2 + (Q_2 - y)^2) / 2
+//! actor:   mean of alpha log pi(a|s) - min_i Q_i(s, a), with the critics just updated
+//! alpha:   mean of -log_alpha (log pi(a|s) + target_entropy)
+//! targets: Q_i' <- (1 - tau) Q_i' + tau Q_i
+//! ```
 //!
 //! The work is cut in two in a fixed way, so that the result is the same on one thread and on two:
 //! a critic each, and half of the rows where the actor is at work.

@@ -6,7 +6,7 @@
 )]
 
 use super::gemm::LANES;
-use super::simd::{Instructions, kernel};
+use crate::simd::{Instructions, kernel};
 
 /// Parameters with Adam's moments of them, all of one length.
 #[derive(Debug)]

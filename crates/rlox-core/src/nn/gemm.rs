@@ -13,7 +13,7 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
-use super::simd::{Instructions, kernel};
+use crate::simd::{Instructions, kernel};
 
 /// Elements in the vectors that the code is written for; narrower registers take several.
 pub(super) const LANES: usize = 16;

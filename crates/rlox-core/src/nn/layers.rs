@@ -10,7 +10,7 @@
 
 use super::gemm::{LANES, Strided, gemm};
 use super::math::tanh_one;
-use super::simd::{Instructions, kernel};
+use crate::simd::{Instructions, kernel};
 
 kernel! {
     /// Writes `weight`, `[out, in]`, to `to` as `[in, ld]`; what is beyond `out` stays as it is.

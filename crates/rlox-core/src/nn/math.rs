@@ -2,7 +2,7 @@
 //!
 //! The coefficients are minimax fits of the relative error (Lawson's iteration), rounded to f32.
 
-use super::simd::{Instructions, kernel};
+use crate::simd::{Instructions, kernel};
 
 kernel! {
     /// tanh of each element, in place: within 6 units in the last place, and never beyond ±1.

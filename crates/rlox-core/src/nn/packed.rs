@@ -16,11 +16,11 @@ mod tests;
 use std::arch::x86_64::*;
 
 use super::math::tanh_one;
-#[cfg(target_arch = "x86_64")]
-use super::simd::{Avx2, Avx512};
-use super::simd::{Instructions, Portable, kernel};
 use super::{Activation, Mlp};
 use crate::error::{RloxError, check_len};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::simd::{Instructions, Portable, kernel};
 
 /// Outputs of a block: one vector of AVX-512, two of AVX2.
 const LANES: usize = 16;

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 
 use super::gemm::{Strided, gemm};
-use super::simd::{FORCED, LEVELS};
 use super::*;
+use crate::simd::{FORCED, LEVELS};
 
 /// Runs `check` once with each instruction set.
 fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {

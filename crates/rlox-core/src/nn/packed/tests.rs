@@ -5,7 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::nn::simd::{FORCED, LEVELS};
+use crate::simd::{FORCED, LEVELS};
 
 fn numbers(n: usize) -> impl Strategy<Value = Vec<f32>> {
     proptest::collection::vec(-1.0f32..1.0, n)

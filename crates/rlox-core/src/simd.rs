@@ -8,7 +8,7 @@
 use std::sync::LazyLock;
 
 /// What a kernel's body knows about the instructions that it is compiled to.
-pub(super) trait Instructions {
+pub(crate) trait Instructions {
     /// Whether `mul_add` is one instruction; elsewhere it would be a library call.
     const FMA: bool;
     /// Whether there are 32 vector registers of 16 lanes, not 16 registers of 8 or fewer.
@@ -26,11 +26,11 @@ pub(super) trait Instructions {
 }
 
 /// AVX-512F and what all processors that have it have with it.
-pub(super) struct Avx512;
+pub(crate) struct Avx512;
 /// AVX2 and FMA.
-pub(super) struct Avx2;
+pub(crate) struct Avx2;
 /// What the target guarantees: SSE2 on x86-64, NEON with FMA on AArch64.
-pub(super) struct Portable;
+pub(crate) struct Portable;
 
 impl Instructions for Avx512 {
     const FMA: bool = true;
@@ -49,7 +49,7 @@ impl Instructions for Portable {
 
 /// Which of them is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub(crate) enum Level {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -58,7 +58,7 @@ pub(super) enum Level {
 }
 
 /// The levels that this processor has, the least first.
-pub(super) static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
+pub(crate) static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
     let mut levels = vec![Level::Portable];
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
@@ -77,12 +77,12 @@ pub(super) static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
 #[cfg(test)]
 thread_local! {
     /// The level that a test wants this thread to use.
-    pub(super) static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
+    pub(crate) static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
 }
 
 /// The level that kernels run at.
 #[inline]
-pub(super) fn level() -> Level {
+pub(crate) fn level() -> Level {
     #[cfg(test)]
     if let Some(level) = FORCED.get() {
         return level;
@@ -105,27 +105,27 @@ macro_rules! kernel {
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
             fn avx512($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::nn::simd::Avx512>($($arg),*)
+                $body::<$crate::simd::Avx512>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma")]
             fn avx2($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::nn::simd::Avx2>($($arg),*)
+                $body::<$crate::simd::Avx2>($($arg),*)
             }
-            match $crate::nn::simd::level() {
-                $crate::nn::simd::Level::Portable => $body::<$crate::nn::simd::Portable>($($arg),*),
+            match $crate::simd::level() {
+                $crate::simd::Level::Portable => $body::<$crate::simd::Portable>($($arg),*),
                 // SAFETY: `level` names only what the processor was found to have.
                 #[cfg(target_arch = "x86_64")]
-                $crate::nn::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
+                $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
                 // SAFETY: the same.
                 #[cfg(target_arch = "x86_64")]
-                $crate::nn::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
+                $crate::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
             }
         }
     };
 }
-pub(super) use kernel;
+pub(crate) use kernel;
 
 /// While it lives, this thread's denormal floats count as zero; what was before comes back after.
 ///
@@ -166,14 +166,14 @@ impl Drop for FlushDenormals {
 mod control {
     use std::arch::asm;
 
-    pub(super) fn get() -> u32 {
+    pub(crate) fn get() -> u32 {
         let mut word = 0u32;
         // SAFETY: stores the control word in `word`.
         unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack, preserves_flags)) };
         word
     }
 
-    pub(super) fn set(word: u32) {
+    pub(crate) fn set(word: u32) {
         // SAFETY: the two bits that differ from Rust's own setting change results by less than the
         // least normal float, and no result decides about memory.
         unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };

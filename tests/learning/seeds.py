@@ -26,6 +26,7 @@ from curves import picture
 
 from rlox.opt import racing
 from rlox.opt.racing import Outcome, Peer
+from rlox.timing.student import t_quantile
 
 EPISODES = 50  # a training's figure is the mean return of its last episodes
 POINTS = 40  # of a curve
@@ -136,25 +137,17 @@ def random_return(env_id: str, episodes: int = 50) -> float:
     return float(np.mean(returns))
 
 
-def t_quantile(df: float, p: float = 0.975) -> float:
-    """Student's t, by summing its density: enough digits for an interval, and no scipy."""
-    x = np.linspace(0, 500, 2_000_001)
-    density = (1 + x * x / df) ** (-(df + 1) / 2)
-    cumulated = np.cumsum(density)
-    return float(np.interp(p - 0.5, 0.5 * cumulated / cumulated[-1], x))
-
-
 def mean_interval(values: list[float]) -> tuple[float, float] | None:
     """95 % interval of a mean; None for a single value."""
     if len(values) < 2:
         return None
-    half = t_quantile(len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
+    half = t_quantile(0.05, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
     return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
 def welch_interval(a: list[float], b: list[float]) -> tuple[float, float] | None:
-    """95 % interval of mean(a) - mean(b), the variances being unequal (Welch 1947); None for
-    single values. Equal values throughout have an interval of one point."""
+    """95 % interval of mean(a) - mean(b), the variances being unequal (Welch 1947, with his
+    degrees of freedom rounded down); None for single values. Equal values throughout have an interval of one point."""
     if min(len(a), len(b)) < 2:
         return None
     va, vb = np.var(a, ddof=1) / len(a), np.var(b, ddof=1) / len(b)
@@ -162,7 +155,7 @@ def welch_interval(a: list[float], b: list[float]) -> tuple[float, float] | None
     if va + vb == 0:
         return difference, difference
     df = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
-    half = t_quantile(df) * math.sqrt(va + vb)
+    half = t_quantile(0.05, int(df + 1e-9)) * math.sqrt(va + vb)
     return difference - half, difference + half
 
 
@@ -173,8 +166,8 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         f"{job['algo'].upper()} on {job['env_id']}, {job['total_timesteps']:,} steps: mean return "
         f"of the last {EPISODES} episodes of training, over seeds. A random policy has "
-        f"{result['random']:.1f}. Differences with their 95 % interval (Welch); = where all seeds "
-        "are equal to the bit.",
+        f"{result['random']:.1f}. Differences with their 95 % interval (Welch); = where every "
+        "seed ends with the same return.",
         "",
         "| | mean (95 %) | " + "".join(f"− {to} | " for to in held_to) + "seeds |",
         "|---|---:|" + "---:|" * len(held_to) + "---|",

@@ -85,11 +85,6 @@ def test_a_curve_begins_where_every_seed_has_an_episode() -> None:
     assert path.attrib["d"].count("L") == 1  # two of three places
 
 
-@pytest.mark.parametrize(("df", "expected"), [(4, 2.776), (8, 2.306), (30, 2.042)])
-def test_t_quantiles_are_those_of_the_tables(df: float, expected: float) -> None:
-    assert seeds.t_quantile(df) == pytest.approx(expected, abs=2e-3)
-
-
 def test_welch_interval_of_a_known_example() -> None:
     found = seeds.welch_interval([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 3.0, 4.0, 5.0, 6.0])
     assert found == pytest.approx((-1 - 2.306, -1 + 2.306), abs=5e-3)

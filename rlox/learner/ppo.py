@@ -254,7 +254,7 @@ class PPO(Algorithm):
                 rewards.numpy(),
                 values.cpu().numpy(),
                 dones.numpy(),
-                last_values.cpu().numpy(),
+                last_values.contiguous().cpu().numpy(),
                 self.gamma,
                 self.gae_lambda,
                 layout="step_major",

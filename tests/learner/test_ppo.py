@@ -195,6 +195,21 @@ def test_a_useless_policy_shows_its_own_return():
     assert model.episode_returns == model.episode_lengths
 
 
+def test_a_policy_may_give_views_as_values():
+    class TwoValues(CategoricalActorCritic):
+        def get_value(self, obs):
+            return torch.stack([super().get_value(obs), obs[:, 0]], dim=1)[:, 0]
+
+    collected = []
+    for policy in (CategoricalActorCritic, TwoValues):
+        torch.manual_seed(0)
+        model = rlox.PPO("CartPole-v1", 3, 0, 4, policy=policy(4, 2), optimizations=())
+        model._last_obs = model._reset_env()
+        collected.append(model.collect_rollout())
+    for one, other in zip(*collected, strict=True):
+        assert torch.equal(one, other)
+
+
 def test_a_policy_that_has_diverged_is_told():
     model = rlox.PPO("CartPole-v1", n_steps=4, optimizations=())
     torch.nn.init.constant_(model.policy.actor[-1].bias, float("nan"))

@@ -26,7 +26,7 @@ from curves import picture
 
 from rlox.opt import racing
 from rlox.opt.racing import Outcome, Peer
-from rlox.timing.student import t_quantile
+from rlox.timing.student import t_quantile, welch
 
 EPISODES = 50  # a training's figure is the mean return of its last episodes
 POINTS = 40  # of a curve
@@ -146,16 +146,12 @@ def mean_interval(values: list[float]) -> tuple[float, float] | None:
 
 
 def welch_interval(a: list[float], b: list[float]) -> tuple[float, float] | None:
-    """95 % interval of mean(a) - mean(b), the variances being unequal (Welch 1947, with his
-    degrees of freedom rounded down); None for single values. Equal values throughout have an interval of one point."""
+    """95 % interval of mean(a) - mean(b); None for single values. Equal values throughout have an
+    interval of one point."""
     if min(len(a), len(b)) < 2:
         return None
-    va, vb = np.var(a, ddof=1) / len(a), np.var(b, ddof=1) / len(b)
-    difference = float(np.mean(a) - np.mean(b))
-    if va + vb == 0:
-        return difference, difference
-    df = (va + vb) ** 2 / (va**2 / (len(a) - 1) + vb**2 / (len(b) - 1))
-    half = t_quantile(0.05, int(df + 1e-9)) * math.sqrt(va + vb)
+    difference, error, df = welch(a, b)
+    half = t_quantile(0.05, df) * error
     return difference - half, difference + half
 
 

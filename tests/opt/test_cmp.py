@@ -105,6 +105,7 @@ def test_bytes_copied_are_those_of_the_record_and_of_the_row() -> None:
     assert also_measured.copied(row)["optimized"] == 28
 
 
+@pytest.mark.slow  # each restart imports torch: a minute
 def test_the_training_loops_are_timed_as_the_data_planes_are() -> None:
     quick = ("--restarts", "5", "--no-record", "--json")
     done = rlox_opt("cmp", "r5", "--sizes", "hidden=4,layers=1", *quick)

@@ -53,7 +53,8 @@ class Comparison:
         What was read before a KeyboardInterrupt stays; `look` judges it.
         """
         seeds = random.Random()
-        start, done, most = time.monotonic(), 0, most or self.looks[-1]
+        start, done = time.monotonic(), 0
+        most = self.looks[-1] if most is None else most
         while names := self.undecided():
             look_at = next_look(done, most, self.looks)
             if look_at is None:

@@ -204,8 +204,7 @@ def test_a_policy_may_give_views_as_values():
     for policy in (CategoricalActorCritic, TwoValues):
         torch.manual_seed(0)
         model = rlox.PPO("CartPole-v1", 3, 0, 4, policy=policy(4, 2), optimizations=())
-        model._last_obs = model._reset_env()
-        collected.append(model.collect_rollout())
+        collected += rollouts_of(model, 12)
     for one, other in zip(*collected, strict=True):
         assert torch.equal(one, other)
 

@@ -6,7 +6,7 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants lint format bench lock
+.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants lint format bench lock peers-lock
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -72,3 +72,10 @@ COMPILE := $(BIN)/uv pip compile pyproject.toml --extra profile --extra tensorbo
 lock: .venv/.locked ## Resolve both lock files anew: the library's, and the development superset
 	$(COMPILE) --upgrade -o requirements.lock
 	$(COMPILE) --upgrade --group dev -c requirements.lock -o requirements-dev.lock
+
+peers-lock: .venv/.locked ## Resolve the peers' environments anew (peers/locks/*.in)
+	@for input in peers/locks/*.in; do \
+		$(BIN)/uv pip compile $$input --universal --generate-hashes --python-version 3.11 \
+			--no-emit-index-url --quiet --upgrade --custom-compile-command 'make peers-lock' \
+			-o $${input%.in}.lock || exit 1; \
+	done

@@ -11,9 +11,11 @@ __all__ = [
     "AsyncCollector",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
+    "SacUpdate",
     "VecEnv",
     "build_info",
     "builtin_envs",
+    "collect_rollout",
     "compute_gae",
     "compute_gae_batched",
     "compute_group_advantages",
@@ -21,6 +23,7 @@ __all__ = [
     "compute_vtrace",
     "count_crossings",
     "pairs",
+    "ppo_update",
     "roundtrip",
     "take_crossings",
 ]
@@ -30,6 +33,9 @@ _F32 = NDArray[np.float32]
 _Space = int | tuple[NDArray[np.float32], NDArray[np.float32]]
 _StepArrays = tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools]
 _Finals = tuple[NDArray[np.int64], NDArray[np.float32]]
+_Shape = tuple[Sequence[int], str]
+_Learner = tuple[_F32, ...]
+_Adam = tuple[float, float, float, float, int]
 _Float = TypeVar("_Float", np.float32, np.float64)
 
 pairs: ModuleType
@@ -52,6 +58,17 @@ class _Batch(TypedDict):
 class _PrioritizedBatch(_Batch):
     weights: NDArray[np.float32]
     indices: NDArray[np.int64]
+
+class _RolloutColumns(TypedDict):
+    obs: _F32
+    actions: NDArray[np.int64] | _F32
+    log_probs: _F32
+    values: _F32
+    advantages: _F32
+    returns: _F32
+    episode_steps: NDArray[np.int64]
+    episode_rewards: NDArray[np.float64]
+    episode_lengths: NDArray[np.int64]
 
 def build_info() -> _BuildInfo: ...
 def count_crossings(on: bool) -> None: ...
@@ -93,6 +110,29 @@ def compute_token_kl(
 def compute_group_advantages(
     rewards: NDArray[_Float], group_size: int, epsilon: float = 1e-8
 ) -> NDArray[_Float]: ...
+
+_Moments = tuple[_F32, _F32, _F32]
+_Network = tuple[Sequence[int], str, _Moments]
+
+def ppo_update(
+    actor: _Network,
+    critic: _Network,
+    log_std: _Moments | None,
+    rollout: tuple[_F32, NDArray[Any], _F32, _F32, _F32],
+    order: NDArray[np.int64],
+    step: int,
+    *,
+    batch_size: int,
+    clip_range: float,
+    normalize_advantage: bool,
+    ent_coef: float,
+    vf_coef: float,
+    max_grad_norm: float,
+    lr: float,
+    betas: tuple[float, float],
+    eps: float,
+    threads: int = 1,
+) -> tuple[float, float, float, float, float, float]: ...
 
 @final
 class ReplayBuffer:
@@ -199,6 +239,20 @@ class VecEnv:
     def state(self, i: int) -> tuple[NDArray[np.float64], int]: ...
     def set_state(self, i: int, state: NDArray[np.float64], elapsed: int = 0) -> None: ...
 
+def collect_rollout(
+    env: VecEnv,
+    actor: tuple[Sequence[int], str, _F32],
+    critic: tuple[Sequence[int], str, _F32],
+    log_std: _F32,
+    n_steps: int,
+    gamma: float,
+    gae_lambda: float,
+    stream: tuple[int, int],
+    running: tuple[NDArray[np.float64], NDArray[np.int64]],
+    noise: _F32 | None = None,
+    threads: int | None = None,
+) -> _RolloutColumns: ...
+
 @final
 class AsyncCollector:
     def __new__(
@@ -215,3 +269,23 @@ class AsyncCollector:
     def close(self) -> None: ...
     def __enter__(self) -> AsyncCollector: ...
     def __exit__(self, *_exception: object) -> None: ...
+
+@final
+class SacUpdate:
+    def __new__(cls, actor: _Shape, critics: tuple[_Shape, _Shape]) -> SacUpdate: ...
+    def update(
+        self,
+        actor: _Learner,
+        critics: _Learner,
+        targets: _F32,
+        log_alpha: _Learner,
+        batch: dict[str, NDArray[Any]],
+        noise: _F32,
+        *,
+        gamma: float,
+        tau: float,
+        target_entropy: float,
+        adams: tuple[_Adam, _Adam, _Adam | None],
+        threads: int,
+    ) -> tuple[float, float, _F32]: ...
+    def act(self, params: _F32, obs: _F32, noise: _F32) -> _F32: ...

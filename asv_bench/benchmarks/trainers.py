@@ -5,6 +5,7 @@ They are n/a in an environment without torch; asv.trainers.conf.json makes one w
 
 from functools import cache
 from importlib.util import find_spec
+from inspect import signature
 
 import rlox
 from benchmarks.skip import skip_unless
@@ -20,10 +21,10 @@ def one_thread():
 
 
 @cache
-def ppo():
+def ppo(**choice):
     """A warm trainer and a rollout, whose figures are those of the policy that collected it."""
     torch = one_thread()
-    model = rlox.PPO("CartPole-v1", n_envs=8, seed=0)
+    model = rlox.PPO("CartPole-v1", n_envs=8, seed=0, **choice)
     model.learn(1)
     rollout = model.collect_rollout()
     values, log_probs, _ = model.policy.evaluate_actions(rollout.obs, rollout.actions)
@@ -87,6 +88,12 @@ class Ppo(Phase):
 
     def time_update(self):
         model, rollout = ppo()
+        model.train(rollout)
+
+    def time_update_with_torch(self):
+        """Where the default may be another."""
+        chosen = "optimizations" in signature(rlox.PPO).parameters
+        model, rollout = ppo(optimizations=()) if chosen else ppo()
         model.train(rollout)
 
     def track_crossings_per_step(self):

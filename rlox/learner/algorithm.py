@@ -1,6 +1,6 @@
 """What PPO and SAC share: environment, seeds, the frame of `learn`, `predict`, `save`, `load`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -9,10 +9,13 @@ import gymnasium as gym
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from rlox.learner import switchboard
 from rlox.learner.arguments import require_at_least, require_device
 from rlox.learner.callbacks import BaseCallback, CallbackList
+from rlox.learner.compiled import Compilation
+from rlox.learner.distributed import Workers
 from rlox.learner.environments import (
     AnyEnv,
     flatten_obs,
@@ -21,6 +24,8 @@ from rlox.learner.environments import (
 )
 from rlox.learner.logger import Logger
 from rlox.learner.policies import StochasticPolicy
+from rlox.learner.switchboard import Twins
+from rlox.learner.torch_settings import PRECISIONS, threads_for, torch_settings
 from rlox.timing import Timing
 
 RETURN_WINDOW = 100  # episodes in the mean return that is shown, as in Stable-Baselines3
@@ -31,29 +36,48 @@ class Algorithm:
 
     Attributes: `timing`, disabled unless a `TimingCallback` is given; `num_timesteps`, environment
     steps taken, over all environments; `episode_returns` and `episode_lengths` of every finished
-    episode; `logger.values`, the latest figures.
+    episode; `logger.values`, the latest figures; `compilations`, what R2 and R3 took to compile.
 
     All randomness comes from generators of its own, derived from `seed` (None: from torch's global
     generator), so that training neither reads nor moves anybody else's.
     """
 
     policy: StochasticPolicy
+    batch_size: int
     _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
+    _generators: tuple[str, ...] = ("_act_generator", "_predict_generator")
+    _joins = False  # whether several processes can train one model
 
     def __init__(
         self,
         env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int,
+        n_envs: int | None,
+        usual_envs: Twins[int],
+        optimizations: Collection[str] | None,
         seed: int | None,
-        device: str | torch.device,
+        device: str | torch.device | None,
+        threads: int | None,
+        matmul_precision: str,
         tensorboard_log: str | Path | None,
         arguments: dict[str, Any],
     ) -> None:
-        require_at_least(1, n_envs=n_envs)
+        self.optimizations = self._chosen = switchboard.choose(optimizations)
+        self._asked = optimizations is not None
+        if n_envs is None:
+            n_envs = usual_envs.of(self.optimizations)
+        if device is None:
+            device = switchboard.DEVICE.of(self.optimizations)
+        require_at_least(1, n_envs=n_envs, threads=1 if threads is None else threads)
         require_at_least(0, seed=seed or 0)
+        if matmul_precision not in PRECISIONS:
+            raise ValueError(
+                f"matmul_precision must be one of {', '.join(PRECISIONS)}, got {matmul_precision!r}"
+            )
         self.device = require_device(device)
+        self.threads, self.matmul_precision = threads, matmul_precision
         self.env_id = env if isinstance(env, str) else None
-        self.env = make_vector_env(env, n_envs)
+        self._workers = self._join()
+        self.env = make_vector_env(env, self._workers.share(n_envs) if self._workers else n_envs)
         self.n_envs = self.env.num_envs
         self.observation_space = require_box_observations(self.env)
         self.action_space = self.env.single_action_space
@@ -62,20 +86,25 @@ class Algorithm:
         # What `save` writes: of the constructor's arguments, those that are plain values.
         self._arguments = {
             name: value
-            for name, value in arguments.items()
+            for name, value in (arguments | {"n_envs": n_envs}).items()
             if name not in ("env", "device") and isinstance(value, int | float | str | None)
         }
 
         root = int(torch.randint(2**31, ()).item()) if seed is None else seed
+        if self._workers:
+            root = self._workers.gathered(root)[0]
         # An environment that the user made keeps its own seed, unless this trainer is given one.
         self._env_seed = root if seed is not None or isinstance(env, str) else None
         self._seeds = np.random.SeedSequence(root)
         self._act_generator = self._generator()
+        if self._workers:
+            self._act_generator.manual_seed(self._act_generator.initial_seed() + self._rank)
         self._predict_generator = self._generator()
 
+        self.compilations: list[Compilation] = []
         self.timing = Timing(type(self).__name__, enabled=False)
         self.env.timing = self.timing  # type: ignore[attr-defined]
-        self.logger = Logger(tensorboard_log)
+        self.logger = Logger(tensorboard_log if self._rank == 0 else None)
         self.num_timesteps = 0
         self.episode_returns: list[float] = []
         self.episode_lengths: list[int] = []
@@ -104,12 +133,15 @@ class Algorithm:
             self.num_timesteps = 0
             self.episode_returns, self.episode_lengths = [], []
         self._end = self.num_timesteps + total_timesteps
+        self.optimizations = switchboard.for_run(self._asked, self._chosen, total_timesteps)
         self._running_return = np.zeros(self.n_envs)
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
-        self.logger.start(type(self).__name__, self.num_timesteps, self._end, progress_bar)
+        shown = progress_bar and self._rank == 0
+        self.logger.start(type(self).__name__, self.num_timesteps, self._end, shown)
         try:
             self._callback.on_training_start()
-            self._train_until_end()
+            with torch_settings(self._threads(), self.matmul_precision):
+                self._train_until_end()
         finally:
             self._callback.on_training_end()
             self.logger.stop()
@@ -145,15 +177,28 @@ class Algorithm:
         raise NotImplementedError
 
     def save(self, path: str | Path) -> None:
-        """Write weights, optimisers and arguments; a replay buffer is not kept."""
+        """Write weights, optimisers, arguments, and where training stands: steps, episodes and
+        random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
+        what it would do here. A replay buffer is not kept, nor are episodes under way.
+
+        A file that is there is replaced at once, never left half. Where several processes train
+        one model, all call this, and the first one writes.
+        """
+        streams = self._streams()
         saved = {
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
             "arguments": self._arguments,
             "num_timesteps": self.num_timesteps,
+            "episodes": (self.episode_returns, self.episode_lengths),
+            "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
+            "streams": self._workers.gathered(streams) if self._workers else [streams],
             "state": {name: getattr(self, name).state_dict() for name in self._state},
         }
-        torch.save(saved, path)
+        if self._rank == 0:
+            part = Path(f"{path}.part")
+            torch.save(saved, part)
+            part.replace(path)
 
     @classmethod
     def load(
@@ -186,7 +231,60 @@ class Algorithm:
                     f"at its making must be given to load, too ({error})"
                 ) from error
         model.num_timesteps = saved["num_timesteps"]
+        model.episode_returns, model.episode_lengths = map(list, saved["episodes"])
+        if "seed" not in arguments:
+            model._take_up(saved["seeds"], saved["streams"])
         return model
+
+    def _take_up(
+        self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]
+    ) -> None:
+        """Go on drawing where the trainer that was saved stood."""
+        entropy, spawned, env_seed = seeds
+        self._seeds = np.random.SeedSequence(entropy, n_children_spawned=spawned)
+        if self._env_seed is not None:
+            self._env_seed = env_seed
+        if self._rank < len(streams):  # more workers than there were draw as new ones do
+            self._set_streams(streams[self._rank])
+
+    def _streams(self) -> dict[str, Tensor]:
+        """Where the streams of random numbers stand that training draws from."""
+        return {name: getattr(self, name).get_state() for name in self._generators}
+
+    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
+        for name in self._generators:
+            getattr(self, name).set_state(streams[name].cpu())
+
+    @property
+    def _rank(self) -> int:
+        return self._workers.rank if self._workers else 0
+
+    @property
+    def _all_envs(self) -> int:
+        """Environments of all processes that train this model."""
+        return self.n_envs * (self._workers.size if self._workers else 1)
+
+    def _join(self) -> Workers | None:
+        """The processes that torchrun has started, of which this is one; None if it is alone."""
+        workers = Workers.join(self.device)
+        if workers and not self._joins:
+            raise ValueError(
+                f"{type(self).__name__} trains in one process; torchrun has started {workers.size}"
+            )
+        return workers
+
+    def _adam(self, module: nn.Module, lr: float, eps: float = 1e-8) -> torch.optim.Adam:
+        """Adam as one kernel over all parameters. It rounds otherwise than the one that goes
+        operation by operation: by some 1e-7 of a step."""
+        return torch.optim.Adam(module.parameters(), lr=lr, eps=eps, fused=True)
+
+    def _threads(self) -> int:
+        """Torch's while learning."""
+        if self.threads is not None:
+            return self.threads
+        modules = [getattr(self, name) for name in self._state]
+        modules = [module for module in modules if isinstance(module, nn.Module)]
+        return threads_for(modules, self.batch_size)
 
     def _generator(self) -> torch.Generator:
         """A new stream of random numbers, independent of those before it."""
@@ -211,9 +309,12 @@ class Algorithm:
         return tensor.float() / 255 if tensor.dtype == torch.uint8 else tensor
 
     def _reset_env(self) -> NDArray[Any]:
-        """First observations; only the first reset is seeded, later ones go on from there."""
-        obs, _ = self.env.reset(seed=self._env_seed)
-        self._env_seed = None
+        """First observations. Every training begins with episodes of another seed."""
+        seed = self._env_seed
+        if seed is not None:
+            self._env_seed = self._new_seed()
+            seed += self._rank * self.n_envs  # as if one process had them all
+        obs, _ = self.env.reset(seed=seed)
         return flatten_obs(obs, self.observation_space)
 
     def _finished(self) -> bool:
@@ -221,7 +322,7 @@ class Algorithm:
 
     def _count_step(self, rewards: NDArray[Any], dones: NDArray[np.bool_]) -> None:
         """Book one vectorised step."""
-        self.num_timesteps += self.n_envs
+        self.num_timesteps += self._all_envs
         self._running_return += rewards
         self._running_length += 1
         if dones.any():

@@ -23,7 +23,7 @@ def require_fraction(**arguments: float) -> None:
 def require_device(device: str | torch.device) -> torch.device:
     """The torch device of that name, "auto" being a GPU if there is one; ValueError if none is."""
     if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = accelerator() or "cpu"
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
@@ -31,6 +31,13 @@ def require_device(device: str | torch.device) -> torch.device:
             f'device {str(device)!r} cannot be used here; "cpu" always can ({error})'
         ) from error
     return torch.device(device)
+
+
+def accelerator() -> str | None:
+    """ "cuda" or "mps", whichever torch finds here."""
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else None
 
 
 def require_methods(argument: str, module: nn.Module, methods: Iterable[str]) -> None:

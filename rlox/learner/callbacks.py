@@ -1,6 +1,7 @@
 """Hooks into training, with the names of Stable-Baselines3, and the one that times the phases."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,8 +21,14 @@ class BaseCallback:
     def on_training_start(self) -> None:
         """Before the first step."""
 
+    def on_rollout_start(self) -> None:
+        """Before PPO collects a rollout, unless in the background: the update before is done."""
+
     def on_step(self) -> bool:
         """After each vectorised step (with `collector="async"`: each rollout).
+
+        A rollout in one call into Rust is there before its steps are told: the trainer's counters
+        are those of the step, the environments are at the rollout's end.
 
         False stops training; forgetting to return anything does not.
         """
@@ -56,6 +63,10 @@ class CallbackList(BaseCallback):
         wishes = [callback.on_step() for callback in self.callbacks]
         return all(wish is not False for wish in wishes)
 
+    def on_rollout_start(self) -> None:
+        for callback in self.callbacks:
+            callback.on_rollout_start()
+
     def on_rollout_end(self) -> None:
         for callback in self.callbacks:
             callback.on_rollout_end()
@@ -63,6 +74,24 @@ class CallbackList(BaseCallback):
     def on_training_end(self) -> None:
         for callback in self.callbacks:
             callback.on_training_end()
+
+
+class Checkpoints(BaseCallback):
+    """Saves PPO to `path` every so many environment steps, between an update and a rollout.
+
+    The file is whole at any time; `PPO.load(path).learn(…, reset_num_timesteps=False)` goes on.
+    """
+
+    def __init__(self, path: str | Path, every: int) -> None:
+        self.path, self.every = path, every
+
+    def on_training_start(self) -> None:
+        self._saved = self.num_timesteps
+
+    def on_rollout_start(self) -> None:
+        if self.num_timesteps - self._saved >= self.every:
+            self._saved = self.num_timesteps
+            self.model.save(self.path)
 
 
 class TimingCallback(BaseCallback):

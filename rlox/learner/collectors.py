@@ -11,7 +11,7 @@ from torch import Tensor
 from rlox import _core
 from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
-from rlox.learner import seams
+from rlox.learner import switchboard
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
@@ -31,6 +31,7 @@ class AsyncRollouts:
         self.model = model
         self.snapshot = copy.deepcopy(model.policy).requires_grad_(False)
         self.snapshot.train(False)
+        self._act = switchboard.ACT.of(model.optimizations)(self.snapshot)
         model._reset_env()
         self.collector = _core.AsyncCollector(
             native_envs(model.env),
@@ -64,6 +65,7 @@ class AsyncRollouts:
             return None
         if not model._finished():
             self.snapshot.load_state_dict(model.policy.state_dict())
+            self._act = switchboard.ACT.of(model.optimizations)(self.snapshot)
             self.collector.start()
         return columns
 
@@ -72,8 +74,8 @@ class AsyncRollouts:
         """Actions, log-probabilities and values; called in the collector's thread."""
         timing = self.model.timing
         with timing.add_time("policy_forward"):
-            actions, log_probs, values = seams.act(
-                self.snapshot, self.model._tensor(obs), self.model._act_generator, timing
+            actions, log_probs, values = self._act(
+                self.model._tensor(obs), self.model._act_generator, timing
             )
             return actions.cpu().numpy(), _float32(log_probs), _float32(values)
 

@@ -4,7 +4,8 @@
 [-1, 1], `SAC(critic=…)` any module with `forward(obs, actions) -> (q1, q2)`. Only the methods
 count, not the base class. Observations arrive flat, `[B, obs_dim]` float32. Noise is to be drawn
 from the `generator` that is handed in: what comes from torch's global one is not reproduced by the
-trainer's `seed`.
+trainer's `seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, as
+`SquashedGaussianActor` has, can be compiled into SAC's update (R3).
 """
 
 import math
@@ -75,11 +76,19 @@ class CategoricalActorCritic(ActorCritic):
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        log_probs = F.log_softmax(self.actor(obs), dim=-1)
+        return self.draw(self.actor(obs), deterministic, generator)
+
+    def draw(
+        self, logits: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """As `get_action_and_logprob`, from what the actor says."""
+        log_probs = F.log_softmax(logits, dim=-1)
         if deterministic:
             actions = log_probs.argmax(dim=-1, keepdim=True)
         else:
-            actions = torch.multinomial(log_probs.exp(), 1, generator=generator)
+            # What torch.multinomial draws, without its checks, which cost more than the draw.
+            waiting = torch.empty_like(log_probs).exponential_(generator=generator)
+            actions = (log_probs.exp() / waiting).argmax(dim=-1, keepdim=True)
         return actions.squeeze(-1), log_probs.gather(-1, actions).squeeze(-1)
 
     def get_value(self, obs: Tensor) -> Tensor:
@@ -104,7 +113,12 @@ class GaussianActorCritic(ActorCritic):
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        mean: Tensor = self.actor(obs)
+        return self.draw(self.actor(obs), deterministic, generator)
+
+    def draw(
+        self, mean: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """As `get_action_and_logprob`, from what the actor says."""
         if deterministic:
             actions = mean
         else:
@@ -136,17 +150,26 @@ class SquashedGaussianActor(StochasticPolicy):
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        features = self.trunk(obs)
-        mean: Tensor = self.mean(features)
-        log_std = self.log_std(features).clamp(LOG_STD_MIN, LOG_STD_MAX)
-        if deterministic:
-            u = mean
-        else:
+        mean, log_std = self._moments(obs)
+        noise = None
+        if not deterministic:
             noise = torch.randn(mean.shape, generator=generator, device=mean.device)
-            u = mean + log_std.exp() * noise
-        # log(1 - tanh(u)^2) written so that it neither overflows nor rounds to log 0.
-        squashing = 2 * (LOG_2 - u - F.softplus(-2 * u))
-        return torch.tanh(u), gaussian_log_prob(u, mean, log_std) - squashing.sum(dim=-1)
+        return _squashed(mean, log_std, noise)
+
+    def from_noise(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """As `get_action_and_logprob`, from standard normals `[B, act_dim]` drawn elsewhere."""
+        return _squashed(*self._moments(obs), noise)
+
+    def _moments(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.trunk(obs)
+        return self.mean(features), self.log_std(features).clamp(LOG_STD_MIN, LOG_STD_MAX)
+
+
+def _squashed(mean: Tensor, log_std: Tensor, noise: Tensor | None) -> tuple[Tensor, Tensor]:
+    u = mean if noise is None else mean + log_std.exp() * noise
+    # log(1 - tanh(u)^2) written so that it neither overflows nor rounds to log 0.
+    squashing = 2 * (LOG_2 - u - F.softplus(-2 * u))
+    return torch.tanh(u), gaussian_log_prob(u, mean, log_std) - squashing.sum(dim=-1)
 
 
 class TwinCritic(nn.Module):

@@ -4,6 +4,8 @@ Names, habits and defaults are those of Stable-Baselines3, except for the size o
 its minibatches.
 """
 
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -13,14 +15,18 @@ import torch
 import torch.nn.functional as F
 from gymnasium import spaces
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from rlox import compute_gae_batched
-from rlox.learner import seams
+from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.collectors import AsyncRollouts, native_envs
+from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.networks import Unfit
+from rlox.learner.native.ppo_update import NativeUpdate
+from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
@@ -49,7 +55,8 @@ class PPO(Algorithm):
 
     Args:
         env: id of a registered environment, one environment, or a vector environment.
-        n_envs: environments to make of an id; other forms of `env` bring their own number.
+        n_envs: environments to make of an id (8, or 32 with R11); other forms of `env` bring their
+            own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
         n_steps: steps per environment between updates.
         batch_size: transitions per minibatch; the last one of an epoch may be smaller.
@@ -66,17 +73,30 @@ class PPO(Algorithm):
             learning, with the policy as it was before the update; natively implemented
             environments only.
         policy: an `rlox.learner.policies.ActorCritic` to use instead of two 64 x 64 tanh networks.
-        device: where torch computes; "auto" takes a GPU if there is one.
+        optimizations: ids of the planned optimisations to train with, such as {"R1", "R2"}; None:
+            those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`), of which compiling
+            only serves runs long enough to repay it.
+        device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
+            one.
+        threads: torch's while learning; None: one where every product is small, else torch's own.
+        matmul_precision: of float32 products while learning, as
+            `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
+            machine can, which changes the numbers in their third digit.
         tensorboard_log: folder for TensorBoard's event files.
+
+    Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run
+    in Rust, else "torch", with the reason if the optimisation was asked for.
     """
 
     policy: ActorCritic
     _state: tuple[str, ...] = ("policy", "optimizer")
+    _generators = (*Algorithm._generators, "_shuffle_generator")
+    _joins = True
 
     def __init__(
         self,
         env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int = 8,
+        n_envs: int | None = None,
         seed: int | None = None,
         n_steps: int = 128,
         batch_size: int = 512,
@@ -91,10 +111,16 @@ class PPO(Algorithm):
         max_grad_norm: float = 0.5,
         collector: Literal["sync", "async"] = "sync",
         policy: ActorCritic | None = None,
-        device: str | torch.device = "cpu",
+        optimizations: Collection[str] | None = None,
+        device: str | torch.device | None = None,
+        threads: int | None = None,
+        matmul_precision: Literal["highest", "high", "medium"] = "highest",
         tensorboard_log: str | Path | None = None,
     ) -> None:
-        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
+        super().__init__(
+            env, n_envs, switchboard.PPO_ENVS, optimizations, seed, device, threads,
+            matmul_precision, tensorboard_log, arguments=locals(),
+        )  # fmt: skip
         require_at_least(1, n_steps=n_steps, batch_size=batch_size, n_epochs=n_epochs)
         require_at_least(0, learning_rate=learning_rate, clip_range=clip_range)
         require_at_least(0, max_grad_norm=max_grad_norm)
@@ -108,6 +134,8 @@ class PPO(Algorithm):
             )
         if collector == "async":
             native_envs(self.env)  # or a ValueError
+            if self._workers:
+                raise ValueError('collector="async" trains in one process; use collector="sync"')
         self.n_steps, self.batch_size, self.n_epochs = n_steps, batch_size, n_epochs
         self.gamma, self.gae_lambda, self.clip_range = gamma, gae_lambda, clip_range
         self.normalize_advantage, self.max_grad_norm = normalize_advantage, max_grad_norm
@@ -118,49 +146,87 @@ class PPO(Algorithm):
                 policy = default_actor_critic(self.obs_dim, self.action_space)
         require_methods("policy", policy, POLICY_METHODS)
         self.policy = policy.to(self.device)
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=learning_rate, eps=1e-5)
+        self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
+        self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
+        self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
+        self._update_threads = min(2, torch.get_num_threads())
+        self._choose_update()
+
+    def _choose_update(self) -> None:
+        """R9: updates run in Rust if all that takes part in them is known there."""
+        self._native: NativeUpdate | None = None
+        self.update_path = "torch"
+        if "R9" in self.optimizations:
+            try:
+                self._native = NativeUpdate(self)
+                self.update_path = "native"
+            except Unfit as reason:
+                self.update_path = f"torch: {reason}"
 
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
 
         The last rollout may overshoot `total_timesteps`, as in Stable-Baselines3.
         """
+        self._choose_update()
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
                 while not self._finished() and (columns := rollouts.take()):
                     self._update(Rollout(*(self._flat(columns[c]) for c in Rollout._fields)))
         else:
+            if self._workers:
+                self._workers.align(self.policy)
             self._last_obs = self._reset_env()
-            while not self._finished() and (rollout := self.collect_rollout()):
+            while not self._finished() and (rollout := self._collect()):
                 self._update(rollout)
+
+    def _collect(self) -> Rollout | None:
+        self._callback.on_rollout_start()
+        return self._workers.collect(self) if self._workers else self.collect_rollout()
+
+    def _streams(self) -> dict[str, Tensor]:
+        native = self._native_rollouts
+        more = {"native": torch.tensor([native.seed, native.collected])} if native else {}
+        return super()._streams() | more
+
+    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
+        super()._set_streams(streams)
+        if self._native_rollouts and "native" in streams:
+            seed, collected = streams["native"].tolist()
+            self._native_rollouts.seed, self._native_rollouts.collected = seed, collected
+
+    @property
+    def rollout_path(self) -> str:
+        """ "native" where the next rollout is collected in Rust (R4), else "torch", with the reason
+        if R4 was asked for."""
+        if self._native_rollouts is None:
+            return "torch"
+        reason = self._native_rollouts.unfit()
+        return "native" if reason is None else f"torch: {reason}"
 
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
+        if self._native_rollouts is not None:
+            with suppress(Unfit):
+                columns = self._native_rollouts.collect()
+                return None if columns is None else Rollout(*columns)
         timing = self.timing
         self.policy.train(False)
-        storage = seams.RolloutStorage(n_columns=6)
+        act = switchboard.ACT.of(self.optimizations)(self.policy)
+        storage = switchboard.STORAGE.of(self.optimizations)(self.n_steps)
         truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
 
         for step in range(self.n_steps):
             with timing.add_time("policy_forward"), torch.no_grad():
                 obs = self._tensor(self._last_obs)
-                actions, log_probs, values = seams.act(
-                    self.policy, obs, self._act_generator, timing
-                )
+                actions, log_probs, values = act(obs, self._act_generator, timing)
                 env_actions = self._env_actions(actions.cpu().numpy())
             with timing.add_time("env_step"):
                 new_obs, rewards, terminations, truncations, infos = self.env.step(env_actions)
             with timing.add_time("store"):
                 dones = terminations | truncations
-                storage.append(
-                    obs,
-                    actions,
-                    log_probs,
-                    values,
-                    torch.tensor(rewards, dtype=torch.float32),
-                    torch.tensor(dones, dtype=torch.float32),
-                )
+                storage.append(obs, actions, log_probs, values, rewards, dones)
                 rows = np.flatnonzero(truncations & ~terminations)
                 if len(rows):
                     ended_in = final_obs(infos, rows, self.observation_space)
@@ -172,6 +238,11 @@ class PPO(Algorithm):
 
         with timing.add_time("gae_compute"):
             obs, actions, log_probs, values, rewards, dones = storage.stacked()
+            if not log_probs.isfinite().all():
+                raise ValueError(
+                    "policy: gives log-probabilities that are not finite; a lower learning_rate, "
+                    "or smaller rewards, may keep training from diverging"
+                )
             with timing.add_time("value"), torch.no_grad():
                 last_values = self.policy.get_value(self._tensor(self._last_obs))
                 # A time limit is not part of the task: what would have followed is worth
@@ -183,7 +254,7 @@ class PPO(Algorithm):
                 rewards.numpy(),
                 values.cpu().numpy(),
                 dones.numpy(),
-                last_values.cpu().numpy(),
+                last_values.contiguous().cpu().numpy(),
                 self.gamma,
                 self.gae_lambda,
                 layout="step_major",
@@ -209,34 +280,46 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
-        timing = self.timing
+        if self._workers:
+            self._show(self._workers.train(self, rollout).cpu().numpy())
+            return
+        if self._native is not None and not self._native.fits(self):
+            self._choose_update()
+        if self._native is not None:
+            self._show(self._native.train(self, rollout))
+            return
         self.policy.train(True)
-        all_figures = []
+        minibatch = self._minibatch()
+        minibatch.begin()
+        learnt = []
         for _ in range(self.n_epochs):
             order = torch.randperm(
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
-            for indices in torch.split(order, self.batch_size):
-                with timing.add_time("minibatch"):
-                    batch = Rollout(*(column[indices] for column in rollout))
-                with timing.add_time("forward"):
-                    loss, figures = self.loss(batch)
-                with timing.add_time("backward"):
-                    self.optimizer.zero_grad()
-                    loss.backward()  # type: ignore[no-untyped-call]
-                with timing.add_time("clip"):
-                    nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-                with timing.add_time("optimizer"):
-                    self.optimizer.step()
-                all_figures.append(figures)
-        means = torch.stack(all_figures).mean(dim=0).cpu().numpy()
-        self._log(dict(zip(FIGURES, means, strict=True)))
+            learnt += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
+        minibatch.end()
+        self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
 
-    def loss(self, batch: Rollout) -> tuple[Tensor, Tensor]:
-        """Minus the objective of equation 9, and the values of `FIGURES`."""
+    def _show(self, figures: Sequence[float] | NDArray[np.float32]) -> None:
+        self._log(dict(zip(FIGURES, figures, strict=True)))
+
+    def _minibatch(self) -> EagerMinibatch:
+        """How a minibatch is learnt from; what has been compiled is kept."""
+        form = switchboard.MINIBATCH.of(self.optimizations)
+        if form not in self._minibatches:
+            self._minibatches[form] = form(self)
+        return self._minibatches[form]
+
+    def loss(
+        self, batch: Rollout, normalize_advantage: bool | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Minus the objective of equation 9, and the values of `FIGURES`; `normalize_advantage` in
+        place of the trainer's."""
         values, log_probs, entropy = self.policy.evaluate_actions(batch.obs, batch.actions)
         advantages = batch.advantages
-        if self.normalize_advantage and len(advantages) > 1:
+        if normalize_advantage is None:
+            normalize_advantage = self.normalize_advantage
+        if normalize_advantage and len(advantages) > 1:
             advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
 
         log_ratio = log_probs - batch.log_probs
@@ -245,7 +328,9 @@ class PPO(Algorithm):
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()  # equation 7
         value_loss = F.mse_loss(values, batch.returns)
         entropy_loss = -entropy.mean()
-        loss = policy_loss + self.vf_coef * value_loss + self.ent_coef * entropy_loss
+        loss = policy_loss + self.vf_coef * value_loss
+        if self.ent_coef:  # at 0, nothing needs to go backward through the entropy
+            loss = loss + self.ent_coef * entropy_loss
 
         with torch.no_grad():
             approx_kl = (ratio - 1 - log_ratio).mean()
@@ -259,6 +344,7 @@ class PPO(Algorithm):
         """Discrete actions from `start` on; continuous ones clipped to the box, for it alone."""
         space = self.action_space
         if isinstance(space, spaces.Discrete):
-            return np.asarray(actions + space.start)
+            hand_over = switchboard.ENV_ACTIONS.of(self.optimizations)
+            return np.asarray(hand_over(actions) + space.start)
         assert isinstance(space, spaces.Box)
         return np.asarray(np.clip(actions.reshape(-1, *space.shape), space.low, space.high))

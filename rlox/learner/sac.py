@@ -5,6 +5,8 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 
 import copy
 import math
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,10 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
-from rlox.learner import seams
+from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
+from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.native.networks import Unfit
+from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
 from rlox.learner.policies import (
     SquashedGaussianActor,
     StochasticPolicy,
@@ -27,7 +32,6 @@ from rlox.learner.policies import (
     TwinCritic,
 )
 
-PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 BETA_0 = 0.4  # exponent of the importance weights at the start
 LOG_EPISODES = 4  # figures are shown every so many episodes
 
@@ -49,7 +53,8 @@ class SAC(Algorithm):
 
     Args:
         env: id of a registered environment, one environment, or a vector environment.
-        n_envs: environments to make of an id; other forms of `env` bring their own number.
+        n_envs: environments to make of an id (1, or 4 with R6); other forms of `env` bring their
+            own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
         buffer_size: transitions that the replay buffer holds.
         learning_starts: steps with uniformly random actions before the first update.
@@ -65,8 +70,14 @@ class SAC(Algorithm):
         policy: an `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1], to use
             instead of a 256 x 256 squashed Gaussian.
         critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
-        device: where torch computes; "auto" takes a GPU if there is one.
+        optimizations: as PPO's.
+        device: as PPO's.
+        threads: as PPO's.
+        matmul_precision: as PPO's.
         tensorboard_log: folder for TensorBoard's event files.
+
+    Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
+    the reason if R9 was asked for.
     """
 
     _state: tuple[str, ...] = (
@@ -81,7 +92,7 @@ class SAC(Algorithm):
     def __init__(
         self,
         env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int = 1,
+        n_envs: int | None = None,
         seed: int | None = None,
         buffer_size: int = 1_000_000,
         learning_starts: int = 1000,
@@ -95,10 +106,16 @@ class SAC(Algorithm):
         prioritized: bool = False,
         policy: StochasticPolicy | None = None,
         critic: nn.Module | None = None,
-        device: str | torch.device = "cpu",
+        optimizations: Collection[str] | None = None,
+        device: str | torch.device | None = None,
+        threads: int | None = None,
+        matmul_precision: Literal["highest", "high", "medium"] = "highest",
         tensorboard_log: str | Path | None = None,
     ) -> None:
-        super().__init__(env, n_envs, seed, device, tensorboard_log, arguments=locals())
+        super().__init__(
+            env, n_envs, switchboard.SAC_ENVS, optimizations, seed, device, threads,
+            matmul_precision, tensorboard_log, arguments=locals(),
+        )  # fmt: skip
         require_at_least(1, batch_size=batch_size, buffer_size=buffer_size)
         require_at_least(0, learning_rate=learning_rate, learning_starts=learning_starts)
         require_fraction(tau=tau, gamma=gamma)
@@ -131,18 +148,17 @@ class SAC(Algorithm):
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.temperature = Temperature(ent_coef).to(self.device)
 
-        adam = torch.optim.Adam
-        self.actor_optimizer = adam(self.policy.parameters(), lr=learning_rate)
-        self.critic_optimizer = adam(self.critic.parameters(), lr=learning_rate)
+        self.actor_optimizer = self._adam(self.policy, learning_rate)
+        self.critic_optimizer = self._adam(self.critic, learning_rate)
         self.alpha_optimizer = (
-            adam(self.temperature.parameters(), lr=learning_rate)
-            if self.temperature.learned
-            else None
+            self._adam(self.temperature, learning_rate) if self.temperature.learned else None
         )
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
 
-        self._figures: dict[str, Tensor] = {}
+        self._update = EagerUpdate(self)
+        self._updates = {EagerUpdate: self._update}
+        self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
         buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
         obs_dtype: Literal["uint8", "float32"]
@@ -150,10 +166,29 @@ class SAC(Algorithm):
         self.replay_buffer = buffer(
             buffer_size, self.obs_dim, self.act_dim, obs_dtype=obs_dtype, seed=self._new_seed()
         )
+        self._choose_update()
+
+    def _choose_update(self) -> None:
+        """R9: updates run in Rust if all that takes part in them is known there."""
+        self._native: NativeUpdate | None = None
+        self.update_path = "torch"
+        if "R9" in self.optimizations:
+            try:
+                self._native = NativeUpdate(self)
+                self.update_path = "native"
+            except Unfit as reason:
+                self.update_path = f"torch: {reason}"
 
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""
+        self._choose_update()
+        with self._native.torch_held() if self._native else nullcontext():
+            self._step_and_update()
+
+    def _step_and_update(self) -> None:
         timing = self.timing
+        if self._native is None:
+            self._begin_updates()
         obs = self._reset_env()
         while not self._finished():
             with timing.add_time("policy_forward"):
@@ -186,12 +221,14 @@ class SAC(Algorithm):
                         self.train_once()
             self.logger.advance(self.num_timesteps)
             if n_episodes // LOG_EPISODES < len(self.episode_returns) // LOG_EPISODES:
-                self._log({name: value.item() for name, value in self._figures.items()})
+                self._log({name: float(value) for name, value in self._figures.items()})
 
     def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
         """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
         if self.num_timesteps < self.learning_starts:
             return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
+        if self._native is not None:
+            return self._native.act(self, obs)
         self.policy.train(False)
         with torch.no_grad():
             actions, _ = self.policy.get_action_and_logprob(
@@ -199,12 +236,41 @@ class SAC(Algorithm):
             )
         return actions.cpu().numpy()
 
+    def _begin_updates(self) -> None:
+        """Choose how to update; what has been compiled is kept."""
+        form = switchboard.UPDATE.of(self.optimizations)
+        if form not in self._updates:
+            self._updates[form] = form(self)
+        self._update = self._updates[form]
+        self._update.bind()
+
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
-        timing = self.timing
+        if self._native is not None and not self._native.fits(self):
+            threads = self._native.threads  # torch may be held at one by now
+            self._choose_update()
+            if self._native is not None:
+                self._native.threads = threads
+        if self._native is not None:
+            self._figures = {**self._native.train_once(self)}
+            return
         self.policy.train(True)
-        with timing.add_time("sample"):
+        with self.timing.add_time("sample"):
             batch = self._sample()
+        updated = self._update(batch)
+        if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
+            with self.timing.add_time("sample"):
+                priorities = updated.td_errors.cpu().numpy() + PRIORITY_EPSILON
+                self.replay_buffer.update_priorities(batch.indices, priorities)
+        self._figures = {
+            "train/critic_loss": updated.critic_loss,
+            "train/actor_loss": updated.actor_loss,
+            "train/ent_coef": self.temperature().detach(),
+        }
+
+    def update(self, batch: Batch) -> Updated:
+        """One update from `batch`, operation by operation."""
+        timing = self.timing
         with timing.add_time("target_q"):
             target_q = self.target_q(batch)
 
@@ -218,7 +284,7 @@ class SAC(Algorithm):
                 self.critic_optimizer.step()
 
         with timing.add_time("actor"):
-            with timing.add_time("forward"):
+            with timing.add_time("forward"), self._frozen_critic():
                 actor_loss, log_probs = self.actor_loss(batch)
             with timing.add_time("backward"):
                 self.actor_optimizer.zero_grad()
@@ -237,23 +303,32 @@ class SAC(Algorithm):
                     self.alpha_optimizer.step()
 
         with timing.add_time("polyak"):
-            seams.polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
-        if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
-            with timing.add_time("sample"):
-                priorities = td_errors.cpu().numpy() + PRIORITY_EPSILON
-                self.replay_buffer.update_priorities(batch.indices, priorities)
-        self._figures = {
-            "train/critic_loss": critic_loss.detach(),
-            "train/actor_loss": actor_loss.detach(),
-            "train/ent_coef": self.temperature().detach(),
-        }
+            polyak_update = switchboard.POLYAK.of(self.optimizations)
+            polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+        return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
 
-    def _sample(self) -> Batch:
-        """A batch of the replay buffer, on the device."""
+    @contextmanager
+    def _frozen_critic(self) -> Iterator[None]:
+        """The actor's gradient goes through the critic, and none of it into its parameters."""
+        learning = [p for p in self.critic.parameters() if p.requires_grad]
+        for p in learning:
+            p.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for p in learning:
+                p.requires_grad_(True)
+
+    def _draw(self) -> Any:
+        """A batch of the replay buffer, as NumPy arrays."""
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / self._end)
-        sample: Any = buffer.sample(self.batch_size)
+        return buffer.sample(self.batch_size)
+
+    def _sample(self) -> Batch:
+        """The same on the device."""
+        sample = self._draw()
         return Batch(
             obs=self._tensor(sample["obs"]),
             actions=self._tensor(sample["action"]),

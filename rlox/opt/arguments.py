@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rlox.profiling import cards
 from rlox.profiling.spec import TOOLS, Job, Spec
 
 # The runs of the reference profile; what is not here is the trainer's own default.
@@ -57,6 +58,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PPO: step and learn in turn, or step in the background (sync)",
     )
     add("--prioritized", action="store_true", help="SAC: prioritised replay")
+    for option, what in (("--enable", "with"), ("--disable", "without")):
+        add(
+            option,
+            type=_ids,
+            default=frozenset(),
+            metavar="IDS",
+            help=f"train {what} these optimisations of the training loop, comma-separated: r1,r4",
+        )
     add("--seed", type=_whole(0), default=0, metavar="N", help="of the trainer (%(default)s)")
     add("--device", default="cpu", help="where torch computes: cpu, cuda, cuda:1 (%(default)s)")
     add("--threads", type=count, default=1, metavar="N", help="torch's threads (%(default)s)")
@@ -112,6 +121,8 @@ def job_of(arguments: argparse.Namespace) -> Job:
                 )
         trainer |= _sac(values) | {"prioritized": arguments.prioritized}
         warmup = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"]
+    if arguments.enable or arguments.disable:
+        trainer["optimizations"] = _optimizations(arguments.enable, arguments.disable)
     _check_out(arguments.out)
     _check_threads(arguments.threads)
     _check_env(algo, values["env_id"], trainer)
@@ -130,6 +141,28 @@ def job_of(arguments: argparse.Namespace) -> Job:
         trainer=trainer,
     )
     return Job(spec, arguments.tools, arguments.seconds)
+
+
+def _optimizations(enable: frozenset[str], disable: frozenset[str]) -> list[str]:
+    """Ids of the training loop: those that are accepted, with some and without others."""
+    known = [card for card in cards.load() if card.id.startswith("R")]
+    ids = [card.id for card in known]
+    settings = {card.id for card in known if card.seam.kind == "setting"}
+    for option, asked in (("--enable", enable), ("--disable", disable)):
+        if unknown := sorted(asked.difference(ids)):
+            raise UsageError(
+                f"{option} {','.join(unknown).lower()}: is no optimisation of the training loop; "
+                f"there are {', '.join(ids).lower()}"
+            )
+        if asked & settings:
+            raise UsageError(
+                f"{option} {','.join(sorted(asked & settings)).lower()}: is a setting; use "
+                "--n-envs for r6 and r11, --device for r10"
+            )
+    if both := sorted(enable & disable):
+        raise UsageError(f"--disable {','.join(both).lower()}: is enabled, too; leave one out")
+    accepted = {card.id for card in known if card.status in ("accepted", "graduated")}
+    return [id_ for id_ in ids if id_ in (accepted | enable) - disable]
 
 
 def _ppo(values: dict[str, Any]) -> dict[str, Any]:
@@ -236,6 +269,10 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return parse
+
+
+def _ids(text: str) -> frozenset[str]:
+    return frozenset(id_.strip().upper() for id_ in text.split(","))
 
 
 def _seconds(text: str) -> float:

@@ -7,7 +7,8 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlox.opt import revisions
@@ -15,11 +16,11 @@ from rlox.opt.arguments import UsageError
 from rlox.opt.diff import CANNOT_TELL, side_by_side
 from rlox.opt.profile import INTERRUPTED
 from rlox.opt.revisions import Artefact, NotBuiltError, Revision
-from rlox.timing.family import Judgement
-from rlox.timing.packages import Failure, Reading
+from rlox.timing.family import Judgement, judge
 from rlox.timing.paired import LOOKS
 from rlox.timing.restarts import ContestError
 from rlox.timing.sequential import Comparison
+from rlox.timing.student import t_tail, welch
 
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
@@ -29,9 +30,10 @@ examples:
   rlox-opt bisect HEAD~20 HEAD --bench 'data_plane.Gae.time_gae(2048)'
   rlox-opt bisect HEAD~64 HEAD --bench time_gae --json
 
-Compares GOOD with BAD, then GOOD with the commit in the middle of what is left, and says at which
-side of half the difference that lies; at last the commit found with the one before it. Every
-comparison is that of `rlox-opt diff`. Commits that do not build are passed over.
+Compares GOOD with BAD, then GOOD with the commit in the middle of what is left, until that cannot
+take as long as the one or cannot take as long as the other; at last the commit found with the one
+before it. A comparison is that of `rlox-opt diff`, and may go on for 160 restarts. Commits that do
+not build are passed over.
 
 Exit codes: 0 found, 2 undecided, or asked wrongly or could not measure, 130 interrupted (what is
 known is printed).
@@ -55,6 +57,46 @@ def add_to(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
+
+
+@dataclass
+class Patient(Comparison):
+    """One undecided comparison ends a search, so each is given more time than in `diff`."""
+
+    looks: Sequence[int] = (*LOOKS, 80, 160)
+
+
+@dataclass
+class Ends(Patient):
+    """GOOD against BAD, until all of the interval lies beyond half of the difference: who is held
+    against both must know both."""
+
+    def look(self) -> None:
+        super().look()
+        for name, of in self.until_look().items():
+            found = self.judgements[name]
+            if found.ci99 and len(of) < self.looks[-1] and found.verdict in ("slower", "faster"):
+                nearest = min(abs(math.log(end)) for end in found.ci99)
+                if nearest < abs(math.log(found.ratio)) / 2:
+                    self.judgements[name] = replace(found, verdict="undecided")
+
+
+@dataclass
+class Side(Patient):
+    """GOOD against a commit between GOOD and BAD: "same" if it takes as long as GOOD, "slower" or
+    "faster" if as long as BAD, whose log-ratios to GOOD are `bad`."""
+
+    bad: Sequence[float] = ()
+
+    def look(self) -> None:
+        self.judgements = {}
+        for name, of in self.until_look().items():
+            found = judge({name: of}, band=0.0, level=self.level)[name]
+            to_bad, error, df = welch(of, self.bad)
+            if abs(to_bad) > abs(math.log(found.ratio)):  # closer to GOOD
+                refused = t_tail(abs(to_bad) / error, df) <= self.level
+                found = replace(found, verdict="same" if refused else "undecided")
+            self.judgements[name] = found
 
 
 @dataclass
@@ -137,28 +179,27 @@ class Bisection:
         """
         search = self.search
         good = self._build(search.good)
-        ends = self._compare(good, self._build(search.commits[-1]), 0.0)
+        ends, readings = self._compare(good, self._build(search.commits[-1]), Ends)
         if ends.verdict not in ("slower", "faster"):
             search.verdict = "no change"
             return
-        half = math.log(ends.ratio) / 2
         while search.high - search.low > 1:
             found = self._next_that_builds()
             if found is None:
                 return  # nothing left between them builds
             index, artefact = found
-            there = self._compare(good, artefact, half)
+            there, _ = self._compare(good, artefact, partial(Side, bad=readings))
             if there.verdict == "undecided":
                 return
-            if (there.ratio > 1) == (half > 0):  # beyond half of the change
-                search.high = index
-            else:
+            if there.verdict == "same":
                 search.low = index
+            else:
+                search.high = index
         before = self._build(search.commits[search.low]) if search.low >= 0 else good
         search.change = (
             ends
             if before is good and search.high == len(search.commits) - 1
-            else self._compare(before, self._build(search.commits[search.high]), 0.0)
+            else self._compare(before, self._build(search.commits[search.high]), Patient)[0]
         )
         if search.change.verdict == ends.verdict:
             search.verdict = "found"
@@ -182,25 +223,19 @@ class Bisection:
         self._progress.end("ready")
         return built
 
-    def _compare(self, base: Artefact, head: Artefact, half: float) -> Judgement:
-        """Whether ln(head / base) lies above or below `half`, as slower or faster."""
+    def _compare(
+        self, base: Artefact, head: Artefact, kind: Callable[[Sequence[str]], Comparison]
+    ) -> tuple[Judgement, Sequence[float]]:
+        """The verdict of that kind of comparison, and the log-ratios that it was found by."""
         asked = len(self.search.comparisons) + 1
         title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
         self._progress.begin(title)
         with side_by_side(base, head) as packages:
             name = self._name(packages.names("time"))
-
-            def restart(names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
-                for of, outcome in packages.contests(names, seed):
-                    if isinstance(outcome, Reading):
-                        outcome = outcome._replace(log_ratio=outcome.log_ratio - half)
-                    yield of, outcome
-
-            # Between good and bad there is no "same": a half is either above or below.
-            comparison = Comparison([name], band=0.0) if half else Comparison([name])
+            comparison = kind([name])
             comparison.run(
-                restart,
-                tell=lambda n, *_: self._progress.note(f"restart {n}", n / LOOKS[-1]),
+                packages.contests,
+                tell=lambda n, *_: self._progress.note(f"restart {n}", n / comparison.looks[-1]),
             )
         if name in comparison.failures:
             failure = comparison.failures[name]
@@ -209,19 +244,17 @@ class Bisection:
             )
         judgement = comparison.judgements[name]
         self._progress.end(judgement.verdict)
-        ratio, ends = judgement.ratio * math.exp(half), judgement.ci99
         self.search.comparisons.append(
             {
                 "base": base.revision.commit,
                 "head": head.revision.commit,
-                "ratio": ratio,
-                "ci99": ends and tuple(end * math.exp(half) for end in ends),
+                "ratio": judgement.ratio,
+                "ci99": judgement.ci99,
                 "verdict": judgement.verdict,
-                "above": math.exp(half),
                 "restarts": judgement.restarts,
             }
         )
-        return judgement
+        return judgement, comparison.until_look()[name]
 
     def _name(self, there: dict[str, list[str]]) -> str:
         if self._bench in there:

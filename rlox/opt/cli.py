@@ -17,6 +17,7 @@ from rlox.opt import (
     gate,
     ladder,
     new,
+    peers,
     profile,
     publish,
     record,
@@ -27,7 +28,7 @@ from rlox.opt import (
 from rlox.opt import list as list_
 
 VERBS = (
-    profile, list_, show, test, cmp, ladder, new, diff, gate, bisect, calibrate, record,
+    profile, list_, show, test, cmp, ladder, peers, new, diff, gate, bisect, calibrate, record,
     regressions, publish,
 )  # fmt: skip
 INTERRUPTED = profile.INTERRUPTED

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox._core import build_info
+from rlox.opt import end_to_end
 from rlox.opt.builds import features_of
 from rlox.opt.catalogue import all_cards
 from rlox.opt.profile import INTERRUPTED
@@ -27,6 +28,7 @@ from rlox.timing.restarts import Cell, ContestError, Reading, TwinsDifferError
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
 
+PAIRS_WORKER = Path(__file__).with_name("pairs_worker.py")
 _SLICES = 0.12  # seconds of a contest in one restart
 
 _EXAMPLES = """\
@@ -34,7 +36,8 @@ examples:
   rlox-opt cmp p5                        all sizes of its card
   rlox-opt cmp p7 p9 --sizes n_steps=500 other sizes
   rlox-opt cmp all --json > all.json
-  rlox-opt cmp p5 --end-to-end sac       its effect on a training run
+  rlox-opt cmp r1 r5                     of the training loop: parts of a trainer, in torch
+  rlox-opt cmp p5 --end-to-end sac-prioritized   its effect on a training run
 
 ratio = baseline time / optimised time: over 1, the optimisation helps. Each restart is a new
 process that times both twins interleaved, call by call; the interval is over restarts. After 5, 10,
@@ -56,7 +59,7 @@ def add_to(verbs: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("ids", nargs="+", metavar="ID", help="p1 … p13, or all")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="p1 … p13, r1 … r11, or all")
     parser.add_argument(
         "--sizes", nargs="+", metavar="NAME=N[,NAME=N]", help="instead of the card's sizes"
     )
@@ -64,7 +67,9 @@ def add_to(verbs: Any) -> None:
         "--restarts", type=int, default=20, choices=paired.LOOKS, help="at most (default: 20)"
     )
     parser.add_argument(
-        "--end-to-end", choices=("ppo", "sac"), help="time training runs instead of single calls"
+        "--end-to-end",
+        choices=sorted(end_to_end.JOBS),
+        help="time training runs instead of single calls",
     )
     parser.add_argument("--no-counts", action="store_true", help="no instructions, no allocations")
     parser.add_argument("--no-record", action="store_true", help="write no record")
@@ -98,8 +103,6 @@ def run(arguments: argparse.Namespace) -> int:
     error: Callable[[str], Any] = arguments.parser.error
     chosen = choose(arguments.ids, arguments.parser)
     if arguments.end_to_end:
-        from rlox.opt import end_to_end
-
         return end_to_end.run(chosen, arguments)
     from rlox.opt.extensions import BuildError
     from rlox.opt.progress import reporter
@@ -116,6 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
                 code = 1 if isinstance(problem, TwinsDifferError) else code or 2
                 continue
+            for what, why in record.get("also", {}).items():
+                if what.endswith(" skipped"):
+                    print(f"rlox-opt cmp: {card.id}: {what}: {why}", file=sys.stderr)
             if record["results"]:
                 found.append(record)
             if not record["complete"]:
@@ -131,8 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def choose(ids: Sequence[str], parser: argparse.ArgumentParser) -> list[Card]:
-    """The cards called `ids`; those of the training loop have no twins yet."""
-    planned = [card for card in all_cards(parser) if card.id.startswith("P")]
+    """The cards called `ids`."""
+    planned = all_cards(parser)
     if [id_.lower() for id_ in ids] == ["all"]:
         return planned
     known = {card.id: card for card in planned}
@@ -170,13 +176,17 @@ def compare(
         else:
             series = [Series(cell) for cell in cells]
             extension, build = with_needs(card, progress)
-            measure(series, partial(restarts.twins, extension), arguments.restarts, progress)
-            if not arguments.no_counts:
+            restart = partial(restarts.twins, extension)
+            if card.id.startswith("R"):
+                restart = partial(restart, script=PAIRS_WORKER)
+                also |= skipped(series, extension)
+            measure(series, restart, arguments.restarts, progress)
+            if not arguments.no_counts and card.id.startswith("P"):
                 progress.note("counting instructions and allocations")
                 cores = len(os.sched_getaffinity(0))
                 counted = counts.count(cells, build["features"], cores)
             results = [result(s, counted) for s in series]
-            if not arguments.sizes:
+            if not arguments.sizes and card.id.startswith("P"):
                 results += also_measured.extra(
                     card.id, extension, results, arguments.restarts, also, progress
                 )
@@ -249,6 +259,17 @@ def measure(
                 by_cell[cell].readings.append(reading)
             progress.note(f"restart {number + 1}, {len(cells)} undecided", (number + 1) / most)
         done = look
+
+
+def skipped(series: list[Series], extension: Path) -> dict[str, str]:
+    """Take those out of `series` that this machine cannot run; says why, by workload."""
+    why: dict[str, str] = {}
+    with restarts.worker(extension, random.Random(), PAIRS_WORKER) as ask:
+        for one in list(series):
+            if reason := ask("missing", one.cell.id, one.cell.workload):
+                why[f"{one.cell.workload} skipped"] = reason
+                series.remove(one)
+    return why
 
 
 def with_needs(card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:

@@ -105,6 +105,23 @@ def show_ladder(ladder: Mapping[str, Any], path: Path) -> None:
     console.print(f"{path}, and the picture beside it (.svg)", style="dim")
 
 
+def show_race(found: Mapping[str, Any]) -> None:
+    """Print how the peers stand."""
+    from rlox.report import race
+
+    console = _console()
+    stands = race.standings(found)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, heading in enumerate(stands.columns):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    for row in stands.rows:
+        table.add_row(*(cell for cell in row if isinstance(cell, str)))
+    console.print(table)
+    console.print(race.explained(found), style="dim")
+    if "record" in found:
+        console.print(f"{found['record']}; page and picture beside it", style="dim")
+
+
 def _gain(found: Mapping[str, Any]) -> str:
     text = f"{units.factor(found['ratio'])} ({units.factors(found['ci95']).rstrip('×')})"
     colour = _COLOURS.get(found["verdict"])

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rlox.opt.builds import features_of
 from rlox.opt.extensions import Extension, build
 from rlox.opt.profile import INTERRUPTED
+from rlox.profiling import cards
 from rlox.profiling.cards import Card
 from rlox.profiling.machine import ROOT
 from rlox.timing import paired
@@ -29,12 +30,12 @@ _PATIENCE_S = 900
 _P6 = "opt-p6"
 _PATHS = ("collector", "prioritized")  # settings that put seams on the path
 
-# Short runs that pass through every seam that lies on the trainer's path.
+# Short runs: the trainers as they come, and with the settings that put further seams on the path.
 JOBS: dict[str, dict[str, Any]] = {
     "ppo": {
         "algo": "ppo",
         "env_id": "CartPole-v1",
-        "settings": {"n_envs": 8, "collector": "async"},
+        "settings": {"n_envs": 8, "collector": "sync"},
         "warmup": 2_048,
         "steps": 10_240,
         "repeats": 2,
@@ -43,12 +44,19 @@ JOBS: dict[str, dict[str, Any]] = {
     "sac": {
         "algo": "sac",
         "env_id": "Pendulum-v1",
-        "settings": {"prioritized": True, "learning_starts": 2_900},
-        "warmup": 2_910,
-        "steps": 3_000,
+        "settings": {"n_envs": 1, "prioritized": False, "learning_starts": 100},
+        "warmup": 110,
+        "steps": 600,
         "repeats": 1,
         "threads": 1,
     },
+}
+JOBS["ppo-async"] = JOBS["ppo"] | {"settings": {"n_envs": 8, "collector": "async"}}
+# Few updates: what varies is the buffer.
+JOBS["sac-prioritized"] = JOBS["sac"] | {
+    "settings": {"n_envs": 1, "prioritized": True, "learning_starts": 2_900},
+    "warmup": 2_910,
+    "steps": 3_000,
 }
 
 
@@ -58,10 +66,12 @@ class TrainingDiffersError(RuntimeError):
 
 @dataclass(frozen=True)
 class Variant:
-    """A build to train with. `opt-p6` stands for the cargo profile of what ships."""
+    """A build to train with, and the optimisations of the training loop that are on. `opt-p6`
+    stands for the cargo profile of what ships."""
 
     name: str
     features: tuple[str, ...]
+    optimizations: tuple[str, ...] = ()
 
     @property
     def profile(self) -> str:
@@ -71,30 +81,39 @@ class Variant:
 
 def on_path(card: Card, algo: str) -> bool:
     """Whether a run of `JOBS[algo]` passes through the card's seam."""
-    settings = JOBS[algo]["settings"]
-    return any(spot.applies(algo, settings) for spot in card.spot)
+    job = JOBS[algo]
+    return any(spot.applies(job["algo"], job["settings"]) for spot in card.spot)
 
 
 def variants_of(card: Card) -> tuple[Variant, Variant]:
     """The builds without and with the optimisation: both with what it needs, without all others,
     and, unless that is the question, in the profile of what ships."""
+    without, with_ = f"without-{card.id.lower()}", f"with-{card.id.lower()}"
+    if card.id.startswith("R"):
+        shipped = features_of(["P6"])
+        return Variant(without, shipped), Variant(with_, shipped, (card.id,))
     after = features_of([card.id] if card.feature == _P6 else ["P6", card.id])
     before = tuple(feature for feature in after if feature != card.feature)
-    return Variant(f"without-{card.id.lower()}", before), Variant(f"with-{card.id.lower()}", after)
+    return Variant(without, before), Variant(with_, after)
 
 
 def build_all(variants: Sequence[Variant], progress: Lines) -> dict[str, Extension]:
-    """Build each variant once."""
-    built = {}
+    """The extension of each variant; each is built once."""
+    built: dict[tuple[str, tuple[str, ...]], Extension] = {}
     for number, variant in enumerate(variants):
         progress.note(f"building {variant.name}", number / len(variants))
-        built[variant.name] = build(variant.name, variant.features, variant.profile)
-    return built
+        of = variant.profile, variant.features
+        if of not in built:
+            built[of] = build(variant.name, variant.features, variant.profile)
+    return {variant.name: built[variant.profile, variant.features] for variant in variants}
 
 
-def train(extension: Extension, algo: str) -> tuple[float, str]:
-    """One process that trains: median seconds of its runs, and the digest of the parameters."""
-    command = [sys.executable, str(_WORKER), str(extension.path), json.dumps(JOBS[algo])]
+def train(extension: Extension, algo: str, optimizations: Sequence[str]) -> tuple[float, str]:
+    """One process that trains: median seconds of its runs, compiling not counted, and the digest
+    of the parameters."""
+    job = JOBS[algo]
+    job = job | {"settings": job["settings"] | {"optimizations": list(optimizations)}}
+    command = [sys.executable, str(_WORKER), str(extension.path), json.dumps(job)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
     if done.returncode:
         tail = done.stderr.strip().splitlines()[-1:]
@@ -103,20 +122,30 @@ def train(extension: Extension, algo: str) -> tuple[float, str]:
     return statistics.median(answer["seconds"]), answer["digest"]
 
 
-def rounds(built: Mapping[str, Extension], algo: str, count: int) -> Iterator[dict[str, float]]:
-    """`count` rounds: seconds of one training with every build, in random order. Raises
-    `TrainingDiffersError` where the parameters are not the same."""
+def rounds(
+    variants: Sequence[Variant], built: Mapping[str, Extension], algo: str, count: int
+) -> Iterator[dict[str, float]]:
+    """`count` rounds: seconds of one training with every variant, in random order. Raises
+    `TrainingDiffersError` where the parameters are not the same, among variants that have the same
+    optimisations on that round differently (their cards give a tolerance)."""
+    rounding = {card.id for card in cards.load() if card.tolerance}
     for _ in range(count):
-        order = random.sample(sorted(built), len(built))
-        trained = {name: train(built[name], algo) for name in order}
-        digests = {name: digest for name, (_, digest) in trained.items()}
-        common = statistics.mode(digests.values())
-        others = sorted(name for name, digest in digests.items() if digest != common)
-        if others:
-            raise TrainingDiffersError(
-                f"{', '.join(others)} trained to other parameters than the rest"
-            )
-        yield {name: seconds for name, (seconds, _) in trained.items()}
+        trained = {
+            variant: train(built[variant.name], algo, variant.optimizations)
+            for variant in random.sample(variants, len(variants))
+        }
+        alike: dict[frozenset[str], dict[str, str]] = {}
+        for variant, (_, digest) in trained.items():
+            on = rounding.intersection(variant.optimizations)
+            alike.setdefault(frozenset(on), {})[variant.name] = digest
+        for digests in alike.values():
+            common = statistics.mode(digests.values())
+            others = sorted(name for name, digest in digests.items() if digest != common)
+            if others:
+                raise TrainingDiffersError(
+                    f"{', '.join(others)} trained to other parameters than the rest"
+                )
+        yield {variant.name: seconds for variant, (seconds, _) in trained.items()}
 
 
 def gain(times: Sequence[Mapping[str, float]], before: str, after: str) -> paired.Estimate:
@@ -131,7 +160,7 @@ def bound(card: Card, algo: str) -> dict[str, Any] | None:
     told = {key: job["settings"][key] for key in _PATHS if key in job["settings"]}
     for path in sorted((ROOT / "profiles").glob("*/report.json"), reverse=True):
         report = json.loads(path.read_text(encoding="utf-8"))
-        alike = (report["algo"], report["env_id"]) == (algo, job["env_id"])
+        alike = (report["algo"], report["env_id"]) == (job["algo"], job["env_id"])
         if not alike or any(report["settings"].get(key) != told[key] for key in told):
             continue
         found = next((c for c in report["cards"] if c["id"] == card.id), None)
@@ -179,7 +208,7 @@ def compare(card: Card, algo: str, most: int, progress: Lines) -> dict[str, Any]
     built = build_all([before, after], progress)
     times: list[dict[str, float]] = []
     while (look := paired.next_look(len(times), most)) is not None:
-        for row in rounds(built, algo, look - len(times)):
+        for row in rounds((before, after), built, algo, look - len(times)):
             times.append(row)
             progress.note(f"round {len(times)}", len(times) / most)
         estimate = gain(times, before.name, after.name)
@@ -201,6 +230,7 @@ def sentences(result: Mapping[str, Any]) -> list[str]:
     """What an end-to-end comparison found, for people."""
     from rlox.report import units
 
+    job = JOBS[result["algo"]]
     lines = [
         f"{result['id']} in training {result['algo'].upper()}: {units.factor(result['ratio'])} "
         f"({units.factors(result['ci95'])}), {result['verdict']}, {result['restarts']} rounds"
@@ -214,7 +244,7 @@ def sentences(result: Mapping[str, Any]) -> list[str]:
                 f"({units.factors(limit['bound_ci95'])}; {limit['profile']})."
                 if limit
                 else "No recorded profile bounds it: run `rlox-opt profile "
-                f"{result['algo']}` with {JOBS[result['algo']]['settings']}."
+                f"{job['algo']}` with {job['settings']}."
             )
         )
     return lines

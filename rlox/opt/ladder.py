@@ -24,11 +24,12 @@ from rlox.timing import paired
 _EXAMPLES = """\
 examples:
   rlox-opt ladder ppo
-  rlox-opt ladder sac --rounds 10
+  rlox-opt ladder sac-prioritized --rounds 10
   rlox-opt ladder ppo --json > ladder.json
 
 Builds the extension without any optimisation, with all, and with each that lies on the trainer's
-path alone and left out; trains with all of these in turn, in random order, a process each.
+path alone and left out; trains with all of these in turn, in random order, a process each; so, too,
+with each of the training loop (r1, r2, …). Compiling is not counted.
 Ctrl-C keeps the rounds that are finished: the same command goes on from there.
 
 Exit codes: 0 done, 1 a build trained to other parameters, 2 asked wrongly, 130 interrupted.
@@ -45,7 +46,7 @@ def add_to(verbs: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("algo", choices=("ppo", "sac"), help="what to train")
+    parser.add_argument("algo", choices=sorted(JOBS), help="what to train")
     parser.add_argument("--rounds", type=int, default=5, choices=paired.LOOKS, help="(default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -58,8 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox.report.waterfall import waterfall
 
     algo: str = arguments.algo
-    planned = [card for card in all_cards(arguments.parser) if card.id.startswith("P")]
-    steps = [card for card in planned if end_to_end.on_path(card, algo)]
+    steps = steps_of(algo, all_cards(arguments.parser))
     variants = variants_for(steps)
     where = provenance(build_info())
     partial = Partial(algo, variants, where)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress.end(f"{len(built)} builds")
             progress.begin("training")
             times = partial.rounds
-            for row in end_to_end.rounds(built, algo, arguments.rounds - len(times)):
+            for row in end_to_end.rounds(variants, built, algo, arguments.rounds - len(times)):
                 partial.add(row)
                 progress.note(f"round {len(times)}", len(times) / arguments.rounds)
             progress.end(f"{len(times)} rounds of {len(built)} trainings")
@@ -96,9 +96,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def steps_of(algo: str, cards: Sequence[Card]) -> list[Card]:
+    """The cards on the trainer's path. Settings are no steps: they change what is learnt."""
+    return [c for c in cards if c.seam.kind != "setting" and end_to_end.on_path(c, algo)]
+
+
 def variants_for(steps: Sequence[Card]) -> list[Variant]:
-    """None, all, each alone, each left out."""
-    return [Variant(*of) for of in builds.feature_sets([card.id for card in steps])]
+    """None, all, each alone, each left out: first those of the data plane."""
+    loop = tuple(card.id for card in steps if card.id.startswith("R"))
+    sets = builds.feature_sets([card.id for card in steps if card.id.startswith("P")])
+    found = [Variant(name, of, loop if name.startswith("all") else ()) for name, of in sets]
+    none, all_ = dict(sets)["none"], dict(sets)["all"]
+    found += [Variant(id_.lower(), none, (id_,)) for id_ in loop]
+    return found + [
+        Variant(f"all-{id_.lower()}", all_, tuple(other for other in loop if other != id_))
+        for id_ in loop
+    ]
 
 
 class Partial:
@@ -108,7 +121,7 @@ class Partial:
         what = [
             algo,
             JOBS[algo],
-            [[v.name, *v.features] for v in variants],
+            [[v.name, *v.features, *v.optimizations] for v in variants],
             where["commit"],
             where["machine"],
         ]

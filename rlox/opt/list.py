@@ -77,11 +77,18 @@ def row_of(card: Card, found: Sequence[Record], folder: Path) -> dict[str, Any]:
         "title": card.title,
         "feature": card.feature,
         "layer": card.layer,
-        "active": card.feature in build_info()["features"],
+        "active": active(card),
         "status": card.status,
         "predicted": list(card.prediction.ratio) if card.prediction else None,
         "realised": realised,
     }
+
+
+def active(card: Card) -> bool:
+    """Whether it is on: in this build, or of the training loop, in a trainer not told otherwise."""
+    if card.id.startswith("R"):
+        return card.status in ("accepted", "graduated")
+    return card.feature in build_info()["features"]
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -11,12 +11,14 @@ from typing import Any
 
 from rlox.opt import builds
 from rlox.opt.arguments import UsageError
+from rlox.profiling import cards
 from rlox.profiling.machine import ROOT
 
 _EXAMPLES = """\
 examples:
   rlox-opt test p5 p7                 the property tests of P5 and P7, in Rust and in Python
-  rlox-opt test all                   those of every optimisation of the data plane
+  rlox-opt test r1                    those of R1, of the training loop, in Python
+  rlox-opt test all                   those of every optimisation
   rlox-opt test p5 --planted          is each bug planted in P5's twins caught? without ids: all
   rlox-opt test --builds              every Rust test in the 2N + 2 builds, golden runs compared
   rlox-opt test p5 --builds           in those that concern P5: none, all, p5, all-p5
@@ -59,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
     try:
         ids, chosen = _ids(arguments), _chosen(arguments)
-        cargo()
+        if any(id_.startswith("P") for id_ in ids):
+            cargo()
         with reporter() as progress:
             if arguments.planted:
                 found = answers.of_planted(ids, progress)
@@ -77,15 +80,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _ids(arguments: argparse.Namespace) -> list[str]:
+    """The optimisations asked for; of the training loop, there is neither a build nor a planted
+    bug."""
     known = builds.known()
-    if not arguments.ids and not (arguments.planted or arguments.builds):
-        raise UsageError("ID: none is given; name optimisations, such as p5, or all")
+    if arguments.planted or arguments.builds:
+        what = "no optimisation of the data plane"
+    else:
+        known += [card.id for card in cards.load() if card.id.startswith("R")]
+        what = "no optimisation"
+        if not arguments.ids:
+            raise UsageError("ID: none is given; name optimisations, such as p5, or all")
     asked = [id_.upper() for id_ in arguments.ids]
     for id_ in asked:
         if id_ not in [*known, "ALL"]:
             raise UsageError(
-                f"ID {id_.lower()}: is no optimisation of the data plane; there are "
-                f"{known[0].lower()} to {known[-1].lower()}, and all"
+                f"ID {id_.lower()}: is {what}; there are {', '.join(known).lower()}, and all"
             )
     return [id_ for id_ in known if not asked or id_ in asked or "ALL" in asked]
 
@@ -93,7 +102,7 @@ def _ids(arguments: argparse.Namespace) -> list[str]:
 def _chosen(arguments: argparse.Namespace) -> list[builds.Build]:
     """The builds that the arguments ask for, in the order of `feature_sets`."""
     if arguments.only is None:
-        return builds.feature_sets(_ids(arguments))
+        return builds.feature_sets(_ids(arguments)) if arguments.builds else []
     if not arguments.builds:
         raise UsageError(f"--only {arguments.only}: names builds; use it with --builds")
     if arguments.ids:

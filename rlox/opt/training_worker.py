@@ -2,8 +2,9 @@
 build must be in place before `rlox` is imported. `python training_worker.py EXTENSION JOB`.
 
 The job is JSON: `algo`, `env_id`, `settings` of the trainer, `steps`, `warmup` (steps of a first,
-untimed training), `repeats`, `threads`. Prints JSON: `seconds` of each training, `features` and
-`profile` of the build, and a `digest` of the trained parameters, which must not depend on it.
+untimed training), `repeats`, `threads`. Prints JSON: `seconds` of each training without those of
+compiling, `features` and `profile` of the build, and a `digest` of the trained parameters, which
+must not depend on it.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ def main(extension: str, job_text: str) -> None:
     algorithm = {"ppo": rlox.PPO, "sac": rlox.SAC}[job["algo"]]
 
     def train(steps: int) -> tuple[float, str]:
-        trainer = algorithm(job["env_id"], seed=0, **job["settings"])
+        trainer = algorithm(job["env_id"], seed=0, threads=job["threads"], **job["settings"])
         start = time.perf_counter()
         trainer.learn(steps, progress_bar=False)
         seconds = time.perf_counter() - start
+        seconds -= sum(report.seconds for report in trainer.compilations)
         digest = hashlib.sha256()
         for parameter in trainer.policy.parameters():
             digest.update(parameter.detach().numpy().tobytes())

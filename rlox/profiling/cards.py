@@ -92,8 +92,9 @@ def _function(frame: Frame) -> str:
 class Card:
     """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`.
 
-    `sizes` are those of its pair's workloads; `finding` says in prose what `record` measured, the
-    path of a file of `optimizations/record/` from the repository's root.
+    `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
+    the bit. `sizes` are those of its pair's workloads; `finding` says in prose what `record`
+    measured, the path of a file of `optimizations/record/` from the repository's root.
     """
 
     id: str
@@ -105,6 +106,7 @@ class Card:
     seam: Seam
     needs: tuple[str, ...]
     also_measured: tuple[str, ...]
+    tolerance: float = 0.0
     sizes: Mapping[str, Any] = field(default_factory=dict)
     prediction: Prediction | None = None
     finding: str = ""
@@ -197,14 +199,14 @@ def _build(kind: type[_T], table: Any, path: Path, prefix: str) -> _T:
         shape: Any = {
             "str": str,
             "tuple": list,
+            "float": (int, float),
             "Mapping": dict,
             "Seam": Seam,
             "Prediction": Prediction,
         }[re.split(r"\W", str(f.type))[0]]
         if not isinstance(value, shape):
-            raise CardError(
-                f"{path.name}: `{prefix}{name}` is {value!r}; it takes a {shape.__name__}"
-            )
+            takes = "number" if isinstance(shape, tuple) else shape.__name__
+            raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes a {takes}")
         if "tuple[str" in str(f.type) and not all(isinstance(item, str) for item in value):
             raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes strings")
         values[name] = tuple(value) if isinstance(value, list) else value

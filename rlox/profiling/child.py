@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rlox.learner.callbacks import BaseCallback
     from rlox.profiling.watch import Clock, Window
 
-_NOT_SETTINGS = ("env", "seed", "device", "policy", "critic", "tensorboard_log")
+_NOT_SETTINGS = ("env", "seed", "device", "threads", "policy", "critic", "tensorboard_log")
 RETURN_WINDOW = 50  # last episodes in `mean_return`
 _RANDOM_SECONDS = 2.0
 _RANDOM_EPISODES = 50
@@ -79,6 +79,7 @@ class Run:
             self.spec.env_id,
             seed=self.spec.seed,
             device=self.spec.device,
+            threads=self.spec.threads,
             **self.spec.trainer,
         )
         self.built = {"import_s": imported - started, "init_s": perf_counter() - imported}
@@ -235,7 +236,7 @@ class Run:
         """The trainer's hyperparameters, defaults included."""
         parameters = inspect.signature(type(self.trainer)).parameters
         defaults = {name: p.default for name, p in parameters.items() if name not in _NOT_SETTINGS}
-        return defaults | self.spec.trainer
+        return defaults | self.spec.trainer | {"optimizations": sorted(self.trainer.optimizations)}
 
     def _write_ticks(self, clock: Clock, **more: int) -> None:
         spans = self.trainer.timing.spans

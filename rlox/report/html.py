@@ -34,16 +34,41 @@ def render(report: Report, samples: Mapping[str, Samples]) -> str:
     order.insert(1, ("flamegraph", "Flamegraph"))
     places["flamegraph"] = flame[0]
     order.append(("end-to-end", "End to end"))
+    return document(
+        f"{heading}: rlox training profile",
+        "rlox training profile",
+        heading,
+        _headline(report),
+        tables.notices(report),
+        [(id_, title, places[id_]) for id_, title in order],
+        tables.facts(report),
+        flame[1],
+    )
+
+
+def document(
+    title: str,
+    over: str,
+    heading: str,
+    figures: Sequence[tuple[str, str]],
+    notices: Sequence[tuple[str, Sequence[str]]],
+    sections: Sequence[tuple[str, str, str]],
+    facts: Sequence[tuple[str, str]],
+    script: str = "",
+) -> str:
+    """A page: `over` stands above its heading, `sections` are (id, title, HTML), `script` is
+    HTML; all else is text."""
     return Template(_asset("page.html")).substitute(
-        title=escape(f"{heading}: rlox training profile"),
+        title=escape(title),
         style=_asset("page.css"),
+        over=escape(over),
         heading=escape(heading),
-        figures=_pairs(_headline(report)),
-        notices="\n".join(_notice(*notice) for notice in tables.notices(report)),
-        nav="\n".join(f'<a href="#{id_}">{escape(title)}</a>' for id_, title in order),
-        sections="\n".join(places[id_] for id_, _ in order),
-        facts=_pairs(tables.facts(report), grouped=False),
-        script=flame[1],
+        figures=_pairs(figures),
+        notices="\n".join(_notice(*notice) for notice in notices),
+        nav="\n".join(f'<a href="#{id_}">{escape(named)}</a>' for id_, named, _ in sections),
+        sections="\n".join(body for *_, body in sections),
+        facts=_pairs(facts, grouped=False),
+        script=script,
     )
 
 
@@ -86,11 +111,13 @@ def _section(section: Section, report: Report) -> str:
         body += drawn(report)
         shown = shown[1:]  # the first table is the picture's own
     many = "grid" if len(shown) > 1 and all(len(t.columns) <= 3 for t in shown) else ""
-    body += f'<div class="{many}">' + "\n".join(map(_table, shown)) + "</div>" if shown else ""
+    body += f'<div class="{many}">' + "\n".join(map(table_of, shown)) + "</div>" if shown else ""
     return f'<section id="{section.id}"><h2>{escape(section.title)}</h2>\n{body}</section>'
 
 
-def _table(table: Table) -> str:
+def table_of(table: Table) -> str:
+    """A table that scrolls by itself, and becomes blocks where it is narrow."""
+
     def cells(tag: str, row: Sequence[Cell]) -> str:
         # On a phone a wide table's rows become blocks, whose cells bear their column's name.
         return "".join(

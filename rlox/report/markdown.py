@@ -19,12 +19,13 @@ def render(report: Report) -> str:
         for text in section.text:
             lines += [_text(text), ""]
         for table in section.tables:
-            lines += _table(table)
+            lines += table_lines(table)
         lines.pop()
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(table: Table) -> list[str]:
+def table_lines(table: Table) -> list[str]:
+    """A table, with its caption above it and an empty line below."""
     rule = ["---" if index < table.left else "---:" for index in range(len(table.columns))]
     caption = [f"**{_text(table.caption)}**", ""] if table.caption else []
     rows = [[_text(cell) for cell in row] for row in (table.columns, *table.rows)]

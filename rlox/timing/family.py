@@ -34,18 +34,19 @@ def judge(
     log_ratios: Mapping[str, Sequence[float]],
     band: float = BAND,
     settled: Mapping[str, Judgement] | None = None,
+    level: float = LEVEL,
 ) -> dict[str, Judgement]:
     """The verdict of each benchmark at this look; those of `settled` stand.
 
-    `band` is the log-ratio up to which two times count as the same. Raises ValueError for a
-    benchmark without any ratio.
+    `band` is the log-ratio up to which two times count as the same, `level` the error at this look.
+    Raises ValueError for a benchmark without any ratio.
     """
     settled = settled or {}
-    fresh = {name: _estimate(of) for name, of in log_ratios.items() if name not in settled}
+    fresh = {name: _estimate(of, level) for name, of in log_ratios.items() if name not in settled}
     found = {name: settled.get(name) or fresh[name] for name in log_ratios}
     # The largest p that is below its share of the error, and all that are smaller.
     ranked = sorted(judgement.p for judgement in found.values() if judgement.p is not None)
-    limits = [p for rank, p in enumerate(ranked, 1) if p <= LEVEL * rank / len(ranked)]
+    limits = [p for rank, p in enumerate(ranked, 1) if p <= level * rank / len(ranked)]
     limit = max(limits, default=-1.0)
     return found | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
 
@@ -59,7 +60,7 @@ def restarts_to_settle(deviation: float, band: float = BAND) -> int | None:
     return None
 
 
-def _estimate(log_ratios: Sequence[float]) -> Judgement:
+def _estimate(log_ratios: Sequence[float], level: float) -> Judgement:
     if not log_ratios:
         raise ValueError("log_ratios: is empty, expected one a restart")
     n = len(log_ratios)
@@ -68,7 +69,7 @@ def _estimate(log_ratios: Sequence[float]) -> Judgement:
         return Judgement(math.exp(mean), None, "undecided", n, None)
     error = deviation(log_ratios) / math.sqrt(n)
     p = t_tail(abs(mean) / error, n - 1) if error else float(mean == 0)
-    return Judgement(math.exp(mean), ratio_interval(log_ratios, LEVEL), "undecided", n, p)
+    return Judgement(math.exp(mean), ratio_interval(log_ratios, level), "undecided", n, p)
 
 
 def _decide(found: Judgement, band: float, limit: float) -> Judgement:

@@ -65,6 +65,6 @@ def _verdict(low: float, high: float) -> Verdict:
     return "slower" if high < 1 else "undecided"
 
 
-def next_look(restarts: int, most: int) -> int | None:
+def next_look(restarts: int, most: int, looks: Sequence[int] = LOOKS) -> int | None:
     """How many restarts to have at the next look, at most `most`; None if there is none."""
-    return next((look for look in LOOKS if restarts < look <= most), None)
+    return next((look for look in looks if restarts < look <= most), None)

@@ -129,9 +129,9 @@ class Worker:
 
 
 @contextlib.contextmanager
-def worker(extension: Path, rng: random.Random) -> Iterator[Worker]:
+def worker(extension: Path, rng: random.Random, script: Path = _WORKER) -> Iterator[Worker]:
     """A process with one build of the extension, that ends with the block."""
-    with contextlib.closing(Worker(_WORKER, [extension], rng)) as running:
+    with contextlib.closing(Worker(script, [extension], rng)) as running:
         yield running
 
 
@@ -142,11 +142,12 @@ def installed() -> Path:
 
 
 def twins(
-    extension: Path, cells: Sequence[Cell], seconds: float, seed: int
+    extension: Path, cells: Sequence[Cell], seconds: float, seed: int, script: Path = _WORKER
 ) -> Iterator[tuple[Cell, Reading]]:
-    """One restart of contests between the twins in an extension, in random order."""
+    """One restart of contests between the twins in an extension, in random order; in a process of
+    `script`, which answers `contest`."""
     rng = random.Random(seed)
-    with worker(extension, rng) as ask:
+    with worker(extension, rng, script) as ask:
         for cell in rng.sample(cells, len(cells)):
             log_ratio, aa, baseline_s, optimized_s, _ = ask(
                 "contest", *cell.key, seconds, rng.getrandbits(63)

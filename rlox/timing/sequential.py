@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from rlox.timing.family import Judgement, judge
 from rlox.timing.packages import Failure, Outcome, Reading
-from rlox.timing.paired import BAND, LOOKS, next_look
+from rlox.timing.paired import BAND, ERROR, LOOKS, next_look
 
 # One restart of some benchmarks, from a seed.
 Restart = Callable[[Sequence[str], int], Iterable[Outcome]]
@@ -20,12 +20,13 @@ Tell = Callable[[int, int, float], None]
 
 @dataclass
 class Comparison:
-    """Readings of benchmarks, one a restart, and the verdicts at the looks so far. A `patient` one
-    goes on where all is decided, and judges anew at each look."""
+    """Readings of benchmarks, one a restart, and the verdicts at the `looks` so far. A `patient`
+    one goes on where all is decided, and judges anew at each look."""
 
     names: Sequence[str]
     band: float = BAND
     patient: bool = False
+    looks: Sequence[int] = LOOKS
     readings: dict[str, list[Reading]] = field(default_factory=dict)
     failures: dict[str, Failure] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
@@ -42,17 +43,22 @@ class Comparison:
     def run(
         self,
         restart: Restart,
-        most: int = LOOKS[-1],
+        most: int | None = None,
         budget_s: float = float("inf"),
         tell: Tell = lambda restarts, undecided, seconds: None,
     ) -> None:
-        """Restart until nothing is undecided, after `most` restarts, or out of time.
+        """Restart until nothing is undecided, after `most` restarts (as many as at the last look),
+        or out of time.
 
         What was read before a KeyboardInterrupt stays; `look` judges it.
         """
         seeds = random.Random()
         start, done = time.monotonic(), 0
-        while (names := self.undecided()) and (look_at := next_look(done, most)) is not None:
+        most = self.looks[-1] if most is None else most
+        while names := self.undecided():
+            look_at = next_look(done, most, self.looks)
+            if look_at is None:
+                return
             for number in range(done, look_at):
                 began = time.monotonic()
                 if number and began - start > budget_s:
@@ -74,11 +80,16 @@ class Comparison:
         """Judge by the restarts up to the last look."""
         kept = {} if self.patient else self.judgements
         settled = {name: j for name, j in kept.items() if _settled(j)}
-        self.judgements = judge(self._until_look("log_ratio"), self.band, settled)
+        self.judgements = judge(self.until_look("log_ratio"), self.band, settled, self.level)
+
+    @property
+    def level(self) -> float:
+        """The error at a look, so that it is `ERROR` at all of them together."""
+        return ERROR / len(self.looks)
 
     def aa(self) -> dict[str, Judgement]:
         """The verdicts on base against itself, from the same restarts."""
-        return judge(self._until_look("log_ratio_aa"), self.band)
+        return judge(self.until_look("log_ratio_aa"), self.band, level=self.level)
 
     def medians(self, name: str) -> tuple[float, float]:
         """Of base and head: a note, for only ratios are sound."""
@@ -88,21 +99,21 @@ class Comparison:
             statistics.median(reading.head for reading in of),
         )
 
-    def _until_look(self, what: str) -> dict[str, list[float]]:
-        # A verdict may fall at a look only; between two it would err more often.
+    def until_look(self, what: str = "log_ratio") -> dict[str, list[float]]:
+        """The log-ratios of each benchmark at the latest look: between two looks no verdict may
+        fall, for it would err more often."""
         return {
-            name: [getattr(reading, what) for reading in of[: _last_look(len(of))]]
+            name: [getattr(reading, what) for reading in of[: self._last_look(len(of))]]
             for name, of in self.readings.items()
             if name not in self.failures
         }
 
+    def _last_look(self, restarts: int) -> int:
+        return max((look for look in self.looks if look <= restarts), default=restarts)
+
 
 def _settled(judgement: Judgement) -> bool:
     return judgement.verdict != "undecided"
-
-
-def _last_look(restarts: int) -> int:
-    return max((look for look in LOOKS if look <= restarts), default=restarts)
 
 
 def tally(judgements: Iterable[Judgement]) -> Mapping[str, int]:

@@ -37,6 +37,16 @@ def t_quantile(tail: float, df: int) -> float:
     return high
 
 
+def welch(a: Sequence[float], b: Sequence[float]) -> tuple[float, float, int]:
+    """The difference of the means of two or more values each, its standard error, and its degrees
+    of freedom rounded down: the variances may be unequal (Welch 1947)."""
+    of_a, of_b = (deviation(values) ** 2 / len(values) for values in (a, b))
+    difference = statistics.fmean(a) - statistics.fmean(b)
+    parts = of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1)
+    df = (of_a + of_b) ** 2 / parts if parts else len(a) + len(b) - 2
+    return difference, math.sqrt(of_a + of_b), int(df + 1e-9)
+
+
 def deviation(values: Sequence[float]) -> float:
     """The standard deviation of two or more values. `statistics.stdev` is exact, and takes so long
     for it that it is most of the time of a calibration, which judges thousands of drawn runs."""

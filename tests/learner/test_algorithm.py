@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from toys import Clock, TenPerStep
 
 import rlox
-from rlox.learner.callbacks import BaseCallback, TimingCallback
+from rlox.learner.callbacks import BaseCallback, Checkpoints, TimingCallback
 from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor, TwinCritic
 
 
@@ -93,6 +93,37 @@ def test_save_and_load_keep_the_policy_and_go_on(make, tmp_path):
     before = weights(loaded)
     loaded.learn(STEPS[type(model).__name__])
     assert not same(before, weights(loaded))
+
+
+@pytest.mark.parametrize("optimizations", [(), ("R4", "R9")])
+@pytest.mark.parametrize("make", [TRAINERS[name] for name in ("ppo", "ppo-continuous")])
+def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
+    model = trained(make, optimizations=optimizations)
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt", optimizations=optimizations)
+    for one in (model, loaded):
+        one.learn(384, reset_num_timesteps=False)
+    assert same(weights(model), weights(loaded))
+    assert model.episode_returns == loaded.episode_returns
+    assert model.num_timesteps == loaded.num_timesteps == 768
+    obs = np.zeros((20, model.obs_dim))
+    np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
+
+
+def test_another_seed_may_be_given_to_load(tmp_path):
+    trained(ppo).save(tmp_path / "model.pt")
+    first, second = (rlox.PPO.load(tmp_path / "model.pt", seed=seed) for seed in (1, 2))
+    assert not same(weights(first.learn(128)), weights(second.learn(128)))
+
+
+def test_checkpoints_are_saved_between_update_and_rollout(tmp_path):
+    model = ppo().learn(512, callback=Checkpoints(tmp_path / "model.pt", every=200))
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    assert loaded.num_timesteps == 256  # at 128 and 384 too little is new
+    assert loaded.episode_returns == model.episode_returns[: len(loaded.episode_returns)] != []
+    assert not same(weights(loaded), weights(model))
+    loaded.learn(256, reset_num_timesteps=False)
+    assert loaded.num_timesteps == 512
 
 
 def test_optimiser_state_is_saved(tmp_path):

@@ -193,3 +193,24 @@ def test_a_useless_policy_shows_its_own_return():
     model = rlox.PPO("CartPole-v1", seed=0, policy=Left(4, 2)).learn(2048)
     assert 8 <= np.mean(model.episode_returns) <= 10.5
     assert model.episode_returns == model.episode_lengths
+
+
+def test_a_policy_may_give_views_as_values():
+    class TwoValues(CategoricalActorCritic):
+        def get_value(self, obs):
+            return torch.stack([super().get_value(obs), obs[:, 0]], dim=1)[:, 0]
+
+    collected = []
+    for policy in (CategoricalActorCritic, TwoValues):
+        torch.manual_seed(0)
+        model = rlox.PPO("CartPole-v1", 3, 0, 4, policy=policy(4, 2), optimizations=())
+        collected += rollouts_of(model, 12)
+    for one, other in zip(*collected, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_policy_that_has_diverged_is_told():
+    model = rlox.PPO("CartPole-v1", n_steps=4, optimizations=())
+    torch.nn.init.constant_(model.policy.actor[-1].bias, float("nan"))
+    with pytest.raises(ValueError, match="policy: gives log-probabilities that are not finite"):
+        model.learn(32)

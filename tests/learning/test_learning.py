@@ -1,35 +1,90 @@
 """The trainers learn, and not worse than Stable-Baselines3 with the same hyperparameters.
 
-Slow: PPO takes about two minutes, SAC about half an hour. `RLOX_LEARNING_OUT` names a folder that
-gets the tables.
+Slow: PPO takes some minutes, SAC about half an hour. `RLOX_LEARNING_OUT` names a folder that keeps
+the runs and gets the tables; `seeds.py` does the same for more tasks, arms and seeds.
 """
 
 import os
 from pathlib import Path
+from xml.etree import ElementTree
 
+import curves
 import pytest
-import side_by_side
+import seeds
 
-pytest.importorskip("stable_baselines3")
+from rlox.opt.racing import Outcome, Peer
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3 * 3600)
-@pytest.mark.parametrize("algo", ["ppo", "sac"])
-def test_learns_not_worse_than_stable_baselines3(algo: str, tmp_path: Path) -> None:
-    result = side_by_side.compare(algo)
-    print(side_by_side.table(result))
-    side_by_side.write(result, Path(os.environ.get("RLOX_LEARNING_OUT", tmp_path)))
-    assert result["difference"][1] >= 0, "worse than Stable-Baselines3"
-    for engine, (low, _) in result["intervals"].items():
-        assert low > result["random"], f"{engine} has not learnt"
+@pytest.mark.parametrize("task", ["ppo-cartpole", "sac-pendulum"])
+def test_learns_not_worse_than_stable_baselines3(task: str, tmp_path: Path) -> None:
+    pytest.importorskip("stable_baselines3")
+    out = Path(os.environ.get("RLOX_LEARNING_OUT", tmp_path))
+    result = seeds.compare(task, ("sb3", "baseline", "native"), 5, out)
+    print(seeds.table(result))
+    seeds.write(result, out)
+    for name in ("baseline", "native"):
+        assert result["differences"][name]["sb3"][1] >= 0, f"{name} learns worse"
+    for name, (low, _) in result["intervals"].items():
+        assert low > result["random"], f"{name} has not learnt"
 
 
-@pytest.mark.parametrize(("df", "expected"), [(4, 2.776), (8, 2.306), (30, 2.042)])
-def test_t_quantiles_are_those_of_the_tables(df: float, expected: float) -> None:
-    assert side_by_side.t_quantile(df) == pytest.approx(expected, abs=2e-3)
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Trainings of no time: an arm's returns rise to its own height, a seed's a little above."""
+    trained: list[tuple[str, int]] = []
+
+    def train(peer: Peer, job: dict) -> Outcome:
+        trained.append((peer.name, job["seed"]))
+        height = {"sb3": 100.0, "baseline": 100.0, "R1": 100.0, "R2": 60.0}[peer.name]
+        # As a trainer whose updates are equal to the bit, R1 has the baseline's returns.
+        top = height + job["seed"] * (2 if peer.name == "sb3" else 1)
+        episodes = [(0.0, 10 * n, top * min(1.0, n / 500)) for n in range(1, 1001)]
+        return Outcome(1.0, 0.0, 10_000, episodes)
+
+    monkeypatch.setattr(seeds, "train", train)
+    monkeypatch.setattr(seeds, "random_return", lambda env_id: 20.0)
+    return trained
+
+
+def test_finished_trainings_are_kept_and_more_seeds_add_to_them(
+    quick: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    seeds.compare("ppo-cartpole", ("sb3", "R2"), 2, tmp_path, total=10_000)
+    assert sorted(quick) == [("R2", 0), ("R2", 1), ("sb3", 0), ("sb3", 1)]
+    quick.clear()
+    seeds.compare("ppo-cartpole", ("sb3", "R2"), 3, tmp_path, total=10_000)
+    assert sorted(quick) == [("R2", 2), ("sb3", 2)]
+    quick.clear()
+    seeds.compare("ppo-cartpole", ("sb3",), 2, tmp_path, total=9_000)
+    assert len(quick) == 2, "another task's runs do not count"
+
+
+def test_a_worse_arm_shows_and_one_equal_to_the_bit_says_so(
+    quick: list[tuple[str, int]], tmp_path: Path
+) -> None:
+    names = ("sb3", "baseline", "R1", "R2")
+    result = seeds.compare("ppo-cartpole", names, 4, tmp_path, total=10_000)
+    assert result["differences"]["R2"]["baseline"][1] < -30
+    low, high = result["differences"]["baseline"]["sb3"]
+    assert low < 0 < high
+    rows = {line.split(" | ")[0]: line for line in seeds.table(result).splitlines()}
+    assert " | = | " in rows["| R1"]
+    assert " | = | " not in rows["| R2"]
+    seeds.write(result, tmp_path)
+    svg = ElementTree.fromstring((tmp_path / "ppo-cartpole.svg").read_text())
+    assert len(svg.findall("{http://www.w3.org/2000/svg}path")) == len(names)
+
+
+def test_a_curve_begins_where_every_seed_has_an_episode() -> None:
+    job = {"algo": "ppo", "env_id": "E-v1", "total_timesteps": 40}
+    drawn = curves.picture({"job": job, "curves": {"a": [[None, 1.0, 2.0], [0.0, 1.0, 4.0]]}})
+    path = ElementTree.fromstring(drawn).find("{http://www.w3.org/2000/svg}path")
+    assert path is not None
+    assert path.attrib["d"].count("L") == 1  # two of three places
 
 
 def test_welch_interval_of_a_known_example() -> None:
-    low, high = side_by_side.welch_interval([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 3.0, 4.0, 5.0, 6.0])
-    assert (low, high) == pytest.approx((-1 - 2.306, -1 + 2.306), abs=5e-3)
+    found = seeds.welch_interval([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 3.0, 4.0, 5.0, 6.0])
+    assert found == pytest.approx((-1 - 2.306, -1 + 2.306), abs=5e-3)

@@ -44,9 +44,20 @@ def test_tools_keep_their_order_and_a_window_overrides_theirs() -> None:
     assert job("ppo", "--tools", "none").tools == ()
 
 
+def test_optimisations_of_the_training_loop_are_switched() -> None:
+    assert "optimizations" not in job("ppo").spec.trainer
+    asked = job("ppo", "--enable", "r1,R8", "--disable", "r2").spec.trainer["optimizations"]
+    assert {"R1", "R8"} <= set(asked)
+    assert "R2" not in asked
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["ppo", "--enable", "r99"], ["--enable r99", "there are r1, r2, "]),
+        (["ppo", "--disable", "p5"], ["--disable p5", "there are r1, r2, "]),
+        (["ppo", "--enable", "r1,r2", "--disable", "r2"], ["--disable r2", "is enabled, too"]),
+        (["sac", "--enable", "r6"], ["--enable r6: is a setting", "--n-envs"]),
         (["ppo", "--env-id", "CartPol-v1"], ["--env-id CartPol-v1", "CartPole-v1"]),
         (["ppo", "--env-id", "CartPole-v99"], ["--env-id CartPole-v99"]),
         (["sac", "--env-id", "CartPole-v1"], ["--env-id CartPole-v1", "Discrete(2)", "ppo"]),

@@ -14,6 +14,7 @@ from rlox.opt.bisect import Bisection, Search, most_comparisons
 from rlox.opt.progress import reporter
 from rlox.opt.revisions import Artefact, NotBuiltError, Revision
 from rlox.timing.packages import Failure, Reading
+from rlox.timing.paired import LOOKS
 from rlox.timing.restarts import ContestError
 
 NAMES = {"data.time_it": ["base", "head"], "data.time_it_too": ["base", "head"]}
@@ -95,10 +96,19 @@ def test_ends_that_do_not_differ_are_not_searched(monkeypatch: pytest.MonkeyPatc
 
 
 def test_too_much_noise_is_undecided_and_not_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
-    search = searched(History(64, 40, 0.1, spread=0.12), monkeypatch)
+    search = searched(History(64, 40, 0.02, spread=0.12), monkeypatch)
     assert search.verdict in ("undecided", "no change")
     assert bisect.facts(search)["commit"] is None
     assert any("Undecided" in line for line in bisect.sentences(search))
+
+
+@pytest.mark.parametrize("first_bad", [1, 20, 40, 64])
+def test_what_diff_could_not_decide_takes_more_restarts(
+    first_bad: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = searched(History(64, first_bad, 0.045, spread=0.07), monkeypatch)
+    assert bisect.facts(search)["commit"] == str(first_bad)
+    assert max(compared["restarts"] for compared in search.comparisons) > LOOKS[-1]
 
 
 def test_commits_that_do_not_build_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:

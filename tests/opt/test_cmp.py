@@ -35,7 +35,7 @@ def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_pri
     ("arguments", "message"),
     [
         (("cmp", "p99"), "ID: is 'p99', expected all or some of p1, "),
-        (("cmp", "r1"), "ID: is 'r1', expected"),
+        (("cmp", "r1", "--sizes", "n=3"), "--sizes: is 'n=3', expected R1's n_envs=N"),
         (("cmp", "p7", "--sizes", "n=3"), "--sizes: is 'n=3', expected P7's n_steps=N"),
         (("cmp", "p7", "--sizes", "n_steps=0"), "--sizes: is 'n_steps=0'"),
         (("cmp", "p7", "--sizes", "many"), "--sizes: is 'many', expected NAME=N"),
@@ -103,6 +103,30 @@ def test_bytes_copied_are_those_of_the_record_and_of_the_row() -> None:
     }
     assert also_measured.copied(row)["baseline"] == 56
     assert also_measured.copied(row)["optimized"] == 28
+
+
+@pytest.mark.slow  # each restart imports torch: a minute
+def test_the_training_loops_are_timed_as_the_data_planes_are() -> None:
+    quick = ("--restarts", "5", "--no-record", "--json")
+    done = rlox_opt("cmp", "r5", "--sizes", "hidden=4,layers=1", *quick)
+    assert done.returncode == 0, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    assert (result["workload"], result["size"]) == ("polyak", {"hidden": 4, "layers": 1})
+    assert result["restarts"] == 5
+    assert result["baseline_s"] > 0
+    assert result["aa"]["ratio"] > 0
+    assert result["instructions"] == {"baseline": None, "optimized": None}
+
+
+def test_what_this_machine_cannot_run_is_skipped_with_its_reason() -> None:
+    done = rlox_opt("cmp", "r10", "--restarts", "5", "--no-record")
+    assert "mps skipped: torch finds no mps device here" in done.stderr
+
+
+def test_trainings_with_and_without_an_optimisation_of_the_loop_share_a_build() -> None:
+    before, after = end_to_end.variants_of(card("R1"))
+    assert before.features == after.features == ("opt-p6",)
+    assert (before.optimizations, after.optimizations) == ((), ("R1",))
 
 
 def test_an_optimisation_is_measured_in_training_against_a_build_with_what_it_needs() -> None:

@@ -42,10 +42,35 @@ def test_the_build_profile_is_a_step_of_its_own() -> None:
 
 
 def test_every_step_lies_on_its_trainers_path() -> None:
-    on_path = {a: {i for i, c in CARDS.items() if end_to_end.on_path(c, a)} for a in ("ppo", "sac")}
-    assert {"P1", "P13", "P2"} <= on_path["ppo"]
-    assert {"P5", "P4", "P2"} <= on_path["sac"]
-    assert not {"P3", "P8", "P9"} & (on_path["ppo"] | on_path["sac"])
+    cards = list(CARDS.values())
+    on_path = {algo: {card.id for card in ladder.steps_of(algo, cards)} for algo in end_to_end.JOBS}
+    assert {"P1", "P13", "P2", "R1"} <= on_path["ppo-async"]
+    assert {"P2", "R1", "R2", "R4", "R8", "R9"} <= on_path["ppo"]
+    assert {"P5", "P4", "P2"} <= on_path["sac-prioritized"]
+    assert {"P2", "R3", "R5"} <= on_path["sac"]
+    nowhere = {"P3", "P8", "P9", "R6", "R10", "R11"}  # the last three are settings
+    assert not nowhere & set().union(*on_path.values())
+    assert "R4" not in on_path["ppo-async"]
+    assert "P5" not in on_path["sac"]
+
+
+def test_the_training_loops_steps_are_switched_without_a_build_of_their_own() -> None:
+    found = {v.name: v for v in ladder.variants_for([CARDS[i] for i in ("P1", "R1", "R5")])}
+    names = ["none", "all", "p1", "all-p1", "r1", "r5", "all-r1", "all-r5"]
+    assert list(found) == names
+    assert found["r1"].features == found["none"].features
+    assert found["all-r1"].features == found["all"].features
+    optimizations = {name: found[name].optimizations for name in names}
+    assert optimizations == {
+        "none": (),
+        "p1": (),
+        "r1": ("R1",),
+        "r5": ("R5",),
+        "all": ("R1", "R5"),
+        "all-p1": ("R1", "R5"),
+        "all-r1": ("R5",),
+        "all-r5": ("R1",),
+    }
 
 
 def climbed() -> dict[str, Any]:
@@ -101,12 +126,26 @@ def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
     assert Partial("ppo", of, where).rounds == []
 
 
+def trained_to(digests: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The rounds of variants named by what is on, such as "b R1", each with its digest."""
+    of = [end_to_end.Variant(name, (), tuple(name.split()[1:])) for name in digests]
+    built: dict[str, Any] = {name: name for name in digests}
+    monkeypatch.setattr(end_to_end, "train", lambda extension, *_: (1.0, digests[extension]))
+    return end_to_end.rounds(of, built, "ppo", 1)
+
+
 def test_builds_that_train_to_other_parameters_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = {"a": (1.0, "x"), "b": (1.0, "x"), "c": (1.0, "y")}
-    built: dict[str, Any] = {name: name for name in trained}
-    monkeypatch.setattr(end_to_end, "train", lambda extension, algo: trained[extension])
     with pytest.raises(end_to_end.TrainingDiffersError, match=r"^c trained"):
-        list(end_to_end.rounds(built, "ppo", 1))
+        list(trained_to({"a": "x", "b": "x", "c": "y"}, monkeypatch))
+
+
+def test_parameters_may_differ_where_a_card_gives_a_tolerance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (row,) = trained_to({"a": "x", "b R1": "y", "c R1 R8": "y", "d R8": "x"}, monkeypatch)
+    assert row == dict.fromkeys(("a", "b R1", "c R1 R8", "d R8"), 1.0)
+    with pytest.raises(end_to_end.TrainingDiffersError, match=r"^c R8 trained"):
+        list(trained_to({"a": "x", "b": "x", "c R8": "y"}, monkeypatch))
 
 
 def test_a_ratio_of_times_is_paired_within_its_round() -> None:
@@ -132,8 +171,8 @@ def test_a_bound_comes_from_the_newest_profile_of_such_a_run(
     profile("2026-01-01_m_sac", 1.1, prioritized=True)
     profile("2026-01-02_m_sac", 1.2, prioritized=True)
     profile("2026-01-03_m_sac", 1.3, prioritized=False)
-    found = end_to_end.bound(CARDS["P5"], "sac")
+    found = end_to_end.bound(CARDS["P5"], "sac-prioritized")
     assert found is not None
     assert (found["bound"], found["profile"]) == (1.2, "profiles/2026-01-02_m_sac")
     assert end_to_end.bound(CARDS["P5"], "ppo") is None
-    assert end_to_end.bound(CARDS["P1"], "sac") is None
+    assert end_to_end.bound(CARDS["P1"], "sac-prioritized") is None

@@ -43,7 +43,7 @@ def test_json_is_the_catalogue_and_nothing_else() -> None:
     p5 = next(row for row in rows if row["id"] == "P5")
     assert p5["predicted"] == [4.5, 6.7]
     assert p5["feature"] == "opt-p5"
-    assert next(row for row in rows if row["id"] == "R2")["predicted"] is None
+    assert next(row for row in rows if row["id"] == "R2")["predicted"] == [2.0, 3.0]
 
 
 def test_a_pipe_gets_one_line_an_optimisation_whole() -> None:

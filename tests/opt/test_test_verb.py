@@ -35,8 +35,8 @@ def quiet() -> Lines:
     ("arguments", "says"),
     [
         ([], ["ID", "all"]),
-        (["p99"], ["p99", "p1 to p13"]),
-        (["p5", "r1"], ["r1", "p1 to p13"]),
+        (["p99"], ["p99", "there are p1, p2, ", "r11, and all"]),
+        (["p5", "r1", "--planted"], ["r1", "of the data plane", "p1, p2, "]),
         (["--builds", "--planted"], ["--planted", "not allowed"]),
         (["p5", "--only", "p5"], ["--only p5", "--builds"]),
         (["p5", "--builds", "--only", "p5"], ["--only", "leave the ids out"]),
@@ -61,6 +61,13 @@ def test_without_cargo_it_says_where_to_get_it(
     assert done.returncode == 2
     assert done.stdout == ""
     assert "rustup.rs" in done.stderr.splitlines()[-1]
+
+
+def test_the_training_loops_need_no_cargo(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    done = rlox_opt("test", "r7")
+    assert done.returncode == 0, done.stderr
+    assert "all twins agree" in done.stdout
 
 
 # Builds

@@ -1,15 +1,18 @@
 //! The data plane of rlox in pure Rust: environments, buffers, advantages, collectors.
 //!
 //! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
-//! holds the per-token operations. Each planned optimisation has a seam here; [`switchboard`]
-//! names the implementation in use at every seam.
+//! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
+//! loop for every instruction set. Each planned optimisation has a seam here; [`switchboard`] names
+//! the implementation in use at every seam.
 
 pub mod buffer;
 pub mod env;
 pub mod error;
 pub mod llm;
+pub mod nn;
 pub mod pipeline;
 pub mod real;
+mod simd;
 pub mod switchboard;
 pub mod training;
 

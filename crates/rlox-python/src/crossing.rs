@@ -31,6 +31,7 @@ macro_rules! sites {
 }
 
 sites! {
+    COLLECT_ROLLOUT = "collect_rollout",
     COLLECTOR_ACT = "AsyncCollector.act",
     COLLECTOR_VALUE = "AsyncCollector.value",
     COLLECTOR_START = "AsyncCollector.start",
@@ -49,7 +50,10 @@ sites! {
     PER_PUSH = "PrioritizedReplayBuffer.push",
     PER_PUSH_BATCH = "PrioritizedReplayBuffer.push_batch",
     PER_SAMPLE = "PrioritizedReplayBuffer.sample",
+    PPO_UPDATE = "ppo_update",
     PER_UPDATE_PRIORITIES = "PrioritizedReplayBuffer.update_priorities",
+    SAC_ACT = "SacUpdate.act",
+    SAC_UPDATE = "SacUpdate.update",
 }
 
 /// One call in progress; tallies when dropped.

@@ -222,7 +222,7 @@ impl VecEnv {
     }
 
     /// `f` with the environments, unless somebody else has them just now.
-    fn with<R>(
+    pub(crate) fn with<R>(
         &self,
         f: impl FnOnce(&mut CoreVecEnv) -> Result<R, RloxError>,
     ) -> Result<R, RloxError> {

@@ -6,10 +6,13 @@ mod build_info;
 mod crossing;
 mod env;
 mod errors;
+mod fused;
 mod llm;
+mod nn;
 mod numbers;
 mod pairs;
 mod pipeline;
+mod sac;
 mod training;
 
 use pyo3::prelude::*;
@@ -29,11 +32,17 @@ mod _core {
     #[pymodule_export]
     use super::env::{VecEnv, builtin_envs};
     #[pymodule_export]
+    use super::fused::collect_rollout;
+    #[pymodule_export]
     use super::llm::{compute_group_advantages, compute_token_kl};
+    #[pymodule_export]
+    use super::nn::ppo_update;
     #[pymodule_export]
     use super::pairs::module;
     #[pymodule_export]
     use super::pipeline::AsyncCollector;
+    #[pymodule_export]
+    use super::sac::SacUpdate;
     #[pymodule_export]
     use super::training::{compute_gae, compute_gae_batched, compute_vtrace};
 

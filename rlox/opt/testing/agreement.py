@@ -23,7 +23,7 @@ from rlox.opt.testing.commands import (
 from rlox.profiling.machine import ROOT
 
 PROFILES = ("release-baseline", "release")  # the twins of P6
-_PYTHON_TEST = "tests/pairs/test_pairs.py::test_the_twins_agree"
+_PYTHON_TESTS = {"P": "tests/pairs/test_pairs.py", "R": "tests/pairs/test_training_pairs.py"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def profiles(hear: Hear) -> Outcome:
 
 
 def python(ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
-    """The outcomes of `ids`, which all have a pair in the extension.
+    """The outcomes of `ids`, which all have a pair in the extension or in the trainers.
 
     Raises:
         CannotTell: pytest did not get as far as the tests.
@@ -88,8 +88,8 @@ def pytest_outcomes(ids: Sequence[str], root: Path, hear: Hear) -> dict[str, Out
         report = Path(folder) / "report.xml"
         done = run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-            + ["--junitxml", str(report)]
-            + [f"{_PYTHON_TEST}[{id_}]" for id_ in ids],
+            + ["--junitxml", str(report), "-m", "slow or not slow"]
+            + [f"{_PYTHON_TESTS[id_[0]]}::test_the_twins_agree[{id_}]" for id_ in ids],
             root,
             {"PYTHONPATH": str(root)},
             hear,

@@ -64,7 +64,8 @@ def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
     in_rust = agreement.rust(paired, progress.note) if paired else {}
     progress.end(_count(in_rust))
     progress.begin("Python")
-    in_python = agreement.python(paired, progress.note)
+    loop = [id_ for id_ in ids if id_.startswith("R")]
+    in_python = agreement.python([*paired, *loop], progress.note)
     progress.end(_count(in_python))
     for id_ in by_profile:
         progress.begin(id_)

@@ -48,19 +48,19 @@ pub struct Reset<'a> {
 }
 
 /// One environment with what it needs to go on by itself.
-struct Member<I> {
+pub(crate) struct Member<I> {
     env: Box<dyn RLEnv<I>>,
     rng: Pcg64,
     elapsed: u32,
     limit: u32,
 }
 
-/// What a member did in a step.
-struct Outcome<I> {
-    reward: f64,
-    terminated: bool,
-    truncated: bool,
-    final_obs: Option<Vec<f32>>,
+/// What a member did in a step; the fields are those of [`BatchTransition`].
+pub(crate) struct Outcome<I> {
+    pub(crate) reward: f64,
+    pub(crate) terminated: bool,
+    pub(crate) truncated: bool,
+    pub(crate) final_obs: Option<Vec<f32>>,
     info: I,
 }
 
@@ -70,8 +70,18 @@ impl<I: StepInfo> Member<I> {
         self.elapsed = 0;
     }
 
+    /// Observes into `slot`.
+    pub(crate) fn observe<O: ObsStore>(&self, slot: &mut O::Slot) {
+        O::observe(&*self.env, slot);
+    }
+
+    /// Steps with a valid action, and observes into `slot`.
     #[inline]
-    fn step<O: ObsStore>(&mut self, action: Action<'_>, slot: &mut O::Slot) -> Outcome<I> {
+    pub(crate) fn step<O: ObsStore>(
+        &mut self,
+        action: Action<'_>,
+        slot: &mut O::Slot,
+    ) -> Outcome<I> {
         let transition = self.env.step(action);
         self.elapsed += 1;
         let truncated = self.elapsed >= self.limit;
@@ -258,6 +268,19 @@ impl<O: ObsStore, I: StepInfo> VecEnv<O, I> {
             }
         }
         Ok(&self.last)
+    }
+
+    /// The environments one by one, for a caller that steps them by itself. What it leaves them in
+    /// is observed by [`Self::observe`].
+    pub(crate) fn members_mut(&mut self) -> &mut [Member<I>] {
+        &mut self.members
+    }
+
+    /// Observes every environment as it stands.
+    pub(crate) fn observe(&mut self) {
+        for (member, slot) in self.members.iter().zip(self.last.obs.slots()) {
+            member.observe::<O>(slot);
+        }
     }
 
     /// The state of environment `i` and the steps of its episode so far.

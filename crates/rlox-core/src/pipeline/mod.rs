@@ -2,6 +2,7 @@
 
 pub mod collector;
 pub mod current_obs;
+pub mod fused;
 pub mod rollout;
 pub mod rollout_gae;
 #[cfg(test)]

@@ -1,0 +1,212 @@
+//! Adam (Kingma and Ba 2015, algorithm 1), and the clipping of the gradient before it, as torch has
+//! them.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
+
+use super::gemm::LANES;
+use crate::simd::{Instructions, kernel};
+
+/// Parameters with Adam's moments of them, all of one length.
+#[derive(Debug)]
+pub struct Moments<'a> {
+    /// theta.
+    pub params: &'a mut [f32],
+    /// m, the mean of the gradient.
+    pub exp_avg: &'a mut [f32],
+    /// v, the mean of its square.
+    pub exp_avg_sq: &'a mut [f32],
+}
+
+/// Adam's own parameters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adam {
+    /// alpha.
+    pub lr: f64,
+    /// Decay of the mean.
+    pub beta1: f64,
+    /// Decay of the mean square.
+    pub beta2: f64,
+    /// Added to the root of the mean square.
+    pub eps: f64,
+}
+
+/// Scalars of one step, in the order of the formula.
+#[derive(Clone, Copy)]
+struct Factors {
+    scale: f32,
+    beta1_rest: f32,
+    beta2: f32,
+    beta2_rest: f32,
+    /// 1 / sqrt(1 - beta2^t)
+    root: f32,
+    eps: f32,
+    /// lr / (1 - beta1^t)
+    step_size: f32,
+}
+
+impl Adam {
+    /// Step number `t`, from 1 on, with the gradient `scale * grad`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn step(&self, t: u64, to: &mut Moments<'_>, grad: &[f32], scale: f32) {
+        to.check(grad.len());
+        let factors = self.factors(t, scale);
+        step(factors, to.params, to.exp_avg, to.exp_avg_sq, grad);
+    }
+
+    /// The same with `grad` as it is; then `target`, of the same length, follows the parameters:
+    /// `target = (1 - tau) target + tau theta` (Polyak).
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn step_and_follow(
+        &self,
+        t: u64,
+        to: &mut Moments<'_>,
+        grad: &[f32],
+        target: &mut [f32],
+        tau: f64,
+    ) {
+        to.check(grad.len());
+        assert!(target.len() == grad.len());
+        let factors = self.factors(t, 1.0);
+        step_and_follow(
+            factors,
+            to.params,
+            to.exp_avg,
+            to.exp_avg_sq,
+            grad,
+            target,
+            tau,
+        );
+    }
+
+    fn factors(&self, t: u64, scale: f32) -> Factors {
+        let t = t as f64;
+        Factors {
+            scale,
+            beta1_rest: (1.0 - self.beta1) as f32,
+            beta2: self.beta2 as f32,
+            beta2_rest: (1.0 - self.beta2) as f32,
+            root: (1.0 / (1.0 - self.beta2.powf(t)).sqrt()) as f32,
+            eps: self.eps as f32,
+            step_size: (self.lr / (1.0 - self.beta1.powf(t))) as f32,
+        }
+    }
+}
+
+impl Moments<'_> {
+    fn check(&self, n: usize) {
+        assert!(self.params.len() == n && self.exp_avg.len() == n && self.exp_avg_sq.len() == n);
+    }
+}
+
+kernel! {
+    /// `m += (1 - beta1) (g - m)`, `v = beta2 v + (1 - beta2) g²`,
+    /// `theta -= step_size m / (sqrt(v) root + eps)`.
+    fn step(
+        factors: Factors,
+        params: &mut [f32],
+        exp_avg: &mut [f32],
+        exp_avg_sq: &mut [f32],
+        grad: &[f32],
+    ) = step_body;
+}
+
+#[inline(always)]
+fn step_body<I: Instructions>(
+    f: Factors,
+    params: &mut [f32],
+    exp_avg: &mut [f32],
+    exp_avg_sq: &mut [f32],
+    grad: &[f32],
+) {
+    let n = grad.len();
+    let (params, m, v) = (&mut params[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
+    for i in 0..n {
+        f.step::<I>(&mut params[i], &mut m[i], &mut v[i], grad[i]);
+    }
+}
+
+kernel! {
+    /// [`step`], and the target in the same pass.
+    fn step_and_follow(
+        factors: Factors,
+        params: &mut [f32],
+        exp_avg: &mut [f32],
+        exp_avg_sq: &mut [f32],
+        grad: &[f32],
+        target: &mut [f32],
+        tau: f64,
+    ) = step_and_follow_body;
+}
+
+#[inline(always)]
+fn step_and_follow_body<I: Instructions>(
+    f: Factors,
+    params: &mut [f32],
+    exp_avg: &mut [f32],
+    exp_avg_sq: &mut [f32],
+    grad: &[f32],
+    target: &mut [f32],
+    tau: f64,
+) {
+    let (keep, tau) = ((1.0 - tau) as f32, tau as f32);
+    let n = grad.len();
+    let (params, m, v) = (&mut params[..n], &mut exp_avg[..n], &mut exp_avg_sq[..n]);
+    let target = &mut target[..n];
+    for i in 0..n {
+        f.step::<I>(&mut params[i], &mut m[i], &mut v[i], grad[i]);
+        target[i] = I::mul_add(tau, params[i], keep * target[i]);
+    }
+}
+
+impl Factors {
+    #[inline(always)]
+    fn step<I: Instructions>(&self, param: &mut f32, m: &mut f32, v: &mut f32, grad: f32) {
+        let g = grad * self.scale;
+        *m = I::mul_add(self.beta1_rest, g - *m, *m);
+        *v = I::mul_add(self.beta2_rest * g, g, *v * self.beta2);
+        let denominator = I::mul_add(v.sqrt(), self.root, self.eps);
+        *param = I::mul_add(-self.step_size, *m / denominator, *param);
+    }
+}
+
+kernel! {
+    /// Sum of squares.
+    pub fn norm_squared(values: &[f32]) -> f64 = norm_squared_body;
+}
+
+#[inline(always)]
+fn norm_squared_body<I: Instructions>(values: &[f32]) -> f64 {
+    /// Squares that are summed in float32, in each lane, before they go on as f64.
+    const RUN: usize = 32 * LANES;
+    let mut total = 0.0;
+    for run in values.chunks(RUN) {
+        let mut sums = [0.0f32; LANES];
+        let whole = run.len() / LANES * LANES;
+        let mut i = 0;
+        while i < whole {
+            let vector = &run[i..i + LANES];
+            for l in 0..LANES {
+                sums[l] = I::mul_add(vector[l], vector[l], sums[l]);
+            }
+            i += LANES;
+        }
+        for i in whole..run.len() {
+            sums[i - whole] = I::mul_add(run[i], run[i], sums[i - whole]);
+        }
+        for l in 0..LANES {
+            total += f64::from(sums[l]);
+        }
+    }
+    total
+}
+
+/// What `torch.nn.utils.clip_grad_norm_` multiplies a gradient of this squared norm by.
+pub fn clip_scale(norm_squared: f64, max_norm: f64) -> f32 {
+    (max_norm / (norm_squared.sqrt() + 1e-6)).min(1.0) as f32
+}

@@ -1,0 +1,62 @@
+//! The gradient by some of a network's inputs alone: what a critic tells an actor.
+
+use super::gemm::{Strided, gemm};
+use super::mlp::grown;
+use super::{Activation, Activations, Mlp, layers};
+
+/// Room for [`Mlp::input_gradient`], and its result.
+#[derive(Debug, Clone, Default)]
+pub struct InputGradient {
+    delta: Vec<f32>,
+    delta_below: Vec<f32>,
+}
+
+impl Mlp {
+    /// Gradient of `sum of grad_out[i] * output(rows[i])` by the inputs from number `from` on,
+    /// `[rows.len(), in - from]`, for a network of one output.
+    ///
+    /// `acts` is what [`Self::forward`] left behind with the same `params`. The parameters get no
+    /// gradient and the other rows cost nothing.
+    ///
+    /// # Panics
+    /// If a slice is shorter than the shapes say.
+    pub fn input_gradient<'a>(
+        &self,
+        params: &[f32],
+        acts: &Activations,
+        rows: &[usize],
+        grad_out: &[f32],
+        from: usize,
+        room: &'a mut InputGradient,
+    ) -> &'a [f32] {
+        let InputGradient { delta, delta_below } = room;
+        grown(delta, rows.len()).copy_from_slice(grad_out);
+        let mut end = self.n_params();
+        for (layer, (n_in, n_out)) in self.layers().enumerate().rev() {
+            let start = end - (n_in + 1) * n_out;
+            let from = if layer == 0 { from } else { 0 };
+            let width = n_in - from;
+            let below = grown(delta_below, rows.len() * width);
+            let a = Strided {
+                data: delta,
+                row: n_out,
+                column: 1,
+            };
+            let weight = &params[start + from..start + n_in * n_out];
+            gemm(rows.len(), width, n_out, a, weight, n_in, below, false);
+            if layer > 0 {
+                let outputs = &acts.layers[layer - 1];
+                for (delta, &row) in below.chunks_exact_mut(width).zip(rows) {
+                    let y = &outputs[row * width..(row + 1) * width];
+                    match self.activation {
+                        Activation::Tanh => layers::times_tanh_derivative(delta, y),
+                        Activation::Relu => layers::times_relu_derivative(delta, y),
+                    }
+                }
+            }
+            std::mem::swap(delta, delta_below);
+            end = start;
+        }
+        &delta[..rows.len() * (self.n_inputs() - from)]
+    }
+}

@@ -1,0 +1,260 @@
+//! What a linear layer and its activation do around the matrix product.
+#![allow(
+    unsafe_code,
+    reason = "transposing takes shuffles that the compiler does not find"
+)]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
+
+use super::gemm::{LANES, Strided, gemm};
+use super::math::tanh_one;
+use crate::simd::{Instructions, kernel};
+
+kernel! {
+    /// Writes `weight`, `[out, in]`, to `to` as `[in, ld]`; what is beyond `out` stays as it is.
+    pub(super) fn transpose(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) = transpose_body;
+}
+
+#[inline(always)]
+fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) {
+    let n_out = weight.len() / n_in;
+    // Sixteen rows at a time: they are read side by side, and written a vector at a time.
+    for block in (0..n_out).step_by(LANES) {
+        let (rows, width) = (&weight[block * n_in..], LANES.min(n_out - block));
+        let mut i = 0;
+        #[cfg(target_arch = "x86_64")]
+        while I::WIDE && width == LANES && i + LANES <= n_in {
+            // SAFETY: only AVX-512 is wide on this architecture.
+            unsafe { transpose_tile(&rows[i..], n_in, &mut to[i * ld + block..], ld) };
+            i += LANES;
+        }
+        while i < n_in {
+            let to = &mut to[i * ld + block..][..width];
+            for o in 0..width {
+                to[o] = rows[o * n_in + i];
+            }
+            i += 1;
+        }
+    }
+}
+
+/// 16 x 16 elements by four perfect shuffles of the rows: in each, rows r and r + 8 are interleaved
+/// to rows 2r and 2r + 1. By single elements it takes eight times as long.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {
+    use std::arch::x86_64::{
+        __m512, _mm512_loadu_ps, _mm512_permutex2var_ps, _mm512_set_epi32, _mm512_setzero_ps,
+        _mm512_storeu_ps,
+    };
+    const LAST: usize = LANES - 1;
+    assert!(from.len() >= LAST * from_row + LANES && to.len() >= LAST * to_row + LANES);
+    let low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    let high = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
+    let mut rows: [__m512; LANES] = [_mm512_setzero_ps(); LANES];
+    for r in 0..LANES {
+        // SAFETY: checked above.
+        rows[r] = unsafe { _mm512_loadu_ps(from.as_ptr().add(r * from_row)) };
+    }
+    for _ in 0..LANES.ilog2() {
+        let before = rows;
+        for r in 0..LANES / 2 {
+            let (a, b) = (before[r], before[r + LANES / 2]);
+            rows[2 * r] = _mm512_permutex2var_ps(a, low, b);
+            rows[2 * r + 1] = _mm512_permutex2var_ps(a, high, b);
+        }
+    }
+    for r in 0..LANES {
+        // SAFETY: checked above.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr().add(r * to_row), rows[r]) };
+    }
+}
+
+kernel! {
+    /// `y[r, o] = x[r] · weight[o]`; `x` is `[rows, n_in]`, `weight` `[out, n_in]`.
+    pub(super) fn dots(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f32]) = dots_body;
+}
+
+#[inline(always)]
+fn dots_body<I: Instructions>(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f32]) {
+    let n_out = weight.len() / n_in;
+    let rows = y.len() / n_out;
+    for r in 0..rows {
+        let x = &x[r * n_in..(r + 1) * n_in];
+        for o in 0..n_out {
+            y[r * n_out + o] = dot::<I>(x, &weight[o * n_in..(o + 1) * n_in]);
+        }
+    }
+}
+
+#[inline(always)]
+fn dot<I: Instructions>(x: &[f32], w: &[f32]) -> f32 {
+    let w = &w[..x.len()];
+    let mut sums = [0.0f32; LANES];
+    let mut i = 0;
+    while i + LANES <= x.len() {
+        let (x, w) = (&x[i..i + LANES], &w[i..i + LANES]);
+        for l in 0..LANES {
+            sums[l] = I::mul_add(x[l], w[l], sums[l]);
+        }
+        i += LANES;
+    }
+    let mut quarters = [0.0f32; 4];
+    for l in 0..4 {
+        quarters[l] = (sums[l] + sums[l + 4]) + (sums[l + 8] + sums[l + 12]);
+    }
+    let mut sum = (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
+    while i < x.len() {
+        sum = I::mul_add(x[i], w[i], sum);
+        i += 1;
+    }
+    sum
+}
+
+kernel! {
+    /// `y += bias` in each row.
+    pub(super) fn add_bias(y: &mut [f32], bias: &[f32]) = add_bias_body;
+}
+
+kernel! {
+    /// `y = tanh(y + bias)` in each row.
+    pub(super) fn add_bias_tanh(y: &mut [f32], bias: &[f32]) = add_bias_tanh_body;
+}
+
+kernel! {
+    /// `y = max(y + bias, 0)` in each row.
+    pub(super) fn add_bias_relu(y: &mut [f32], bias: &[f32]) = add_bias_relu_body;
+}
+
+#[inline(always)]
+fn add_bias_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
+    for row in y.chunks_exact_mut(bias.len()) {
+        for i in 0..bias.len() {
+            row[i] += bias[i];
+        }
+    }
+}
+
+#[inline(always)]
+fn add_bias_tanh_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
+    for row in y.chunks_exact_mut(bias.len()) {
+        for i in 0..bias.len() {
+            row[i] = tanh_one::<I>(row[i] + bias[i]);
+        }
+    }
+}
+
+#[inline(always)]
+fn add_bias_relu_body<I: Instructions>(y: &mut [f32], bias: &[f32]) {
+    for row in y.chunks_exact_mut(bias.len()) {
+        for i in 0..bias.len() {
+            let y = row[i] + bias[i];
+            // NaN stays NaN, as in torch; `max` would hide it.
+            row[i] = if y < 0.0 { 0.0 } else { y };
+        }
+    }
+}
+
+kernel! {
+    /// `delta *= 1 - y²`: through a tanh whose outputs were `y`.
+    pub(super) fn times_tanh_derivative(delta: &mut [f32], y: &[f32]) = times_tanh_derivative_body;
+}
+
+kernel! {
+    /// `delta = 0` where `y`, the outputs of a ReLU, are 0.
+    pub(super) fn times_relu_derivative(delta: &mut [f32], y: &[f32]) = times_relu_derivative_body;
+}
+
+#[inline(always)]
+fn times_tanh_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
+    let y = &y[..delta.len()];
+    for i in 0..delta.len() {
+        delta[i] *= I::mul_add(-y[i], y[i], 1.0);
+    }
+}
+
+#[inline(always)]
+fn times_relu_derivative_body<I: Instructions>(delta: &mut [f32], y: &[f32]) {
+    let y = &y[..delta.len()];
+    for i in 0..delta.len() {
+        delta[i] = if y[i] <= 0.0 { 0.0 } else { delta[i] };
+    }
+}
+
+kernel! {
+    /// `sums += ` the sum over the rows of `values`.
+    pub(super) fn add_columns(values: &[f32], sums: &mut [f32]) = add_columns_body;
+}
+
+#[inline(always)]
+fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
+    let n = sums.len();
+    let mut j = 0;
+    // Columns a vector at a time, so that their sums stay in a register.
+    while j + LANES <= n {
+        let mut vector = [0.0f32; LANES];
+        for row in values.chunks_exact(n) {
+            let row = &row[j..j + LANES];
+            for l in 0..LANES {
+                vector[l] += row[l];
+            }
+        }
+        for l in 0..LANES {
+            sums[j + l] += vector[l];
+        }
+        j += LANES;
+    }
+    for row in values.chunks_exact(n) {
+        for i in j..n {
+            sums[i] += row[i];
+        }
+    }
+}
+
+/// `grad[o, i] += sum over r of delta[r, o] x[r, i]`; `delta` is `[rows, n_out]`, `x` `[rows, n_in]`.
+pub(super) fn add_weight_gradient(
+    rows: usize,
+    delta: &[f32],
+    x: &[f32],
+    n_out: usize,
+    n_in: usize,
+    grad: &mut [f32],
+) {
+    let columns = |data, n| Strided {
+        data,
+        row: 1,
+        column: n,
+    };
+    if n_in >= LANES || n_out < LANES {
+        gemm(
+            n_out,
+            n_in,
+            rows,
+            columns(delta, n_out),
+            x,
+            n_in,
+            grad,
+            true,
+        );
+        return;
+    }
+    // A vector of inputs would be mostly empty, one of outputs is not: the transposed product.
+    let mut transposed = vec![0.0; n_in * n_out];
+    gemm(
+        n_in,
+        n_out,
+        rows,
+        columns(x, n_in),
+        delta,
+        n_out,
+        &mut transposed,
+        false,
+    );
+    for (o, grad) in grad.chunks_exact_mut(n_in).enumerate() {
+        for (i, grad) in grad.iter_mut().enumerate() {
+            *grad += transposed[i * n_out + o];
+        }
+    }
+}

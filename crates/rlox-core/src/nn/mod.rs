@@ -1,0 +1,21 @@
+//! Small neural networks: what a policy or a critic is, on a flat vector of float32 parameters.
+//!
+//! `gemm`, `math` and `layers` are kernels, compiled for each instruction set (`crate::simd`),
+//! `mlp` is the network, `adam` its optimiser, `ppo` the update of an actor-critic.
+
+pub mod adam;
+mod gemm;
+mod input_gradient;
+mod layers;
+pub mod math;
+mod mlp;
+mod packed;
+pub mod ppo;
+pub mod sac;
+#[cfg(test)]
+mod tests;
+
+pub use crate::simd::FlushDenormals;
+pub use input_gradient::InputGradient;
+pub use mlp::{Activation, Activations, Mlp, Packed};
+pub use packed::{Hidden, PackedMlp};

@@ -1,0 +1,260 @@
+//! The forward pass of a few rows at a time: what a policy does at every step.
+//!
+//! With 8 rows a network of 64 x 64 is bound by latency and loads, not by arithmetic. So the weights
+//! are copied once, in-major and in blocks of 16 outputs, and the inner loop holds a tile of rows x
+//! 16 outputs in registers: one load of weights, then a multiply-add a row. A row's sums run in the
+//! order of the inputs whatever tile it is in, so its outputs do not depend on its neighbours.
+#![allow(
+    unsafe_code,
+    reason = "a bounds check per multiply-add would cost as much as the arithmetic"
+)]
+
+#[cfg(test)]
+mod tests;
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+use super::math::tanh_one;
+use super::{Activation, Mlp};
+use crate::error::{RloxError, check_len};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::{Avx2, Avx512};
+use crate::simd::{Instructions, Portable, kernel};
+
+/// Outputs of a block: one vector of AVX-512, two of AVX2.
+const LANES: usize = 16;
+
+/// The numbers of a block, on a cache line of their own.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Block([f32; LANES]);
+
+/// A network with its weights in the order in which the forward pass reads them.
+#[derive(Debug, Clone)]
+pub struct PackedMlp {
+    mlp: Mlp,
+    /// Layer after layer, block after block: the biases, then for each input its weights.
+    weights: Vec<Block>,
+}
+
+/// Outputs of hidden layers, of the rows of one tile; kept between calls.
+#[derive(Debug, Clone, Default)]
+pub struct Hidden {
+    below: Vec<[f32; LANES]>,
+    above: Vec<[f32; LANES]>,
+}
+
+impl PackedMlp {
+    /// `mlp` with the parameters `params`.
+    ///
+    /// # Errors
+    /// If `params` has another length than the network's.
+    pub fn new(mlp: Mlp, params: &[f32]) -> Result<Self, RloxError> {
+        check_len("params", params.len(), mlp.n_params())?;
+        let mut weights = Vec::new();
+        let mut at = 0;
+        for (n_in, n_out) in mlp.layers() {
+            let (weight, bias) = params[at..at + (n_in + 1) * n_out].split_at(n_in * n_out);
+            at += (n_in + 1) * n_out;
+            for first in (0..n_out).step_by(LANES) {
+                let start = weights.len();
+                weights.resize(start + 1 + n_in, Block([0.0; LANES]));
+                let (biases, columns) = weights[start..].split_at_mut(1);
+                for (lane, output) in (first..n_out.min(first + LANES)).enumerate() {
+                    biases[0].0[lane] = bias[output];
+                    let row = &weight[output * n_in..(output + 1) * n_in];
+                    for (column, &w) in columns.iter_mut().zip(row) {
+                        column.0[lane] = w;
+                    }
+                }
+            }
+        }
+        Ok(Self { mlp, weights })
+    }
+
+    /// The network's shape.
+    pub fn mlp(&self) -> &Mlp {
+        &self.mlp
+    }
+
+    /// Writes the outputs `[rows, out]` of the inputs `x`, `[rows, in]`.
+    ///
+    /// # Panics
+    /// If `out` has other rows than `x`.
+    pub fn forward(&self, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
+        let rows = x.len() / self.mlp.n_inputs();
+        assert_eq!(out.len(), rows * self.mlp.n_outputs());
+        forward(self, x, hidden, out);
+    }
+
+    /// All layers of `ROWS` rows.
+    #[inline(always)]
+    fn tile<I: Tile, const ROWS: usize>(&self, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
+        let n_layers = self.mlp.layers().len();
+        let mut weights = &self.weights[..];
+        for (layer, (n_in, n_out)) in self.mlp.layers().enumerate() {
+            let n_blocks = n_out.div_ceil(LANES);
+            let (here, rest) = weights.split_at(n_blocks * (1 + n_in));
+            weights = rest;
+            let (input, stride) = match layer {
+                0 => (x, n_in),
+                _ => (
+                    hidden.below.as_flattened(),
+                    hidden.below.len() / ROWS * LANES,
+                ),
+            };
+            hidden.above.resize(n_blocks * ROWS, [0.0; LANES]);
+            for (block, weights) in here.chunks_exact(1 + n_in).enumerate() {
+                // SAFETY: `kernel` runs this only where the processor has these instructions.
+                let sums = unsafe { I::sums::<ROWS>(weights, input, stride) };
+                if layer + 1 < n_layers {
+                    for (row, sums) in sums.iter().enumerate() {
+                        hidden.above[row * n_blocks + block] = sums.0;
+                    }
+                } else {
+                    let used = LANES.min(n_out - block * LANES);
+                    for (out, sums) in out.chunks_exact_mut(n_out).zip(&sums) {
+                        out[block * LANES..][..used].copy_from_slice(&sums.0[..used]);
+                    }
+                }
+            }
+            if layer + 1 < n_layers {
+                let values = hidden.above.as_flattened_mut().iter_mut();
+                match self.mlp.activation() {
+                    Activation::Tanh => values.for_each(|y| *y = tanh_one::<I>(*y)),
+                    // NaN stays NaN, as in torch; `max` would hide it.
+                    Activation::Relu => values.for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
+                }
+            }
+            std::mem::swap(&mut hidden.below, &mut hidden.above);
+        }
+    }
+}
+
+kernel! {
+    fn forward(net: &PackedMlp, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) = forward_body;
+}
+
+/// Tiles of as many rows as hide the latency of a multiply-add, then of fewer.
+#[inline(always)]
+fn forward_body<I: Tile>(net: &PackedMlp, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
+    let mut rest = (x, out);
+    if I::WIDE {
+        rest = tiles::<I, 8>(net, rest, hidden);
+    }
+    rest = tiles::<I, 4>(net, rest, hidden);
+    tiles::<I, 1>(net, rest, hidden);
+}
+
+/// Tiles of `ROWS` rows; returns the inputs and outputs of the rows that are left.
+#[inline(always)]
+fn tiles<'a, I: Tile, const ROWS: usize>(
+    net: &PackedMlp,
+    (x, out): (&'a [f32], &'a mut [f32]),
+    hidden: &mut Hidden,
+) -> (&'a [f32], &'a mut [f32]) {
+    let mut xs = x.chunks_exact(ROWS * net.mlp.n_inputs());
+    let mut outs = out.chunks_exact_mut(ROWS * net.mlp.n_outputs());
+    for (x, out) in xs.by_ref().zip(outs.by_ref()) {
+        net.tile::<I, ROWS>(x, hidden, out);
+    }
+    (xs.remainder(), outs.into_remainder())
+}
+
+/// The inner loop, by instruction set: written out, since the compiler does not find it by itself.
+trait Tile: Instructions {
+    /// Bias plus weights times inputs, of one block of outputs; the rows of `x` are `stride` apart.
+    ///
+    /// # Safety
+    /// The processor must have these instructions.
+    unsafe fn sums<const ROWS: usize>(weights: &[Block], x: &[f32], stride: usize)
+    -> [Block; ROWS];
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Tile for Avx512 {
+    #[inline(always)]
+    unsafe fn sums<const ROWS: usize>(
+        weights: &[Block],
+        x: &[f32],
+        stride: usize,
+    ) -> [Block; ROWS] {
+        let (bias, weights) = weights.split_at(1);
+        assert!(x.len() >= (ROWS - 1) * stride + weights.len());
+        // SAFETY: a block is as long as a vector and so aligned; row < ROWS and k < weights.len(),
+        // for which the assertion found inputs enough.
+        unsafe {
+            let mut sums = [_mm512_load_ps(bias[0].0.as_ptr()); ROWS];
+            for (k, w) in weights.iter().enumerate() {
+                let w = _mm512_load_ps(w.0.as_ptr());
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    let x = _mm512_set1_ps(*x.get_unchecked(row * stride + k));
+                    *sum = _mm512_fmadd_ps(x, w, *sum);
+                }
+            }
+            sums.map(|sum| {
+                let mut block = Block([0.0; LANES]);
+                _mm512_store_ps(block.0.as_mut_ptr(), sum);
+                block
+            })
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Tile for Avx2 {
+    #[inline(always)]
+    unsafe fn sums<const ROWS: usize>(
+        weights: &[Block],
+        x: &[f32],
+        stride: usize,
+    ) -> [Block; ROWS] {
+        let (bias, weights) = weights.split_at(1);
+        assert!(x.len() >= (ROWS - 1) * stride + weights.len());
+        // SAFETY: a block is as long as two vectors and so aligned; the rest as above.
+        unsafe {
+            let halves = |block: &Block| {
+                let first = block.0.as_ptr();
+                (_mm256_load_ps(first), _mm256_load_ps(first.add(8)))
+            };
+            let mut sums = [halves(&bias[0]); ROWS];
+            for (k, w) in weights.iter().enumerate() {
+                let w = halves(w);
+                for (row, sum) in sums.iter_mut().enumerate() {
+                    let x = _mm256_set1_ps(*x.get_unchecked(row * stride + k));
+                    *sum = (
+                        _mm256_fmadd_ps(x, w.0, sum.0),
+                        _mm256_fmadd_ps(x, w.1, sum.1),
+                    );
+                }
+            }
+            sums.map(|sum| {
+                let mut block = Block([0.0; LANES]);
+                _mm256_store_ps(block.0.as_mut_ptr(), sum.0);
+                _mm256_store_ps(block.0.as_mut_ptr().add(8), sum.1);
+                block
+            })
+        }
+    }
+}
+
+impl Tile for Portable {
+    #[inline(always)]
+    unsafe fn sums<const ROWS: usize>(
+        weights: &[Block],
+        x: &[f32],
+        stride: usize,
+    ) -> [Block; ROWS] {
+        let (bias, weights) = weights.split_at(1);
+        std::array::from_fn(|row| {
+            let mut sums = bias[0];
+            for (w, &x) in weights.iter().zip(&x[row * stride..]) {
+                for (sum, &w) in sums.0.iter_mut().zip(&w.0) {
+                    *sum = Self::mul_add(x, w, *sum);
+                }
+            }
+            sums
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! The actor's side: the clipped surrogate and the entropy, of a categorical distribution or of a
+//! diagonal Gaussian.
+
+use super::{Actions, Network, Ppo, Rollout, Side, gather};
+use crate::nn::adam::{Moments, norm_squared};
+use crate::nn::{Activations, math};
+
+const HALF_LOG_2PI: f32 = 0.918_938_5;
+
+/// The actor in training.
+pub(super) struct Actor<'a> {
+    ppo: &'a Ppo,
+    network: Network<'a>,
+    log_std: Option<Moments<'a>>,
+    acts: Activations,
+    grad: Vec<f32>,
+    grad_log_std: Vec<f32>,
+    obs: Vec<f32>,
+    rows: Rows,
+    /// Sums over the minibatches.
+    pub(super) sums: Sums,
+}
+
+/// Sums of what the actor adds to the figures.
+#[derive(Default)]
+pub(super) struct Sums {
+    pub(super) policy_loss: f64,
+    pub(super) entropy_loss: f64,
+    pub(super) approx_kl: f64,
+    pub(super) clip_fraction: f64,
+}
+
+/// One minibatch, `B` rows; kept between minibatches for their memory.
+#[derive(Default)]
+struct Rows {
+    /// `[B]`, A, normalised if asked for.
+    advantages: Vec<f32>,
+    /// `[B]`, log pi(a|s) - log pi_old(a|s).
+    log_ratio: Vec<f32>,
+    /// `[B]`, r.
+    ratio: Vec<f32>,
+    /// `[B]`, derivative of the loss by log pi(a|s).
+    by_log_prob: Vec<f32>,
+    /// `[B]`, H; of a Gaussian it is the same in all rows, and not kept.
+    entropy: Vec<f32>,
+    /// `[B, outputs]`, derivative of the loss by the actor's outputs.
+    grad_out: Vec<f32>,
+    /// `[B, n_actions]`, log pi(·|s); of a Gaussian `[B, act_dim]`, (a - mean) / deviation.
+    by_action: Vec<f32>,
+    /// `[B, n_actions]`, pi(·|s).
+    probs: Vec<f32>,
+    /// `[B]`, sums over actions.
+    totals: Vec<f32>,
+    /// `[act_dim]`, 1 / deviation.
+    precision: Vec<f32>,
+}
+
+impl<'a> Actor<'a> {
+    pub(super) fn new(ppo: &'a Ppo, network: Network<'a>, log_std: Option<Moments<'a>>) -> Self {
+        Self {
+            ppo,
+            grad: vec![0.0; network.mlp.n_params()],
+            grad_log_std: vec![0.0; log_std.as_ref().map_or(0, |log_std| log_std.params.len())],
+            network,
+            log_std,
+            acts: Activations::default(),
+            obs: Vec::new(),
+            rows: Rows::default(),
+            sums: Sums::default(),
+        }
+    }
+}
+
+impl Side for Actor<'_> {
+    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> f64 {
+        let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
+        let (rows, sums) = (&mut self.rows, &mut self.sums);
+        gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
+        let outputs = mlp.forward(params, &self.obs, batch.len(), &mut self.acts);
+        rows.take_advantages(self.ppo, rollout, batch);
+        match (&self.log_std, rollout.actions) {
+            (None, Actions::Discrete(actions)) => {
+                rows.categorical(outputs, mlp.n_outputs());
+                let n = mlp.n_outputs();
+                rows.log_ratio.clear();
+                for (&i, log_probs) in batch.iter().zip(rows.by_action.chunks_exact(n)) {
+                    let action = actions[i as usize] as usize;
+                    let log_ratio = log_probs[action] - rollout.log_probs[i as usize];
+                    rows.log_ratio.push(log_ratio);
+                }
+                rows.surrogate(self.ppo, sums);
+                rows.entropy_of_categorical(n, sums);
+                let actions = batch.iter().map(|&i| actions[i as usize] as usize);
+                rows.categorical_gradient(self.ppo, actions, n);
+            }
+            (Some(log_std), Actions::Continuous(actions)) => {
+                let log_std = &*log_std.params;
+                rows.gaussian(outputs, log_std, actions, rollout.log_probs, batch);
+                rows.surrogate(self.ppo, sums);
+                let entropy = |log_std: &f32| log_std + 0.5 + HALF_LOG_2PI;
+                sums.entropy_loss -= f64::from(log_std.iter().map(entropy).sum::<f32>());
+                rows.gaussian_gradient(self.ppo, &mut self.grad_log_std);
+            }
+            // `check` has refused the rest.
+            _ => return f64::NAN,
+        }
+
+        self.grad.fill(0.0);
+        let (acts, grad) = (&mut self.acts, &mut self.grad);
+        mlp.backward(
+            params,
+            &self.obs,
+            batch.len(),
+            acts,
+            &rows.grad_out,
+            grad,
+            None,
+        );
+        norm_squared(&self.grad) + norm_squared(&self.grad_log_std)
+    }
+
+    fn step(&mut self, t: u64, scale: f32) {
+        let adam = &self.ppo.adam;
+        adam.step(t, &mut self.network.moments, &self.grad, scale);
+        if let Some(log_std) = &mut self.log_std {
+            adam.step(t, log_std, &self.grad_log_std, scale);
+        }
+    }
+}
+
+impl Rows {
+    fn take_advantages(&mut self, ppo: &Ppo, rollout: &Rollout<'_>, batch: &[i64]) {
+        gather(rollout.advantages, 1, batch, &mut self.advantages);
+        let n = batch.len() as f64;
+        if !ppo.normalize_advantage || batch.len() < 2 {
+            return;
+        }
+        let wide = |a: &f32| f64::from(*a);
+        let mean = self.advantages.iter().map(wide).sum::<f64>() / n;
+        let squares = self.advantages.iter().map(|a| (wide(a) - mean).powi(2));
+        let std = (squares.sum::<f64>() / (n - 1.0)).sqrt() as f32;
+        let (mean, std) = (mean as f32, std + 1e-8);
+        for a in &mut self.advantages {
+            *a = (*a - mean) / std;
+        }
+    }
+
+    /// Of `log_ratio` and `advantages`: `ratio`, the figures, and `by_log_prob`.
+    fn surrogate(&mut self, ppo: &Ppo, sums: &mut Sums) {
+        self.ratio.clone_from(&self.log_ratio);
+        math::exp(&mut self.ratio);
+        let n = self.ratio.len() as f32;
+        let (low, high) = (1.0 - ppo.clip_range, 1.0 + ppo.clip_range);
+        let (mut objective, mut kl, mut clipped) = (0.0f64, 0.0f64, 0u32);
+        self.by_log_prob.clear();
+        for ((&ratio, &log_ratio), &a) in
+            self.ratio.iter().zip(&self.log_ratio).zip(&self.advantages)
+        {
+            let plain = ratio * a;
+            let bounded = ratio.clamp(low, high) * a;
+            objective += f64::from(plain.min(bounded));
+            kl += f64::from(ratio - 1.0 - log_ratio);
+            clipped += u32::from((ratio - 1.0).abs() > ppo.clip_range);
+            // d r / d log pi = r. Where the bounded term is the smaller one, it is constant.
+            let moves = plain < bounded || (low <= ratio && ratio <= high);
+            self.by_log_prob.push(if moves { -plain / n } else { 0.0 });
+        }
+        let n = f64::from(n);
+        sums.policy_loss -= objective / n;
+        sums.approx_kl += kl / n;
+        sums.clip_fraction += f64::from(clipped) / n;
+    }
+
+    /// Log-probabilities in `by_action` and probabilities in `probs` of `logits`, `[B, n]`.
+    fn categorical(&mut self, logits: &[f32], n: usize) {
+        self.by_action.clear();
+        self.by_action.extend_from_slice(logits);
+        for row in self.by_action.chunks_exact_mut(n) {
+            let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            row.iter_mut().for_each(|logit| *logit -= largest);
+        }
+        self.probs.clone_from(&self.by_action);
+        math::exp(&mut self.probs);
+        let sum = |row: &[f32]| row.iter().sum::<f32>();
+        self.totals.clear();
+        self.totals.extend(self.probs.chunks_exact(n).map(sum));
+        for (row, total) in self.probs.chunks_exact_mut(n).zip(&self.totals) {
+            row.iter_mut().for_each(|p| *p /= total);
+        }
+        math::ln(&mut self.totals);
+        for (row, total) in self.by_action.chunks_exact_mut(n).zip(&self.totals) {
+            row.iter_mut().for_each(|logit| *logit -= total);
+        }
+    }
+
+    /// H = - sum p log p in `entropy`, and the sum of its mean.
+    fn entropy_of_categorical(&mut self, n: usize, sums: &mut Sums) {
+        self.entropy.clear();
+        let rows = self
+            .probs
+            .chunks_exact(n)
+            .zip(self.by_action.chunks_exact(n));
+        let entropy =
+            |(p, log_p): (&[f32], &[f32])| -p.iter().zip(log_p).map(|(p, l)| p * l).sum::<f32>();
+        self.entropy.extend(rows.map(entropy));
+        let total: f64 = self.entropy.iter().map(|&h| f64::from(h)).sum();
+        sums.entropy_loss -= total / self.entropy.len() as f64;
+    }
+
+    /// `d log p_a / d z_j = [j = a] - p_j` and `d H / d z_j = -p_j (log p_j + H)`.
+    fn categorical_gradient(&mut self, ppo: &Ppo, actions: impl Iterator<Item = usize>, n: usize) {
+        self.grad_out.clear();
+        let c2 = ppo.ent_coef / self.ratio.len() as f32;
+        let rows = self
+            .probs
+            .chunks_exact(n)
+            .zip(self.by_action.chunks_exact(n));
+        let scalars = self.by_log_prob.iter().zip(&self.entropy);
+        for (((p, log_p), (&g, &h)), action) in rows.zip(scalars).zip(actions) {
+            let start = self.grad_out.len();
+            let by_logit = |(p, l): (&f32, &f32)| p * (c2 * (l + h) - g);
+            self.grad_out.extend(p.iter().zip(log_p).map(by_logit));
+            self.grad_out[start + action] += g;
+        }
+    }
+
+    /// `log_ratio`, and z = (a - mean) / deviation in `by_action`, of `means`, `[B, act_dim]`.
+    fn gaussian(
+        &mut self,
+        means: &[f32],
+        log_std: &[f32],
+        actions: &[f32],
+        old_log_probs: &[f32],
+        batch: &[i64],
+    ) {
+        let n = log_std.len();
+        self.precision.clear();
+        self.precision
+            .extend(log_std.iter().map(|log_std| (-log_std).exp()));
+        gather(actions, n, batch, &mut self.by_action);
+        self.log_ratio.clear();
+        let rows = self
+            .by_action
+            .chunks_exact_mut(n)
+            .zip(means.chunks_exact(n));
+        for ((row, means), &i) in rows.zip(batch) {
+            let mut log_prob = 0.0;
+            let scale = self.precision.iter().zip(log_std);
+            for ((z, mean), (precision, log_std)) in row.iter_mut().zip(means).zip(scale) {
+                *z = (*z - mean) * precision;
+                log_prob += -0.5 * *z * *z - log_std - HALF_LOG_2PI;
+            }
+            self.log_ratio.push(log_prob - old_log_probs[i as usize]);
+        }
+    }
+
+    /// `d log p / d mean = z / deviation`, `d log p / d log_std = z² - 1`, `d H / d log_std = 1`.
+    fn gaussian_gradient(&mut self, ppo: &Ppo, grad_log_std: &mut [f32]) {
+        let n = grad_log_std.len();
+        self.grad_out.clear();
+        grad_log_std.fill(-ppo.ent_coef);
+        for (row, &g) in self.by_action.chunks_exact(n).zip(&self.by_log_prob) {
+            let scale = self.precision.iter().zip(grad_log_std.iter_mut());
+            for (&z, (precision, grad)) in row.iter().zip(scale) {
+                self.grad_out.push(g * z * precision);
+                *grad += g * (z * z - 1.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The critic's side: the mean squared error of the value.
+
+use super::{Network, Ppo, Rollout, Side, gather};
+use crate::nn::Activations;
+use crate::nn::adam::norm_squared;
+
+/// The critic in training.
+pub(super) struct Critic<'a> {
+    ppo: &'a Ppo,
+    network: Network<'a>,
+    acts: Activations,
+    grad: Vec<f32>,
+    grad_out: Vec<f32>,
+    obs: Vec<f32>,
+    /// Sum of the loss over the minibatches.
+    pub(super) value_loss: f64,
+}
+
+impl<'a> Critic<'a> {
+    pub(super) fn new(ppo: &'a Ppo, network: Network<'a>) -> Self {
+        Self {
+            ppo,
+            grad: vec![0.0; network.mlp.n_params()],
+            network,
+            acts: Activations::default(),
+            grad_out: Vec::new(),
+            obs: Vec::new(),
+            value_loss: 0.0,
+        }
+    }
+}
+
+impl Side for Critic<'_> {
+    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> f64 {
+        let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
+        let rows = batch.len();
+        gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
+        let values = mlp.forward(params, &self.obs, rows, &mut self.acts);
+
+        self.grad_out.clear();
+        let mut squares = 0.0;
+        for (&value, &i) in values.iter().zip(batch) {
+            let error = value - rollout.returns[i as usize];
+            squares += f64::from(error * error);
+            self.grad_out
+                .push(self.ppo.vf_coef * 2.0 / rows as f32 * error);
+        }
+        self.value_loss += squares / rows as f64;
+
+        self.grad.fill(0.0);
+        let (acts, grad) = (&mut self.acts, &mut self.grad);
+        mlp.backward(params, &self.obs, rows, acts, &self.grad_out, grad, None);
+        norm_squared(&self.grad)
+    }
+
+    fn step(&mut self, t: u64, scale: f32) {
+        self.ppo
+            .adam
+            .step(t, &mut self.network.moments, &self.grad, scale);
+    }
+}

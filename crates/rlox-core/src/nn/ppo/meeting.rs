@@ -1,0 +1,70 @@
+//! Where two threads meet to add a number each to the other's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Turns of the loop that waits, before it lets other threads run: some microseconds. A minibatch
+/// takes tens of them, so whoever is still away then is not running at all.
+const SPINS: u32 = 2_000;
+/// Round of a thread that comes no more.
+const GONE: u64 = u64::MAX;
+
+/// What one of the two has brought; on a cache line of its own.
+#[derive(Default)]
+#[repr(align(128))]
+struct Place {
+    /// Rounds that it has come to.
+    round: AtomicU64,
+    /// Bits of its numbers in rounds of even and of odd number. Two, since it may bring the next
+    /// one while the other still reads this one; it cannot be two rounds ahead.
+    numbers: [AtomicU64; 2],
+}
+
+/// One thread's end of a meeting.
+pub(super) struct Seat {
+    places: Arc<[Place; 2]>,
+    mine: usize,
+}
+
+/// The two ends of a meeting.
+pub(super) fn meeting() -> (Seat, Seat) {
+    let places = Arc::<[Place; 2]>::default();
+    let seat = |mine| Seat {
+        places: Arc::clone(&places),
+        mine,
+    };
+    (seat(0), seat(1))
+}
+
+impl Seat {
+    /// `number` plus what the other thread brings in this round; NaN if that thread is gone.
+    pub(super) fn sum(&self, number: f64) -> f64 {
+        let (mine, other) = (&self.places[self.mine], &self.places[1 - self.mine]);
+        let round = mine.round.load(Ordering::Relaxed) + 1;
+        let parity = usize::from(round % 2 == 1);
+        mine.numbers[parity].store(number.to_bits(), Ordering::Relaxed);
+        mine.round.store(round, Ordering::Release);
+        let mut spins = 0;
+        let others = loop {
+            match other.round.load(Ordering::Acquire) {
+                GONE => return f64::NAN,
+                at if at >= round => {
+                    break f64::from_bits(other.numbers[parity].load(Ordering::Relaxed));
+                }
+                _ if spins < SPINS => std::hint::spin_loop(),
+                _ => std::thread::yield_now(),
+            }
+            spins += 1;
+        };
+        number + others
+    }
+}
+
+/// A thread that unwinds does not leave the other one waiting.
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.places[self.mine].round.store(GONE, Ordering::Release);
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! PPO's update (Schulman et al. 2017): epochs of minibatch Adam on the clipped surrogate, on the
+//! value's mean squared error and on the entropy.
+//!
+//! ```text
+//! r_i = exp(log pi(a_i|s_i) - log pi_old(a_i|s_i))
+//! L   = -mean min(r A, clip(r, 1 - eps, 1 + eps) A) + c1 mean (V - R)² - c2 mean H     (7) and (9)
+//! ```
+//!
+//! Actor and critic share no parameter. Each has a side of its own, and in a minibatch they meet
+//! once: for the length of the whole gradient, by which both are clipped. So the sides may run on
+//! two threads, with the same result to the bit.
+
+mod actor;
+mod critic;
+mod meeting;
+#[cfg(test)]
+mod tests;
+
+use super::adam::{Adam, Moments, clip_scale};
+use super::{FlushDenormals, Mlp};
+use crate::error::{RloxError, check_len};
+use actor::Actor;
+use critic::Critic;
+use meeting::{Seat, meeting};
+
+/// A network and where its parameters lie.
+#[derive(Debug)]
+pub struct Network<'a> {
+    /// Its shape.
+    pub mlp: &'a Mlp,
+    /// Its parameters and their moments.
+    pub moments: Moments<'a>,
+}
+
+/// The actor-critic to train.
+#[derive(Debug)]
+pub struct ActorCritic<'a> {
+    /// Gives the logits of a categorical distribution, or the mean of a diagonal Gaussian.
+    pub actor: Network<'a>,
+    /// Gives the value.
+    pub critic: Network<'a>,
+    /// Of a Gaussian, the logarithm of its deviation, `[act_dim]`, the same in every state.
+    pub log_std: Option<Moments<'a>>,
+}
+
+/// What was done, `n` times.
+#[derive(Debug, Clone, Copy)]
+pub enum Actions<'a> {
+    /// `[n]`, each below the number of logits.
+    Discrete(&'a [i64]),
+    /// `[n, act_dim]`.
+    Continuous(&'a [f32]),
+}
+
+/// What an update learns from: `n` transitions.
+#[derive(Debug, Clone, Copy)]
+pub struct Rollout<'a> {
+    /// `[n, obs_dim]`
+    pub obs: &'a [f32],
+    /// `[n]` or `[n, act_dim]`
+    pub actions: Actions<'a>,
+    /// `[n]`, log pi_old(a|s).
+    pub log_probs: &'a [f32],
+    /// `[n]`, A.
+    pub advantages: &'a [f32],
+    /// `[n]`, R.
+    pub returns: &'a [f32],
+}
+
+/// How to learn.
+#[derive(Debug, Clone, Copy)]
+pub struct Ppo {
+    /// Transitions in a minibatch; the last of an epoch may be smaller.
+    pub batch_size: usize,
+    /// eps of the surrogate.
+    pub clip_range: f32,
+    /// Whether advantages are brought to mean 0 and deviation 1 in each minibatch.
+    pub normalize_advantage: bool,
+    /// c2.
+    pub ent_coef: f32,
+    /// c1.
+    pub vf_coef: f32,
+    /// Length that the gradient is clipped to.
+    pub max_grad_norm: f64,
+    /// What makes a step of a gradient.
+    pub adam: Adam,
+}
+
+/// Means over the minibatches.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Figures {
+    /// L.
+    pub loss: f64,
+    /// Its first term.
+    pub policy_loss: f64,
+    /// Mean of (V - R)².
+    pub value_loss: f64,
+    /// Minus the mean entropy.
+    pub entropy_loss: f64,
+    /// Mean of r - 1 - log r.
+    pub approx_kl: f64,
+    /// Share of r beyond the clip range.
+    pub clip_fraction: f64,
+}
+
+/// Work, in transitions times parameters, that pays for starting a thread.
+const PARALLEL_WORK: usize = 2_000_000;
+
+impl Ppo {
+    /// One step for each minibatch of each epoch, the first being number `step + 1` of Adam's.
+    ///
+    /// `order` holds the epochs one after another, each a permutation of the transitions. With
+    /// `threads` above 1, actor and critic learn side by side where there is enough to do.
+    ///
+    /// # Errors
+    /// If lengths do not agree, or an action or index is none.
+    pub fn update(
+        &self,
+        policy: ActorCritic<'_>,
+        rollout: &Rollout<'_>,
+        order: &[i64],
+        step: u64,
+        threads: usize,
+    ) -> Result<Figures, RloxError> {
+        let n = rollout.log_probs.len();
+        check(&policy, rollout, self.batch_size)?;
+        if n == 0 || order.is_empty() {
+            return Err(RloxError::argument(
+                "order",
+                "is empty, expected an epoch or more",
+            ));
+        }
+        let in_range = |&i: &i64| usize::try_from(i).is_ok_and(|i| i < n);
+        if !order.len().is_multiple_of(n) || !order.iter().all(in_range) {
+            return Err(RloxError::argument(
+                "order",
+                format!("expected epochs of {n} indices, each from 0 to {}", n - 1),
+            ));
+        }
+        let work = order.len() * (policy.actor.mlp.n_params() + policy.critic.mlp.n_params());
+        let mut actor = Actor::new(self, policy.actor, policy.log_std);
+        let mut critic = Critic::new(self, policy.critic);
+        let n_minibatches = order.len() / n * n.div_ceil(self.batch_size);
+        let minibatches = || {
+            let epochs = order.chunks(n);
+            epochs
+                .flat_map(|epoch| epoch.chunks(self.batch_size))
+                .zip(step + 1..)
+        };
+
+        if threads > 1 && work >= PARALLEL_WORK {
+            let (actors, critics) = meeting();
+            std::thread::scope(|scope| {
+                scope.spawn(|| self.side(&mut critic, critics, rollout, minibatches()));
+                self.side(&mut actor, actors, rollout, minibatches());
+            });
+        } else {
+            let _flush = FlushDenormals::new();
+            for (batch, t) in minibatches() {
+                let norm = actor.gradient(rollout, batch) + critic.gradient(rollout, batch);
+                let scale = clip_scale(norm, self.max_grad_norm);
+                actor.step(t, scale);
+                critic.step(t, scale);
+            }
+        }
+        Ok(self.figures(&actor, &critic, n_minibatches as f64))
+    }
+
+    /// All that one side does, on a thread of its own.
+    fn side<'a>(
+        &self,
+        side: &mut impl Side,
+        seat: Seat,
+        rollout: &Rollout<'_>,
+        minibatches: impl Iterator<Item = (&'a [i64], u64)>,
+    ) {
+        let _flush = FlushDenormals::new();
+        for (batch, t) in minibatches {
+            let norm = seat.sum(side.gradient(rollout, batch));
+            side.step(t, clip_scale(norm, self.max_grad_norm));
+        }
+    }
+
+    fn figures(&self, actor: &Actor<'_>, critic: &Critic<'_>, n_minibatches: f64) -> Figures {
+        let policy_loss = actor.sums.policy_loss / n_minibatches;
+        let entropy_loss = actor.sums.entropy_loss / n_minibatches;
+        let value_loss = critic.value_loss / n_minibatches;
+        Figures {
+            loss: policy_loss
+                + f64::from(self.vf_coef) * value_loss
+                + f64::from(self.ent_coef) * entropy_loss,
+            policy_loss,
+            value_loss,
+            entropy_loss,
+            approx_kl: actor.sums.approx_kl / n_minibatches,
+            clip_fraction: actor.sums.clip_fraction / n_minibatches,
+        }
+    }
+}
+
+/// One of the two networks in training.
+trait Side {
+    /// Makes the gradient of the loss of a minibatch; its squared length.
+    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> f64;
+    /// Adam's step number `t` with that gradient, times `scale`.
+    fn step(&mut self, t: u64, scale: f32);
+}
+
+/// Rows of `from`, `width` elements each, that `batch` names, one after another.
+fn gather(from: &[f32], width: usize, batch: &[i64], to: &mut Vec<f32>) {
+    to.clear();
+    for &i in batch {
+        let start = i as usize * width;
+        to.extend_from_slice(&from[start..start + width]);
+    }
+}
+
+fn check(
+    policy: &ActorCritic<'_>,
+    rollout: &Rollout<'_>,
+    batch_size: usize,
+) -> Result<(), RloxError> {
+    let (actor, critic) = (policy.actor.mlp, policy.critic.mlp);
+    let n = rollout.log_probs.len();
+    if batch_size == 0 {
+        return Err(RloxError::argument(
+            "batch_size",
+            "is 0, expected at least 1",
+        ));
+    }
+    check_len("obs", rollout.obs.len(), n * actor.n_inputs())?;
+    check_len("obs", rollout.obs.len(), n * critic.n_inputs())?;
+    check_len("advantages", rollout.advantages.len(), n)?;
+    check_len("returns", rollout.returns.len(), n)?;
+    check_len("outputs of the critic", critic.n_outputs(), 1)?;
+    for (name, network) in [("actor", &policy.actor), ("critic", &policy.critic)] {
+        check_moments(name, &network.moments, network.mlp.n_params())?;
+    }
+    match (rollout.actions, &policy.log_std) {
+        (Actions::Discrete(actions), None) => {
+            check_len("actions", actions.len(), n)?;
+            let n_actions = actor.n_outputs() as i64;
+            match actions.iter().find(|&a| !(0..n_actions).contains(a)) {
+                None => Ok(()),
+                Some(action) => Err(RloxError::argument(
+                    "actions",
+                    format!("holds {action}, expected 0 to {}", n_actions - 1),
+                )),
+            }
+        }
+        (Actions::Continuous(actions), Some(log_std)) => {
+            check_len("actions", actions.len(), n * actor.n_outputs())?;
+            check_moments("log_std", log_std, actor.n_outputs())
+        }
+        _ => Err(RloxError::argument(
+            "log_std",
+            "belongs to continuous actions, and to them alone",
+        )),
+    }
+}
+
+fn check_moments(name: &'static str, of: &Moments<'_>, n: usize) -> Result<(), RloxError> {
+    check_len(name, of.params.len(), n)?;
+    check_len(name, of.exp_avg.len(), n)?;
+    check_len(name, of.exp_avg_sq.len(), n)
+}

@@ -1,0 +1,173 @@
+//! What must hold of the update itself; its gradients are held to autograd's by the Python tests.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::nn::Activation;
+use crate::nn::tests::numbers;
+
+/// An actor-critic with its moments, and a rollout.
+struct Case {
+    actor: Mlp,
+    critic: Mlp,
+    /// Parameters, means and mean squares of actor, critic and log_std.
+    state: [[Vec<f32>; 3]; 3],
+    obs: Vec<f32>,
+    discrete: Vec<i64>,
+    continuous: Vec<f32>,
+    columns: [Vec<f32>; 3],
+}
+
+impl Case {
+    fn new(n: usize, hidden: usize, n_out: usize) -> Self {
+        let actor = Mlp::new(&[3, hidden, n_out], Activation::Tanh).unwrap();
+        let critic = Mlp::new(&[3, hidden, hidden, 1], Activation::Relu).unwrap();
+        let start = |n, salt| [numbers(n, 0.5, salt), vec![0.0; n], vec![0.0; n]];
+        Self {
+            state: [
+                start(actor.n_params(), 1),
+                start(critic.n_params(), 2),
+                start(n_out, 3),
+            ],
+            actor,
+            critic,
+            obs: numbers(n * 3, 1.0, 4),
+            discrete: (0..n).map(|i| (i * 7 % n_out) as i64).collect(),
+            continuous: numbers(n * n_out, 1.0, 5),
+            columns: [6, 7, 8].map(|salt| numbers(n, 1.0, salt)),
+        }
+    }
+
+    fn update(
+        &mut self,
+        gaussian: bool,
+        order: &[i64],
+        threads: usize,
+    ) -> Result<Figures, RloxError> {
+        let [actor, critic, log_std] = &mut self.state;
+        let policy = ActorCritic {
+            actor: Network {
+                mlp: &self.actor,
+                moments: moments(actor),
+            },
+            critic: Network {
+                mlp: &self.critic,
+                moments: moments(critic),
+            },
+            log_std: gaussian.then(|| moments(log_std)),
+        };
+        let actions = if gaussian {
+            Actions::Continuous(&self.continuous)
+        } else {
+            Actions::Discrete(&self.discrete)
+        };
+        let [log_probs, advantages, returns] = &self.columns;
+        let rollout = Rollout {
+            obs: &self.obs,
+            actions,
+            log_probs,
+            advantages,
+            returns,
+        };
+        PPO.update(policy, &rollout, order, 0, threads)
+    }
+}
+
+fn moments([params, exp_avg, exp_avg_sq]: &mut [Vec<f32>; 3]) -> Moments<'_> {
+    Moments {
+        params,
+        exp_avg,
+        exp_avg_sq,
+    }
+}
+
+const PPO: Ppo = Ppo {
+    batch_size: 50,
+    clip_range: 0.2,
+    normalize_advantage: true,
+    ent_coef: 0.01,
+    vf_coef: 0.5,
+    max_grad_norm: 0.5,
+    adam: Adam {
+        lr: 1e-2,
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-5,
+    },
+};
+
+fn order(n: usize, epochs: usize) -> Vec<i64> {
+    (0..epochs * n).map(|i| (i % n * 77 % n) as i64).collect()
+}
+
+#[test]
+fn two_threads_do_to_the_bit_what_one_does() {
+    for gaussian in [false, true] {
+        let (n, hidden) = (997, 32);
+        let mut cases = [1, 2].map(|threads| (threads, Case::new(n, hidden, 3)));
+        let figures = cases.each_mut().map(|(threads, case)| {
+            let work = 4 * n * (case.actor.n_params() + case.critic.n_params());
+            assert!(work >= PARALLEL_WORK);
+            case.update(gaussian, &order(n, 4), *threads).unwrap()
+        });
+        assert_eq!(figures[0], figures[1]);
+        assert_eq!(cases[0].1.state, cases[1].1.state);
+        assert!(figures[0].value_loss.is_finite() && figures[0].approx_kl != 0.0);
+    }
+}
+
+#[test]
+fn a_thread_that_panics_does_not_leave_the_other_waiting() {
+    let (one, other) = meeting();
+    let gone = std::thread::spawn(move || {
+        let _seat = other;
+        panic!("as it must");
+    });
+    assert!(gone.join().is_err());
+    assert!(one.sum(1.0).is_nan());
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let mut case = Case::new(10, 8, 3);
+    assert!(case.update(false, &[], 1).is_err());
+    assert!(case.update(false, &order(9, 1), 1).is_err());
+    assert!(case.update(false, &[10; 10], 1).is_err());
+    assert!(case.update(false, &[-1; 10], 1).is_err());
+    case.discrete[3] = 3;
+    assert!(case.update(false, &order(10, 1), 1).is_err());
+    case.continuous.pop();
+    assert!(case.update(true, &order(10, 1), 1).is_err());
+}
+
+proptest! {
+    #[test]
+    fn a_step_of_adam_follows_the_paper(
+        n in 0usize..70,
+        t in 1u64..1000,
+        scale in 0.0f32..1.0,
+        salt in any::<u64>(),
+    ) {
+        let adam = PPO.adam;
+        let (mut params, mut m) = (numbers(n, 1.0, salt), numbers(n, 1.0, salt ^ 1));
+        let mut v: Vec<f32> = numbers(n, 1.0, salt ^ 2).iter().map(|v| v * v).collect();
+        let grad = numbers(n, 1.0, salt ^ 3);
+        let expected: Vec<f64> = (0..n)
+            .map(|i| {
+                let g = f64::from(scale) * f64::from(grad[i]);
+                let m = adam.beta1 * f64::from(m[i]) + (1.0 - adam.beta1) * g;
+                let v = adam.beta2 * f64::from(v[i]) + (1.0 - adam.beta2) * g * g;
+                let m_hat = m / (1.0 - adam.beta1.powf(t as f64));
+                let v_hat = v / (1.0 - adam.beta2.powf(t as f64));
+                f64::from(params[i]) - adam.lr * m_hat / (v_hat.sqrt() + adam.eps)
+            })
+            .collect();
+        let mut moments = Moments { params: &mut params, exp_avg: &mut m, exp_avg_sq: &mut v };
+        adam.step(t, &mut moments, &grad, scale);
+        for (found, expected) in params.iter().zip(expected) {
+            prop_assert!((f64::from(*found) - expected).abs() <= 1e-5 * (1.0 + expected.abs()));
+        }
+    }
+}

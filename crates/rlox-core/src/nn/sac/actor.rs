@@ -1,0 +1,161 @@
+//! The actor on half of the rows: its draws for next_obs and obs, and its gradient.
+
+use super::critic::{Critic, Share};
+use super::{Batch, squashed};
+use crate::nn::{Activations, InputGradient, Mlp, Packed};
+
+/// What one half of the rows needs; the two are alike and know nothing of each other.
+#[derive(Debug, Default)]
+pub(super) struct Half {
+    packed: Packed,
+    acts: Activations,
+    heads: Vec<f32>,
+    grad_heads: Vec<f32>,
+    grad_actions: Vec<f32>,
+    shares: [Share; 2],
+    room: InputGradient,
+    /// log pi(a'|s'), `[n]`.
+    pub(super) next_log_probs: Vec<f32>,
+    /// log pi(a|s), `[n]`.
+    pub(super) log_probs: Vec<f32>,
+    /// Gradient by the actor's parameters, of these rows.
+    pub(super) grad: Vec<f32>,
+}
+
+/// The rows of a batch that a half works on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'a> {
+    /// Which row of the batch is the first.
+    pub(super) first: usize,
+    pub(super) n: usize,
+    pub(super) obs: &'a [f32],
+    pub(super) next_obs: &'a [f32],
+    /// Noise of the draws for obs and for next_obs.
+    pub(super) noise: &'a [f32],
+    pub(super) next_noise: &'a [f32],
+}
+
+impl<'a> Rows<'a> {
+    /// The first half of the rows, which is the larger one, and the second.
+    pub(super) fn halves(batch: &Batch<'a>, obs_dim: usize, act_dim: usize) -> (Self, Self) {
+        let n = batch.reward.len();
+        let half = |first: usize, end: usize| {
+            let obs = first * obs_dim..end * obs_dim;
+            let noise = first * act_dim..end * act_dim;
+            Self {
+                first,
+                n: end - first,
+                obs: &batch.obs[obs.clone()],
+                next_obs: &batch.next_obs[obs],
+                noise: &batch.noise[noise.clone()],
+                next_noise: &batch.next_noise[noise],
+            }
+        };
+        let middle = n.div_ceil(2);
+        (half(0, middle), half(middle, n))
+    }
+}
+
+impl Half {
+    /// Draws an action for every observation and next observation: writes the critics' inputs,
+    /// `[n, obs_dim + act_dim]`, and the log-probabilities.
+    pub(super) fn act(
+        &mut self,
+        actor: &Mlp,
+        params: &[f32],
+        rows: &Rows<'_>,
+        x: &mut [f32],
+        next_x: &mut [f32],
+    ) {
+        actor.pack(params, &mut self.packed);
+        // The draw for obs comes second: its activations are what the gradient goes back through.
+        let next = (
+            rows.next_obs,
+            rows.next_noise,
+            next_x,
+            &mut self.next_log_probs,
+        );
+        let now = (rows.obs, rows.noise, x, &mut self.log_probs);
+        for (obs, noise, x, log_probs) in [next, now] {
+            let heads = actor.forward_packed(&self.packed, obs, rows.n, &mut self.acts);
+            let obs_dim = actor.n_inputs();
+            let act_dim = actor.n_outputs() / 2;
+            for (x, obs) in x
+                .chunks_exact_mut(obs_dim + act_dim)
+                .zip(obs.chunks_exact(obs_dim))
+            {
+                x[..obs_dim].copy_from_slice(obs);
+            }
+            log_probs.resize(rows.n, 0.0);
+            squashed::sample(heads, noise, act_dim, x, obs_dim + act_dim, log_probs);
+            self.heads.clear();
+            self.heads.extend_from_slice(heads);
+        }
+    }
+
+    /// Draws an action for every row of `obs`.
+    pub(super) fn draw(
+        &mut self,
+        actor: &Mlp,
+        params: &[f32],
+        obs: &[f32],
+        noise: &[f32],
+        actions: &mut [f32],
+    ) {
+        let act_dim = actor.n_outputs() / 2;
+        let n = actions.len() / act_dim;
+        let heads = actor.forward(params, obs, n, &mut self.acts);
+        self.log_probs.resize(n, 0.0);
+        squashed::sample(heads, noise, act_dim, actions, act_dim, &mut self.log_probs);
+    }
+
+    /// Sets `grad`, the gradient of `sum of alpha log pi(a|s) - min_i Q_i(s, a)` over `batch_size`,
+    /// through the critic alone that attains the minimum of a row. `x` as [`Self::act`] wrote it.
+    #[expect(clippy::too_many_arguments, reason = "the loss's inputs")]
+    pub(super) fn learn(
+        &mut self,
+        actor: &Mlp,
+        params: &[f32],
+        critics: [(&Critic, &[f32]); 2],
+        rows: &Rows<'_>,
+        x: &[f32],
+        alpha: f32,
+        batch_size: usize,
+    ) {
+        let act_dim = actor.n_outputs() / 2;
+        self.grad_actions.clear();
+        self.grad_actions.resize(rows.n * act_dim, 0.0);
+        for (i, share) in self.shares.iter_mut().enumerate() {
+            let (critic, params) = critics[i];
+            share.find(&critic.q, &critics[1 - i].0.q, rows.first, rows.n);
+            let grad = critic.guide(params, share, act_dim, &mut self.room);
+            for (row, grad) in share.rows().zip(grad.chunks_exact(act_dim)) {
+                let sum = &mut self.grad_actions[(row - rows.first) * act_dim..][..act_dim];
+                sum.iter_mut().zip(grad).for_each(|(sum, g)| *sum += g);
+            }
+        }
+        self.grad_heads.resize(self.heads.len(), 0.0);
+        squashed::grad(
+            &self.heads,
+            rows.noise,
+            act_dim,
+            x,
+            actor.n_inputs() + act_dim,
+            &self.grad_actions,
+            alpha,
+            1.0 / batch_size as f32,
+            &mut self.grad_heads,
+        );
+        self.grad.clear();
+        self.grad.resize(actor.n_params(), 0.0);
+        actor.backward(
+            params,
+            rows.obs,
+            rows.n,
+            &mut self.acts,
+            &self.grad_heads,
+            &mut self.grad,
+            None,
+        );
+    }
+}

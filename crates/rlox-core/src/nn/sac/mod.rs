@@ -1,0 +1,398 @@
+//! One update of Soft Actor-Critic, Haarnoja et al. 2018b (arXiv 1812.05905): critics, actor,
+//! temperature and targets, on the flat parameters of their networks.
+//!
+//! With a' and a drawn by the actor for next_obs and obs, alpha = exp(log_alpha), w the importance
+//! weights (1 without them), and means over the batch:
+//!
+//! ```text
+//! y        = r + gamma (1 - terminated) (min_i Q_i'(s', a') - alpha log pi(a'|s'))
+//! critics: mean of w ((Q_1 - y)^2 + (Q_2 - y)^2) / 2
+//! actor:   mean of alpha log pi(a|s) - min_i Q_i(s, a), with the critics just updated
+//! alpha:   mean of -log_alpha (log pi(a|s) + target_entropy)
+//! targets: Q_i' <- (1 - tau) Q_i' + tau Q_i
+//! ```
+//!
+//! The work is cut in two in a fixed way, so that the result is the same on one thread and on two:
+//! a critic each, and half of the rows where the actor is at work.
+
+mod actor;
+mod critic;
+pub mod squashed;
+#[cfg(test)]
+mod tests;
+
+use super::adam::{Adam, Moments};
+use super::{FlushDenormals, Mlp};
+use crate::RloxError;
+use crate::error::check_len;
+use actor::{Half, Rows};
+use critic::Critic;
+
+/// Everything that an update moves.
+#[derive(Debug)]
+pub struct Learners<'a> {
+    /// The actor; its last layer has the means and then the log deviations.
+    pub actor: Moments<'a>,
+    /// The twin critics, one after the other.
+    pub critics: Moments<'a>,
+    /// Parameters of their target networks.
+    pub targets: &'a mut [f32],
+    /// One number; not moved unless [`Settings::alpha`] is there.
+    pub log_alpha: Moments<'a>,
+}
+
+/// Transitions drawn from a buffer, each column in row-major order, and noise for the actor.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'a> {
+    /// `[rows, obs_dim]`
+    pub obs: &'a [f32],
+    /// `[rows, act_dim]`, in [-1, 1]
+    pub action: &'a [f32],
+    /// `[rows]`
+    pub reward: &'a [f32],
+    /// `[rows, obs_dim]`
+    pub next_obs: &'a [f32],
+    /// `[rows]`
+    pub terminated: &'a [bool],
+    /// `[rows]`, importance weights of a prioritised buffer.
+    pub weights: Option<&'a [f32]>,
+    /// `[rows, act_dim]`, standard normals for the actions at next_obs.
+    pub next_noise: &'a [f32],
+    /// `[rows, act_dim]`, standard normals for the actions at obs.
+    pub noise: &'a [f32],
+}
+
+/// Adam, and which step this is, from 1 on.
+pub type Step = (Adam, u64);
+
+/// Hyperparameters of one update.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Discount.
+    pub gamma: f32,
+    /// Step of the target networks.
+    pub tau: f64,
+    /// Of the learned temperature.
+    pub target_entropy: f32,
+    /// Adam's step of the actor.
+    pub actor: Step,
+    /// Of the critics.
+    pub critic: Step,
+    /// Of the temperature; `None` leaves it as it is.
+    pub alpha: Option<Step>,
+}
+
+/// Values of the losses before their steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Losses {
+    /// Equation 5, summed over the twins.
+    pub critic: f32,
+    /// Equation 7.
+    pub actor: f32,
+}
+
+/// The networks' shapes, and the room that an update needs; kept between updates.
+#[derive(Debug)]
+pub struct Sac {
+    actor: Mlp,
+    critics: [Critic; 2],
+    halves: [Half; 2],
+    /// Inputs of the critics, `[rows, obs_dim + act_dim]`: with the transitions' actions, with the
+    /// policy's at obs, and at next_obs.
+    x: Vec<f32>,
+    now_x: Vec<f32>,
+    next_x: Vec<f32>,
+    /// The critics' target, `[rows]`.
+    y: Vec<f32>,
+    /// Mean over the twins of |Q - y|, `[rows]`.
+    td_errors: Vec<f32>,
+}
+
+impl Sac {
+    /// An update for an actor `obs_dim -> 2 act_dim` and critics `obs_dim + act_dim -> 1`.
+    ///
+    /// # Errors
+    /// If the widths are others.
+    pub fn new(actor: Mlp, critics: [Mlp; 2]) -> Result<Self, RloxError> {
+        if !actor.n_outputs().is_multiple_of(2) {
+            return Err(RloxError::argument(
+                "actor",
+                format!(
+                    "has {} outputs, expected a mean and a log deviation for each action value",
+                    actor.n_outputs()
+                ),
+            ));
+        }
+        let inputs = actor.n_inputs() + actor.n_outputs() / 2;
+        for critic in &critics {
+            check_len("critic's input", critic.n_inputs(), inputs)?;
+            check_len("critic's output", critic.n_outputs(), 1)?;
+        }
+        Ok(Self {
+            actor,
+            critics: critics.map(Critic::new),
+            halves: Default::default(),
+            x: Vec::new(),
+            now_x: Vec::new(),
+            next_x: Vec::new(),
+            y: Vec::new(),
+            td_errors: Vec::new(),
+        })
+    }
+
+    /// Elements of an observation.
+    pub fn obs_dim(&self) -> usize {
+        self.actor.n_inputs()
+    }
+
+    /// Elements of an action.
+    pub fn act_dim(&self) -> usize {
+        self.actor.n_outputs() / 2
+    }
+
+    /// Mean over the twins of the latest update's absolute TD errors, `[rows]`.
+    pub fn td_errors(&self) -> &[f32] {
+        &self.td_errors
+    }
+
+    /// One update, on two threads of Rayon's or on this one.
+    ///
+    /// # Errors
+    /// If a slice has not the length that the shapes say, or the batch is empty.
+    pub fn update(
+        &mut self,
+        learners: Learners<'_>,
+        batch: &Batch<'_>,
+        settings: &Settings,
+        two_threads: bool,
+    ) -> Result<Losses, RloxError> {
+        self.check(&learners, batch)?;
+        Ok(if two_threads {
+            // Within Rayon's pool a fork costs less than from outside.
+            rayon::scope(|_| self.run(learners, batch, settings, true))
+        } else {
+            self.run(learners, batch, settings, false)
+        })
+    }
+
+    fn run(
+        &mut self,
+        learners: Learners<'_>,
+        batch: &Batch<'_>,
+        settings: &Settings,
+        two_threads: bool,
+    ) -> Losses {
+        let Learners {
+            actor: mut actor_learner,
+            mut critics,
+            targets,
+            mut log_alpha,
+        } = learners;
+        let Self {
+            actor,
+            critics: [critic1, critic2],
+            halves: [half1, half2],
+            x,
+            now_x,
+            next_x,
+            y,
+            td_errors,
+        } = self;
+        let (mut learner1, mut learner2) = split_at_mut(&mut critics, critic1.n_params());
+        let (target1, target2) = targets.split_at_mut(critic1.n_params());
+        let n = batch.reward.len();
+        let (obs_dim, act_dim) = (actor.n_inputs(), actor.n_outputs() / 2);
+        let width = obs_dim + act_dim;
+        let alpha = log_alpha.params[0].exp();
+        let (rows1, rows2) = Rows::halves(batch, obs_dim, act_dim);
+
+        // Actions for obs and next_obs.
+        for inputs in [&mut *x, now_x, next_x] {
+            inputs.resize(n * width, 0.0);
+        }
+        let (now_x1, now_x2) = now_x.split_at_mut(rows1.n * width);
+        let (next_x1, next_x2) = next_x.split_at_mut(rows1.n * width);
+        let params = &*actor_learner.params;
+        pair(
+            two_threads,
+            || half1.act(actor, params, &rows1, now_x1, next_x1),
+            || half2.act(actor, params, &rows2, now_x2, next_x2),
+        );
+
+        // The critics' target.
+        pair(
+            two_threads,
+            || critic1.look_ahead(target1, next_x, n),
+            || critic2.look_ahead(target2, next_x, n),
+        );
+        let next_log_probs = half1.next_log_probs.iter().chain(&half2.next_log_probs);
+        y.clear();
+        y.extend(next_log_probs.enumerate().map(|(row, log_prob)| {
+            let goes_on = f32::from(u8::from(!batch.terminated[row]));
+            let next_q = min(critic1.next_q[row], critic2.next_q[row]);
+            batch.reward[row] + settings.gamma * goes_on * (next_q - alpha * log_prob)
+        }));
+
+        // The critics' step, and what they then think of the policy's actions.
+        for ((x, obs), action) in x
+            .chunks_exact_mut(width)
+            .zip(batch.obs.chunks_exact(obs_dim))
+            .zip(batch.action.chunks_exact(act_dim))
+        {
+            x[..obs_dim].copy_from_slice(obs);
+            x[obs_dim..].copy_from_slice(action);
+        }
+        let learn = |critic: &mut Critic, learner: &mut Moments<'_>, target: &mut [f32]| {
+            critic.learn(learner, target, settings, x, y, batch.weights);
+            critic.judge(learner.params, now_x, n);
+        };
+        pair(
+            two_threads,
+            || learn(critic1, &mut learner1, target1),
+            || learn(critic2, &mut learner2, target2),
+        );
+
+        // The actor's step.
+        let critics = [
+            (&*critic1, &*learner1.params),
+            (&*critic2, &*learner2.params),
+        ];
+        let (now_x1, now_x2) = now_x.split_at(rows1.n * width);
+        pair(
+            two_threads,
+            || half1.learn(actor, params, critics, &rows1, now_x1, alpha, n),
+            || half2.learn(actor, params, critics, &rows2, now_x2, alpha, n),
+        );
+        let middle = actor.n_params() / 2;
+        let (mut front, mut back) = split_at_mut(&mut actor_learner, middle);
+        let (grad1, grad2) = half1.grad.split_at_mut(middle);
+        let (other1, other2) = half2.grad.split_at(middle);
+        let step = |learner: &mut Moments<'_>, grad: &mut [f32], other: &[f32]| {
+            grad.iter_mut()
+                .zip(other)
+                .for_each(|(g, other)| *g += other);
+            let (adam, t) = settings.actor;
+            adam.step(t, learner, grad, 1.0);
+        };
+        pair(
+            two_threads,
+            || step(&mut front, grad1, other1),
+            || step(&mut back, grad2, other2),
+        );
+
+        // The temperature's step.
+        let log_probs = half1.log_probs.iter().chain(&half2.log_probs);
+        if let Some((adam, t)) = settings.alpha {
+            let mean = mean(
+                log_probs
+                    .clone()
+                    .map(|log_prob| log_prob + settings.target_entropy),
+            );
+            adam.step(t, &mut log_alpha, &[-mean], 1.0);
+        }
+
+        let tds = || critic1.td.iter().zip(&critic2.td);
+        td_errors.clear();
+        td_errors.extend(tds().map(|(td1, td2)| 0.5 * (td1.abs() + td2.abs())));
+        Losses {
+            critic: mean(tds().enumerate().map(|(row, (td1, td2))| {
+                batch.weights.map_or(0.5, |w| 0.5 * w[row]) * (td1 * td1 + td2 * td2)
+            })),
+            actor: mean(
+                log_probs
+                    .enumerate()
+                    .map(|(row, log_prob)| alpha * log_prob - min(critic1.q[row], critic2.q[row])),
+            ),
+        }
+    }
+
+    /// Writes to `actions`, `[n, act_dim]`, what the actor with `params` draws for `obs`,
+    /// `[n, obs_dim]`, with standard normals `noise`, `[n, act_dim]`.
+    ///
+    /// # Errors
+    /// If a slice has not the length that the shapes say.
+    pub fn act(
+        &mut self,
+        params: &[f32],
+        obs: &[f32],
+        noise: &[f32],
+        actions: &mut [f32],
+    ) -> Result<(), RloxError> {
+        let (obs_dim, act_dim) = (self.obs_dim(), self.act_dim());
+        let n = actions.len() / act_dim;
+        check_len("params", params.len(), self.actor.n_params())?;
+        check_len("obs", obs.len(), n * obs_dim)?;
+        check_len("noise", noise.len(), n * act_dim)?;
+        self.halves[0].draw(&self.actor, params, obs, noise, actions);
+        Ok(())
+    }
+
+    fn check(&self, learners: &Learners<'_>, batch: &Batch<'_>) -> Result<(), RloxError> {
+        let n = batch.reward.len();
+        if n == 0 {
+            return Err(RloxError::argument("reward", "is empty"));
+        }
+        let (obs_dim, act_dim) = (self.obs_dim(), self.act_dim());
+        check_len("obs", batch.obs.len(), n * obs_dim)?;
+        check_len("next_obs", batch.next_obs.len(), n * obs_dim)?;
+        check_len("action", batch.action.len(), n * act_dim)?;
+        check_len("terminated", batch.terminated.len(), n)?;
+        check_len("weights", batch.weights.map_or(n, <[f32]>::len), n)?;
+        check_len("noise", batch.noise.len(), n * act_dim)?;
+        check_len("next_noise", batch.next_noise.len(), n * act_dim)?;
+        check_moments("actor", &learners.actor, self.actor.n_params())?;
+        check_moments("log_alpha", &learners.log_alpha, 1)?;
+        let n_params = self.critics.iter().map(Critic::n_params).sum();
+        check_moments("critics", &learners.critics, n_params)?;
+        check_len("targets", learners.targets.len(), n_params)?;
+        Ok(())
+    }
+}
+
+fn check_moments(argument: &'static str, moments: &Moments<'_>, n: usize) -> Result<(), RloxError> {
+    check_len(argument, moments.params.len(), n)?;
+    check_len(argument, moments.exp_avg.len(), n)?;
+    check_len(argument, moments.exp_avg_sq.len(), n)
+}
+
+fn split_at_mut<'a>(moments: &'a mut Moments<'_>, at: usize) -> (Moments<'a>, Moments<'a>) {
+    let (params, params2) = moments.params.split_at_mut(at);
+    let (exp_avg, exp_avg2) = moments.exp_avg.split_at_mut(at);
+    let (exp_avg_sq, exp_avg_sq2) = moments.exp_avg_sq.split_at_mut(at);
+    (
+        Moments {
+            params,
+            exp_avg,
+            exp_avg_sq,
+        },
+        Moments {
+            params: params2,
+            exp_avg: exp_avg2,
+            exp_avg_sq: exp_avg_sq2,
+        },
+    )
+}
+
+/// Runs both, at the same time if asked to, with denormals as zero.
+fn pair(two_threads: bool, a: impl FnOnce() + Send, b: impl FnOnce() + Send) {
+    fn flushed(work: impl FnOnce()) {
+        let _flush = FlushDenormals::new();
+        work();
+    }
+    if two_threads {
+        rayon::join(|| flushed(a), || flushed(b));
+    } else {
+        flushed(a);
+        flushed(b);
+    }
+}
+
+/// The smaller; NaN if either is, so that a diverged critic is not passed over.
+fn min(a: f32, b: f32) -> f32 {
+    if a < b || a.is_nan() { a } else { b }
+}
+
+fn mean(values: impl Iterator<Item = f32>) -> f32 {
+    let (n, sum) = values.fold((0u32, 0.0), |(n, sum), x| (n + 1, sum + f64::from(x)));
+    (sum / f64::from(n)) as f32
+}

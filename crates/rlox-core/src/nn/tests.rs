@@ -1,0 +1,279 @@
+//! What must hold of the networks, at every instruction set that this processor has: agreement with
+//! plain formulas in f64.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use proptest::prelude::*;
+
+use super::gemm::{Strided, gemm};
+use super::*;
+use crate::simd::{FORCED, LEVELS};
+
+/// Runs `check` once with each instruction set.
+fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    for &level in LEVELS.iter() {
+        FORCED.set(Some(level));
+        let result = check();
+        FORCED.set(None);
+        result?;
+    }
+    Ok(())
+}
+
+/// Numbers in [-scale, scale) that depend on `salt` alone.
+pub(super) fn numbers(n: usize, scale: f32, salt: u64) -> Vec<f32> {
+    let mut state = salt.wrapping_mul(2).wrapping_add(1);
+    (0..n)
+        .map(|_| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * scale
+        })
+        .collect()
+}
+
+/// Distance in units in the last place of `expected` as f32, or of `floor` if that is larger.
+fn ulps(found: f32, expected: f64, floor: f64) -> f64 {
+    let unit = (expected.abs().max(floor) as f32).max(f32::MIN_POSITIVE);
+    let unit = f64::from(unit.next_up() - unit);
+    (f64::from(found) - expected).abs() / unit
+}
+
+/// `f` over every float of [from, to], in strides of their bits that leave half a million.
+fn worst(f: fn(&mut [f32]), exact: fn(f64) -> f64, from: f32, to: f32, floor: f64) -> f64 {
+    let stride = ((to.to_bits() - from.to_bits()) / 500_000).max(1) as usize;
+    let x: Vec<f32> = (from.to_bits()..=to.to_bits())
+        .step_by(stride)
+        .map(f32::from_bits)
+        .collect();
+    let mut y = x.clone();
+    f(&mut y);
+    x.iter()
+        .zip(&y)
+        .map(|(&x, &y)| ulps(y, exact(f64::from(x)), floor))
+        .fold(0.0, f64::max)
+}
+
+#[test]
+fn tanh_exp_and_ln_keep_their_bounds_over_their_range() {
+    at_every_level(|| {
+        assert!(worst(math::tanh, f64::tanh, 1e-30, 20.0, 0.0) <= 6.0);
+        assert!(worst(math::tanh, f64::tanh, -1e-30, -20.0, 0.0) <= 6.0);
+        assert!(worst(math::exp, f64::exp, 1e-30, 88.7, 0.0) <= 2.0);
+        assert!(worst(math::exp, f64::exp, -1e-30, -87.3, 0.0) <= 2.0);
+        assert!(worst(math::ln, f64::ln, f32::MIN_POSITIVE, f32::MAX, 0.0) <= 2.0);
+        assert!(worst(math::ln, f64::ln, 0.5, 2.0, 1.0) <= 2.0);
+        Ok::<(), ()>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn tanh_and_exp_at_their_ends() {
+    at_every_level(|| {
+        // Seventeen: a whole vector and one more.
+        let mut y = vec![f32::INFINITY; 17];
+        y[16] = f32::NEG_INFINITY;
+        math::tanh(&mut y);
+        assert_eq!((y[0], y[16]), (1.0, -1.0));
+        let mut y = vec![f32::NAN; 17];
+        math::tanh(&mut y);
+        assert!(y.iter().all(|y| y.is_nan()));
+        let mut y = vec![f32::NEG_INFINITY; 17];
+        y[16] = f32::INFINITY;
+        math::exp(&mut y);
+        assert_eq!((y[0], y[16]), (0.0, f32::INFINITY));
+        let mut y = vec![f32::NAN; 17];
+        math::exp(&mut y);
+        assert!(y.iter().all(|y| y.is_nan()));
+        let mut y = vec![0.0, 1.0];
+        math::exp(&mut y);
+        assert_eq!(y[0], 1.0);
+        Ok::<(), ()>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn denormals_are_flushed_while_asked_for_and_not_after() {
+    let halved = |x: f32| std::hint::black_box(x) * std::hint::black_box(0.5);
+    let before = halved(f32::MIN_POSITIVE);
+    {
+        let _flush = FlushDenormals::new();
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(halved(f32::MIN_POSITIVE), 0.0);
+        }
+    }
+    assert_eq!(halved(f32::MIN_POSITIVE), before);
+    assert!(before > 0.0);
+}
+
+fn wide(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&value| f64::from(value)).collect()
+}
+
+/// Whether all of `found` are within float32 rounding of sums whose terms are about `scale`.
+fn all_close(found: &[f32], expected: &[f64], scale: f64) -> bool {
+    found.len() == expected.len()
+        && found
+            .iter()
+            .zip(expected)
+            .all(|(&f, e)| (f64::from(f) - e).abs() <= 2e-6 * scale)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn products_agree_with_the_triple_loop(
+        m in 0usize..40,
+        n in 0usize..90,
+        k in 0usize..300,
+        padding in 0usize..3,
+        transposed in any::<bool>(),
+        accumulate in any::<bool>(),
+        salt in any::<u64>(),
+    ) {
+        let ldb = n + padding;
+        let a = numbers(m * k, 1.0, salt);
+        let b = numbers((k.max(1) - 1) * ldb + n, 1.0, salt ^ 1);
+        let start = numbers(m * n, 1.0, salt ^ 2);
+        let (row, column) = if transposed { (1, m) } else { (k, 1) };
+        let expected: Vec<f64> = (0..m * n)
+            .map(|at| {
+                let (i, j) = (at / n, at % n);
+                let from = if accumulate { f64::from(start[at]) } else { 0.0 };
+                from + (0..k)
+                    .map(|p| f64::from(a[i * row + p * column]) * f64::from(b[p * ldb + j]))
+                    .sum::<f64>()
+            })
+            .collect();
+        at_every_level(|| {
+            let mut c = start.clone();
+            gemm(m, n, k, Strided { data: &a, row, column }, &b, ldb, &mut c, accumulate);
+            prop_assert!(all_close(&c, &expected, 1.0 + (k as f64).sqrt()));
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn a_network_agrees_with_the_formulas_in_f64(
+        widths in proptest::collection::vec(1usize..70, 2..5),
+        tanh in any::<bool>(),
+        rows in 0usize..70,
+        salt in any::<u64>(),
+    ) {
+        let activation = if tanh { Activation::Tanh } else { Activation::Relu };
+        let mlp = Mlp::new(&widths, activation).unwrap();
+        let params = numbers(mlp.n_params(), 0.3, salt);
+        let x = numbers(rows * widths[0], 1.0, salt ^ 1);
+        let grad_out = numbers(rows * mlp.n_outputs(), 1.0, salt ^ 2);
+        at_every_level(|| {
+            let mut acts = Activations::default();
+            let outputs = mlp.forward(&params, &x, rows, &mut acts).to_vec();
+            let oracle = Oracle::new(&widths, activation, &params, &x, &grad_out);
+            prop_assert!(all_close(&outputs, &oracle.outputs, oracle.scale));
+            let mut grad = vec![1.0; mlp.n_params()];
+            let mut grad_x = vec![f32::NAN; x.len()];
+            mlp.backward(&params, &x, rows, &mut acts, &grad_out, &mut grad, Some(&mut grad_x));
+            let scale = oracle.scale * (1.0 + rows as f64);
+            prop_assert!(all_close(&grad, &oracle.grad, scale));
+            prop_assert!(all_close(&grad_x, &oracle.grad_x, oracle.scale));
+            Ok(())
+        })?;
+    }
+}
+
+/// A network in f64, written as the formulas are; the gradient by the parameters starts at one.
+struct Oracle {
+    outputs: Vec<f64>,
+    grad: Vec<f64>,
+    grad_x: Vec<f64>,
+    /// Size of the largest activation or gradient: what rounding errors are measured by.
+    scale: f64,
+}
+
+impl Oracle {
+    fn new(
+        widths: &[usize],
+        activation: Activation,
+        params: &[f32],
+        x: &[f32],
+        grad_out: &[f32],
+    ) -> Self {
+        let params = wide(params);
+        let starts: Vec<usize> = widths
+            .windows(2)
+            .scan(0, |at, pair| {
+                let start = *at;
+                *at += (pair[0] + 1) * pair[1];
+                Some(start)
+            })
+            .collect();
+        let last = widths.len() - 2;
+        let n_out = widths[last + 1];
+        let mut oracle = Self {
+            outputs: Vec::new(),
+            grad: vec![1.0; params.len()],
+            grad_x: Vec::new(),
+            scale: 1.0,
+        };
+        for (x, delta) in x.chunks(widths[0]).zip(grad_out.chunks(n_out)) {
+            let mut layers = vec![wide(x)];
+            for (layer, pair) in widths.windows(2).enumerate() {
+                let (n_in, n_out, start) = (pair[0], pair[1], starts[layer]);
+                let below = &layers[layer];
+                let output = (0..n_out)
+                    .map(|o| {
+                        let row = &params[start + o * n_in..][..n_in];
+                        let y = params[start + n_in * n_out + o]
+                            + row.iter().zip(below).map(|(w, x)| w * x).sum::<f64>();
+                        match activation {
+                            _ if layer == last => y,
+                            Activation::Tanh => y.tanh(),
+                            Activation::Relu => y.max(0.0),
+                        }
+                    })
+                    .collect();
+                layers.push(output);
+            }
+            let mut delta = wide(delta);
+            for layer in (0..=last).rev() {
+                let (n_in, n_out, start) = (widths[layer], widths[layer + 1], starts[layer]);
+                let mut below = vec![0.0; n_in];
+                for (o, d) in delta.iter().enumerate() {
+                    oracle.grad[start + n_in * n_out + o] += d;
+                    for (i, below) in below.iter_mut().enumerate() {
+                        let weight = start + o * n_in + i;
+                        oracle.grad[weight] += d * layers[layer][i];
+                        *below += d * params[weight];
+                    }
+                }
+                if layer > 0 {
+                    for (d, y) in below.iter_mut().zip(&layers[layer]) {
+                        *d *= match activation {
+                            Activation::Tanh => 1.0 - y * y,
+                            Activation::Relu => f64::from(u8::from(*y > 0.0)),
+                        };
+                    }
+                }
+                delta = below;
+                let largest = layers[layer + 1]
+                    .iter()
+                    .chain(&delta)
+                    .fold(0.0, |a: f64, b| a.max(b.abs()));
+                oracle.scale = oracle.scale.max(largest * (n_in as f64).sqrt());
+            }
+            oracle.outputs.extend(&layers[last + 1]);
+            oracle.grad_x.extend(delta);
+        }
+        oracle
+    }
+}
+
+#[test]
+fn a_network_without_layers_is_refused() {
+    assert!(Mlp::new(&[4], Activation::Tanh).is_err());
+    assert!(Mlp::new(&[4, 0, 2], Activation::Tanh).is_err());
+}

@@ -1,0 +1,92 @@
+//! The random numbers of a rollout, drawn before it begins.
+//!
+//! They come from a counter-based stream with a number of its own for every rollout, so a rollout is
+//! the same whatever was drawn before it and on however many threads it runs.
+
+use std::f32::consts::TAU;
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Where a rollout's random numbers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stream {
+    /// The trainer's.
+    pub seed: u64,
+    /// Which rollout of the trainer this is.
+    pub rollout: u64,
+}
+
+impl Stream {
+    fn words(self) -> impl Iterator<Item = u32> {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+        rng.set_stream(self.rollout);
+        std::iter::repeat_with(move || rng.next_u32())
+    }
+
+    /// `n` numbers from [0, 1), multiples of 2^-24.
+    pub fn uniforms(self, n: usize) -> Vec<f32> {
+        self.words()
+            .map(|word| (word >> 8) as f32 * (1.0 / (1 << 24) as f32))
+            .take(n)
+            .collect()
+    }
+
+    /// `n` standard normal numbers, by Box and Muller (1958): of two uniform ones, the first gives
+    /// the length of a pair of normal ones, up to 6.7, and the second its direction.
+    pub fn normals(self, n: usize) -> Vec<f32> {
+        let mut words = self.words();
+        let mut normals = Vec::with_capacity(n + 1);
+        while normals.len() < n
+            && let (Some(length), Some(direction)) = (words.next(), words.next())
+        {
+            // In (0, 1]: a float keeps its precision where the logarithm needs it, near zero.
+            let unit = (length as f32 + 1.0) * (1.0 / (1_u64 << 32) as f32);
+            let length = (-2.0 * unit.ln()).sqrt();
+            let (sin, cos) = ((direction >> 8) as f32 * (TAU / (1 << 24) as f32)).sin_cos();
+            normals.extend([length * cos, length * sin]);
+        }
+        normals.truncate(n);
+        normals
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_distributed_as_it_should_be() {
+        let n = 100_001;
+        let stream = Stream {
+            seed: 3,
+            rollout: 4,
+        };
+        let (uniforms, normals) = (stream.uniforms(n), stream.normals(n));
+        assert_eq!((uniforms.len(), normals.len()), (n, n));
+        assert!(uniforms.iter().all(|u| (0.0..1.0).contains(u)));
+        let share =
+            |of: &[f32], below: f32| of.iter().filter(|&&x| x < below).count() as f64 / n as f64;
+        // Five deviations of a share of 100,000 are at most 0.008.
+        for p in [0.01f32, 0.25, 0.5, 0.9] {
+            assert!((share(&uniforms, p) - f64::from(p)).abs() < 0.008);
+        }
+        for (z, p) in [
+            (-2.0f32, 0.02275),
+            (-1.0, 0.15866),
+            (0.0, 0.5),
+            (0.5, 0.69146),
+            (2.5, 0.99379),
+        ] {
+            assert!((share(&normals, z) - p).abs() < 0.008, "{z}");
+        }
+        // The two of a pair, and neighbouring pairs, know nothing of each other.
+        for lag in [1, 2] {
+            let products = normals
+                .iter()
+                .zip(&normals[lag..])
+                .map(|(a, b)| f64::from(a * b));
+            assert!((products.sum::<f64>() / n as f64).abs() < 0.016);
+        }
+    }
+}

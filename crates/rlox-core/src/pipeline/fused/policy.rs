@@ -1,0 +1,248 @@
+//! The policy of a fused rollout: a network for the actions' distribution, one for the values.
+
+use std::f32::consts::TAU;
+
+use crate::env::Action;
+use crate::env::spaces::Space;
+use crate::error::{RloxError, check_len};
+use crate::nn::PackedMlp;
+use crate::pipeline::rollout::ActionBatch;
+
+/// An actor and a critic for the environments of one kind.
+#[derive(Debug, Clone)]
+pub struct MlpPolicy {
+    pub(super) actor: PackedMlp,
+    pub(super) critic: PackedMlp,
+    head: Head,
+}
+
+/// The distribution that the actor's outputs stand for.
+#[derive(Debug, Clone)]
+enum Head {
+    /// They are logits.
+    Categorical,
+    /// They are the means of independent normals.
+    Gaussian(Gaussian),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Gaussian {
+    log_std: Vec<f32>,
+    std: Vec<f32>,
+    /// 1 / std.
+    scale: Vec<f32>,
+    /// Bounds of the action space.
+    low: Vec<f32>,
+    high: Vec<f32>,
+}
+
+impl MlpPolicy {
+    /// A categorical policy for a discrete `action_space`, else a Gaussian one with the deviations
+    /// exp(`log_std`), free of the observation; `log_std` is empty for a categorical one.
+    ///
+    /// # Errors
+    /// If the networks or `log_std` do not fit the environments.
+    pub fn new(
+        actor: PackedMlp,
+        critic: PackedMlp,
+        log_std: &[f32],
+        obs_dim: usize,
+        action_space: &Space,
+    ) -> Result<Self, RloxError> {
+        let (outputs, deviations, head) = match action_space {
+            Space::Discrete(n) => (*n, 0, Head::Categorical),
+            Space::Box { low, high } => {
+                let gaussian = Gaussian {
+                    log_std: log_std.to_vec(),
+                    std: log_std.iter().map(|x| x.exp()).collect(),
+                    scale: log_std.iter().map(|x| (-x).exp()).collect(),
+                    low: low.clone(),
+                    high: high.clone(),
+                };
+                (low.len(), low.len(), Head::Gaussian(gaussian))
+            }
+        };
+        check_len("log_std", log_std.len(), deviations)?;
+        check_shape("actor", &actor, [obs_dim, outputs])?;
+        check_shape("critic", &critic, [obs_dim, 1])?;
+        Ok(Self {
+            actor,
+            critic,
+            head,
+        })
+    }
+
+    /// Random numbers that an action takes.
+    pub fn noise_per_action(&self) -> usize {
+        match &self.head {
+            Head::Categorical => 1,
+            Head::Gaussian(gaussian) => gaussian.std.len(),
+        }
+    }
+
+    /// Whether those are standard normal, or else uniform in [0, 1).
+    pub(super) fn takes_normals(&self) -> bool {
+        matches!(self.head, Head::Gaussian(_))
+    }
+
+    /// What samples `n` actions.
+    pub(super) fn sampler(&self, n: usize) -> Sampler<'_> {
+        match &self.head {
+            Head::Categorical => Sampler::Categorical {
+                actions: Vec::with_capacity(n),
+            },
+            Head::Gaussian(gaussian) => Sampler::Gaussian {
+                gaussian,
+                actions: Vec::with_capacity(n * gaussian.std.len()),
+                clipped: vec![0.0; gaussian.std.len()],
+            },
+        }
+    }
+}
+
+/// Samples actions and keeps them.
+pub(super) enum Sampler<'a> {
+    Categorical {
+        actions: Vec<i64>,
+    },
+    Gaussian {
+        gaussian: &'a Gaussian,
+        actions: Vec<f32>,
+        /// The latest action within its bounds.
+        clipped: Vec<f32>,
+    },
+}
+
+impl Sampler<'_> {
+    /// The next action as the environment takes it, and its log-probability, from the actor's
+    /// `outputs` and the `noise` of one observation.
+    #[inline]
+    pub(super) fn act(
+        &mut self,
+        outputs: &[f32],
+        noise: &[f32],
+    ) -> Result<(Action<'_>, f32), RloxError> {
+        match self {
+            Self::Categorical { actions } => {
+                let (action, log_prob) = categorical(outputs, noise[0]);
+                if !log_prob.is_finite() {
+                    return Err(no_action(outputs));
+                }
+                actions.push(action as i64);
+                Ok((Action::Discrete(action), log_prob))
+            }
+            Self::Gaussian {
+                gaussian,
+                actions,
+                clipped,
+            } => {
+                let log_prob = gaussian.sample(outputs, noise, actions, clipped);
+                if !log_prob.is_finite() {
+                    return Err(no_action(outputs));
+                }
+                Ok((Action::Continuous(clipped), log_prob))
+            }
+        }
+    }
+
+    pub(super) fn into_actions(self) -> ActionBatch {
+        match self {
+            Self::Categorical { actions } => ActionBatch::Discrete(actions),
+            Self::Gaussian { actions, .. } => ActionBatch::Continuous(actions),
+        }
+    }
+}
+
+/// The first category whose cumulative probability exceeds `uniform`, and its log-probability.
+#[inline]
+fn categorical(logits: &[f32], uniform: f32) -> (usize, f32) {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let weight = |logit: f32| (logit - max).exp();
+    let total: f32 = logits.iter().map(|&logit| weight(logit)).sum();
+    let target = uniform * total;
+    let mut sum = 0.0;
+    let chosen = logits.iter().position(|&logit| {
+        sum += weight(logit);
+        sum > target
+    });
+    let chosen = chosen.unwrap_or(logits.len() - 1);
+    (chosen, logits[chosen] - max - total.ln())
+}
+
+impl Gaussian {
+    /// Appends mean + std * noise to `actions`, writes it `clipped`, returns its log-density.
+    #[inline]
+    fn sample(
+        &self,
+        means: &[f32],
+        noise: &[f32],
+        actions: &mut Vec<f32>,
+        clipped: &mut [f32],
+    ) -> f32 {
+        let half_log_tau = 0.5 * TAU.ln();
+        let mut log_prob = 0.0;
+        for (i, (&mean, &noise)) in means.iter().zip(noise).enumerate() {
+            let action = mean + self.std[i] * noise;
+            let z = (action - mean) * self.scale[i];
+            log_prob += -0.5 * z * z - self.log_std[i] - half_log_tau;
+            clipped[i] = action.max(self.low[i]).min(self.high[i]);
+            actions.push(action);
+        }
+        log_prob
+    }
+}
+
+fn check_shape(
+    argument: &'static str,
+    net: &PackedMlp,
+    expected: [usize; 2],
+) -> Result<(), RloxError> {
+    let found = [net.mlp().n_inputs(), net.mlp().n_outputs()];
+    if found == expected {
+        return Ok(());
+    }
+    let problem = format!(
+        "maps {} to {} numbers, expected {} to {}",
+        found[0], found[1], expected[0], expected[1]
+    );
+    Err(RloxError::argument(argument, problem))
+}
+
+#[cold]
+fn no_action(outputs: &[f32]) -> RloxError {
+    RloxError::argument(
+        "actor",
+        format!("gives {outputs:?}, from which no action can be drawn; expected finite numbers"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_category_is_drawn_as_often_as_it_is_likely() {
+        let logits = [2.0f32.ln(), 5.0f32.ln(), 1.0f32.ln()]; // of 8
+        for (uniform, expected, p) in [
+            (0.0, 0, 0.25),
+            (0.249, 0, 0.25),
+            (0.251, 1, 0.625),
+            (0.874, 1, 0.625),
+            (0.876, 2, 0.125),
+            (0.999_999_94, 2, 0.125),
+        ] {
+            let (chosen, log_prob) = categorical(&logits, uniform);
+            assert_eq!(chosen, expected, "{uniform}");
+            assert!((log_prob.exp() - p).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn an_impossible_category_is_never_drawn() {
+        for uniform in [0.0, 0.5, 0.999_999_94] {
+            let (chosen, log_prob) =
+                categorical(&[f32::NEG_INFINITY, 3.0, f32::NEG_INFINITY], uniform);
+            assert_eq!((chosen, log_prob), (1, 0.0));
+        }
+    }
+}

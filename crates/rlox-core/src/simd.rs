@@ -1,0 +1,181 @@
+//! Instruction sets, chosen at run time: each kernel is compiled for AVX-512, for AVX2 with FMA, and
+//! for whatever the target guarantees, from one body of plain array code.
+#![allow(
+    unsafe_code,
+    reason = "code for an instruction set may only be called where the processor has it"
+)]
+
+use std::sync::LazyLock;
+
+/// What a kernel's body knows about the instructions that it is compiled to.
+pub(crate) trait Instructions {
+    /// Whether `mul_add` is one instruction; elsewhere it would be a library call.
+    const FMA: bool;
+    /// Whether there are 32 vector registers of 16 lanes, not 16 registers of 8 or fewer.
+    const WIDE: bool;
+
+    /// `a * b + c`, with one rounding where the hardware has it.
+    #[inline(always)]
+    fn mul_add(a: f32, b: f32, c: f32) -> f32 {
+        if Self::FMA {
+            a.mul_add(b, c)
+        } else {
+            a * b + c
+        }
+    }
+}
+
+/// AVX-512F and what all processors that have it have with it.
+pub(crate) struct Avx512;
+/// AVX2 and FMA.
+pub(crate) struct Avx2;
+/// What the target guarantees: SSE2 on x86-64, NEON with FMA on AArch64.
+pub(crate) struct Portable;
+
+impl Instructions for Avx512 {
+    const FMA: bool = true;
+    const WIDE: bool = true;
+}
+
+impl Instructions for Avx2 {
+    const FMA: bool = true;
+    const WIDE: bool = false;
+}
+
+impl Instructions for Portable {
+    const FMA: bool = cfg!(target_arch = "aarch64");
+    const WIDE: bool = false;
+}
+
+/// Which of them is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+/// The levels that this processor has, the least first.
+pub(crate) static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
+    let mut levels = vec![Level::Portable];
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        levels.push(Level::Avx2);
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+        {
+            levels.push(Level::Avx512);
+        }
+    }
+    levels
+});
+
+#[cfg(test)]
+thread_local! {
+    /// The level that a test wants this thread to use.
+    pub(crate) static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
+}
+
+/// The level that kernels run at.
+#[inline]
+pub(crate) fn level() -> Level {
+    #[cfg(test)]
+    if let Some(level) = FORCED.get() {
+        return level;
+    }
+    static BEST: LazyLock<Level> =
+        LazyLock::new(|| LEVELS.last().copied().unwrap_or(Level::Portable));
+    *BEST
+}
+
+/// Makes the function `name` of a generic `body`, compiled for each of the [`Instructions`].
+///
+/// `body` and all that it calls must be `#[inline(always)]`, so that it takes on the instructions
+/// of the function it ends up in.
+macro_rules! kernel {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $body:ident;) => {
+        $(#[$meta])*
+        #[allow(unsafe_code, reason = "an instruction set is used where it was found")]
+        $vis fn $name($($arg: $type),*) $(-> $out)? {
+            #[cfg(target_arch = "x86_64")]
+            #[allow(clippy::too_many_arguments)]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
+            fn avx512($($arg: $type),*) $(-> $out)? {
+                $body::<$crate::simd::Avx512>($($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[allow(clippy::too_many_arguments)]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2($($arg: $type),*) $(-> $out)? {
+                $body::<$crate::simd::Avx2>($($arg),*)
+            }
+            match $crate::simd::level() {
+                $crate::simd::Level::Portable => $body::<$crate::simd::Portable>($($arg),*),
+                // SAFETY: `level` names only what the processor was found to have.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },
+                // SAFETY: the same.
+                #[cfg(target_arch = "x86_64")]
+                $crate::simd::Level::Avx512 => unsafe { avx512($($arg),*) },
+            }
+        }
+    };
+}
+pub(crate) use kernel;
+
+/// While it lives, this thread's denormal floats count as zero; what was before comes back after.
+///
+/// Arithmetic on denormals is done in microcode, a hundred times slower, and what gradients and
+/// Adam's moments lose by their flushing is below 1.2e-38. Does nothing off x86-64.
+#[derive(Debug)]
+pub struct FlushDenormals {
+    #[cfg(target_arch = "x86_64")]
+    before: u32,
+}
+
+impl FlushDenormals {
+    /// Flushes from here on.
+    #[expect(clippy::new_without_default, reason = "it acts")]
+    pub fn new() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            const FLUSH_TO_ZERO: u32 = 1 << 15;
+            const DENORMALS_ARE_ZERO: u32 = 1 << 6;
+            let before = control::get();
+            control::set(before | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
+            Self { before }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Self {}
+    }
+}
+
+impl Drop for FlushDenormals {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        control::set(self.before);
+    }
+}
+
+/// The control word of SSE arithmetic.
+#[cfg(target_arch = "x86_64")]
+mod control {
+    use std::arch::asm;
+
+    pub(crate) fn get() -> u32 {
+        let mut word = 0u32;
+        // SAFETY: stores the control word in `word`.
+        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut word, options(nostack, preserves_flags)) };
+        word
+    }
+
+    pub(crate) fn set(word: u32) {
+        // SAFETY: the two bits that differ from Rust's own setting change results by less than the
+        // least normal float, and no result decides about memory.
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
+    }
+}

@@ -1,0 +1,176 @@
+//! `collect_rollout`: a whole rollout of an MLP policy in one call.
+
+use numpy::{IntoPyArray, Ix1, Ix3, PyArray1, PyArrayMethods};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rlox_core::nn::PackedMlp;
+use rlox_core::pipeline::fused::{self, FusedRollout, MlpPolicy, Running, Stream};
+use rlox_core::pipeline::rollout::{ActionBatch, Collect};
+
+use crate::arrays::{any_shape, input, output};
+use crate::crossing::COLLECT_ROLLOUT;
+use crate::env::VecEnv;
+use crate::errors::to_py;
+use crate::nn::mlp;
+
+/// Widths (input, hidden…, output), activation, parameters.
+type Network<'py> = (Vec<usize>, String, Bound<'py, PyAny>);
+
+/// `n_steps` of an MLP policy in native environments, from where they stand: stepping, both
+/// networks, sampling, log-probabilities and GAE, with the interpreter let go of.
+///
+/// Sampling is by inverse CDF for a discrete action space, mean + exp(log_std) * normal for a box;
+/// the environments get such an action clipped to the box. The reward of a step truncated by the
+/// time limit alone is raised by ``gamma * V(final_obs)``. Same arguments and same states of the
+/// environments, same rollout, whatever the number of threads.
+///
+/// Parameters
+/// ----------
+/// env : VecEnv
+/// actor, critic : (list of int, "tanh" or "relu", ndarray of float32)
+///     Widths (input, hidden..., output) of linear layers, the activation between them, and their
+///     parameters in torch's order: of each layer the weight, [out, in], then the bias. The actor's
+///     outputs are logits or means.
+/// log_std : ndarray, shape (act_dim,), float32
+///     Empty for a discrete action space.
+/// n_steps, gamma, gae_lambda : int, float, float
+/// stream : (int, int)
+///     Seed and number of the stream that the random numbers come from; both in [0, 2**64).
+/// running : (ndarray of float64, ndarray of int64), shape (n_envs,)
+///     Reward and length of the episodes under way; brought up to date.
+/// noise : ndarray, shape (n_steps, n_envs, 1 or act_dim), float32
+///     Instead of the stream: uniform in [0, 1) for a discrete action space, else standard normal.
+/// threads : int
+///     At most so many; None: as many as pay.
+///
+/// Returns
+/// -------
+/// dict of ndarrays
+///     ``obs`` float32 (n_steps + 1, n_envs, obs_dim), the last ones to go on from; ``actions``
+///     int64 (n_steps, n_envs) or float32 (n_steps, n_envs, act_dim), not clipped; ``log_probs``,
+///     ``values``, ``advantages``, ``returns`` float32 (n_steps, n_envs); and of the episodes that
+///     ended, in the order of their steps, then environments: ``episode_steps`` int64,
+///     ``episode_rewards`` float64, ``episode_lengths`` int64.
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, a range, an output of the networks that is not finite.
+/// TypeError
+///     No array, or another dtype.
+/// RuntimeError
+///     The environments were never reset, or are in use.
+#[pyfunction]
+#[pyo3(signature = (
+    env, actor, critic, log_std, n_steps, gamma, gae_lambda, stream, running, noise=None,
+    threads=None,
+))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a policy, where it acts, and how to collect"
+)]
+pub(crate) fn collect_rollout<'py>(
+    py: Python<'py>,
+    env: &Bound<'py, VecEnv>,
+    actor: Network<'py>,
+    critic: Network<'py>,
+    log_std: &Bound<'py, PyAny>,
+    n_steps: usize,
+    gamma: f64,
+    gae_lambda: f64,
+    stream: (u64, u64),
+    running: (Bound<'py, PyAny>, Bound<'py, PyAny>),
+    noise: Option<Bound<'py, PyAny>>,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut crossing = COLLECT_ROLLOUT.enter(0);
+    let env = env.get();
+    let log_std = any_shape::<f32, Ix1>("log_std", log_std)?;
+    let policy = MlpPolicy::new(
+        network("actor", actor)?,
+        network("critic", critic)?,
+        log_std.as_slice()?,
+        env.obs_dim,
+        &env.action_space,
+    )
+    .map_err(to_py)?;
+    let mut rewards = output::<f64, Ix1>("running[0]", &running.0, &[env.n_envs])?;
+    let mut lengths = output::<i64, Ix1>("running[1]", &running.1, &[env.n_envs])?;
+    let noise_shape = [n_steps, env.n_envs, policy.noise_per_action()];
+    let noise = noise
+        .map(|noise| input::<f32, Ix3>("noise", &noise, &noise_shape))
+        .transpose()?;
+
+    let how = Collect {
+        n_steps,
+        gamma,
+        gae_lambda,
+    };
+    let (seed, rollout) = stream;
+    let stream = Stream { seed, rollout };
+    let running = Running {
+        rewards: rewards.as_slice_mut()?,
+        lengths: lengths.as_slice_mut()?,
+    };
+    let noise = noise.as_ref().map(|noise| noise.as_slice()).transpose()?;
+    let rollout = py
+        .detach(|| {
+            env.with(|env| match noise {
+                Some(noise) => {
+                    fused::collect_with_noise(env, &policy, how, noise, running, threads)
+                }
+                None => fused::collect(env, &policy, how, stream, running, threads),
+            })
+        })
+        .map_err(to_py)?;
+    let actions = match &rollout.actions {
+        ActionBatch::Discrete(actions) => size_of_val(&actions[..]),
+        ActionBatch::Continuous(actions) => size_of_val(&actions[..]),
+    };
+    let floats = size_of_val(&rollout.obs[..]) + 4 * size_of_val(&rollout.values[..]);
+    crossing.add_bytes(floats + actions);
+    to_dict(py, rollout, [n_steps, env.n_envs])
+}
+
+fn network(argument: &str, (widths, activation, params): Network<'_>) -> PyResult<PackedMlp> {
+    let mlp = mlp(argument, &widths, &activation)?;
+    let params = input::<f32, Ix1>(argument, &params, &[mlp.n_params()])?;
+    PackedMlp::new(mlp, params.as_slice()?).map_err(to_py)
+}
+
+fn to_dict(
+    py: Python<'_>,
+    rollout: FusedRollout,
+    steps: [usize; 2],
+) -> PyResult<Bound<'_, PyDict>> {
+    let [n_steps, n_envs] = steps;
+    let dict = PyDict::new(py);
+    let obs_dim = rollout.obs.len() / ((n_steps + 1) * n_envs);
+    let obs = rollout.obs.into_pyarray(py);
+    dict.set_item("obs", obs.reshape([n_steps + 1, n_envs, obs_dim])?)?;
+    match rollout.actions {
+        ActionBatch::Discrete(actions) => {
+            dict.set_item("actions", actions.into_pyarray(py).reshape(steps)?)?;
+        }
+        ActionBatch::Continuous(actions) => {
+            let shape = [n_steps, n_envs, actions.len() / (n_steps * n_envs)];
+            dict.set_item("actions", actions.into_pyarray(py).reshape(shape)?)?;
+        }
+    }
+    for (name, column) in [
+        ("log_probs", rollout.log_probs),
+        ("values", rollout.values),
+        ("advantages", rollout.advantages),
+        ("returns", rollout.returns),
+    ] {
+        dict.set_item(name, column.into_pyarray(py).reshape(steps)?)?;
+    }
+    let episodes = &rollout.episodes;
+    let steps = PyArray1::from_iter(py, episodes.iter().map(|episode| episode.step as i64));
+    let rewards = PyArray1::from_iter(py, episodes.iter().map(|episode| episode.reward));
+    let lengths = PyArray1::from_iter(py, episodes.iter().map(|episode| episode.length));
+    dict.set_item("episode_steps", steps)?;
+    dict.set_item("episode_rewards", rewards)?;
+    dict.set_item("episode_lengths", lengths)?;
+    Ok(dict)
+}

@@ -1,0 +1,83 @@
+"""What every driver does: read the job, count steps and episodes by the clock, write the outcome.
+
+A driver is started as `python run_<peer>.py JOB`, JOB being JSON: the hyperparameters of the race,
+`seed`, `threads`, `form` (which of its forms the peer runs in) and `out`, the file that gets the
+outcome. It runs in the peer's environment, so it may import nothing of rlox but what it races.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+JOB = json.loads(sys.argv[1])
+
+# Before any library that reads them is imported. XLA takes the size of its pool from NPROC.
+for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NPROC"):
+    os.environ[_name] = str(JOB["threads"])
+
+
+class Run:
+    """The log of one training. Everything before `begin` is setting up, and is not counted."""
+
+    def __init__(self) -> None:
+        self.episodes: list[tuple[float, int, float]] = []  # seconds, environment steps, return
+        self._start = 0.0
+
+    def begin(self, at: float | None = None) -> None:
+        """Training starts now, or started when `time.perf_counter()` was `at`, before any episode
+        was booked."""
+        self._start = time.perf_counter() if at is None else at
+
+    def episode(self, steps: int, episode_return: float) -> None:
+        """An episode has ended, `steps` environment steps after `begin`."""
+        self.episodes.append((time.perf_counter() - self._start, steps, float(episode_return)))
+
+    def end(self, steps: int, compile_s: float = 0.0) -> None:
+        """Training has ended: write the outcome, whole or not at all.
+
+        `compile_s` is what a compiler within the training took, by its own clock.
+        """
+        outcome = {
+            "train_s": time.perf_counter() - self._start,
+            "compile_s": compile_s,
+            "steps": steps,
+            "episodes": self.episodes,
+        }
+        out = Path(JOB["out"])
+        part = out.with_suffix(".part")
+        part.write_text(json.dumps(outcome))
+        part.rename(out)
+
+
+class Returns:
+    """Returns of the episodes of a vector environment, summed from its rewards."""
+
+    def __init__(self, run: Run, n_envs: int) -> None:
+        self.run, self.sums = run, [0.0] * n_envs
+
+    def add(self, rewards, dones, steps: int) -> None:
+        """A step of all environments, the last of `steps` environment steps."""
+        for i, reward in enumerate(rewards.tolist()):
+            self.sums[i] += reward
+        if dones.any():
+            for i in dones.nonzero()[0]:
+                self.run.episode(steps, self.sums[i])
+                self.sums[i] = 0.0
+
+
+def limit_torch() -> None:
+    """Hold torch to the job's threads."""
+    import torch
+
+    torch.set_num_threads(JOB["threads"])
+
+
+def torch_compile_s() -> float:
+    """Seconds that torch.compile has taken in this process."""
+    if "torch._dynamo.utils" not in sys.modules:
+        return 0.0
+    from torch._dynamo.utils import calculate_time_spent
+
+    return calculate_time_spent().get("entire_frame_compile", 0.0)

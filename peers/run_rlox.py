@@ -1,0 +1,54 @@
+"""The rlox of this tree; `form` lists the ids of the
+optimisations to train with, or is "default"."""
+
+from run import JOB, Run, limit_torch
+
+limit_torch()
+
+import rlox  # noqa: E402
+from rlox.learner.callbacks import BaseCallback  # noqa: E402
+
+SETTINGS = {
+    "ppo": [
+        "n_steps",
+        "batch_size",
+        "n_epochs",
+        "gae_lambda",
+        "clip_range",
+        "vf_coef",
+        "max_grad_norm",
+    ],
+    "sac": ["learning_starts", "batch_size", "buffer_size", "tau"],
+}
+
+
+class Episodes(BaseCallback):
+    """Books the episodes that have ended since the update before this one."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_rollout_end(self) -> None:
+        for episode_return in self.model.episode_returns[len(self.run.episodes) :]:
+            self.run.episode(self.num_timesteps, episode_return)
+
+    on_training_end = on_rollout_end
+
+
+def main() -> None:
+    names = [*SETTINGS[JOB["algo"]], "n_envs", "learning_rate", "gamma", "ent_coef", "seed"]
+    trainer = getattr(rlox, JOB["algo"].upper())
+    settings = {name: JOB[name] for name in names}
+    if {"R6", "R11"} & set(JOB["form"]):
+        del settings["n_envs"]  # their own number of environments is what they are about
+    optimizations = None if JOB["form"] == "default" else JOB["form"]
+    model = trainer(JOB["env_id"], optimizations=optimizations, **settings)
+    run = Run()
+    episodes = Episodes(run)
+    run.begin()
+    model.learn(JOB["total_timesteps"], callback=episodes)
+    run.end(model.num_timesteps, sum(found.seconds for found in model.compilations))
+
+
+if __name__ == "__main__":
+    main()

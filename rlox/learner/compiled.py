@@ -1,0 +1,147 @@
+"""What R2 and R3 share: a whole update as one compiled graph over flat parameters.
+
+`torch.compile` needs a C++ compiler and seconds of time. Where there is none, or where a module
+cannot be traced as one graph, training goes on without, and says so once.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+BACKEND = "inductor"
+BETA_1, BETA_2 = 0.9, 0.999  # Adam's, torch's defaults
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+FlatTensors = tuple[Tensor, Tensor, Tensor, Tensor]  # parameters, both moments, steps taken
+
+
+@dataclass
+class Compilation:
+    """What compiling came to: wall seconds of the first calls, graphs made (one more for each
+    other size of a batch), and why it was given up, if it was: then each break counts."""
+
+    seconds: float = 0.0
+    graphs: int = 0
+    graph_breaks: int = 0
+    given_up: str = ""
+
+
+class Compiled:
+    """`update` compiled as one graph. A call returns None from when it was given up on."""
+
+    def __init__(self, id_: str, update: Callable[..., Any]) -> None:
+        self.id = id_
+        self.report = Compilation()
+        self._update = torch.compile(update, fullgraph=True, dynamic=False, backend=BACKEND)
+        self._seen: set[object] = set()  # what has been compiled for
+
+    def __call__(self, size: object, *arguments: Any) -> Any:
+        """Call it; `size` is what a graph is made for. All arguments that it changes are left alone
+        where compiling fails."""
+        if self.report.given_up:
+            return None
+        started = time.perf_counter()
+        try:
+            answer = self._update(*arguments)
+        # Dynamo, Inductor and whatever compiler they find each have errors of their own.
+        except Exception as error:
+            self.report.graph_breaks += isinstance(error, torch._dynamo.exc.Unsupported)
+            cause = getattr(error, "inner_exception", error)  # of a compiler's own
+            self.give_up(f"{type(cause).__name__}: {str(cause).strip().splitlines()[0]}")
+            return None
+        if size not in self._seen:
+            self._seen.add(size)
+            self.report.graphs += 1
+            self.report.seconds += time.perf_counter() - started
+        return answer
+
+    def give_up(self, why: str) -> None:
+        """Say once that training goes on without."""
+        self.report.given_up = why
+        message = f"{self.id}: not compiled, training goes on in eager torch: {why}"
+        warnings.warn(message, stacklevel=2)
+
+
+def as_views(tensors: Sequence[Tensor], vector: Tensor | None = None) -> Tensor:
+    """Make `tensors` views of one vector and return it: `vector`, where they are its views already.
+
+    They stay what they are to whoever holds them: only their memory moves.
+    """
+    if vector is not None:
+        places = accumulate([t.nbytes for t in tensors[:-1]], initial=vector.data_ptr())
+        if all(t.data_ptr() == place for t, place in zip(tensors, places, strict=True)):
+            return vector
+    vector = torch.cat([t.detach().reshape(-1) for t in tensors])
+    for tensor, part in zip(
+        tensors, torch.split(vector, [t.numel() for t in tensors]), strict=True
+    ):
+        tensor.data = part.view(tensor.shape)
+    return vector
+
+
+class Flat:
+    """The trainable parameters of a module as views of one vector, and Adam's moments likewise.
+
+    Raises ValueError for parameters that are not all float32 and on one device.
+    """
+
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        named = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        self.names, self.params = list(named), list(named.values())
+        kinds = {(p.dtype, p.device) for p in self.params}
+        if len(kinds) != 1 or self.params[0].dtype != torch.float32:
+            raise ValueError("its parameters are not all float32 and on one device")
+        self.shapes = [p.shape for p in self.params]
+        self.sizes = [p.numel() for p in self.params]
+        self.optimizer = optimizer
+        self.vector: Tensor | None = None
+        self.moments: list[Tensor | None] = [None, None]
+
+    def bind(self) -> FlatTensors:
+        """What `adam_` changes. Loading replaces tensors, so this is asked for again after it."""
+        state = self.optimizer.state
+        for p in self.params:
+            if not state[p]:
+                step_at = p.device if self.optimizer.defaults["fused"] else "cpu"
+                state[p]["step"] = torch.zeros((), device=step_at)
+                state[p] |= {name: torch.zeros_like(p) for name in _MOMENTS}
+        self.vector = as_views(self.params, self.vector)
+        first, second = (
+            as_views([state[p][name] for p in self.params], flat)
+            for name, flat in zip(_MOMENTS, self.moments, strict=True)
+        )
+        self.moments = [first, second]
+        self.step = state[self.params[0]]["step"].clone()
+        return self.vector, first, second, self.step
+
+    def unflattened(self, vector: Tensor) -> dict[str, Tensor]:
+        """`vector` as the module's parameters by name."""
+        parts = torch.split(vector, self.sizes)
+        shaped = (part.view(shape) for part, shape in zip(parts, self.shapes, strict=True))
+        return dict(zip(self.names, shaped, strict=True))
+
+    def tell(self) -> None:
+        """Write the number of steps back into the optimiser's state."""
+        steps = [self.optimizer.state[p]["step"] for p in self.params]
+        torch._foreach_copy_(steps, [self.step] * len(steps))
+
+
+def adam_(flat: FlatTensors, gradient: Tensor, lr: Tensor, eps: float) -> None:
+    """One step of Adam (Kingma and Ba 2015)."""
+    vector, exp_avg, exp_avg_sq, step = flat
+    step += 1
+    exp_avg.lerp_(gradient, 1 - BETA_1)
+    exp_avg_sq.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
+    root = (exp_avg_sq / (1 - BETA_2**step)).sqrt() + eps
+    vector.sub_(lr / (1 - BETA_1**step) * exp_avg / root)
+
+
+def learning_rate(optimizer: torch.optim.Optimizer) -> Tensor:
+    """As a tensor: a number would be compiled into the graph, and a schedule make one a value."""
+    return torch.tensor(optimizer.param_groups[0]["lr"])

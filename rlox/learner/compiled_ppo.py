@@ -1,0 +1,111 @@
+"""R2: one minibatch of PPO (gather, forward, backward, clip, Adam) as one compiled graph.
+
+Acting is not compiled: a compiled call checks its guards for longer than the joined network (R1)
+takes for some observations.
+"""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value
+
+from rlox.learner.compiled import Compiled, Flat, FlatTensors, adam_, learning_rate
+
+if TYPE_CHECKING:
+    from rlox.learner.ppo import PPO, Rollout
+
+CLIP_EPSILON = 1e-6  # of torch.nn.utils.clip_grad_norm_
+
+
+class _Loss(nn.Module):
+    """PPO's loss as a module whose parameters are the policy's, for `functional_call`."""
+
+    def __init__(self, model: "PPO") -> None:
+        super().__init__()
+        self.policy = model.policy
+        self.model = [model]  # in a list: a module would be registered, a trainer shall not be
+
+    def forward(self, batch: "Rollout") -> tuple[Tensor, Tensor]:
+        return self.model[0].loss(batch)
+
+
+class EagerMinibatch:
+    """R2 before: operation by operation."""
+
+    def __init__(self, model: "PPO") -> None:
+        self.model = model
+
+    def __call__(self, rollout: "Rollout", indices: Tensor) -> Tensor:
+        """Learn from the transitions at `indices`; returns `FIGURES`."""
+        model, timing = self.model, self.model.timing
+        with timing.add_time("minibatch"):
+            batch = type(rollout)(*(column.index_select(0, indices) for column in rollout))
+        with timing.add_time("forward"):
+            loss, figures = model.loss(batch)
+        with timing.add_time("backward"):
+            model.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+        with timing.add_time("clip"):
+            nn.utils.clip_grad_norm_(model.policy.parameters(), model.max_grad_norm)
+        with timing.add_time("optimizer"):
+            model.optimizer.step()
+        return figures
+
+    def begin(self) -> None:
+        """Before the minibatches of a rollout."""
+
+    def end(self) -> None:
+        """After them."""
+
+
+class CompiledMinibatch(EagerMinibatch):
+    """R2 after: one graph over the flat parameters, whatever the policy is made of; minibatch by
+    minibatch as before where it cannot be."""
+
+    def __init__(self, model: "PPO") -> None:
+        super().__init__(model)
+        self._compiled = Compiled("R2", self._minibatch)
+        self.report = self._compiled.report
+        model.compilations.append(self.report)
+        self._loss = _Loss(model)
+        self._eps = float(model.optimizer.defaults["eps"])
+        try:
+            self._flat = Flat(self._loss, model.optimizer)
+        except ValueError as error:
+            self._compiled.give_up(str(error))
+
+    def begin(self) -> None:
+        if not self.report.given_up:
+            self._tensors = self._flat.bind()
+            self._lr = learning_rate(self.model.optimizer)
+
+    def __call__(self, rollout: "Rollout", indices: Tensor) -> Tensor:
+        figures: Tensor | None = None
+        if not self.report.given_up:
+            sizes = (len(rollout.obs), len(indices))
+            with self.model.timing.add_time("compiled"), torch.no_grad():
+                figures = self._compiled(sizes, rollout, indices, self._tensors, self._lr)
+        return super().__call__(rollout, indices) if figures is None else figures
+
+    def end(self) -> None:
+        if not self.report.given_up:
+            self._flat.tell()
+
+    def _minibatch(
+        self, rollout: "Rollout", indices: Tensor, flat: FlatTensors, lr: Tensor
+    ) -> Tensor:
+        batch = type(rollout)(*(column.index_select(0, indices) for column in rollout))
+
+        def loss(vector: Tensor) -> tuple[Tensor, Tensor]:
+            found: tuple[Tensor, Tensor] = functional_call(
+                self._loss, self._flat.unflattened(vector), (batch,)
+            )
+            return found
+
+        gradient, (_, figures) = grad_and_value(loss, has_aux=True)(flat[0])
+        norm = torch.linalg.vector_norm(gradient)
+        gradient = gradient * (self.model.max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
+        adam_(flat, gradient, lr, self._eps)
+        found: Tensor = figures
+        return found

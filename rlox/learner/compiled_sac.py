@@ -1,0 +1,199 @@
+"""R3: SAC's whole update (targets, critics, actor, temperature, Polyak) as one compiled graph.
+
+The equations are those of `rlox.learner.sac.SAC`, called on `_Functional`, whose networks take
+their parameters from flat vectors. Noise is drawn outside, from the trainer's generator and in the
+order of the eager update, so that both see the same.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value
+
+from rlox.learner.compiled import Compiled, Flat, FlatTensors, adam_, as_views, learning_rate
+
+if TYPE_CHECKING:
+    from rlox.learner.sac import SAC, Batch
+
+_EPS = 1e-8  # Adam's, torch's default
+
+
+class Updated(NamedTuple):
+    """What one update found: its losses, and the twins' mean absolute TD errors `[B]`."""
+
+    critic_loss: Tensor
+    actor_loss: Tensor
+    td_errors: Tensor
+
+
+class _FromNoise(nn.Module):
+    """A policy as a module of observations and noise."""
+
+    policy: Any
+
+    def __init__(self, policy: nn.Module) -> None:
+        super().__init__()
+        self.policy = policy
+
+    def forward(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = self.policy.from_noise(obs, noise)
+        return found
+
+
+class _Policy:
+    """A policy whose actions come from the noise that stands in the generator's place."""
+
+    def __init__(self, module: nn.Module, parameters: dict[str, Tensor]) -> None:
+        self.module, self.parameters = module, parameters
+
+    def get_action_and_logprob(self, obs: Tensor, generator: Tensor) -> tuple[Tensor, Tensor]:
+        found: tuple[Tensor, Tensor] = functional_call(
+            self.module, self.parameters, (obs, generator)
+        )
+        return found
+
+
+class _Temperature:
+    """SAC's alpha from its logarithm."""
+
+    def __init__(self, log_alpha: Tensor) -> None:
+        self.log_alpha = log_alpha
+
+    def __call__(self) -> Tensor:
+        return self.log_alpha.exp()
+
+
+class _Functional:
+    """What the equations of SAC ask of a trainer, as functions of vectors."""
+
+    def __init__(
+        self,
+        update: "CompiledUpdate",
+        vectors: tuple[Tensor, Tensor, Tensor],
+        log_alpha: Tensor,
+        noise: Tensor,
+    ) -> None:
+        model, (actor, critic, target) = update.model, vectors
+        self.gamma, self.target_entropy = model.gamma, model.target_entropy
+        self.temperature = _Temperature(log_alpha)
+        self.policy = _Policy(update.actor_module, update.actor.unflattened(actor))
+        self._act_generator = noise
+        self._module = model.critic
+        self._critic = update.critic.unflattened(critic)
+        self._target = update.critic.unflattened(target)
+
+    def critic(self, obs: Tensor, actions: Tensor) -> Any:
+        """The twins' values."""
+        return functional_call(self._module, self._critic, (obs, actions))
+
+    def critic_target(self, obs: Tensor, actions: Tensor) -> Any:
+        """Those of the target networks."""
+        return functional_call(self._module, self._target, (obs, actions))
+
+
+class EagerUpdate:
+    """R3 before: operation by operation."""
+
+    def __init__(self, model: "SAC") -> None:
+        self.model = model
+
+    def __call__(self, batch: "Batch") -> Updated:
+        """One update from a batch."""
+        return self.model.update(batch)
+
+    def bind(self) -> None:
+        """Training begins, perhaps with other tensors than before."""
+
+
+class CompiledUpdate(EagerUpdate):
+    """R3 after: one graph over flat vectors; as before where it cannot be.
+
+    `report` says what compiling came to.
+    """
+
+    def __init__(self, model: "SAC") -> None:
+        super().__init__(model)
+        self._compiled = Compiled("R3", self._update)
+        self.report = self._compiled.report
+        model.compilations.append(self.report)
+        if not hasattr(model.policy, "from_noise"):
+            self._compiled.give_up(f"the policy ({type(model.policy).__name__}) has no from_noise")
+            return
+        self.actor_module = _FromNoise(model.policy)
+        self._target: Tensor | None = None
+        try:
+            self.actor = Flat(self.actor_module, model.actor_optimizer)
+            self.critic = Flat(model.critic, model.critic_optimizer)
+            self._optimized = [self.actor, self.critic]
+            if model.alpha_optimizer:
+                self._optimized.append(Flat(model.temperature, model.alpha_optimizer))
+        except ValueError as error:
+            self._compiled.give_up(str(error))
+
+    def bind(self) -> None:
+        if self.report.given_up:
+            return
+        model = self.model
+        self._flats = [flat.bind() for flat in self._optimized]
+        targets = dict(model.critic_target.named_parameters())
+        self._target = as_views([targets[name] for name in self.critic.names], self._target)
+        self._lr = learning_rate(model.critic_optimizer)
+
+    def __call__(self, batch: "Batch") -> Updated:
+        model = self.model
+        if not self.report.given_up:
+            generator = model._act_generator
+            before = generator.get_state() if not self.report.graphs else None
+            shape, device = batch.actions.shape, model.device
+            noise = [torch.randn(shape, generator=generator, device=device) for _ in range(2)]
+            tensors = batch._replace(indices=None)
+            with model.timing.add_time("compiled"), torch.no_grad():
+                found = self._compiled(
+                    len(batch.obs), tensors, noise, self._flats, self._target, self._lr
+                )
+            if found is not None:
+                for flat in self._optimized:
+                    flat.tell()
+                return Updated(*found)
+            if before is not None:  # as if it had not been tried
+                generator.set_state(before)
+        return super().__call__(batch)
+
+    def _update(
+        self,
+        batch: "Batch",
+        noise: list[Tensor],
+        flats: list[FlatTensors],
+        target: Tensor,
+        lr: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Losses of critics and actor, and the TD errors `[B]`."""
+        model, (actor, critic, *alpha) = self.model, flats
+        sac = type(model)
+        log_alpha = alpha[0][0][0] if alpha else model.temperature.log_alpha.detach()
+
+        def at(actor: Tensor, critic: Tensor, log_alpha: Tensor, drawn: Tensor) -> Any:
+            return _Functional(self, (actor, critic, target), log_alpha, drawn)
+
+        target_q = sac.target_q(at(actor[0], critic[0], log_alpha, noise[0]), batch)
+
+        def critic_loss(vector: Tensor) -> tuple[Tensor, Tensor]:
+            return sac.critic_loss(at(actor[0], vector, log_alpha, noise[0]), batch, target_q)
+
+        def actor_loss(vector: Tensor) -> tuple[Tensor, Tensor]:
+            return sac.actor_loss(at(vector, critic[0], log_alpha, noise[1]), batch)
+
+        gradient, (loss_q, td_errors) = grad_and_value(critic_loss, has_aux=True)(critic[0])
+        adam_(critic, gradient, lr, _EPS)
+        gradient, (loss_pi, log_probs) = grad_and_value(actor_loss, has_aux=True)(actor[0])
+        adam_(actor, gradient, lr, _EPS)
+        if alpha:
+
+            def alpha_loss(vector: Tensor) -> Tensor:
+                return sac.alpha_loss(at(actor[0], critic[0], vector[0], noise[1]), log_probs)
+
+            gradient, _ = grad_and_value(alpha_loss)(alpha[0][0])
+            adam_(alpha[0], gradient, lr, _EPS)
+        target.lerp_(critic[0], model.tau)
+        return loss_q, loss_pi, td_errors

@@ -1,0 +1,113 @@
+"""Which modules the native updates can train, and their parameters in the order of Rust."""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from rlox.learner.policies import (
+    CategoricalActorCritic,
+    GaussianActorCritic,
+    SquashedGaussianActor,
+    TwinCritic,
+)
+
+ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+class Unfit(Exception):
+    """Why a module, or an optimiser, is left to torch."""
+
+
+class Network(NamedTuple):
+    """A multilayer perceptron: widths (input, hidden…, output), "tanh" or "relu", parameters."""
+
+    widths: list[int]
+    activation: str
+    params: list[Tensor]
+
+
+def actor_network(policy: nn.Module) -> Network:
+    """The actor as one network: its two heads are one layer, means before log deviations."""
+    if type(policy) is not SquashedGaussianActor:
+        raise Unfit(f"the policy is a {type(policy).__name__}")
+    layers = _leaves(policy.trunk)
+    mean, log_std = _linear(policy.mean), _linear(policy.log_std)
+    if not layers or isinstance(layers[-1], nn.Linear):
+        raise Unfit("the actor's trunk does not end with an activation")
+    if (mean.in_features, mean.out_features) != (log_std.in_features, log_std.out_features):
+        raise Unfit("the actor's heads differ in width")
+    widths, activation, params = _network("the actor's trunk", [*layers, mean])
+    params = [*params[:-2], mean.weight, log_std.weight, mean.bias, log_std.bias]
+    return Network([*widths[:-1], 2 * widths[-1]], activation, params)
+
+
+def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
+    """The twins."""
+    if type(critic) is not TwinCritic:
+        raise Unfit(f"the critic is a {type(critic).__name__}")
+    q1, q2 = (_network("a critic", _leaves(q)) for q in (critic.q1, critic.q2))
+    return q1, q2
+
+
+def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[Tensor]]:
+    """Actor, critic, and the log-deviation if the policy is a Gaussian."""
+    if type(policy) not in (CategoricalActorCritic, GaussianActorCritic):
+        raise Unfit(f"the policy is a {type(policy).__name__}")
+    assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
+    if any(getattr(policy, hooks) for hooks in HOOKS):
+        raise Unfit("the policy has a hook")
+    actor = _network("the actor", _leaves(policy.actor))
+    critic = _network("the critic", _leaves(policy.critic))
+    log_std: list[Tensor] = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []
+    return actor, critic, log_std
+
+
+def _network(name: str, layers: list[nn.Module]) -> Network:
+    linears = [_linear(layer) for layer in layers[::2]]
+    kinds = {type(layer) for layer in layers[1::2]}
+    if len(layers) % 2 == 0 or len(kinds) > 1 or not kinds <= ACTIVATIONS.keys():
+        raise Unfit(f"{name} is no chain of Linear layers with Tanh, or ReLU, between them")
+    widths = [linears[0].in_features, *(layer.out_features for layer in linears)]
+    params = [param for layer in linears for param in (layer.weight, layer.bias)]
+    activation = ACTIVATIONS[kinds.pop()] if kinds else "relu"
+    return Network(widths, activation, params)
+
+
+def _leaves(module: nn.Module) -> list[nn.Module]:
+    """The layers of nested `Sequential`s."""
+    if any(getattr(module, hooks) for hooks in HOOKS):
+        raise Unfit("a layer has a hook")
+    if type(module) is not nn.Sequential:
+        return [module]
+    return [leaf for child in module for leaf in _leaves(child)]
+
+
+def _linear(module: nn.Module) -> nn.Linear:
+    if type(module) is not nn.Linear or module.bias is None:
+        raise Unfit(f"there is a {type(module).__name__} where a Linear with bias is expected")
+    _leaves(module)
+    return module
+
+
+def require_plain_parameters(params: list[Tensor]) -> None:
+    """Raise `Unfit` unless they are float32 on the CPU, each there once."""
+    if any(param.dtype != torch.float32 or param.device.type != "cpu" for param in params):
+        raise Unfit("a parameter is not float32 on the CPU")
+    if len({id(param) for param in params}) < len(params):
+        raise Unfit("networks share parameters")
+
+
+def require_plain_adam(optimizer: Any, params: list[Tensor]) -> None:
+    """Raise `Unfit` unless `optimizer` is Adam without extras, for just these parameters."""
+    if not all(param.requires_grad for param in params):
+        raise Unfit("a parameter is frozen")
+    groups: list[dict[str, Any]] = getattr(optimizer, "param_groups", [])
+    if type(optimizer) is not torch.optim.Adam or len(groups) != 1:
+        raise Unfit(f"the optimizer is a {type(optimizer).__name__}, or has several groups")
+    extras = ("weight_decay", "amsgrad", "maximize", "differentiable", "decoupled_weight_decay")
+    if any(groups[0].get(extra) for extra in extras) or isinstance(groups[0]["lr"], Tensor):
+        raise Unfit("Adam runs with weight decay, amsgrad or the like")
+    if {id(param) for param in groups[0]["params"]} != {id(param) for param in params}:
+        raise Unfit("the optimizer has other parameters than the network")

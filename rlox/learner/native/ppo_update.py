@@ -1,0 +1,85 @@
+"""PPO's gradient steps in Rust, on the trainer's own torch parameters (R9)."""
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from rlox import _core
+from rlox.learner.native.flat import Flat
+from rlox.learner.native.networks import (
+    Unfit,
+    actor_critic_networks,
+    require_plain_adam,
+    require_plain_parameters,
+)
+
+if TYPE_CHECKING:
+    from rlox.learner.ppo import PPO, Rollout
+
+
+class NativeUpdate:
+    """What `PPO.train` does with a rollout, without torch's operators.
+
+    Minibatches, loss and optimiser are those of the torch path; results differ from it by the
+    rounding of float32. Raises `Unfit`, with the reason, for a trainer that has anything else.
+    """
+
+    def __init__(self, model: "PPO") -> None:
+        if model.loss.__module__ != "rlox.learner.ppo":
+            raise Unfit("the loss is replaced")
+        actor, critic, log_std = actor_critic_networks(model.policy)
+        if actor.widths[0] != model.obs_dim or critic.widths[0] != model.obs_dim:
+            raise Unfit("a network does not take the observations as they are")
+        if critic.widths[-1] != 1:
+            raise Unfit("the critic has more than one output")
+        params = [*actor.params, *critic.params, *log_std]
+        require_plain_parameters(params)
+        require_plain_adam(model.optimizer, params)
+        self.objects = [model.optimizer, *model.policy.modules()]
+        self.flat = Flat(params, model.optimizer)
+        ends = [sum(p.numel() for p in part.params) for part in (actor, critic)]
+        cut = slice(0, ends[0]), slice(ends[0], sum(ends)), slice(sum(ends), None)
+        # Parameters and the two moments, for each of the parts.
+        moments: Any = [tuple(array[part] for array in self.flat.arrays) for part in cut]
+        self.actor = actor.widths, actor.activation, moments[0]
+        self.critic = critic.widths, critic.activation, moments[1]
+        self.log_std = moments[2] if log_std else None
+
+    def fits(self, model: "PPO") -> bool:
+        """Whether all is as it was found; cheap enough to be asked before each update."""
+        found = [model.optimizer, *model.policy.modules()]
+        return (
+            len(found) == len(self.objects)
+            and all(one is other for one, other in zip(found, self.objects, strict=True))
+            and "loss" not in vars(model)
+            and self.flat.holds()
+        )
+
+    def train(self, model: "PPO", rollout: "Rollout") -> tuple[float, ...]:
+        """`n_epochs` of minibatches; the values of `rlox.learner.ppo.FIGURES`."""
+        n = len(rollout.obs)
+        generator = model._shuffle_generator
+        order = torch.cat([torch.randperm(n, generator=generator) for _ in range(model.n_epochs)])
+        group = model.optimizer.param_groups[0]
+        columns: Any = tuple(column.contiguous().numpy() for column in rollout)
+        with model.timing.add_time("native_update"):
+            figures = _core.ppo_update(
+                self.actor,
+                self.critic,
+                self.log_std,
+                columns,
+                order.numpy(),
+                int(self.flat.steps[0]),
+                batch_size=model.batch_size,
+                clip_range=model.clip_range,
+                normalize_advantage=model.normalize_advantage,
+                ent_coef=model.ent_coef,
+                vf_coef=model.vf_coef,
+                max_grad_norm=model.max_grad_norm,
+                lr=group["lr"],
+                betas=group["betas"],
+                eps=group["eps"],
+                threads=model._update_threads,
+            )
+        self.flat.steps += model.n_epochs * -(-n // model.batch_size)
+        return figures

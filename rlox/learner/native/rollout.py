@@ -1,0 +1,140 @@
+"""PPO's rollouts in one call into Rust (R4, with R1, R7 and R8 taken to their end).
+
+Stepping, both networks, sampling and advantages run there, with the interpreter let go of. It is
+done for the built-in environments and the policies of `networks.actor_critic_networks`; all others
+are collected by torch. `PPO.rollout_path` tells which.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rlox import _core
+from rlox.env import VecEnv
+from rlox.env.native_backend import NativeBackend
+from rlox.learner.callbacks import BaseCallback
+from rlox.learner.native.networks import (
+    Network,
+    Unfit,
+    actor_critic_networks,
+    require_plain_parameters,
+)
+
+if TYPE_CHECKING:
+    from rlox.learner.ppo import PPO
+
+
+class NativeRollouts:
+    """Collects for one trainer, with a stream of random numbers of its own."""
+
+    def __init__(self, model: "PPO") -> None:
+        self.model = model
+        self.seed = model._new_seed() + model._rank
+        self.collected = 0
+
+    def unfit(self) -> str | None:
+        """Why torch must collect for the trainer as it is now; None if it need not."""
+        try:
+            self._parts()
+        except Unfit as reason:
+            return str(reason)
+        return None
+
+    def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[Tensor]]:
+        """Environments, actor, critic and log-deviation; `Unfit` if they are of another kind."""
+        env, policy = self.model.env, self.model.policy
+        if self.model.collector != "sync":
+            raise Unfit("another thread collects")
+        if type(env) is not VecEnv or not isinstance(env.backend, NativeBackend):
+            raise Unfit("the environments run in Python")
+        actor, critic, log_std = actor_critic_networks(policy)
+        if {"get_action_and_logprob", "get_value"} & vars(policy).keys():
+            raise Unfit("a method of the policy is replaced")
+        require_plain_parameters([*actor.params, *critic.params, *log_std])
+        return env.backend.core, actor, critic, log_std
+
+    def collect(self) -> tuple[Tensor, ...] | None:
+        """The columns of a `rlox.learner.ppo.Rollout`; None if a callback stops.
+
+        Raises `Unfit` before anything has happened. The environments go on with the next rollout
+        where they stand after this one.
+        """
+        model = self.model
+        env, actor, critic, log_std = self._parts()
+        with model.timing.add_time("native_rollout"):
+            columns = _core.collect_rollout(
+                env,
+                (actor.widths, actor.activation, _vector(actor.params)),
+                (critic.widths, critic.activation, _vector(critic.params)),
+                _vector(log_std),
+                model.n_steps,
+                model.gamma,
+                model.gae_lambda,
+                stream=(self.seed, self.collected),
+                running=(model._running_return, model._running_length),
+            )
+        self.collected += 1
+        with model.timing.add_time("store"):
+            obs = columns["obs"]
+            model._last_obs = obs[-1].copy()
+            go_on = self._count(
+                columns["episode_steps"],
+                columns["episode_rewards"].tolist(),
+                columns["episode_lengths"].tolist(),
+            )
+            if not go_on:
+                return None
+            arrays = (
+                obs[:-1],
+                columns["actions"],
+                columns["log_probs"],
+                columns["advantages"],
+                columns["returns"],
+            )
+            return tuple(torch.from_numpy(array).flatten(0, 1) for array in arrays)
+
+    def _count(self, steps: NDArray[np.int64], returns: list[float], lengths: list[int]) -> bool:
+        """Book the rollout's steps and the episodes that ended in it; False if a callback stops.
+
+        Where a callback has an `on_step`, it is called after the fact for each step, and finds the
+        trainer's counters as they were then; the environments are n_steps on.
+        """
+        model, callbacks = self.model, self.model._callback.callbacks
+        if all(_is(callback.on_step, BaseCallback.on_step) for callback in callbacks):
+            model.num_timesteps += model.n_steps * model._all_envs
+            model.episode_returns += returns
+            model.episode_lengths += lengths
+            return True
+        ends = np.searchsorted(steps, np.arange(model.n_steps), side="right")
+        start = 0
+        for end in ends.tolist():
+            model.num_timesteps += model._all_envs
+            model.episode_returns += returns[start:end]
+            model.episode_lengths += lengths[start:end]
+            start = end
+            if not model._callback.on_step():
+                return False
+        return True
+
+
+def _is(method: object, function: object) -> bool:
+    """Whether a bound `method` is just that `function`."""
+    return getattr(method, "__func__", None) is function
+
+
+def _vector(params: list[Tensor]) -> NDArray[np.float32]:
+    """The parameters as one vector: a view if they lie side by side, as `flat.Flat` puts them, else
+    a copy."""
+    if not params:
+        return np.empty(0, np.float32)
+    first, end = params[0].detach(), params[0].data_ptr()
+    storage = first.untyped_storage().data_ptr()
+    for param in params:
+        apart = param.data_ptr() != end or param.untyped_storage().data_ptr() != storage
+        if apart or not param.is_contiguous():
+            return torch.cat([param.detach().flatten() for param in params]).numpy()
+        end += param.nbytes
+    return first.as_strided(((end - first.data_ptr()) // first.itemsize,), (1,)).numpy()

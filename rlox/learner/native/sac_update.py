@@ -1,0 +1,143 @@
+"""SAC's update and its actions in Rust, on the trainer's own torch parameters."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rlox import PrioritizedReplayBuffer, _core
+from rlox.learner.native.flat import Flat
+from rlox.learner.native.networks import (
+    Unfit,
+    actor_network,
+    critic_networks,
+    require_plain_adam,
+    require_plain_parameters,
+)
+from rlox.learner.policies import Temperature
+
+if TYPE_CHECKING:
+    from rlox.learner.sac import SAC
+
+# Whoever replaces one of these wants it called.
+STEPS = ("_sample", "target_q", "critic_loss", "actor_loss", "alpha_loss")
+PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
+OBJECTS = (
+    *("policy", "critic", "critic_target", "temperature"),
+    *("actor_optimizer", "critic_optimizer", "alpha_optimizer"),
+)
+
+
+class NativeUpdate:
+    """What `SAC.train_once` does, and the policy's draws, without torch's operators.
+
+    Losses, optimisers and random numbers are those of the torch path; results differ from it by
+    the rounding of float32. Raises `Unfit`, with the reason, for a trainer that has anything else.
+    """
+
+    def __init__(self, model: "SAC") -> None:
+        for step in STEPS:
+            if getattr(model, step).__module__ != "rlox.learner.sac":
+                raise Unfit(f"{step} is replaced")
+        if model.observation_space.dtype == np.uint8:
+            raise Unfit("observations are bytes")
+        if type(model.temperature) is not Temperature:
+            raise Unfit(f"the temperature is a {type(model.temperature).__name__}")
+        actor = actor_network(model.policy)
+        twins, targets = critic_networks(model.critic), critic_networks(model.critic_target)
+        shapes = [network[:2] for network in (actor, *twins)]
+        if shapes[1:] != [network[:2] for network in targets]:
+            raise Unfit("the target critics have another shape than the critics")
+        critic_params: list[Tensor] = [*twins[0].params, *twins[1].params]
+        target_params: list[Tensor] = [*targets[0].params, *targets[1].params]
+        log_alpha: list[Tensor] = [model.temperature.log_alpha]
+        require_plain_parameters([*actor.params, *critic_params, *target_params, *log_alpha])
+        require_plain_adam(model.actor_optimizer, actor.params)
+        require_plain_adam(model.critic_optimizer, critic_params)
+        if model.alpha_optimizer is not None:
+            require_plain_adam(model.alpha_optimizer, log_alpha)
+
+        self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]))
+        self.actor = Flat(actor.params, model.actor_optimizer)
+        self.critics = Flat(critic_params, model.critic_optimizer)
+        self.targets = Flat(target_params, None)
+        self.log_alpha = Flat(log_alpha, model.alpha_optimizer)
+        if model.alpha_optimizer is None:  # not moved, so of no moment
+            self.log_alpha.arrays += (np.zeros(1, np.float32), np.zeros(1, np.float32))
+        self._objects = [getattr(model, name) for name in OBJECTS]
+        self._noise = torch.empty(0)
+        self.threads = min(2, torch.get_num_threads())
+
+    @contextmanager
+    def torch_held(self) -> Iterator[None]:
+        """Inside, updates take as many threads as torch had, up to two, and torch one.
+
+        torch's threads spin for a while after each operator, on the cores that Rust's need.
+        """
+        before = torch.get_num_threads()
+        self.threads = min(2, before)
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
+
+    def fits(self, model: "SAC") -> bool:
+        """Whether all is as it was found; cheap enough to be asked before each update."""
+        return (
+            all(getattr(model, name) is it for name, it in zip(OBJECTS, self._objects, strict=True))
+            and vars(model).keys().isdisjoint(STEPS)
+            and self.actor.holds()
+            and self.critics.holds()
+            and self.targets.holds()
+            and self.log_alpha.holds()
+        )
+
+    def act(self, model: "SAC", obs: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Actions `[n, act_dim]` that the policy draws for `obs`, `[n, obs_dim]`."""
+        noise = torch.randn(len(obs), model.act_dim, generator=model._act_generator)
+        return self.core.act(self.actor.arrays[0], obs, noise.numpy())
+
+    def train_once(self, model: "SAC") -> dict[str, float]:
+        """One update from a fresh batch, and its figures."""
+        timing = model.timing
+        with timing.add_time("sample"):
+            batch: Any = model._draw()
+            shape = 2, len(batch["reward"]), model.act_dim
+            if self._noise.shape != shape:
+                self._noise = torch.empty(shape)
+            for noise in self._noise:  # twice, as the torch path draws
+                noise.normal_(generator=model._act_generator)
+        with timing.add_time("native_update"):
+            learned = model.alpha_optimizer is not None
+            critic_loss, actor_loss, td_errors = self.core.update(
+                self.actor.arrays,
+                self.critics.arrays,
+                self.targets.arrays[0],
+                self.log_alpha.arrays,
+                batch,
+                self._noise.numpy(),
+                gamma=model.gamma,
+                tau=model.tau,
+                target_entropy=model.target_entropy,
+                adams=(
+                    self.actor.begin_step(),
+                    self.critics.begin_step(),
+                    self.log_alpha.begin_step() if learned else None,
+                ),
+                threads=self.threads,
+            )
+        if isinstance(model.replay_buffer, PrioritizedReplayBuffer):
+            with timing.add_time("sample"):
+                priorities = td_errors + PRIORITY_EPSILON
+                model.replay_buffer.update_priorities(batch["indices"], priorities)
+        return {
+            "train/critic_loss": critic_loss,
+            "train/actor_loss": actor_loss,
+            "train/ent_coef": math.exp(self.log_alpha.arrays[0][0]),
+        }

@@ -1,0 +1,273 @@
+"""The pairs of the training loop: for each of R1 to R11, the work that it changes, at its sizes.
+
+Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
+tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
+"""
+
+import copy
+import math
+import random
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor
+
+from rlox.learner import switchboard
+from rlox.learner.policies import TwinCritic
+from rlox.learner.ppo import PPO, Rollout
+from rlox.learner.sac import SAC
+
+Size = Mapping[str, int]
+ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
+
+# Sizes that a case is drawn from: small, so that hundreds of cases take seconds.
+_CASES = {"n_envs": 3, "n_steps": 5, "batch_size": 9, "hidden": 6, "layers": 3}
+_CALLS = 2  # of a case: the second one begins where the first has ended
+
+
+class Arm(NamedTuple):
+    """One side of a pair: what is timed, and what its last result says, to compare."""
+
+    call: Callable[[], Any]
+    outcome: Callable[[Any], Sequence[Any]] = list
+
+
+class Workload(NamedTuple):
+    """`make(optimizations, size, seed)` gives an arm; `missing()` says why there is none here."""
+
+    name: str
+    sizes: Sequence[Size]
+    make: Callable[[Collection[str], Size, int], Arm]
+    missing: Callable[[], str | None] = lambda: None
+
+
+class Pair(NamedTuple):
+    """An optimisation's workloads, and by how much its twins may differ there (0: to the bit)."""
+
+    id: str
+    tolerance: float
+    workloads: Sequence[Workload]
+
+    def agree(self, seed: int) -> None:
+        """Raise AssertionError where the twins disagree on the case that `seed` draws."""
+        rng = random.Random(seed)
+        for workload in self.workloads:
+            if workload.missing() is None:
+                size = {name: rng.randint(1, _CASES[name]) for name in workload.sizes[0]}
+                arms = self.arms(workload, size, rng.getrandbits(31))
+                for _ in range(_CALLS):
+                    before, after = (arm.outcome(arm.call()) for arm in arms)
+                    self.compare(before, after)
+
+    def arms(self, workload: Workload, size: Size, seed: int) -> tuple[Arm, Arm]:
+        """Baseline and optimised."""
+        return workload.make((), size, seed), workload.make((self.id,), size, seed)
+
+    def compare(self, before: Sequence[Any], after: Sequence[Any]) -> None:
+        """Raise AssertionError where the outcomes differ by more than the tolerance."""
+        for one, other in zip(before, after, strict=True):
+            one, other = (torch.as_tensor(x).detach().cpu() for x in (one, other))
+            torch.testing.assert_close(other, one, rtol=self.tolerance, atol=self.tolerance)
+
+
+def _act(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R1: actions, log-probabilities and values for one step of all environments."""
+    model = PPO(ENVS[seed % 2], size["n_envs"], seed, optimizations=on)
+    obs = model._tensor(model._reset_env())
+    act = switchboard.ACT.of(model.optimizations)(model.policy)
+
+    @torch.no_grad()
+    def call() -> tuple[Tensor, Tensor, Tensor]:
+        return act(obs, model._act_generator, model.timing)
+
+    return Arm(call)
+
+
+def _ppo_update(
+    on: Collection[str], size: Size, seed: int, device: str | None = None, rows: int | None = None
+) -> Arm:
+    """PPO's epochs over a rollout, of random observations in place of an environment's."""
+    model = PPO(
+        ENVS[seed % 2],
+        seed=seed,
+        n_envs=size.get("n_envs", 1),
+        n_steps=size.get("n_steps", 1),
+        batch_size=size["batch_size"],
+        optimizations=on,
+        device=device,
+    )
+    model._log = lambda figures: None  # type: ignore[method-assign]
+    n = rows or model.n_envs * model.n_steps
+    rng = torch.Generator().manual_seed(seed)
+    space = model.action_space
+    if isinstance(space, spaces.Discrete):
+        actions = torch.randint(int(space.n), (n,), generator=rng)
+    else:  # not the mode, where gradients are nought but for rounding
+        actions = torch.randn(n, math.prod(space.shape or ()), generator=rng)
+    obs = torch.randn(n, model.obs_dim, generator=rng)
+    noise, advantages, returns = torch.randn(3, n, generator=rng)
+    obs, actions, noise, advantages, returns = (
+        x.to(model.device) for x in (obs, actions, noise, advantages, returns)
+    )
+    with torch.no_grad():
+        _, log_probs, _ = model.policy.evaluate_actions(obs, actions)
+    log_probs = log_probs + 0.2 * noise
+    rollout = Rollout(obs, actions, log_probs, advantages, returns)
+    return Arm(lambda: model.train(rollout), lambda _: list(model.policy.parameters()))
+
+
+def _on_device(device: str) -> Workload:
+    """R10: an update there and on the CPU; one minibatch an epoch, since the devices shuffle
+    differently."""
+
+    def make(on: Collection[str], size: Size, seed: int) -> Arm:
+        return _ppo_update(on, size, seed, device if "R10" in on else "cpu", size["batch_size"])
+
+    def missing() -> str | None:
+        there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+        return None if there[device] else f"torch finds no {device} device here"
+
+    sizes = ({"batch_size": 512}, {"batch_size": 4096})
+    return Workload(device, sizes, make, missing)
+
+
+def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
+    """One update of SAC from a buffer of random transitions."""
+    model = SAC("Pendulum-v1", seed=seed, batch_size=size["batch_size"], buffer_size=4096,
+                optimizations=on)  # fmt: skip
+    rng = np.random.default_rng(seed)
+    n, columns = 4096, (3, 3, 1)
+    obs, next_obs, actions = (rng.uniform(-1, 1, (n, d)).astype(np.float32) for d in columns)
+    rewards, ended = rng.normal(size=n).astype(np.float32), rng.random(n) < 0.1
+    model.replay_buffer.push_batch(obs, next_obs, actions, rewards, ended, ~ended)
+    if model._native is None:
+        model._begin_updates()
+    learnt = (model.policy, model.critic, model.critic_target, model.temperature)
+    return Arm(model.train_once, lambda _: [p for m in learnt for p in m.parameters()])
+
+
+def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R4: a rollout. Either twin draws its own actions; what agrees is that torch finds them as
+    likely, and their states worth as much, as the rollout says: both differences are nought."""
+    model = PPO(ENVS[seed % 2], size["n_envs"], seed, size["n_steps"], optimizations=on)
+    model.train = lambda rollout: None  # type: ignore[method-assign]
+    model.learn(1)
+
+    def differences(rollout: Rollout | None) -> list[Tensor]:
+        assert rollout is not None
+        with torch.no_grad():
+            values, log_probs, _ = model.policy.evaluate_actions(rollout.obs, rollout.actions)
+        return [rollout.log_probs - log_probs, rollout.returns - rollout.advantages - values]
+
+    return Arm(model.collect_rollout, differences)
+
+
+def _polyak(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R5: one step of the target networks."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        critic = TwinCritic(3, 1, (size["hidden"],) * size["layers"])
+    target = copy.deepcopy(critic)
+    for parameter in target.parameters():
+        parameter.data.neg_()
+    update = switchboard.POLYAK.of(on)
+    return Arm(
+        lambda: update(critic.parameters(), target.parameters(), 0.005),
+        lambda _: list(target.parameters()),
+    )
+
+
+def _step(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R7: actions handed over, and a step of the environments."""
+    model = PPO("CartPole-v1", size["n_envs"], seed, optimizations=on)
+    model._reset_env()
+    actions = np.random.default_rng(seed).integers(2, size=model.n_envs)
+    return Arm(
+        lambda: model.env.step(model._env_actions(actions)), lambda stepped: list(stepped[:4])
+    )
+
+
+def _store(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R8: a rollout's steps stored, and its columns made of them."""
+    n = size["n_envs"]
+    rng = torch.Generator().manual_seed(seed)
+    rewards = np.random.default_rng(seed).normal(size=n)
+    step = (
+        torch.randn(n, 4, generator=rng),
+        torch.randint(2, (n,), generator=rng),
+        torch.randn(n, generator=rng),
+        torch.randn(n, generator=rng),
+        rewards,
+        rewards > 0,
+    )
+
+    def call() -> list[Tensor]:
+        storage = switchboard.STORAGE.of(on)(size["n_steps"])
+        for _ in range(size["n_steps"]):
+            storage.append(*step)
+        return storage.stacked()
+
+    return Arm(call)
+
+
+def _train(
+    algorithm: type[PPO] | type[SAC], id_: str, least: int, n_steps: int
+) -> Callable[[Collection[str], Size, int], Arm]:
+    """R6 and R11: as many environment steps, from `least` environments or from more. What is
+    learnt differs; the number of steps does not."""
+
+    def make(on: Collection[str], size: Size, seed: int) -> Arm:
+        n_envs = size["n_envs"] if id_ in on else least
+        arguments: dict[str, Any] = {"learning_starts": 0} if algorithm is SAC else {}
+        model = algorithm(ENVS[algorithm is SAC], n_envs, seed, optimizations=(), **arguments)
+        steps = math.lcm(size["n_envs"], least) * n_steps
+        return Arm(lambda: model.learn(steps), lambda _: [model.num_timesteps])
+
+    return make
+
+
+def _sizes(name: str, *numbers: int, **others: int) -> tuple[Size, ...]:
+    return tuple({name: number} | others for number in numbers)
+
+
+_UPDATES = _sizes("batch_size", 512, 256, n_envs=8, n_steps=128)
+_STORES = _sizes("n_envs", 8, 64, n_steps=128)
+_SAC_SIZES = _sizes("batch_size", 256)
+_MORE_ENVS = _sizes("n_envs", 16, 32, 64, 128)
+
+PAIRS = {
+    pair.id: pair
+    for pair in (
+        Pair("R1", 1e-5, [Workload("act", _sizes("n_envs", 8, 64), _act)]),
+        Pair("R2", 1e-4, [Workload("update", _UPDATES, _ppo_update)]),
+        Pair("R3", 1e-4, [Workload("update", _SAC_SIZES, _sac_update)]),
+        Pair("R4", 1e-4, [Workload("rollout", _STORES, _rollout)]),
+        Pair("R5", 1e-6, [Workload("polyak", _sizes("hidden", 256, layers=2), _polyak)]),
+        Pair(
+            "R6",
+            0,
+            [Workload("train", _sizes("n_envs", 4, 16), _train(SAC, "R6", 1, 4))],
+        ),
+        Pair("R7", 0, [Workload("step", _sizes("n_envs", 8), _step)]),
+        Pair("R8", 0, [Workload("store", _STORES, _store)]),
+        Pair(
+            "R9",
+            1e-4,
+            [
+                Workload("ppo_update", _UPDATES, _ppo_update),
+                Workload("sac_update", _SAC_SIZES, _sac_update),
+            ],
+        ),
+        Pair("R10", 1e-3, [_on_device("cuda"), _on_device("mps")]),
+        Pair("R11", 0, [Workload("train", _MORE_ENVS, _train(PPO, "R11", 8, 128))]),
+    )
+}
+
+
+def workload_of(id_: str, name: str) -> tuple[Pair, Workload]:
+    """A pair and its workload. KeyError where there is none."""
+    pair = PAIRS[id_]
+    return pair, {workload.name: workload for workload in pair.workloads}[name]

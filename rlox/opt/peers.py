@@ -1,0 +1,210 @@
+"""`rlox-opt peers`: this library and others, same task, same hyperparameters, interleaved."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox.opt import racing
+from rlox.opt.profile import INTERRUPTED
+from rlox.opt.racing import Peer, PeerError
+from rlox.opt.standings import WINDOW, row_of, standings
+from rlox.profiling.machine import ROOT
+
+if TYPE_CHECKING:
+    from rlox.opt.progress import Lines
+
+_EXAMPLES = """\
+examples:
+  rlox-opt peers ppo
+  rlox-opt peers sac --runs 5 --only sb3,sbx,rlox
+  rlox-opt peers ppo --total-timesteps 2048 --runs 1 --no-record      does everything run?
+
+Each peer is installed into an environment of its own under target/peers/ from its lock in
+peers/locks/. A round trains every peer once, in random order, a process each, with the same seed.
+Steps per second are those of the whole training, without making environments and without
+compiling, which stands beside. A peer that does not install, fails or hangs is left out, and said.
+Ctrl-C keeps the runs that are finished: the same command goes on from there.
+
+Exit codes: 0 done, 1 no peer ran, 2 asked wrongly, 130 interrupted.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "peers",
+        help="training against other libraries",
+        description="Train with this library and its peers in turn, with the same task and "
+        "hyperparameters: steps per second, time to a given return and final return, with "
+        "bootstrap intervals; a record, a page and a picture under peers/record/.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("algo", choices=("ppo", "sac"), help="what to train")
+    add("--runs", type=_count, default=10, metavar="N", help="rounds (default: 10)")
+    add(
+        "--only", metavar="LIST", help="comma-separated peers; the first is what others are held to"
+    )
+    add("--total-timesteps", type=_count, metavar="N", help="(default: 50000 of PPO, 20000 of SAC)")
+    add(
+        "--threads", type=_count, metavar="N", help="of torch and XLA (default: 1 of PPO, 2 of SAC)"
+    )
+    add("--reach", type=float, metavar="R", help="the return to be reached (default: 150, or -300)")
+    add("--time-limit", type=_count, default=900, metavar="S", help="of one run (default: 900)")
+    add("--no-record", action="store_true", help="write no record")
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Race as asked; returns the exit code."""
+    from rlox._core import build_info
+    from rlox.opt.cmp import provenance
+    from rlox.opt.progress import reporter
+
+    job, peers = racing.load(arguments.algo)
+    peers = _chosen(peers, arguments)
+    for name in ("total_timesteps", "threads", "reach"):
+        if (asked := getattr(arguments, name)) is not None:
+            job[name] = asked
+    job["threads"] = min(job["threads"], len(os.sched_getaffinity(0)))
+    race = Race(arguments.algo, job, peers, provenance(build_info()))
+    try:
+        with reporter() as progress:
+            race.install(progress)
+            race.run(arguments.runs, arguments.time_limit, progress)
+    except KeyboardInterrupt:
+        kept = f"{len(race.rows)} runs are kept"
+        print(f"rlox-opt peers: {kept}; the same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    for name, why in race.left_out.items():
+        print(f"rlox-opt peers: {name} {why}", file=sys.stderr)
+    if not race.rows:
+        return 1
+    found = race.found()
+    if not arguments.no_record:
+        found["record"] = str(write(found).relative_to(ROOT))
+        race.forget()
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        from rlox.opt.comparison import show_race
+
+        show_race(found)
+    return 0
+
+
+def _chosen(peers: Sequence[Peer], arguments: argparse.Namespace) -> list[Peer]:
+    if arguments.only is None:
+        return list(peers)
+    named = {peer.name: peer for peer in peers}
+    asked = [name.strip() for name in arguments.only.split(",")]
+    for name in asked:
+        if name not in named:
+            arguments.parser.error(f"--only: is {name!r}, expected some of {', '.join(named)}")
+    return [named[name] for name in dict.fromkeys(asked)]
+
+
+class Race:
+    """The runs of one command, in a file that outlives an interruption."""
+
+    def __init__(
+        self, algo: str, job: Mapping[str, Any], peers: Sequence[Peer], where: Mapping[str, Any]
+    ) -> None:
+        self.algo, self.job, self.peers, self.where = algo, job, peers, where
+        what = [job, [[p.name, racing.digest(p)] for p in peers], where["commit"], where["machine"]]
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+        self._path = racing.ENVIRONMENTS / f"{algo}-{key}.jsonl"
+        self.rows = racing.kept(self._path)
+        self.left_out: dict[str, str] = {}
+        self._pythons: dict[str, Path] = {}
+        self._versions: dict[str, str] = {}
+
+    def install(self, progress: Lines) -> None:
+        """Make the environments that are not there."""
+        progress.begin("environments")
+        for number, peer in enumerate(self.peers):
+            progress.note(peer.name, number / len(self.peers))
+            try:
+                self._pythons[peer.name] = racing.python_of(peer)
+                self._versions[peer.name] = racing.version(peer, self._pythons[peer.name])
+            except PeerError as problem:
+                self.left_out[peer.name] = str(problem)
+        progress.end(f"{len(self._pythons)} of {len(self.peers)}")
+
+    def run(self, rounds: int, limit_s: float, progress: Lines) -> None:
+        """Train until every peer that works has run in each of `rounds`."""
+        done = {(row["round"], row["peer"]) for row in self.rows}
+        progress.begin("training")
+        with tempfile.TemporaryDirectory() as folder:
+            for number in range(rounds):
+                for peer in random.sample(self.peers, len(self.peers)):
+                    if peer.name in self.left_out or (number, peer.name) in done:
+                        continue
+                    progress.note(f"round {number + 1}, {peer.name}", number / rounds)
+                    job = {**self.job, "algo": self.algo, "seed": number}
+                    try:
+                        python = self._pythons[peer.name]
+                        outcome = racing.train(peer, python, job, limit_s, Path(folder))
+                    except PeerError as problem:
+                        self.left_out[peer.name] = f"{problem} (round {number + 1})"
+                    else:
+                        row = row_of(peer.name, number, outcome, self.job["reach"])
+                        racing.keep(row, self._path)
+                        self.rows.append(row)
+        progress.end(f"{rounds} rounds, {len(self.rows)} runs")
+
+    def forget(self) -> None:
+        """Remove the runs' file: they are in a record."""
+        self._path.unlink(missing_ok=True)
+
+    def found(self) -> dict[str, Any]:
+        """The record: the table, what was left out and why, and every run."""
+        described = {
+            peer.name: {"what": peer.what, "version": self._versions.get(peer.name, "")}
+            for peer in self.peers
+        }
+        table = standings(self.rows, [peer.name for peer in self.peers])
+        return {
+            "schema": 1,
+            "race": self.algo,
+            **self.where,
+            "job": self.job,
+            "window": WINDOW,
+            "held_to": table[0]["peer"],
+            "table": [row | described[row["peer"]] for row in table],
+            "left_out": self.left_out,
+            "runs": self.rows,
+        }
+
+
+def write(found: Mapping[str, Any]) -> Path:
+    """Write the record with its page, its Markdown and its picture, never over others; returns
+    the record's path."""
+    from rlox.history import records
+    from rlox.profiling.machine import slug
+    from rlox.report import race, race_picture
+
+    folder = racing.FOLDER / "record" / slug(found["machine"])
+    stem = f"{found['date'].replace(':', '')}_{found['race']}"
+    path = records.write_new(json.dumps(found, indent=1) + "\n", folder, stem)
+    records.write_new(race_picture.picture(found), folder, path.stem, ".svg")
+    records.write_new(race.markdown(found), folder, path.stem, ".md")
+    records.write_new(race.page(found), folder, path.stem, ".html")
+    return path

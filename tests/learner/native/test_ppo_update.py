@@ -1,0 +1,279 @@
+"""PPO's native update against autograd, `torch.optim.Adam` and the torch path."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from rlox import PPO, _core
+from rlox.learner.native.ppo_update import NativeUpdate
+from rlox.learner.policies import ActorCritic, CategoricalActorCritic, GaussianActorCritic
+from rlox.learner.ppo import FIGURES, Rollout
+
+ENVS = {"categorical": "CartPole-v1", "gaussian": "Pendulum-v1"}
+
+
+def make_rollout(policy: ActorCritic, obs_dim: int, n: int, seed: int) -> Rollout:
+    """What `policy` might have met, with an old policy that differs from it a little."""
+    generator = torch.Generator().manual_seed(seed)
+    obs = torch.randn(n, obs_dim, generator=generator)
+    with torch.no_grad():
+        actions, log_probs = policy.get_action_and_logprob(obs, generator=generator)
+    moved = log_probs + 0.2 * torch.randn(n, generator=generator)
+    advantages, returns = torch.randn(2, n, generator=generator)
+    return Rollout(obs, actions, moved, advantages, returns)
+
+
+def ppo(kind: str, native: bool, **arguments: Any) -> PPO:
+    optimizations = ["R9"] if native else []
+    model = PPO(ENVS[kind], seed=3, optimizations=optimizations, **arguments)
+    assert model.update_path == ("native" if native else "torch")
+    return ready(model)
+
+
+def ready(model: PPO) -> PPO:
+    """`model` as `learn` makes it before it trains."""
+    model.logger.start("PPO", 0, 1, progress_bar=False)
+    return model
+
+
+def learn_from(model: PPO, rollout: Rollout) -> dict[str, float]:
+    """The figures of one update."""
+    model.train(rollout)
+    return {name: model.logger.values[name] for name in FIGURES}
+
+
+def parameters(model: PPO) -> torch.Tensor:
+    return nn.utils.parameters_to_vector(model.policy.parameters()).detach().clone()
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> tuple[ActorCritic, int]:
+    """An actor-critic with networks of any shape, and the width of its observations."""
+    widths = st.lists(st.integers(1, 70), max_size=3).map(tuple)
+    obs_dim, n_out = draw(st.integers(1, 20)), draw(st.integers(1, 7))
+    kind = draw(st.sampled_from([CategoricalActorCritic, GaussianActorCritic]))
+    torch.manual_seed(draw(st.integers(0, 2**31)))
+    policy = kind(obs_dim, n_out)
+    for name, outputs in (("actor", n_out), ("critic", 1)):
+        sizes = [obs_dim, *draw(widths), outputs]
+        activation = draw(st.sampled_from([nn.Tanh, nn.ReLU]))
+        layers: list[nn.Module] = []
+        for n_in, out in pairwise(sizes):
+            layers += [nn.Linear(n_in, out), activation()]
+        setattr(policy, name, nn.Sequential(*layers[:-1]))
+    if isinstance(policy, GaussianActorCritic):
+        nn.init.uniform_(policy.log_std, -1, 1)
+    return policy, obs_dim
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    policies(),
+    st.integers(1, 300),
+    st.booleans(),
+    st.sampled_from([0.0, 0.02]),
+    st.integers(0, 2**31),
+)
+def test_gradients_are_autograds(
+    made: tuple[ActorCritic, int], n: int, normalize: bool, ent_coef: float, seed: int
+) -> None:
+    policy, obs_dim = made
+    rollout = make_rollout(policy, obs_dim, n, seed)
+    kind = "categorical" if isinstance(policy, CategoricalActorCritic) else "gaussian"
+    model = ppo(
+        kind,
+        native=True,
+        normalize_advantage=normalize,
+        ent_coef=ent_coef,
+        n_epochs=1,
+        batch_size=n,
+        max_grad_norm=float("inf"),
+        learning_rate=0,
+    )
+    model.obs_dim, model.policy = obs_dim, policy
+    # Without memory and without steps, Adam's mean of the gradient is the gradient.
+    model.optimizer = torch.optim.Adam(policy.parameters(), lr=0, betas=(0.0, 0.999))
+    figures = learn_from(model, rollout)
+    assert model.update_path == "native"
+    found = [model.optimizer.state[param]["exp_avg"].double() for param in policy.parameters()]
+
+    policy.double()
+    wide = Rollout(*(c.double() if c.is_floating_point() else c for c in rollout))
+    loss, expected_figures = model.loss(wide)
+    expected = torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)
+    scale = max(float(g.abs().max()) for g in expected if g is not None)
+    for ours, autograds in zip(found, expected, strict=True):
+        reference = torch.zeros_like(ours) if autograds is None else autograds
+        torch.testing.assert_close(ours, reference, rtol=2e-5, atol=4e-6 * scale + 1e-7)
+    np.testing.assert_allclose(list(figures.values()), expected_figures, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", ENVS)
+def test_one_minibatch_moves_the_parameters_as_torch_does(kind: str) -> None:
+    models = [ppo(kind, native, n_epochs=1, batch_size=1000) for native in (False, True)]
+    rollout = make_rollout(models[0].policy, models[0].obs_dim, 256, seed=1)
+    figures = [learn_from(model, rollout) for model in models]
+    torch.testing.assert_close(parameters(models[1]), parameters(models[0]), rtol=0, atol=1e-6)
+    assert figures[1] == pytest.approx(figures[0], rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ENVS)
+def test_fifty_updates_stay_beside_torchs(kind: str) -> None:
+    # 300 minibatches: in epochs of three, the last of which is smaller than the others.
+    arguments = {"n_epochs": 2, "batch_size": 32, "ent_coef": 0.01}
+    models = [ppo(kind, native, **arguments) for native in (False, True)]
+    start = parameters(models[0])
+    for update in range(50):
+        rollout = make_rollout(models[0].policy, models[0].obs_dim, 70, seed=update)
+        figures = [learn_from(model, rollout) for model in models]
+        assert figures[1] == pytest.approx(figures[0], rel=1e-5, abs=1e-5)
+    torchs, natives = (parameters(model) for model in models)
+    assert (torchs - start).norm() > 0.3
+    assert (natives - torchs).norm() < 1e-4 * (torchs - start).norm()
+    assert models[1].optimizer.state_dict()["state"][0]["step"] == 300
+
+
+@pytest.mark.parametrize("kind", ENVS)
+@pytest.mark.parametrize("native_after", [True, False])
+def test_what_was_saved_goes_on_on_either_path(
+    tmp_path: Path, kind: str, native_after: bool
+) -> None:
+    model = ppo(kind, native=True)
+    rollout = make_rollout(model.policy, model.obs_dim, 700, seed=0)
+    model.train(rollout)
+    model.save(tmp_path / "model.pt")
+    loaded = PPO.load(tmp_path / "model.pt", optimizations=["R9"] if native_after else [])
+    ready(loaded)
+    assert torch.equal(parameters(loaded), parameters(model))
+    loaded._shuffle_generator.set_state(model._shuffle_generator.get_state())
+    for one in (model, loaded):
+        one.train(rollout)
+    assert loaded.update_path == ("native" if native_after else "torch")
+    exact = {"rtol": 0, "atol": 0 if native_after else 1e-6}
+    torch.testing.assert_close(parameters(loaded), parameters(model), **exact)
+    steps = [one.optimizer.state_dict()["state"][0]["step"] for one in (model, loaded)]
+    assert steps[0] == steps[1] == 16
+
+
+def test_threads_change_nothing() -> None:
+    models = [ppo("categorical", native=True, batch_size=300) for _ in range(2)]
+    rollout = make_rollout(models[0].policy, models[0].obs_dim, 1024, seed=0)
+    for threads, model in enumerate(models, start=1):
+        model._update_threads = threads
+        model.train(rollout)
+    assert torch.equal(parameters(models[0]), parameters(models[1]))
+    assert models[0].logger.values == models[1].logger.values
+
+
+def test_weights_given_anew_are_learnt_from() -> None:
+    model = ppo("categorical", native=True)
+    other = ppo("categorical", native=True)
+    rollout = make_rollout(model.policy, model.obs_dim, 64, seed=0)
+    other.train(rollout)
+    weights = {name: value.clone() for name, value in other.policy.state_dict().items()}
+    model.policy.load_state_dict(weights, assign=True)
+    model.optimizer = torch.optim.Adam(model.policy.parameters(), lr=0.01)
+    model.train(rollout)
+    assert model.update_path == "native"
+    moved = (parameters(model) - parameters(other)).abs()
+    assert 0 < moved.max() < 4 * 0.0101  # four steps of Adam
+    assert torch.equal(model._native.flat.params[0], next(model.policy.parameters()))
+
+
+class OwnForward(CategoricalActorCritic):
+    """Somebody else's policy."""
+
+
+def hooked(model: PPO) -> None:
+    model.policy.actor.register_forward_hook(lambda *_: None)
+
+
+def frozen(model: PPO) -> None:
+    next(model.policy.parameters()).requires_grad_(False)
+
+
+def own_loss(model: PPO) -> None:
+    loss = model.loss
+    model.loss = lambda batch: loss(batch)
+
+
+def decaying(model: PPO) -> None:
+    model.optimizer.param_groups[0]["weight_decay"] = 0.1
+
+
+def own_policy(model: PPO) -> None:
+    model.policy = OwnForward(4, 2)
+    model.optimizer = torch.optim.Adam(model.policy.parameters())
+
+
+def without_bias(model: PPO) -> None:
+    model.policy.critic = nn.Sequential(nn.Linear(4, 1, bias=False))
+    model.optimizer = torch.optim.Adam(model.policy.parameters())
+
+
+def two_activations(model: PPO) -> None:
+    layers = nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 1)
+    model.policy.critic = nn.Sequential(*layers)
+    model.optimizer = torch.optim.Adam(model.policy.parameters())
+
+
+def doubled(model: PPO) -> None:
+    model.policy.actor[0].weight = model.policy.critic[0].weight
+    model.optimizer = torch.optim.Adam(model.policy.parameters())
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (hooked, "a layer has a hook"),
+        (frozen, "a parameter is frozen"),
+        (own_loss, "the loss is replaced"),
+        (decaying, "Adam runs with weight decay"),
+        (own_policy, "the policy is a OwnForward"),
+        (without_bias, "there is a Linear where a Linear with bias is expected"),
+        (two_activations, "the critic is no chain"),
+        (doubled, "networks share parameters"),
+    ],
+    ids=lambda case: getattr(case, "__name__", ""),
+)
+def test_torch_trains_what_rust_does_not_know(change: Callable[[PPO], None], reason: str) -> None:
+    model = ppo("categorical", native=True, n_steps=16)
+    change(model)
+    before = parameters(model)
+    model.learn(16)
+    assert model.update_path.startswith(f"torch: {reason}")
+    assert not torch.equal(parameters(model), before)
+
+
+def test_the_profile_tells_the_native_update() -> None:
+    model = ppo("categorical", native=True)
+    model.timing.enabled = True
+    model.train(make_rollout(model.policy, model.obs_dim, 64, seed=0))
+    assert {phase.name for phase in model.timing.phases()} == {"native_update"}
+
+
+def test_arguments_that_do_not_fit_are_named() -> None:
+    model = ppo("categorical", native=True)
+    rollout = make_rollout(model.policy, model.obs_dim, 8, seed=0)
+    native = NativeUpdate(model)
+    with pytest.raises(ValueError, match="actions: holds"):
+        native.train(model, rollout._replace(actions=rollout.actions + 2))
+    with pytest.raises(TypeError, match="obs: has dtype float64"):
+        native.train(model, rollout._replace(obs=rollout.obs.double()))
+    with pytest.raises(ValueError, match="returns: has shape"):
+        native.train(model, rollout._replace(returns=rollout.returns[1:]))
+    widths, _, moments = native.actor
+    with pytest.raises(ValueError, match='actor: has activation "gelu"'):
+        _core.ppo_update(
+            (widths, "gelu", moments), native.critic, None, tuple(c.numpy() for c in rollout),
+            np.arange(8), 0, batch_size=8, clip_range=0.2, normalize_advantage=True, ent_coef=0.0,
+            vf_coef=0.5, max_grad_norm=0.5, lr=1e-3, betas=(0.9, 0.999), eps=1e-5,
+        )  # fmt: skip

@@ -1,0 +1,111 @@
+"""Compiled updates: what stays the module's and the optimiser's, and going on without."""
+
+import pytest
+import torch
+
+import rlox
+from rlox.learner import compiled
+from rlox.learner.compiled import as_views
+from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor
+
+
+@pytest.fixture
+def traced(monkeypatch):
+    """One graph, run as it was traced: no compiler is needed."""
+    monkeypatch.setattr(compiled, "BACKEND", "eager")
+
+
+def ppo(on=("R2",), **arguments):
+    arguments = {"n_envs": 2, "n_steps": 8, "batch_size": 8, "seed": 5, **arguments}
+    return rlox.PPO("CartPole-v1", optimizations=on, **arguments)
+
+
+def weights(model):
+    return [p.detach().clone() for p in model.policy.parameters()]
+
+
+def test_tensors_become_views_of_one_vector_and_stay_so():
+    a, b = torch.arange(4.0).view(2, 2), torch.ones(3)
+    vector = as_views([a, b])
+    assert vector.tolist() == [0, 1, 2, 3, 1, 1, 1]
+    vector += 1
+    assert a.tolist() == [[1, 2], [3, 4]]
+    assert as_views([a, b], vector) is vector
+    b.data = b.clone()  # as loading does
+    assert as_views([a, b], vector) is not vector
+
+
+def test_parameters_and_moments_are_saved_and_loaded_as_ever(traced, tmp_path):
+    first = ppo().learn(32)
+    assert first.compilations[0].graphs == 1
+    assert first.compilations[0].seconds > 0
+    first.save(tmp_path / "model")
+    again = rlox.PPO.load(tmp_path / "model", optimizations=())
+    for p, q in zip(first.policy.parameters(), again.policy.parameters(), strict=True):
+        assert torch.equal(p, q)
+        one, other = first.optimizer.state[p], again.optimizer.state[q]
+        assert one["step"] == other["step"] == 16  # 2 rollouts of 4 epochs of 2 minibatches
+        assert torch.equal(one["exp_avg"], other["exp_avg"])
+        assert torch.equal(one["exp_avg_sq"], other["exp_avg_sq"])
+
+
+def test_weights_loaded_between_trainings_are_trained_on(traced):
+    model, start = ppo(learning_rate=1e-9), ppo(seed=8)
+    model.learn(16)
+    model.policy.load_state_dict(start.policy.state_dict())
+    model.optimizer.load_state_dict(model.optimizer.state_dict())  # other tensors from here on
+    model.learn(16)
+    for p, q in zip(weights(model), weights(start), strict=True):
+        torch.testing.assert_close(p, q, rtol=0, atol=1e-6)
+    assert model.optimizer.state[next(model.policy.parameters())]["step"] == 16
+
+
+def test_without_a_compiler_training_goes_on_and_says_so_once(monkeypatch):
+    def no_compiler(graph, inputs):
+        raise RuntimeError("No working C++ compiler found")
+
+    monkeypatch.setattr(compiled, "BACKEND", no_compiler)
+    with pytest.warns(UserWarning, match=r"R2: not compiled.*No working C\+\+ compiler") as told:
+        model = ppo().learn(32)
+    assert len(told) == 1
+    assert model.compilations[0].given_up
+    eager = ppo(on=()).learn(32)
+    for p, q in zip(weights(model), weights(eager), strict=True):
+        assert torch.equal(p, q)
+
+
+class Prints(CategoricalActorCritic):
+    def evaluate_actions(self, obs, actions):
+        torch._dynamo.graph_break()
+        return super().evaluate_actions(obs, actions)
+
+
+def test_a_policy_that_breaks_the_graph_is_trained_eagerly(traced):
+    with pytest.warns(UserWarning, match="R2: not compiled"):
+        model = ppo(policy=Prints(4, 2)).learn(16)
+    assert model.compilations[0].graph_breaks == 1
+
+
+class NoNoise(SquashedGaussianActor):
+    from_noise = property()  # hasattr says no
+
+
+def test_a_policy_that_takes_no_noise_is_trained_eagerly():
+    model = rlox.SAC("Pendulum-v1", learning_starts=4, batch_size=8, policy=NoNoise(3, 1),
+                     optimizations=["R3"])  # fmt: skip
+    with pytest.warns(UserWarning, match="has no from_noise"):
+        model.learn(8)
+    assert model.num_timesteps == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_sac_compiled_learns_as_eager_sac_does(prioritized):
+    made = [
+        rlox.SAC("Pendulum-v1", learning_starts=40, batch_size=32, seed=2, optimizations=on,
+                 prioritized=prioritized).learn(60)
+        for on in ([], ["R3"])
+    ]  # fmt: skip
+    for one, other in zip(*(weights(model) for model in made), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    assert made[1].compilations[0].graphs == 1

@@ -1,0 +1,160 @@
+"""PPO in two processes is PPO in one: updates, counts, checkpoints; and what happens to the rest
+when one is lost."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from workers import ROLLOUT, SETTINGS, SIZE, facts, ppo
+
+import rlox
+from rlox.learner.ppo import Rollout
+
+HERE = Path(__file__).parent
+
+
+def run(command: list[str], **settings: Any) -> "subprocess.CompletedProcess[str]":
+    paths = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
+    env = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=env, capture_output=True, text=True, **settings)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("workers")
+    done = run([sys.executable, str(HERE / "workers.py"), str(folder)], timeout=280)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def seen(folder: Path, scene: str) -> list[dict]:
+    """What each worker that lived has seen of a scene."""
+    paths = [folder / f"{scene}-{rank}.pt" for rank in range(SIZE)]
+    return [torch.load(path, weights_only=False) for path in paths if path.exists()]
+
+
+def test_an_update_is_that_of_one_process_with_all_transitions(folder: Path) -> None:
+    first, second = seen(folder, "one_update")
+    half = SETTINGS["n_envs"] // SIZE
+    joined = Rollout(
+        *(
+            torch.stack([ours.unflatten(0, (-1, half)), theirs.unflatten(0, (-1, half))], dim=1)
+            .flatten(1, 2)
+            .flatten(0, 1)
+            for ours, theirs in zip(first["rollout"], second["rollout"], strict=True)
+        )
+    )
+    alone = ppo(learning_rate=0.01)
+    before = facts(alone)["weights"]
+    alone.logger.start("PPO", 0, ROLLOUT, False)
+    alone.train(joined)
+    expected = facts(alone)
+    for a, b, start in zip(first["weights"], expected["weights"], before, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+        assert (b - start).abs().max() > 1e-3, "nothing was learnt, so nothing is shown"
+    for name, value in expected["figures"].items():
+        if name.startswith("train/"):
+            assert first["figures"][name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+
+
+def test_workers_stay_equal_to_the_bit(folder: Path) -> None:
+    for scene in ("one_update", "long_and_resumed", "native"):
+        first, second = seen(folder, scene)
+        for a, b in zip(first["weights"], second["weights"], strict=True):
+            assert torch.equal(a, b)
+        assert first["returns"] == second["returns"] != []
+
+
+def test_environments_are_those_of_one_process_and_noise_is_each_workers_own(folder: Path) -> None:
+    rollouts = [Rollout(*found["rollout"]) for found in seen(folder, "one_update")]
+    half = SETTINGS["n_envs"] // SIZE
+    started = torch.cat([rollout.obs[:half] for rollout in rollouts])
+    assert torch.equal(started, torch.from_numpy(ppo()._reset_env()))
+    assert not torch.equal(*(rollout.actions for rollout in rollouts))
+
+
+@pytest.mark.parametrize("scene", ["long_and_resumed", "native"])
+def test_steps_are_counted_over_all_workers(folder: Path, scene: str) -> None:
+    assert [found["steps"] for found in seen(folder, scene)] == [4 * ROLLOUT] * SIZE
+
+
+def test_workers_collect_natively_where_one_process_would(folder: Path) -> None:
+    assert {found["path"] for found in seen(folder, "native")} == {"native"}
+
+
+@pytest.mark.parametrize("scene", ["long_and_resumed", "native"])
+def test_a_resumed_job_does_what_it_would_have_done(folder: Path, scene: str) -> None:
+    for found in seen(folder, scene):
+        resumed = found["resumed"]
+        assert resumed["steps"] == found["steps"]
+        assert resumed["returns"] == found["returns"]
+        for a, b in zip(found["weights"], resumed["weights"], strict=True):
+            assert torch.equal(a, b)
+
+
+def test_one_workers_callback_stops_all(folder: Path) -> None:
+    assert [found["steps"] for found in seen(folder, "stopped")] == [2 * ROLLOUT] * SIZE
+
+
+def test_a_lost_worker_ends_the_others_clearly_and_the_checkpoint_goes_on(folder: Path) -> None:
+    (found,) = seen(folder, "lost")
+    assert "worker 0 of 2: another one has ended or hangs; start again" in found["error"]
+    resumed = rlox.PPO.load(folder / "last.pt")
+    assert resumed.num_timesteps == 2 * ROLLOUT
+    assert resumed.episode_returns == found["returns"][: len(resumed.episode_returns)]
+    resumed.learn(ROLLOUT, reset_num_timesteps=False)
+    assert resumed.num_timesteps == 3 * ROLLOUT
+    assert not (folder / "last.pt.part").exists()
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import rlox
+from rlox.learner.callbacks import BaseCallback, Checkpoints
+
+class Die(BaseCallback):
+    def on_step(self):
+        dies = not resumed and self.model._rank == 1 and self.num_timesteps > 256
+        assert not dies, "as planned"
+
+path = Path(sys.argv[1], "last.pt")
+resumed = path.exists()
+model = rlox.PPO.load(path) if resumed else rlox.PPO("CartPole-v1", n_envs=4, n_steps=32, seed=0)
+model.learn(1024 - model.num_timesteps, [Checkpoints(path, 128), Die()], reset_num_timesteps=False)
+model.save(Path(sys.argv[1], "end.pt"))
+"""
+
+
+@pytest.mark.slow
+def test_torchrun_trains_with_the_same_script_and_resumes(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command = [*torchrun, "--nproc-per-node", "2", str(script), str(tmp_path)]
+    lost = run(command, timeout=250)
+    assert lost.returncode != 0
+    assert "as planned" in lost.stderr
+    done = run(command, timeout=250)
+    assert done.returncode == 0, done.stderr
+    assert rlox.PPO.load(tmp_path / "end.pt").num_timesteps == 1024
+
+
+@pytest.fixture
+def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if torchrun had started two workers, none of which need be met."""
+    from rlox.learner.distributed import Workers
+
+    monkeypatch.setattr(Workers, "join", classmethod(lambda cls, device: cls(0, 2)))
+
+
+@pytest.mark.usefixtures("pretended")
+def test_what_two_processes_cannot_do_is_refused() -> None:
+    with pytest.raises(ValueError, match="SAC trains in one process"):
+        rlox.SAC("Pendulum-v1")
+    with pytest.raises(ValueError, match="n_envs must be a multiple of the 2 workers"):
+        ppo(n_envs=3)

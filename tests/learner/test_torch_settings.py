@@ -1,0 +1,69 @@
+"""Torch's threads and precision: held while learning, put back afterwards."""
+
+import pytest
+import torch
+from torch import nn
+
+import rlox
+from rlox.learner.callbacks import BaseCallback
+from rlox.learner.torch_settings import threads_for, torch_settings
+
+
+class Sees(BaseCallback):
+    def on_step(self):
+        self.threads = torch.get_num_threads()
+        self.precision = torch.get_float32_matmul_precision()
+
+
+@pytest.fixture
+def three_threads():
+    """The fixture of all trainers' tests puts back what was there."""
+    torch.set_num_threads(3)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "env", "arguments", "threads"),
+    [
+        (rlox.PPO, "CartPole-v1", {}, 1),
+        (rlox.PPO, "CartPole-v1", {"threads": 2}, 2),
+        (rlox.SAC, "Pendulum-v1", {}, 3),  # 256 x 256 x 256
+    ],
+)
+def test_threads_while_learning(three_threads, algorithm, env, arguments, threads):
+    callback = Sees()
+    algorithm(env, **arguments).learn(4, callback)
+    assert callback.threads == threads
+    assert torch.get_num_threads() == 3
+
+
+def test_precision_is_asked_for_and_put_back():
+    usual, asked = Sees(), Sees()
+    rlox.PPO("CartPole-v1", n_envs=1, n_steps=2).learn(2, usual)
+    rlox.PPO("CartPole-v1", n_envs=1, n_steps=2, matmul_precision="medium").learn(2, asked)
+    assert (usual.precision, asked.precision) == ("highest", "medium")
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_settings_are_put_back_after_an_error(three_threads):
+    with pytest.raises(RuntimeError, match="oops"), torch_settings(1, "high"):
+        raise RuntimeError("oops")
+    assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (3, "highest")
+
+
+def test_one_thread_only_where_every_product_is_small(three_threads):
+    small, large = nn.Linear(64, 64), nn.Linear(256, 256)
+    assert threads_for([small], 512) == 1
+    assert threads_for([small, large], 512) == 3
+    assert threads_for([nn.Flatten()], 512) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"matmul_precision": "low"}, "one of highest, high, medium, got 'low'"),
+    ],
+)
+def test_what_cannot_be_set_is_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        rlox.PPO("CartPole-v1", **arguments)

@@ -1,0 +1,118 @@
+"""What `test_distributed` runs in a process of its own, whose forks are the workers: torch is
+imported once, and nothing of it has run before the fork. `python workers.py FOLDER`."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from multiprocessing import get_context
+from pathlib import Path
+
+import torch
+import torch._dynamo  # the first optimiser would import it, in every worker anew
+import torch.distributed
+
+import rlox
+from rlox.learner.callbacks import BaseCallback, Checkpoints
+from rlox.learner.distributed import WorkerLostError
+
+SIZE = 2
+SETTINGS = {"n_envs": 4, "n_steps": 16, "batch_size": 24, "n_epochs": 2, "seed": 7, "threads": 1}
+ROLLOUT = 64
+
+
+def ppo(**arguments) -> rlox.PPO:
+    return rlox.PPO("CartPole-v1", **{**SETTINGS, **arguments})
+
+
+def facts(model: rlox.PPO) -> dict:
+    return {
+        "weights": [p.detach().clone() for p in model.policy.parameters()],
+        "steps": model.num_timesteps,
+        "returns": model.episode_returns,
+        "figures": model.logger.values,
+    }
+
+
+def one_update(rank: int, folder: Path) -> dict:
+    """A rollout and what is learnt from it."""
+    model, rollouts = ppo(learning_rate=0.01), []
+    update = model._update
+
+    def kept(rollout) -> None:
+        rollouts.append(tuple(rollout))
+        update(rollout)
+
+    model._update = kept  # type: ignore[method-assign]
+    return facts(model.learn(ROLLOUT)) | {"rollout": rollouts[0]}
+
+
+def long_and_resumed(rank: int, folder: Path) -> dict:
+    """Two trainings in a row, and the second one again from what was saved between them."""
+    model = ppo().learn(2 * ROLLOUT)
+    model.save(folder / "between.pt")
+    model.learn(2 * ROLLOUT, reset_num_timesteps=False)
+    resumed = rlox.PPO.load(folder / "between.pt", threads=1)
+    resumed.learn(2 * ROLLOUT, reset_num_timesteps=False)
+    return facts(model) | {"resumed": facts(resumed)}
+
+
+def native(rank: int, folder: Path) -> dict:
+    """The same where rollouts are collected in Rust."""
+    on = {"optimizations": ["R4", "R9"], "threads": 1}
+    model = ppo(**on).learn(2 * ROLLOUT)
+    model.save(folder / "native.pt")
+    model.learn(2 * ROLLOUT, reset_num_timesteps=False)
+    resumed = rlox.PPO.load(folder / "native.pt", **on)
+    resumed.learn(2 * ROLLOUT, reset_num_timesteps=False)
+    return facts(model) | {"resumed": facts(resumed), "path": model.rollout_path}
+
+
+def stopped(rank: int, folder: Path) -> dict:
+    """A callback of one worker ends training."""
+
+    class Stop(BaseCallback):
+        def on_step(self) -> bool:
+            return rank == 0 or self.num_timesteps < 2 * ROLLOUT
+
+    return facts(ppo().learn(100 * ROLLOUT, callback=Stop()))
+
+
+def lost(rank: int, folder: Path) -> dict:
+    """One worker is gone in the third rollout."""
+
+    class Die(BaseCallback):
+        def on_step(self) -> None:
+            if rank == 1 and self.num_timesteps > 2 * ROLLOUT:
+                os._exit(1)
+
+    model = ppo()
+    try:
+        model.learn(100 * ROLLOUT, callback=[Die(), Checkpoints(folder / "last.pt", ROLLOUT)])
+    except WorkerLostError as error:
+        return facts(model) | {"error": str(error)}
+    return {"error": "none"}
+
+
+def worker(scene: Callable[[int, Path], dict], rank: int, port: int, folder: Path) -> None:
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(SIZE)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
+    torch.save(scene(rank, folder), folder / f"{scene.__name__}-{rank}.pt")
+
+
+def main(folder: Path) -> None:
+    fork = get_context("fork")
+    for scene in (one_update, long_and_resumed, native, stopped, lost):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        running = [fork.Process(target=worker, args=(scene, r, port, folder)) for r in range(SIZE)]
+        for process in running:
+            process.start()
+        for process in running:
+            process.join()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,211 @@
+"""Trains arms (Stable-Baselines3, and rlox with and without optimisations) with the same
+hyperparameters and seeds, and compares what they have learnt.
+
+`python tests/learning/seeds.py ppo-cartpole --seeds 10 --arms sb3,baseline,native --out folder`
+
+appends a line to `<task>.jsonl` for each finished training, and writes `<task>.json`, `.md` and
+`.svg`. The same command goes on where it was interrupted. Two trainings run at a time, each on one
+thread, in a process of its own: the drivers are those of `rlox-opt peers`. LunarLander and
+HalfCheetah take the dependency group `learning`, which installs from wheels.
+"""
+
+import argparse
+import hashlib
+import itertools
+import json
+import math
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from curves import picture
+
+from rlox.opt import racing
+from rlox.opt.racing import Outcome, Peer
+from rlox.timing.student import t_quantile, welch
+
+EPISODES = 50  # a training's figure is the mean return of its last episodes
+POINTS = 40  # of a curve
+LIMIT_S = 4 * 3600
+TASKS: dict[str, dict[str, Any]] = {
+    "ppo-cartpole": {"env_id": "CartPole-v1", "total_timesteps": 50_000},
+    "ppo-acrobot": {"env_id": "Acrobot-v1", "total_timesteps": 100_000},
+    "ppo-lunarlander": {"env_id": "LunarLander-v3", "total_timesteps": 300_000},
+    "ppo-halfcheetah": {"env_id": "HalfCheetah-v5", "total_timesteps": 200_000},
+    "sac-pendulum": {"env_id": "Pendulum-v1", "total_timesteps": 20_000},
+}
+ARMS = {
+    "ppo": ("sb3", "baseline", "R1", "R2", "R4", "R7", "R8", "R9", "R11", "native"),
+    "sac": ("sb3", "baseline", "R3", "R5", "R6", "native"),
+}
+
+
+def arm(name: str, algo: str) -> Peer:
+    """The one that trains: "sb3", "baseline", "native", or ids joined by +, such as R1+R5."""
+    if name == "sb3":
+        return Peer(name, "Stable-Baselines3", "run_sb3.py", "sb3")
+    if name == "native":
+        return next(p for p in racing.load(algo)[1] if p.name == "rlox-native")
+    ids = [] if name == "baseline" else name.upper().split("+")
+    return Peer(name, "rlox", "run_rlox.py", ids)
+
+
+def job_of(task: str) -> dict[str, Any]:
+    """The task with the hyperparameters of the race, on one thread."""
+    algo = task.partition("-")[0]
+    return racing.load(algo)[0] | TASKS[task] | {"algo": algo, "threads": 1}
+
+
+def train(peer: Peer, job: dict[str, Any]) -> Outcome:
+    """One training in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        return racing.train(peer, Path(sys.executable), job, LIMIT_S, Path(folder))
+
+
+def summary(outcome: Outcome, total: int) -> dict[str, Any]:
+    """The figure of a training, and its curve: means of the latest episodes at POINTS places."""
+    at = [steps for _, steps, _ in outcome.episodes]
+    returns = [value for *_, value in outcome.episodes]
+    assert len(returns) >= EPISODES, f"{len(returns)} episodes are too few"
+    seen = np.searchsorted(at, np.linspace(0, total, POINTS + 1)[1:], side="right")
+    curve = [float(np.mean(returns[max(0, n - EPISODES) : n])) if n else None for n in seen]
+    return {"final": float(np.mean(returns[-EPISODES:])), "curve": curve}
+
+
+def compare(
+    task: str, names: Sequence[str], n_seeds: int, out: Path, total: int | None = None
+) -> dict[str, Any]:
+    """Train what is not in `out` yet; the returns of all arms, and intervals of differences."""
+    job = job_of(task)
+    job["total_timesteps"] = total or job["total_timesteps"]
+    peers = {name: arm(name, job["algo"]) for name in names}
+    path = out / f"{task}.jsonl"
+    key = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:12]
+    rows = {(r["arm"], r["seed"]): r for r in racing.kept(path) if r["key"] == key}
+    missing = [pair for pair in itertools.product(names, range(n_seeds)) if pair not in rows]
+    missing.sort(key=lambda pair: pair[1])  # seed after seed: an interruption leaves whole ones
+    with ThreadPoolExecutor(2) as pool:
+        running = {
+            pool.submit(train, peers[name], job | {"seed": seed}): (name, seed)
+            for name, seed in missing
+        }
+        try:
+            for done in as_completed(running):
+                name, seed = running[done]
+                found = summary(done.result(), job["total_timesteps"])
+                rows[name, seed] = {"arm": name, "seed": seed, "key": key, **found}
+                racing.keep(rows[name, seed], path)
+                print(f"{task} {name} seed {seed}: {found['final']:.1f}", flush=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    finals = {name: [rows[name, seed]["final"] for seed in range(n_seeds)] for name in names}
+    held_to = [name for name in ("sb3", "baseline") if name in names]
+    return {
+        "task": task,
+        "job": job,
+        "random": random_return(job["env_id"]),
+        "returns": finals,
+        "curves": {n: [rows[n, seed]["curve"] for seed in range(n_seeds)] for n in names},
+        "intervals": {name: mean_interval(finals[name]) for name in names},
+        "differences": {
+            name: {to: welch_interval(finals[name], finals[to]) for to in held_to if to != name}
+            for name in names
+        },
+    }
+
+
+def random_return(env_id: str, episodes: int = 50) -> float:
+    """Mean return of uniformly random actions."""
+    import gymnasium
+
+    env = gymnasium.make(env_id)
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    returns = []
+    for _ in range(episodes):
+        env.reset()
+        total, ended = 0.0, False
+        while not ended:
+            _, reward, terminated, truncated, _ = env.step(env.action_space.sample())
+            total, ended = total + float(reward), terminated or truncated
+        returns.append(total)
+    return float(np.mean(returns))
+
+
+def mean_interval(values: list[float]) -> tuple[float, float] | None:
+    """95 % interval of a mean; None for a single value."""
+    if len(values) < 2:
+        return None
+    half = t_quantile(0.05, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values))
+    return float(np.mean(values) - half), float(np.mean(values) + half)
+
+
+def welch_interval(a: list[float], b: list[float]) -> tuple[float, float] | None:
+    """95 % interval of mean(a) - mean(b); None for single values. Equal values throughout have an
+    interval of one point."""
+    if min(len(a), len(b)) < 2:
+        return None
+    difference, error, df = welch(a, b)
+    half = t_quantile(0.05, df) * error
+    return difference - half, difference + half
+
+
+def table(result: dict[str, Any]) -> str:
+    """The comparison as Markdown."""
+    job, returns = result["job"], result["returns"]
+    held_to = list(dict.fromkeys(to for found in result["differences"].values() for to in found))
+    lines = [
+        f"{job['algo'].upper()} on {job['env_id']}, {job['total_timesteps']:,} steps: mean return "
+        f"of the last {EPISODES} episodes of training, over seeds. A random policy has "
+        f"{result['random']:.1f}. Differences with their 95 % interval (Welch); = where every "
+        "seed ends with the same return.",
+        "",
+        "| | mean (95 %) | " + "".join(f"− {to} | " for to in held_to) + "seeds |",
+        "|---|---:|" + "---:|" * len(held_to) + "---|",
+    ]
+    for name, values in returns.items():
+        cells = [f"{np.mean(values):.1f}{_ends(result['intervals'][name], ' ({:.1f} to {:.1f})')}"]
+        for to in held_to:
+            same = to != name and values == returns[to]
+            ends = None if same else result["differences"][name].get(to)
+            cells.append("=" if same else _ends(ends, "{:+.1f} to {:+.1f}"))
+        cells.append(", ".join(f"{value:.0f}" for value in values))
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _ends(ends: Sequence[float] | None, form: str) -> str:
+    return form.format(*ends) if ends else ""
+
+
+def write(result: dict[str, Any], folder: Path) -> None:
+    """`<task>.json`, `.md` and `.svg` in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    task = result["task"]
+    (folder / f"{task}.json").write_text(json.dumps(result, indent=1) + "\n")
+    (folder / f"{task}.md").write_text(f"{table(result)}\n\n![curves]({task}.svg)\n")
+    (folder / f"{task}.svg").write_text(picture(result))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", nargs="+", choices=TASKS)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--arms", help="comma-separated (default: all of the task's algorithm)")
+    parser.add_argument("--total-timesteps", type=int)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    for task in arguments.tasks:
+        names = arguments.arms.split(",") if arguments.arms else ARMS[task.partition("-")[0]]
+        result = compare(task, names, arguments.seeds, arguments.out, arguments.total_timesteps)
+        write(result, arguments.out)
+        print(table(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()

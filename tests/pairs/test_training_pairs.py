@@ -1,0 +1,76 @@
+"""Every pair of the training loop: before and after agree, and are what the cards say."""
+
+import warnings
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlox.learner import compiled, switchboard
+from rlox.learner.pairs import PAIRS, Arm, Workload
+from rlox.profiling import cards
+
+CARDS = {card.id: card for card in cards.load() if card.id.startswith("R")}
+EXAMPLES = {"R1": 60, "R4": 10, "R5": 60, "R6": 2, "R7": 60, "R8": 60, "R9": 5, "R10": 1, "R11": 1}
+COMPILED = [pytest.param(id_, marks=pytest.mark.slow) for id_ in ("R2", "R3")]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("id_", [*EXAMPLES, *COMPILED])
+def test_the_twins_agree(id_):
+    @settings(max_examples=EXAMPLES.get(id_, 2), deadline=None, database=None)
+    @given(st.integers(0, 2**32 - 1))
+    def agree(seed):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of a compiler that is not there, say
+            PAIRS[id_].agree(seed)
+
+    agree()
+
+
+def test_every_optimisation_of_the_training_loop_has_a_pair():
+    assert list(PAIRS) == list(CARDS) == list(switchboard.OPTIMIZATIONS)
+
+
+@pytest.mark.parametrize("id_", PAIRS)
+def test_a_card_names_the_workloads_the_sizes_and_the_tolerance_of_its_pair(id_):
+    card, pair = CARDS[id_], PAIRS[id_]
+    assert card.sizes == {of.name: list(of.sizes) for of in pair.workloads}
+    assert card.tolerance == pair.tolerance
+    assert card.prediction, f"{id_} has no prediction: write it before it is measured"
+    assert card.prediction.size in card.sizes[card.prediction.workload]
+
+
+def test_what_trainers_do_unasked_is_what_the_cards_accepted():
+    accepted = {id_ for id_, card in CARDS.items() if card.status in ("accepted", "graduated")}
+    assert accepted == switchboard.ACCEPTED
+
+
+def test_twins_that_differ_are_noticed():
+    """By more than the tolerance, in one element, in the second call alone."""
+    calls = iter([0.0, 0.0, 0.0, 2e-5])
+    pair = PAIRS["R1"]._replace(
+        workloads=[Workload("act", [{}], lambda *_: Arm(lambda: [torch.tensor([1, next(calls)])]))]
+    )
+    with pytest.raises(AssertionError, match="not close"):
+        pair.agree(0)
+
+
+@pytest.mark.parametrize("id_", ["R2", COMPILED[1]])
+def test_updates_traced_as_one_graph_agree_with_eager_ones(id_, monkeypatch):
+    """What compiling begins with: all of it but the code that Inductor would write."""
+    monkeypatch.setattr(compiled, "BACKEND", "eager")
+    pair = PAIRS[id_]
+    (workload,) = pair.workloads
+    size = {"n_envs": 2, "n_steps": 8, "batch_size": 10}
+    arms = pair.arms(workload, {name: size[name] for name in workload.sizes[0]}, 1)
+    for _ in range(2):
+        pair.compare(*(arm.outcome(arm.call()) for arm in arms))

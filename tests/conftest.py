@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """One thread of torch: two spinning OpenMP threads on a busy machine can cost more than all the
+    tests."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
     """Chromium without a window; a machine without it skips the test."""

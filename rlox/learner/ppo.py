@@ -6,6 +6,7 @@ its minibatches.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +25,7 @@ from rlox.learner.arguments import require_at_least, require_fraction, require_m
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
-from rlox.learner.native.networks import Unfit
+from rlox.learner.native.networks import Unfit, native_if_fit
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
@@ -155,14 +156,9 @@ class PPO(Algorithm):
 
     def _choose_update(self) -> None:
         """R9: updates run in Rust if all that takes part in them is known there."""
-        self._native: NativeUpdate | None = None
-        self.update_path = "torch"
-        if "R9" in self.optimizations:
-            try:
-                self._native = NativeUpdate(self)
-                self.update_path = "native"
-            except Unfit as reason:
-                self.update_path = f"torch: {reason}"
+        self._native, self.update_path = native_if_fit(
+            partial(NativeUpdate, self), wanted="R9" in self.optimizations
+        )
 
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.

@@ -7,6 +7,7 @@ import copy
 import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +24,7 @@ from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_at_least, require_fraction, require_methods
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
-from rlox.learner.native.networks import Unfit
+from rlox.learner.native.networks import native_if_fit
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
 from rlox.learner.policies import (
     SquashedGaussianActor,
@@ -170,14 +171,9 @@ class SAC(Algorithm):
 
     def _choose_update(self) -> None:
         """R9: updates run in Rust if all that takes part in them is known there."""
-        self._native: NativeUpdate | None = None
-        self.update_path = "torch"
-        if "R9" in self.optimizations:
-            try:
-                self._native = NativeUpdate(self)
-                self.update_path = "native"
-            except Unfit as reason:
-                self.update_path = f"torch: {reason}"
+        self._native, self.update_path = native_if_fit(
+            partial(NativeUpdate, self), wanted="R9" in self.optimizations
+        )
 
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""

@@ -16,12 +16,7 @@ EXAMPLES = {"R1": 60, "R4": 10, "R5": 60, "R6": 2, "R7": 60, "R8": 60, "R9": 5, 
 COMPILED = [pytest.param(id_, marks=pytest.mark.slow) for id_ in ("R2", "R3")]
 
 
-@pytest.fixture(autouse=True)
-def _one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.mark.parametrize("id_", [*EXAMPLES, *COMPILED])

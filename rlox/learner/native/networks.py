@@ -1,6 +1,7 @@
 """Which modules the native updates can train, and their parameters in the order of Rust."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,20 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 
 class Unfit(Exception):
     """Why a module, or an optimiser, is left to torch."""
+
+
+Native = TypeVar("Native")
+
+
+def native_if_fit(make: Callable[[], Native], *, wanted: bool) -> tuple[Native | None, str]:
+    """What `make` gives, if it is wanted and does not raise `Unfit`, and the path that is taken:
+    "native", or "torch", with the reason if the native one was wanted."""
+    if not wanted:
+        return None, "torch"
+    try:
+        return make(), "native"
+    except Unfit as reason:
+        return None, f"torch: {reason}"
 
 
 class Network(NamedTuple):

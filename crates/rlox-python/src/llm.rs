@@ -1,6 +1,6 @@
 //! `compute_token_kl`, `compute_group_advantages`.
 
-use numpy::{Element, Ix1, Ix2, PyArray1, PyUntypedArrayMethods};
+use numpy::{Element, Ix1, Ix2, PyArray1};
 use pyo3::prelude::*;
 use rlox_core::Real;
 use rlox_core::switchboard::LlmOps;

@@ -1,7 +1,7 @@
 //! `compute_gae`, `compute_gae_batched`, `compute_vtrace`.
 
 use numpy::{
-    Element, Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods,
+    Element, Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use rlox_core::Real;
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
-use crate::arrays::{Float, any_shape, float_type, input};
+use crate::arrays::{Float, Read, any_shape, float_type, input};
 use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
 
@@ -243,8 +243,8 @@ pub(crate) fn compute_vtrace<'py>(
 fn like<'py, T: Element, D: numpy::ndarray::Dimension>(
     argument: &str,
     value: Any<'_, 'py>,
-    first: &PyReadonlyArray<'py, T, D>,
-) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    first: &Read<'py, T, D>,
+) -> PyResult<Read<'py, T, D>> {
     input(argument, value, first.shape())
 }
 

@@ -38,6 +38,10 @@ the_twins_agree! {
     p10_twins_agree "P10"
     p12_twins_agree "P12"
     p13_twins_agree "P13"
+    p19_twins_agree "P19"
+    p20_twins_agree "P20"
+    p21_twins_agree "P21"
+    p22_twins_agree "P22"
 }
 
 fn find(id: &str) -> &'static dyn Pair {

@@ -1,6 +1,6 @@
 //! The columns of a ring of transitions, and how one row is written and read.
 
-use super::{Experience, SampledBatch};
+use super::{Columns, Experience, SampledBatch};
 use crate::error::{RloxError, check_len};
 
 /// The element type of an observation.
@@ -149,6 +149,32 @@ impl<O: ObsElement> Storage<O> {
         }
     }
 
+    /// Copies a checked batch into the next rows, column by column, and says which they were. Of
+    /// more transitions than the ring holds, only the last are written.
+    pub(super) fn write_columns(
+        &mut self,
+        batch: &ExperienceBatch<'_, O>,
+    ) -> impl Iterator<Item = usize> + use<O> {
+        let (n, capacity) = (batch.reward.len(), self.capacity);
+        let skipped = n.saturating_sub(capacity);
+        let first = (self.next_row + skipped) % capacity;
+        put(&mut self.obs, batch.obs, self.obs_dim, first, skipped);
+        put(
+            &mut self.next_obs,
+            batch.next_obs,
+            self.obs_dim,
+            first,
+            skipped,
+        );
+        put(&mut self.action, batch.action, self.act_dim, first, skipped);
+        put(&mut self.reward, batch.reward, 1, first, skipped);
+        put(&mut self.terminated, batch.terminated, 1, first, skipped);
+        put(&mut self.truncated, batch.truncated, 1, first, skipped);
+        self.next_row = (self.next_row + n) % capacity;
+        self.len = (self.len + n).min(capacity);
+        (0..n - skipped).map(move |i| (first + i) % capacity)
+    }
+
     /// One row.
     pub fn row(&self, row: usize) -> Experience<'_, O> {
         let obs = row * self.obs_dim..(row + 1) * self.obs_dim;
@@ -174,8 +200,39 @@ impl<O: ObsElement> Storage<O> {
         batch.truncated.push(row.truncated);
     }
 
+    /// Copies rows, column by column: a loop for each has the reads of many rows under way at once.
+    pub(super) fn gather(&self, rows: &[usize], out: &mut Columns<'_, O>) {
+        gather(&self.obs, self.obs_dim, rows, out.obs);
+        gather(&self.next_obs, self.obs_dim, rows, out.next_obs);
+        gather(&self.action, self.act_dim, rows, out.action);
+        gather(&self.reward, 1, rows, out.reward);
+        gather(&self.terminated, 1, rows, out.terminated);
+        gather(&self.truncated, 1, rows, out.truncated);
+    }
+
+    /// Checks that the columns go together, with `weighted` weights and indices a row, and that a
+    /// batch of their size can be drawn.
+    pub(super) fn check_columns(
+        &self,
+        out: &Columns<'_, O>,
+        weighted: usize,
+    ) -> Result<(), RloxError> {
+        let n = out.reward.len();
+        check_len("obs", out.obs.len(), n * self.obs_dim)?;
+        check_len("next_obs", out.next_obs.len(), n * self.obs_dim)?;
+        check_len("action", out.action.len(), n * self.act_dim)?;
+        check_len("terminated", out.terminated.len(), n)?;
+        check_len("truncated", out.truncated.len(), n)?;
+        check_len("weights", out.weights.len(), n * weighted)?;
+        check_len("indices", out.indices.len(), n * weighted)?;
+        self.check_sample(n)
+    }
+
     /// Checks that a batch of this size can be drawn.
-    pub(super) fn check_sample(&self, batch_size: usize) -> Result<(), RloxError> {
+    ///
+    /// # Errors
+    /// If it is zero or does not fit into memory, or there is nothing to draw from.
+    pub fn check_sample(&self, batch_size: usize) -> Result<(), RloxError> {
         if batch_size == 0 {
             Err(RloxError::argument(
                 "batch_size",
@@ -193,6 +250,36 @@ impl<O: ObsElement> Storage<O> {
         } else {
             Ok(())
         }
+    }
+}
+
+/// Copies the rows of `from` behind the first `skipped` into a ring's column, from row `first` on.
+fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: usize, skipped: usize) {
+    let (from, first) = (&from[skipped * width..], first * width);
+    let (before_end, from_start) = from.split_at(from.len().min(column.len() - first));
+    column[first..first + before_end.len()].copy_from_slice(before_end);
+    column[..from_start.len()].copy_from_slice(from_start);
+}
+
+/// Copies rows of a column. Narrow ones are moved in registers, not by calls that copy any length.
+fn gather<T: Copy>(from: &[T], width: usize, rows: &[usize], to: &mut [T]) {
+    match width {
+        1 => gather_narrow::<T, 1>(from, rows, to),
+        2 => gather_narrow::<T, 2>(from, rows, to),
+        3 => gather_narrow::<T, 3>(from, rows, to),
+        4 => gather_narrow::<T, 4>(from, rows, to),
+        _ => {
+            for (to, &row) in to.chunks_exact_mut(width).zip(rows) {
+                to.copy_from_slice(&from[row * width..(row + 1) * width]);
+            }
+        }
+    }
+}
+
+fn gather_narrow<T: Copy, const WIDTH: usize>(from: &[T], rows: &[usize], to: &mut [T]) {
+    let (from, to) = (from.as_chunks::<WIDTH>().0, to.as_chunks_mut::<WIDTH>().0);
+    for (to, &row) in to.iter_mut().zip(rows) {
+        *to = from[row];
     }
 }
 

@@ -206,3 +206,6 @@ impl Stepping for Lanes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

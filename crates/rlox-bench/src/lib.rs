@@ -4,6 +4,7 @@
 //! Property tests, benchmarks and the interleaved [`timing`] are made from the one list in [`pairs`].
 
 mod close;
+pub mod counting;
 pub mod draw;
 pub mod pair;
 pub mod pairs;

@@ -56,6 +56,7 @@ macro_rules! switchboard {
 use crate::{
     buffer::batch::{Fresh, Kept},
     buffer::min_priority::{MinTree, Scan},
+    buffer::observations::{ByIndex, Twice},
     env::info::{MapInfo, OptionalInfo},
     env::lanes::Lanes,
     env::members::Member,
@@ -100,10 +101,13 @@ switchboard! {
     P22 "opt-p22" { use descent from crate::buffer::descent }
     /// P23: how arrays are held by a call that keeps the interpreter; in the binding.
     P23 "opt-p23" { elsewhere }
+    /// P24: how the two observations of a transition are kept.
+    P24 "opt-p24" { type Observations<O> = Twice<O> | ByIndex<O> }
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
 const _: () = assert!(!P19 || P2 && P10, "opt-p19 stands on opt-p2 and opt-p10");
+const _: () = assert!(!P24 || P21, "opt-p24 stands on opt-p21");
 
 /// The environments, with the choices above.
 pub type VecEnv = crate::env::parallel::VecEnv<Stepping>;
@@ -161,12 +165,14 @@ mod tests {
         let batches = twin::<Fresh<f32>, Kept<f32>>(P4);
         let min = twin::<Scan, MinTree>(P5);
         let schedule = twin::<ByRows, ByElements>(P8);
+        let observations = twin::<Twice<f32>, ByIndex<f32>>(P24);
         for (found, seams) in [
             (type_name::<VecEnv>(), &[stepping][..]),
             (type_name::<Member<ObsStore, StepInfo>>(), &[obs, info]),
             (type_name::<ReplayBuffer<f32>>(), &[batches]),
             (type_name::<PrioritizedReplayBuffer<f32>>(), &[min, batches]),
             (type_name::<LlmOps>(), &[schedule]),
+            (type_name::<Observations<f32>>(), &[observations]),
         ] {
             for seam in seams {
                 assert!(found.contains(seam), "{found} should hold {seam}");

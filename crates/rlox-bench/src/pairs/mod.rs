@@ -15,6 +15,7 @@ mod p19_stepping;
 mod p20_columns;
 mod p21_push_batch;
 mod p22_descent;
+mod p24_observations;
 
 mod buffers;
 mod envs;
@@ -42,6 +43,7 @@ pub const PAIRS: &[&dyn Pair] = &[
     &p20_columns::IntoColumns,
     &p21_push_batch::PushBatch,
     &p22_descent::Descent,
+    &p24_observations::ObservationsPair,
 ];
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ the_twins_agree! {
     p20_twins_agree "P20"
     p21_twins_agree "P21"
     p22_twins_agree "P22"
+    p24_twins_agree "P24"
 }
 
 fn find(id: &str) -> &'static dyn Pair {

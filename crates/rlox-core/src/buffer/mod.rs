@@ -8,6 +8,7 @@ pub mod batch;
 pub mod descent;
 pub mod intake;
 pub mod min_priority;
+pub mod observations;
 pub mod priority;
 pub mod push;
 pub mod push_batch;

@@ -87,7 +87,7 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
     type Info = I;
 
     fn new(kind: Kind, seeds: &[u128]) -> Self {
-        let env = kind.make();
+        let env = kind.make::<I>();
         Self {
             limit: env.max_episode_steps(),
             env,

@@ -48,7 +48,7 @@ pub(crate) trait Sampling {
     ) -> PyResult<Bound<'py, PyDict>>;
 
     /// Draws into `columns`.
-    fn into<O: ObsElement, B: Replay<O>>(
+    fn draw<O: ObsElement, B: Replay<O>>(
         buffer: &mut B,
         seed: Option<u64>,
         columns: &mut Columns<'_, O>,
@@ -96,7 +96,7 @@ impl Sampling for ByBatch {
         sampled.dict(py)
     }
 
-    fn into<O: ObsElement, B: Replay<O>>(
+    fn draw<O: ObsElement, B: Replay<O>>(
         buffer: &mut B,
         seed: Option<u64>,
         columns: &mut Columns<'_, O>,
@@ -120,7 +120,7 @@ impl Sampling for IntoArrays {
         arrays.dict(py)
     }
 
-    fn into<O: ObsElement, B: Replay<O>>(
+    fn draw<O: ObsElement, B: Replay<O>>(
         buffer: &mut B,
         seed: Option<u64>,
         columns: &mut Columns<'_, O>,
@@ -236,7 +236,7 @@ impl Arrays {
         };
         G::run(py, || {
             let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
-            S::into(&mut *buffer, seed, &mut columns)
+            S::draw(&mut *buffer, seed, &mut columns)
         })
         .map_err(to_py)
     }

@@ -1,8 +1,6 @@
 //! `compute_gae`, `compute_gae_batched`, `compute_vtrace`.
 
-use numpy::{
-    Element, Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods,
-};
+use numpy::{Element, Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::Real;

@@ -50,7 +50,7 @@ impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
     }
 
     fn store(&mut self, batch: &ExperienceBatch<'_, O>) {
-        self.storage.write_columns(batch);
+        let _ = self.storage.write_columns(batch);
     }
 
     fn sample(

@@ -41,7 +41,7 @@ impl SumTree {
 
     /// The children of every inner node, by its number; that of the root is 1.
     pub(super) fn children(&self) -> &[[f64; 2]] {
-        &self.nodes.as_chunks().0[..self.leaves]
+        self.nodes.as_chunks::<2>().0
     }
 
     /// Steps from the root to a leaf.

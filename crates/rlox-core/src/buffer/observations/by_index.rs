@@ -7,7 +7,7 @@
 //! aside, as the next observation of its own row alone. Which of both it was is told by comparing the
 //! elements, so any order of pushes gives back what was stored; the right one halves the memory.
 //!
-//! Places are rows and [`SPARE`] more: the spare ones are those of the observations to come.
+//! Places are rows and 64 more: the spare ones are those of the observations to come.
 
 use super::Observations;
 use crate::RloxError;

@@ -1,8 +1,13 @@
-//! NumPy arrays in, with errors that name the argument and the remedy.
+//! NumPy arrays in and out, with errors that name the argument and the remedy.
+#![allow(
+    unsafe_code,
+    reason = "new arrays are written without being zeroed first"
+)]
 
 use numpy::{
     Element, PyArray, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray, PyReadwriteArray,
-    PyUntypedArray, PyUntypedArrayMethods, dtype, ndarray::Dimension,
+    PyUntypedArray, PyUntypedArrayMethods, dtype,
+    ndarray::{Dimension, IntoDimension},
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -33,6 +38,52 @@ pub(crate) fn output<'py, T: Element, D: Dimension>(
     typed(argument, object, Some(shape))?
         .try_readwrite()
         .map_err(|_| PyValueError::new_err(format!("{argument}: is read-only or in use elsewhere")))
+}
+
+/// What a call writes its results into: an array that the caller gave for it, or a new one.
+pub(crate) enum Results<'py, T: Element, D: Dimension> {
+    Given(PyReadwriteArray<'py, T, D>),
+    New(Bound<'py, PyArray<T, D>>),
+}
+
+impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
+    /// `out`, whose public name is `argument`, or where it is not given a new array; of this shape.
+    pub(crate) fn new<const N: usize>(
+        py: Python<'py>,
+        argument: &str,
+        out: Option<&Bound<'py, PyAny>>,
+        shape: [usize; N],
+    ) -> PyResult<Self>
+    where
+        [usize; N]: IntoDimension<Dim = D>,
+    {
+        match out {
+            Some(out) => output(argument, out, &shape).map(Self::Given),
+            // SAFETY: plain numbers, which are written before anybody reads them.
+            None => Ok(Self::New(unsafe { PyArray::new(py, shape, false) })),
+        }
+    }
+
+    /// All elements, of which every one is to be written.
+    pub(crate) fn as_mut_slice(&mut self) -> PyResult<&mut [T]> {
+        Ok(match self {
+            Self::Given(array) => array.as_slice_mut()?,
+            // SAFETY: nobody else has the array yet. What its memory holds is unknown, but it comes
+            // from NumPy's allocator, so to the compiler it holds something.
+            Self::New(array) => unsafe { array.as_slice_mut()? },
+        })
+    }
+
+    /// The array.
+    pub(crate) fn into_any(self) -> Bound<'py, PyAny> {
+        match self {
+            Self::Given(array) => {
+                let array: &Bound<'py, PyArray<T, D>> = &array;
+                array.clone().into_any()
+            }
+            Self::New(array) => array.into_any(),
+        }
+    }
 }
 
 /// The two floating-point types that the training math takes.

@@ -4,6 +4,8 @@
     reason = "new arrays are written without being zeroed first"
 )]
 
+use std::ops::Range;
+
 use numpy::{
     Element, PyArray, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray, PyReadwriteArray,
     PyUntypedArray, PyUntypedArrayMethods, dtype,
@@ -47,21 +49,34 @@ pub(crate) enum Results<'py, T: Element, D: Dimension> {
 }
 
 impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
-    /// `out`, whose public name is `argument`, or where it is not given a new array; of this shape.
+    /// `out`, whose public name is `argument`, or where it is not given a new array; of this shape,
+    /// and apart from what is read at the addresses of `inputs`.
     pub(crate) fn new<const N: usize>(
         py: Python<'py>,
         argument: &str,
         out: Option<&Bound<'py, PyAny>>,
         shape: [usize; N],
+        inputs: &[Range<usize>],
     ) -> PyResult<Self>
     where
         [usize; N]: IntoDimension<Dim = D>,
     {
-        match out {
-            Some(out) => output(argument, out, &shape).map(Self::Given),
+        let Some(out) = out else {
             // SAFETY: plain numbers, which are written before anybody reads them.
-            None => Ok(Self::New(unsafe { PyArray::new(py, shape, false) })),
+            return Ok(Self::New(unsafe { PyArray::new(py, shape, false) }));
+        };
+        let array = typed::<T, D>(argument, out, Some(&shape))?;
+        let start = array.data() as usize;
+        let end = start + size_of::<T>() * array.len();
+        if inputs
+            .iter()
+            .any(|read| read.start < end && start < read.end)
+        {
+            return Err(PyValueError::new_err(format!(
+                "{argument}: shares memory with an input; pass an array of its own"
+            )));
         }
+        output(argument, out, &shape).map(Self::Given)
     }
 
     /// All elements, of which every one is to be written.
@@ -84,6 +99,12 @@ impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
             Self::New(array) => array.into_any(),
         }
     }
+}
+
+/// The addresses of a slice.
+pub(crate) fn addresses<T>(slice: &[T]) -> Range<usize> {
+    let ends = slice.as_ptr_range();
+    ends.start as usize..ends.end as usize
 }
 
 /// The two floating-point types that the training math takes.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use rlox_core::Real;
 use rlox_core::switchboard::LlmOps;
 
-use crate::arrays::{Float, Results, any_shape, float_type, input};
+use crate::arrays::{Float, Results, addresses, any_shape, float_type, input};
 use crate::crossing::{GROUP_ADVANTAGES, TOKEN_KL};
 use crate::errors::to_py;
 use crate::numbers::size;
@@ -58,15 +58,18 @@ pub(crate) fn compute_token_kl<'py>(
         let mask = mask
             .map(|mask| input::<bool, Ix2>("mask", mask, policy.shape()))
             .transpose()?;
-        let mut sums = Results::<T, Ix1>::new(py, "out", out, [policy.shape()[0]])?;
-        let _crossing = TOKEN_KL.enter(2 * size_of_val(policy.as_slice()?));
-        LlmOps::compute_token_kl_into(
-            policy.as_slice()?,
-            reference.as_slice()?,
-            mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
-            sums.as_mut_slice()?,
-        )
-        .map_err(to_py)?;
+        let mask = mask.as_ref().map(|mask| mask.as_slice()).transpose()?;
+        let shape = [policy.shape()[0]];
+        let (policy, reference) = (policy.as_slice()?, reference.as_slice()?);
+        let inputs = [
+            addresses(policy),
+            addresses(reference),
+            addresses(mask.unwrap_or_default()),
+        ];
+        let mut sums = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
+        let _crossing = TOKEN_KL.enter(2 * size_of_val(policy));
+        let to = sums.as_mut_slice()?;
+        LlmOps::compute_token_kl_into(policy, reference, mask, to).map_err(to_py)?;
         Ok(sums.into_any())
     }
     match float_type("log_probs_policy", log_probs_policy)? {
@@ -118,7 +121,8 @@ pub(crate) fn compute_group_advantages<'py>(
         let py = rewards.py();
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
         let rewards = rewards.as_slice()?;
-        let mut advantages = Results::<T, Ix1>::new(py, "out", out, [rewards.len()])?;
+        let (shape, inputs) = ([rewards.len()], [addresses(rewards)]);
+        let mut advantages = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
         let _crossing = GROUP_ADVANTAGES.enter(2 * size_of_val(rewards));
         let to = advantages.as_mut_slice()?;
         LlmOps::compute_group_advantages_into(rewards, group_size, epsilon, to).map_err(to_py)?;

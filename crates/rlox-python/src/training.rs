@@ -8,7 +8,7 @@ use rlox_core::Real;
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
-use crate::arrays::{Float, Results, any_shape, float_type, input};
+use crate::arrays::{Float, Results, addresses, any_shape, float_type, input};
 use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
 
@@ -67,12 +67,14 @@ pub(crate) fn compute_gae<'py>(
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
         let values = like("values", values, &rewards)?;
         let dones = like("dones", dones, &rewards)?;
-        let (mut advantages, mut returns) = results(py, out, [rewards.len()])?;
-        let _crossing = GAE.enter(5 * size_of_val(rewards.as_slice()?));
+        let inputs @ [rewards, values, dones] =
+            [rewards.as_slice()?, values.as_slice()?, dones.as_slice()?];
+        let (mut advantages, mut returns) = results(py, out, [rewards.len()], &inputs)?;
+        let _crossing = GAE.enter(5 * size_of_val(rewards));
         gae::compute_gae_into(
-            rewards.as_slice()?,
-            values.as_slice()?,
-            dones.as_slice()?,
+            rewards,
+            values,
+            dones,
             T::from_f64(last_value),
             gamma,
             gae_lambda,
@@ -146,13 +148,19 @@ pub(crate) fn compute_gae_batched<'py>(
             Layout::EnvMajor => shape[0],
         };
         let last_values = input::<T, Ix1>("last_values", last_values, &[n_envs])?;
-        let (mut advantages, mut returns) = results(py, out, shape)?;
-        let _crossing = GAE_BATCHED.enter(5 * size_of_val(rewards.as_slice()?));
-        gae::compute_gae_batched_into(
+        let inputs @ [rewards, values, dones, last_values] = [
             rewards.as_slice()?,
             values.as_slice()?,
             dones.as_slice()?,
             last_values.as_slice()?,
+        ];
+        let (mut advantages, mut returns) = results(py, out, shape, &inputs)?;
+        let _crossing = GAE_BATCHED.enter(5 * size_of_val(rewards));
+        gae::compute_gae_batched_into(
+            rewards,
+            values,
+            dones,
+            last_values,
             gamma,
             gae_lambda,
             layout,
@@ -236,13 +244,19 @@ pub(crate) fn compute_vtrace<'py>(
         let rewards = like("rewards", rewards, &log_rhos)?;
         let values = like("values", values, &log_rhos)?;
         let dones = like("dones", dones, &log_rhos)?;
-        let (mut vs, mut pg_advantages) = results(py, out, [rewards.len()])?;
-        let _crossing = VTRACE.enter(6 * size_of_val(rewards.as_slice()?));
-        vtrace::compute_vtrace_into(
+        let inputs @ [log_rhos, rewards, values, dones] = [
             log_rhos.as_slice()?,
             rewards.as_slice()?,
             values.as_slice()?,
             dones.as_slice()?,
+        ];
+        let (mut vs, mut pg_advantages) = results(py, out, [rewards.len()], &inputs)?;
+        let _crossing = VTRACE.enter(6 * size_of_val(rewards));
+        vtrace::compute_vtrace_into(
+            log_rhos,
+            rewards,
+            values,
+            dones,
             T::from_f64(last_value),
             gamma,
             rho_bar,
@@ -269,17 +283,19 @@ fn like<'py, T: Element, D: Dimension>(
 }
 
 /// What the two results are written into: `out`, or new arrays of this shape.
-fn results<'py, T: Real + Element, D: Dimension, const N: usize>(
+fn results<'py, T: Real + Element, D: Dimension, const N: usize, const M: usize>(
     py: Python<'py>,
     out: Out<'_, 'py>,
     shape: [usize; N],
+    inputs: &[&[T]; M],
 ) -> PyResult<(Results<'py, T, D>, Results<'py, T, D>)>
 where
     [usize; N]: IntoDimension<Dim = D>,
 {
     let (first, second) = out.map(|(first, second)| (first, second)).unzip();
+    let inputs = inputs.map(addresses);
     Ok((
-        Results::new(py, "out[0]", first, shape)?,
-        Results::new(py, "out[1]", second, shape)?,
+        Results::new(py, "out[0]", first, shape, &inputs)?,
+        Results::new(py, "out[1]", second, shape, &inputs)?,
     ))
 }

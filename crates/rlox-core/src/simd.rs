@@ -116,7 +116,7 @@ pub(crate) fn load<T: Real, const N: usize>(from: &[T], at: usize) -> [T; N] {
 
 /// The sum of eight lanes, in three steps.
 #[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "two lanes of each")]
+#[allow(clippy::needless_range_loop, reason = "two lanes of each")]
 pub(crate) fn total(lanes: [f64; 8]) -> f64 {
     let mut quarters = [0.0; 4];
     for l in 0..4 {

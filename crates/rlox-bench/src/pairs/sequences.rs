@@ -54,7 +54,6 @@ fn flags(flags: &[bool]) -> Vec<f64> {
 }
 
 /// A number, written so that a tolerance for f32 is told from one for f64.
-#[derive(Clone, Copy)]
 pub(super) struct Marked<T>(pub(super) T);
 
 impl<T: Debug> Debug for Marked<T> {

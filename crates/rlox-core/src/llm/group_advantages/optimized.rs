@@ -49,7 +49,8 @@ fn body<I: Instructions, T: Real>(
         let first: f64 = group[0].into();
         let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
         let whole = group_size - group_size % LANES;
-        for vector in group[..whole].chunks_exact(LANES) {
+        for vector in (0..whole).step_by(LANES) {
+            let vector = &group[vector..vector + LANES];
             for l in 0..LANES {
                 let y = vector[l].into() - first;
                 sums[l] += y;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::baseline;
 use crate::Real;
 use crate::llm::ops::Schedule;
-use crate::simd::{Instructions, kernel, load, total};
+use crate::simd::{Instructions, kernel, total};
 
 /// Below this many tokens a fork-join costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 262_144;
@@ -85,17 +85,11 @@ fn differences<T: Real>(
 ) -> [T; BLOCK] {
     let n = BLOCK.min(policy.len() - start);
     let mut d = [T::zero(); BLOCK];
-    if n == BLOCK && mask.is_none() {
-        let (policy, reference): ([T; BLOCK], [T; BLOCK]) =
-            (load(policy, start), load(reference, start));
-        for i in 0..BLOCK {
-            d[i] = reference[i] - policy[i];
-        }
-        return d;
-    }
     let (policy, reference) = (&policy[start..start + n], &reference[start..start + n]);
-    for i in 0..n {
-        d[i] = reference[i] - policy[i];
+    if n == BLOCK {
+        subtract(policy, reference, &mut d);
+    } else {
+        subtract(policy, reference, &mut d[..n]);
     }
     if let Some(mask) = mask {
         let mask = &mask[start..start + n];
@@ -104,4 +98,12 @@ fn differences<T: Real>(
         }
     }
     d
+}
+
+/// Compiled by itself for a whole block, whose length is known then.
+#[inline(always)]
+fn subtract<T: Real>(policy: &[T], reference: &[T], d: &mut [T]) {
+    for i in 0..d.len() {
+        d[i] = reference[i] - policy[i];
+    }
 }

@@ -40,8 +40,8 @@ fn body<I: Instructions, T: Real>(
     let (mut value, mut target) = ([last_value; BLOCK + 1], [last_value; BLOCK + 1]);
     let (mut end, mut correction) = (vs.len(), T::zero()); // vs_{t+1} - V(s_{t+1})
     while end > 0 {
-        let start = end.saturating_sub(BLOCK);
-        let n = end - start;
+        let n = BLOCK.min(end);
+        let start = end - n;
         (value[n], target[n]) = (value[0], target[0]);
         value[..n].copy_from_slice(&values[start..end]);
         let (log_rhos, rewards, dones) = (

@@ -81,6 +81,8 @@ def compute_gae(
     last_value: float,
     gamma: float,
     gae_lambda: float,
+    *,
+    out: tuple[NDArray[_Float], NDArray[_Float]] | None = None,
 ) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
 def compute_gae_batched(
     rewards: NDArray[_Float],
@@ -90,6 +92,8 @@ def compute_gae_batched(
     gamma: float,
     gae_lambda: float,
     layout: Literal["step_major", "env_major"] = "step_major",
+    *,
+    out: tuple[NDArray[_Float], NDArray[_Float]] | None = None,
 ) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
 def compute_vtrace(
     log_rhos: NDArray[_Float],
@@ -100,14 +104,22 @@ def compute_vtrace(
     gamma: float,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
+    *,
+    out: tuple[NDArray[_Float], NDArray[_Float]] | None = None,
 ) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
 def compute_token_kl(
     log_probs_policy: NDArray[_Float],
     log_probs_ref: NDArray[_Float],
     mask: _Bools | None = None,
+    *,
+    out: NDArray[_Float] | None = None,
 ) -> NDArray[_Float]: ...
 def compute_group_advantages(
-    rewards: NDArray[_Float], group_size: int, epsilon: float = 1e-8
+    rewards: NDArray[_Float],
+    group_size: int,
+    epsilon: float = 1e-8,
+    *,
+    out: NDArray[_Float] | None = None,
 ) -> NDArray[_Float]: ...
 
 _Moments = tuple[_F32, _F32, _F32]

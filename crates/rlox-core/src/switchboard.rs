@@ -91,6 +91,16 @@ switchboard! {
     P12 "opt-p12" { use push from crate::buffer::push }
     /// P13: the observations to act on.
     P13 "opt-p13" { use current_obs from crate::pipeline::current_obs }
+    /// P14: how one sequence passes through GAE.
+    P14 "opt-p14" { use gae_blocks from crate::training::gae::blocks }
+    /// P15: how a step-major batch passes through GAE.
+    P15 "opt-p15" { use gae_step_major from crate::training::gae::step_major }
+    /// P16: how the tokens of a batch become the KL of its sequences.
+    P16 "opt-p16" { use token_kl from crate::llm::token_kl }
+    /// P17: how the rewards of a batch are normalised by groups.
+    P17 "opt-p17" { use group_advantages from crate::llm::group_advantages }
+    /// P18: how one sequence passes through V-trace.
+    P18 "opt-p18" { use vtrace_blocks from crate::training::vtrace::blocks }
     /// P19: how environments are held, and what steps them.
     P19 "opt-p19" { type Stepping = Member<ObsStore, StepInfo> | Lanes }
     /// P20: how a sample gets into arrays; in the binding.
@@ -138,6 +148,20 @@ mod tests {
             (P9, type_name_of_val(&vtrace::targets::<f64>)),
             (P12, type_name_of_val(&push::push_slices::<f32>)),
             (P13, type_name_of_val(&current_obs::refresh::<ObsStore>)),
+            (
+                P14,
+                type_name_of_val(&gae_blocks::advantages_and_returns::<f64>),
+            ),
+            (
+                P15,
+                type_name_of_val(&gae_step_major::advantages_and_returns::<f64>),
+            ),
+            (P16, type_name_of_val(&token_kl::k3_sums::<Schedule, f64>)),
+            (
+                P17,
+                type_name_of_val(&group_advantages::normalise::<Schedule, f64>),
+            ),
+            (P18, type_name_of_val(&vtrace_blocks::targets::<f64>)),
             (
                 P21,
                 type_name_of_val(&push_batch::push_batch::<f32, ReplayBuffer<f32>>),

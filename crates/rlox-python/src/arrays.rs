@@ -1,9 +1,16 @@
-//! NumPy arrays in, with errors that name the argument and the remedy.
+//! NumPy arrays in and out, with errors that name the argument and the remedy.
+#![allow(
+    unsafe_code,
+    reason = "new arrays are written without being zeroed first"
+)]
+
+use std::ops::Range;
 
 use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_WRITEABLE};
 use numpy::{
     Element, PyArray, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray, PyReadwriteArray,
-    PyUntypedArray, PyUntypedArrayMethods, dtype, ndarray::Dimension,
+    PyUntypedArray, PyUntypedArrayMethods, dtype,
+    ndarray::{Dimension, IntoDimension},
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -44,7 +51,7 @@ impl<T: Element, D: Dimension> Read<'_, T, D> {
     pub(crate) fn as_slice(&self) -> PyResult<&[T]> {
         // SAFETY: from here on the call keeps the interpreter, and the slice ends with it, so that
         // nothing of Python's writes meanwhile; and what the call itself writes to arrays it
-        // writes through `Write::fill`, when it reads no more.
+        // writes through `Write::fill`, when it reads no more, or to `Results`, which lie apart.
         Ok(unsafe { self.array.as_slice() }?)
     }
 }
@@ -157,6 +164,71 @@ pub(crate) mod shared {
 
 fn not_writable(argument: &str) -> PyErr {
     PyValueError::new_err(format!("{argument}: is read-only or in use elsewhere"))
+}
+
+/// What a call writes its results into: an array that the caller gave for it, or a new one.
+pub(crate) enum Results<'py, T: Element, D: Dimension> {
+    Given(PyReadwriteArray<'py, T, D>),
+    New(Bound<'py, PyArray<T, D>>),
+}
+
+impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
+    /// `out`, whose public name is `argument`, or where it is not given a new array; of this shape,
+    /// and apart from what is read at the addresses of `inputs`.
+    pub(crate) fn new<const N: usize>(
+        py: Python<'py>,
+        argument: &str,
+        out: Option<&Bound<'py, PyAny>>,
+        shape: [usize; N],
+        inputs: &[Range<usize>],
+    ) -> PyResult<Self>
+    where
+        [usize; N]: IntoDimension<Dim = D>,
+    {
+        let Some(out) = out else {
+            // SAFETY: plain numbers, which are written before anybody reads them.
+            return Ok(Self::New(unsafe { PyArray::new(py, shape, false) }));
+        };
+        let array = typed::<T, D>(argument, out, Some(&shape))?;
+        let start = array.data() as usize;
+        let end = start + size_of::<T>() * array.len();
+        if inputs
+            .iter()
+            .any(|read| read.start < end && start < read.end)
+        {
+            return Err(PyValueError::new_err(format!(
+                "{argument}: shares memory with an input; pass an array of its own"
+            )));
+        }
+        shared::output(argument, out, &shape).map(Self::Given)
+    }
+
+    /// All elements, of which every one is to be written.
+    pub(crate) fn as_mut_slice(&mut self) -> PyResult<&mut [T]> {
+        Ok(match self {
+            Self::Given(array) => array.as_slice_mut()?,
+            // SAFETY: nobody else has the array yet. What its memory holds is unknown, but it comes
+            // from NumPy's allocator, so to the compiler it holds something.
+            Self::New(array) => unsafe { array.as_slice_mut()? },
+        })
+    }
+
+    /// The array.
+    pub(crate) fn into_any(self) -> Bound<'py, PyAny> {
+        match self {
+            Self::Given(array) => {
+                let array: &Bound<'py, PyArray<T, D>> = &array;
+                array.clone().into_any()
+            }
+            Self::New(array) => array.into_any(),
+        }
+    }
+}
+
+/// The addresses of a slice.
+pub(crate) fn addresses<T>(slice: &[T]) -> Range<usize> {
+    let ends = slice.as_ptr_range();
+    ends.start as usize..ends.end as usize
 }
 
 /// The two floating-point types that the training math takes.

@@ -11,6 +11,11 @@ mod p09_vtrace;
 mod p10_info;
 mod p12_push;
 mod p13_current_obs;
+mod p14_gae_blocks;
+mod p15_gae_step_major;
+mod p16_token_kl;
+mod p17_group_advantages;
+mod p18_vtrace_blocks;
 mod p19_stepping;
 mod p20_columns;
 mod p21_push_batch;
@@ -39,6 +44,11 @@ pub const PAIRS: &[&dyn Pair] = &[
     &p10_info::Infos,
     &p12_push::Push,
     &p13_current_obs::CurrentObs,
+    &p14_gae_blocks::GaeBlocks,
+    &p15_gae_step_major::GaeStepMajor,
+    &p16_token_kl::TokenKl,
+    &p17_group_advantages::GroupAdvantages,
+    &p18_vtrace_blocks::VtraceBlocks,
     &p19_stepping::SteppingPair,
     &p20_columns::IntoColumns,
     &p21_push_batch::PushBatch,

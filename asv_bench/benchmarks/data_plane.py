@@ -4,6 +4,7 @@ State is built once per process by cached functions, which check the result befo
 timed. A `setup` method would make asv time one cold call a sample.
 """
 
+import inspect
 from functools import cache
 
 import numpy as np
@@ -19,6 +20,7 @@ from benchmarks.inputs import (
     rollouts,
     transitions,
 )
+from benchmarks.skip import skip_unless
 
 
 class Paired:
@@ -156,6 +158,21 @@ class Sample(Paired):
 
     def time_sample(self, size):
         full_buffer("ReplayBuffer", size[1]).sample(size[0])
+
+
+@cache
+def reused_buffer(obs_dim):
+    parameters = inspect.signature(rlox.ReplayBuffer.sample).parameters
+    skip_unless("copy" in parameters, "samples are new arrays in every call of this build")
+    return full_buffer("ReplayBuffer", obs_dim)
+
+
+class SampleReused(Paired):
+    params = Sample.params
+    param_names = Sample.param_names
+
+    def time_sample(self, size):
+        reused_buffer(size[1]).sample(size[0], copy=False)
 
 
 @cache

@@ -9,6 +9,7 @@ pub mod descent;
 pub mod intake;
 pub mod min_priority;
 pub mod observations;
+mod past_caches;
 pub mod priority;
 pub mod push;
 pub mod push_batch;

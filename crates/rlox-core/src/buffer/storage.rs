@@ -1,6 +1,7 @@
 //! The columns of a ring of transitions, and how one row is written and read.
 
 use super::observations::Observations;
+use super::past_caches;
 use super::{Columns, Experience, SampledBatch};
 use crate::error::{RloxError, check_len};
 use crate::switchboard;
@@ -282,8 +283,14 @@ pub(super) fn gather<T: Copy>(
         3 => gather_narrow::<T, 3>(from, rows, to),
         4 => gather_narrow::<T, 4>(from, rows, to),
         _ => {
+            let large = size_of_val(to) >= past_caches::LARGE;
             for (to, row) in to.chunks_exact_mut(width).zip(rows) {
-                to.copy_from_slice(&from[row * width..(row + 1) * width]);
+                let from = &from[row * width..(row + 1) * width];
+                if large {
+                    past_caches::copy(from, to);
+                } else {
+                    to.copy_from_slice(from);
+                }
             }
         }
     }

@@ -31,8 +31,11 @@ pub(crate) struct Arrays {
     reward: Py<PyArray1<f32>>,
     terminated: Py<PyArray1<bool>>,
     truncated: Py<PyArray1<bool>>,
-    weighted: Option<(Py<PyArray1<f32>>, Py<PyArray1<i64>>)>,
+    weighted: Option<Weighted>,
 }
+
+/// Weights and indices.
+type Weighted = (Py<PyArray1<f32>>, Py<PyArray1<i64>>);
 
 /// Batch size, dimension of an observation, dimension of an action.
 type Shape = [usize; 3];
@@ -261,6 +264,7 @@ impl Arrays {
 /// What a column of a sample is written to.
 #[allow(
     unsafe_code,
+    clippy::mut_from_ref,
     reason = "the table of borrows costs more than a small sample does"
 )]
 fn written<'a, T: Element, D: Dimension>(

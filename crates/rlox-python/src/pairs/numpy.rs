@@ -1,5 +1,7 @@
-//! The pairs as NumPy meets them: P3's push and P4's sample through the binding, and P11, P20 and
-//! P23, whose twins live there.
+//! The pairs as NumPy meets them: P3's push and P4's sample through the binding, and P11, whose twins
+//! live there; those of P20 and P23 are in [`arrays`].
+
+mod arrays;
 
 use std::fmt::{Debug, Write};
 use std::rc::Rc;
@@ -9,7 +11,7 @@ use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_bench::draw::{Draw, fixed_numbers};
-use rlox_bench::pair::{Arm, Contest, Pair, Twin, Workload, arm, number};
+use rlox_bench::pair::{Arm, Pair, Twin, Workload, arm, number};
 use rlox_bench::pairs::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
 use rlox_core::buffer::batch::{Batches, Fresh, Kept};
 use rlox_core::buffer::intake;
@@ -17,7 +19,7 @@ use rlox_core::buffer::ringbuf::RingBuffer;
 
 use crate::arrays::Borrows;
 use crate::buffer::gil::{Gil, Held, Released};
-use crate::buffer::sampling::{ByBatch, IntoArrays, Kept as KeptArrays, Sampling, sample_under};
+use crate::buffer::sampling::{ByBatch, Kept as KeptArrays, Sampling, sample_under};
 use crate::buffer::{Transition, push};
 use crate::crossing::{REPLAY_PUSH, REPLAY_SAMPLE};
 
@@ -25,15 +27,13 @@ pub(super) const PAIRS: &[&dyn Pair] = &[
     &Intake,
     &BatchMemory,
     &GilWhileSampling,
-    &SampleArrays,
-    &HeldArrays,
+    &arrays::SampleArrays,
+    &arrays::HeldArrays,
 ];
 
 struct Intake;
 struct BatchMemory;
 struct GilWhileSampling;
-struct SampleArrays;
-struct HeldArrays;
 
 type Ring<B> = Mutex<RingBuffer<f32, B>>;
 
@@ -63,17 +63,6 @@ impl Arrays {
         self.with(reward, |one| match twin {
             Twin::Baseline => push(ring, &REPLAY_PUSH, one, borrows, intake::baseline::push),
             Twin::Optimized => push(ring, &REPLAY_PUSH, one, borrows, intake::optimized::push),
-        })
-    }
-
-    /// Through either twin of P23's.
-    fn push_held(&self, twin: Twin, ring: &Ring<Fresh<f32>>, reward: f32) -> PyResult<()> {
-        let borrows = match twin {
-            Twin::Baseline => Borrows::Counted,
-            Twin::Optimized => Borrows::Trusted,
-        };
-        self.with(reward, |one| {
-            push(ring, &REPLAY_PUSH, one, borrows, intake::optimized::push)
         })
     }
 
@@ -273,80 +262,6 @@ impl Pair for GilWhileSampling {
                     Twin::Optimized => {
                         sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, 256, None)
                     }
-                })
-            },
-        }]
-    }
-}
-
-impl Pair for SampleArrays {
-    fn id(&self) -> &'static str {
-        "P20"
-    }
-
-    /// Into new arrays, or into kept ones, which the baseline copies into.
-    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let kept = case.once_in(2).then(KeptArrays::default);
-        match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Released, ByBatch>(kept.as_ref(), case),
-            Twin::Optimized => sampled::<Fresh<f32>, Released, IntoArrays>(kept.as_ref(), case),
-        }
-    }
-
-    /// New arrays against kept ones, and new ones in both arms.
-    fn workloads(&self) -> &'static [Workload] {
-        const SIZES: &[&[(&str, usize)]] = &[
-            &[("batch_size", 32), ("obs_dim", 4)],
-            &[("batch_size", 256), ("obs_dim", 4)],
-            &[("batch_size", 1_024), ("obs_dim", 4)],
-            &[("batch_size", 256), ("obs_dim", 28_224)],
-        ];
-        fn contest(size: &[(&str, usize)], keep: bool) -> Contest {
-            let (n, obs_dim) = (number(size, "batch_size"), number(size, "obs_dim"));
-            Box::new(move |twin| match twin {
-                Twin::Baseline => sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, n, None),
-                Twin::Optimized => {
-                    let kept = keep.then(KeptArrays::default);
-                    sampling::<Fresh<f32>, Released, IntoArrays>(obs_dim, n, kept)
-                }
-            })
-        }
-        &[
-            Workload {
-                name: "sample_kept",
-                sizes: SIZES,
-                prepare: |size| contest(size, true),
-            },
-            Workload {
-                name: "sample_fresh",
-                sizes: SIZES,
-                prepare: |size| contest(size, false),
-            },
-        ]
-    }
-}
-
-impl Pair for HeldArrays {
-    fn id(&self) -> &'static str {
-        "P23"
-    }
-
-    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let push = |arrays: &Arrays, ring: &Ring<_>, x| arrays.push_held(twin, ring, x);
-        script::<Fresh<f32>, Held, ByBatch>(push, None, case)
-    }
-
-    fn workloads(&self) -> &'static [Workload] {
-        &[Workload {
-            name: "push_numpy",
-            sizes: &[&[("obs_dim", 4)], &[("obs_dim", 28_224)]],
-            prepare: |size| {
-                let obs_dim = number(size, "obs_dim");
-                let arrays = Rc::new(Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]));
-                Box::new(move |twin| {
-                    let arrays = Rc::clone(&arrays);
-                    let ring = ring::<Fresh<f32>>(rows_for(obs_dim), obs_dim, 1);
-                    arm(move || arrays.push_held(twin, ring.as_ref()?, 1.0).ok())
                 })
             },
         }]

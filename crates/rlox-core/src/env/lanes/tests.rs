@@ -82,25 +82,21 @@ proptest! {
     }
 }
 
+/// The reward and the state after a step of the second of three pendulums.
+fn next<S: Stepping>(state: &[f64]) -> Vec<f64> {
+    let mut env = VecEnv::<S>::new(Pendulum::ID, 3, 0).unwrap();
+    env.reset(Reset::default()).unwrap();
+    env.set_state(1, state, 0).unwrap();
+    let reward = env.step(Actions::Continuous(&[1.0; 3])).unwrap().rewards[1];
+    [vec![reward], env.state(1).unwrap().0].concat()
+}
+
 /// Angles of many turns and none at all are left to the library, whose values come back.
 #[test]
 fn a_wound_up_pendulum_is_that_of_one_alone() {
     for theta in [7.0, -30.0, 1e4, -2e6, 3e300] {
-        let next = |mut env: Box<dyn FnMut(&[f64]) -> Vec<f64>>| env(&[theta, 0.5]);
-        fn stepper<S: Stepping>() -> Box<dyn FnMut(&[f64]) -> Vec<f64>> {
-            let mut env = VecEnv::<S>::new(Pendulum::ID, 3, 0).unwrap();
-            env.reset(Reset::default()).unwrap();
-            Box::new(move |state| {
-                env.set_state(1, state, 0).unwrap();
-                let batch = env.step(Actions::Continuous(&[1.0; 3])).unwrap();
-                let reward = batch.rewards[1];
-                [vec![reward], env.state(1).unwrap().0].concat()
-            })
-        }
-        let (found, expected) = (
-            next(stepper::<Lanes>()),
-            next(stepper::<Member<FlatObs, OptionalInfo>>()),
-        );
+        let found = next::<Lanes>(&[theta, 0.5]);
+        let expected = next::<Member<FlatObs, OptionalInfo>>(&[theta, 0.5]);
         for (a, b) in found.iter().zip(&expected) {
             assert!(
                 (a - b).abs() <= 1e-14 * b.abs().max(1.0),

@@ -11,11 +11,6 @@ use crate::Real;
 use crate::simd::{Instructions, kernel};
 
 kernel! {
-    /// tanh of each element, in place: within 6 units in the last place, and never beyond ±1.
-    pub(crate) fn tanh(values: &mut [f32]) = tanh_body;
-}
-
-kernel! {
     /// e to the power of each element, in place: within 2 units in the last place; 0 below -87.3,
     /// where the result would be denormal, and infinite above 88.7.
     pub(crate) fn exp(values: &mut [f32]) = exp_body;
@@ -25,13 +20,6 @@ kernel! {
     /// Natural logarithm of each element, in place: within 2 units in the last place of the result
     /// or of one, for positive, normal, finite elements; other elements are not meant.
     pub(crate) fn ln(values: &mut [f32]) = ln_body;
-}
-
-#[inline(always)]
-fn tanh_body<I: Instructions>(values: &mut [f32]) {
-    for value in values {
-        *value = tanh_one::<I>(*value);
-    }
 }
 
 #[inline(always)]
@@ -48,7 +36,8 @@ fn ln_body<I: Instructions>(values: &mut [f32]) {
     }
 }
 
-/// x P(x²) / Q(x²), and from 9.02 on the value there, which rounds to 1.
+/// tanh within 6 units in the last place, and never beyond ±1: x P(x²) / Q(x²), and from 9.02 on the
+/// value there, which rounds to 1.
 #[inline(always)]
 pub(crate) fn tanh_one<I: Instructions>(x: f32) -> f32 {
     let x = x.clamp(-9.02, 9.02);

@@ -6,11 +6,22 @@ use super::*;
 use crate::simd::at_every_level;
 
 kernel! {
+    fn tanh(values: &mut [f32]) = tanh_body;
+}
+
+kernel! {
     fn exp_lanes(values: &mut [f64]) = exp_lanes_body;
 }
 
 kernel! {
     fn exp_rests<T: Real>(values: &mut [T]) = exp_rests_body;
+}
+
+#[inline(always)]
+fn tanh_body<I: Instructions>(values: &mut [f32]) {
+    for value in values {
+        *value = tanh_one::<I>(*value);
+    }
 }
 
 #[inline(always)]

@@ -43,7 +43,8 @@ pub(super) fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool
         None => pairs.map(k3).sum(),
         Some(mask) => pairs
             .zip(mask)
-            .filter_map(|(pair, &counts)| counts.then(|| k3(pair)))
+            .filter(|&(_, &counts)| counts)
+            .map(|(pair, _)| k3(pair))
             .sum(),
     }
 }

@@ -44,44 +44,64 @@ fn any_steps(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<V
     })
 }
 
-type Twin<T, L> = fn(&[T], &[T], &[T], L, T, T, &mut [T], &mut [T]);
+/// What a twin writes: advantages and returns of `n` steps.
+fn written<T: Real>(n: usize, twin: impl Fn(&mut [T], &mut [T])) -> Vec<f64> {
+    let (mut advantages, mut returns) = (vec![T::one(); n], vec![T::one(); n]);
+    twin(&mut advantages, &mut returns);
+    advantages.into_iter().chain(returns).map(T::into).collect()
+}
 
-/// Holds both twins of a seam to each other in precision T: `tolerance` relative above 1, absolute
-/// below. `lasts` is what follows the last step of each of its environments.
-fn assert_agree<T: Real, L: Copy>(
-    twins: [Twin<T, L>; 2],
-    columns: [&[T]; 3],
-    lasts: L,
-    discounts: [f64; 2],
-    tolerance: f64,
-) -> Result<(), TestCaseError> {
-    let [rewards, values, dones] = columns;
-    let [gamma, gae_lambda] = discounts.map(T::from_f64);
-    let unset = || vec![T::from_f64(9.0); rewards.len()];
-    let [before, after] = twins.map(|twin| {
-        let (mut advantages, mut returns) = (unset(), unset());
-        twin(
-            rewards,
-            values,
-            dones,
-            lasts,
-            gamma,
-            gae_lambda,
-            &mut advantages,
-            &mut returns,
-        );
-        [advantages, returns].concat()
-    });
-    for (&before, &after) in before.iter().zip(&after) {
-        let (before, after): (f64, f64) = (before.into(), after.into());
+/// `tolerance` is relative above 1, absolute below.
+fn assert_near(before: &[f64], after: &[f64], tolerance: f64) -> Result<(), TestCaseError> {
+    for (before, after) in before.iter().zip(after) {
         let near = (after - before).abs() <= tolerance * before.abs().max(1.0);
         prop_assert!(near, "{before} {after}");
     }
     Ok(())
 }
 
-fn single(values: &[f64]) -> Vec<f32> {
-    values.iter().map(|&value| value as f32).collect()
+fn assert_blocks_agree<T: Real>(
+    columns: [&[f64]; 3],
+    scalars: [f64; 3],
+    tolerance: f64,
+) -> Result<(), TestCaseError> {
+    let [r, v, d] = columns.map(in_precision::<T>);
+    let [last, gamma, lambda] = scalars.map(T::from_f64);
+    let before = written(r.len(), |advantages: &mut [T], returns| {
+        blocks::baseline::advantages_and_returns(
+            &r, &v, &d, last, gamma, lambda, advantages, returns,
+        );
+    });
+    let after = written(r.len(), |advantages: &mut [T], returns| {
+        blocks::optimized::advantages_and_returns(
+            &r, &v, &d, last, gamma, lambda, advantages, returns,
+        );
+    });
+    assert_near(&before, &after, tolerance)
+}
+
+fn assert_environments_agree<T: Real>(
+    columns: [&[f64]; 4],
+    discounts: [f64; 2],
+    tolerance: f64,
+) -> Result<(), TestCaseError> {
+    let [r, v, d, lasts] = columns.map(in_precision::<T>);
+    let [gamma, lambda] = discounts.map(T::from_f64);
+    let before = written(r.len(), |advantages: &mut [T], returns| {
+        step_major::baseline::advantages_and_returns(
+            &r, &v, &d, &lasts, gamma, lambda, advantages, returns,
+        );
+    });
+    let after = written(r.len(), |advantages: &mut [T], returns| {
+        step_major::optimized::advantages_and_returns(
+            &r, &v, &d, &lasts, gamma, lambda, advantages, returns,
+        );
+    });
+    assert_near(&before, &after, tolerance)
+}
+
+fn in_precision<T: Real>(values: &[f64]) -> Vec<T> {
+    values.iter().map(|&value| T::from_f64(value)).collect()
 }
 
 proptest! {
@@ -90,18 +110,10 @@ proptest! {
         steps in any_steps(0..70), last in -10.0..10.0, gamma in 0.0..=1.0, lambda in 0.0..=1.0,
     ) {
         let (rewards, values, dones) = columns(&steps);
-        let wide = [&rewards[..], &values, &dones];
-        let narrow = wide.map(single);
-        let narrow = narrow.each_ref().map(|column| &column[..]);
+        let columns = [&rewards[..], &values, &dones];
         at_every_level(|| {
-            let twins: [Twin<f64, f64>; 2] = [
-                blocks::baseline::advantages_and_returns, blocks::optimized::advantages_and_returns,
-            ];
-            assert_agree(twins, wide, last, [gamma, lambda], 1e-12)?;
-            let twins: [Twin<f32, f32>; 2] = [
-                blocks::baseline::advantages_and_returns, blocks::optimized::advantages_and_returns,
-            ];
-            assert_agree(twins, narrow, last as f32, [gamma, lambda], 5e-4)
+            assert_blocks_agree::<f64>(columns, [last, gamma, lambda], 1e-12)?;
+            assert_blocks_agree::<f32>(columns, [last, gamma, lambda], 5e-4)
         })?;
     }
 
@@ -111,22 +123,11 @@ proptest! {
         gamma in 0.0..=1.0, lambda in 0.0..=1.0,
     ) {
         let (rewards, values, dones) = columns(&seed);
-        let wide = [&rewards[..n_envs * n_steps], &values[..n_envs * n_steps], &dones[..n_envs * n_steps]];
-        let narrow = wide.map(single);
-        let narrow = narrow.each_ref().map(|column| &column[..]);
-        let lasts = &values[240 - n_envs..];
-        let narrow_lasts = &single(lasts)[..];
+        let n = n_envs * n_steps;
+        let columns = [&rewards[..n], &values[..n], &dones[..n], &values[240 - n_envs..]];
         at_every_level(|| {
-            let twins: [Twin<f64, &[f64]>; 2] = [
-                step_major::baseline::advantages_and_returns,
-                step_major::optimized::advantages_and_returns,
-            ];
-            assert_agree(twins, wide, lasts, [gamma, lambda], 5e-13)?;
-            let twins: [Twin<f32, &[f32]>; 2] = [
-                step_major::baseline::advantages_and_returns,
-                step_major::optimized::advantages_and_returns,
-            ];
-            assert_agree(twins, narrow, narrow_lasts, [gamma, lambda], 3e-4)
+            assert_environments_agree::<f64>(columns, [gamma, lambda], 5e-13)?;
+            assert_environments_agree::<f32>(columns, [gamma, lambda], 3e-4)
         })?;
     }
 

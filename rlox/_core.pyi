@@ -32,7 +32,6 @@ _Bools = NDArray[np.bool_]
 _F32 = NDArray[np.float32]
 _Space = int | tuple[NDArray[np.float32], NDArray[np.float32]]
 _StepArrays = tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools]
-_Finals = tuple[NDArray[np.int64], NDArray[np.float32]]
 _Shape = tuple[Sequence[int], str]
 _Learner = tuple[_F32, ...]
 _Adam = tuple[float, float, float, float, int]
@@ -82,6 +81,8 @@ def compute_gae(
     last_value: float,
     gamma: float,
     gae_lambda: float,
+    *,
+    out: tuple[NDArray[_Float], NDArray[_Float]] | None = None,
 ) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
 def compute_gae_batched(
     rewards: NDArray[_Float],
@@ -91,6 +92,8 @@ def compute_gae_batched(
     gamma: float,
     gae_lambda: float,
     layout: Literal["step_major", "env_major"] = "step_major",
+    *,
+    out: tuple[NDArray[_Float], NDArray[_Float]] | None = None,
 ) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
 def compute_vtrace(
     log_rhos: NDArray[_Float],
@@ -101,14 +104,22 @@ def compute_vtrace(
     gamma: float,
     rho_bar: float = 1.0,
     c_bar: float = 1.0,
+    *,
+    out: tuple[NDArray[_Float], NDArray[_Float]] | None = None,
 ) -> tuple[NDArray[_Float], NDArray[_Float]]: ...
 def compute_token_kl(
     log_probs_policy: NDArray[_Float],
     log_probs_ref: NDArray[_Float],
     mask: _Bools | None = None,
+    *,
+    out: NDArray[_Float] | None = None,
 ) -> NDArray[_Float]: ...
 def compute_group_advantages(
-    rewards: NDArray[_Float], group_size: int, epsilon: float = 1e-8
+    rewards: NDArray[_Float],
+    group_size: int,
+    epsilon: float = 1e-8,
+    *,
+    out: NDArray[_Float] | None = None,
 ) -> NDArray[_Float]: ...
 
 _Moments = tuple[_F32, _F32, _F32]
@@ -162,7 +173,7 @@ class ReplayBuffer:
         terminated: _Bools,
         truncated: _Bools,
     ) -> None: ...
-    def sample(self, batch_size: int, seed: int | None = None) -> _Batch: ...
+    def sample(self, batch_size: int, seed: int | None = None, copy: bool = True) -> _Batch: ...
     def __len__(self) -> int: ...
     @property
     def capacity(self) -> int: ...
@@ -197,7 +208,9 @@ class PrioritizedReplayBuffer:
         terminated: _Bools,
         truncated: _Bools,
     ) -> None: ...
-    def sample(self, batch_size: int, seed: int | None = None) -> _PrioritizedBatch: ...
+    def sample(
+        self, batch_size: int, seed: int | None = None, copy: bool = True
+    ) -> _PrioritizedBatch: ...
     def update_priorities(
         self,
         indices: NDArray[np.int64],
@@ -235,7 +248,7 @@ class VecEnv:
     ) -> NDArray[np.float32]: ...
     def step(
         self, actions: NDArray[Any], out: _StepArrays | None = None
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools, _Finals | None]: ...
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64], _Bools, _Bools, dict[str, Any]]: ...
     def state(self, i: int) -> tuple[NDArray[np.float64], int]: ...
     def set_state(self, i: int, state: NDArray[np.float64], elapsed: int = 0) -> None: ...
 

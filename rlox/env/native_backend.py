@@ -56,22 +56,7 @@ class NativeBackend:
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Step every environment."""
-        obs, rewards, terminations, truncations, finals = self.core.step(actions, self._out)
-        return obs, rewards, terminations, truncations, self._infos(finals) if finals else {}
-
-    def _infos(self, finals: tuple[NDArray[np.int64], NDArray[np.float32]]) -> dict[str, Any]:
-        indices, last = finals
-        mask = np.zeros(self.n_envs, np.bool_)
-        mask[indices] = True
-        final_obs = np.full(self.n_envs, None, dtype=object)
-        for index, obs in zip(indices, last, strict=True):
-            final_obs[index] = obs
-        return {
-            "final_obs": final_obs,
-            "_final_obs": mask,
-            "final_info": {},
-            "_final_info": mask.copy(),
-        }
+        return self.core.step(actions, self._out)
 
     def render(self) -> tuple[Any, ...]:
         """Native environments have no picture."""

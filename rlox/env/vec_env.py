@@ -27,7 +27,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     its last one, to bootstrap from.
 
     Environment i is seeded with `seed + i`, and starts where Gymnasium's would. With
-    `copy=False` the arrays returned are the same ones at every call.
+    `copy=False` the arrays returned are the same ones at every call, overwritten by the next;
+    last observations in infos are always new.
 
     Raises `ValueError` for an unknown id (naming close ones), bad `n_envs` or `seed`.
     """

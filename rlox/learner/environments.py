@@ -33,7 +33,7 @@ def make_vector_env(env: str | gym.Env[Any, Any] | AnyEnv, n_envs: int) -> AnyEn
     vector environment; the last two bring their own number of environments.
     """
     if isinstance(env, str):
-        return VecEnv(env, n_envs)
+        return VecEnv(env, n_envs, copy=False)  # what is kept of a step is copied
     if isinstance(env, VectorEnv):
         mode = env.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:

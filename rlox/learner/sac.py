@@ -320,7 +320,7 @@ class SAC(Algorithm):
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
             buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / self._end)
-        return buffer.sample(self.batch_size)
+        return buffer.sample(self.batch_size, copy=False)  # learned from before the next is drawn
 
     def _sample(self) -> Batch:
         """The same on the device."""

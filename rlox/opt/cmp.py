@@ -59,7 +59,7 @@ def add_to(verbs: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("ids", nargs="+", metavar="ID", help="p1 … p13, r1 … r11, or all")
+    parser.add_argument("ids", nargs="+", metavar="ID", help="p1 …, r1 …, or all")
     parser.add_argument(
         "--sizes", nargs="+", metavar="NAME=N[,NAME=N]", help="instead of the card's sizes"
     )

@@ -128,7 +128,7 @@ def rounds(
     """`count` rounds: seconds of one training with every variant, in random order. Raises
     `TrainingDiffersError` where the parameters are not the same, among variants that have the same
     optimisations on that round differently (their cards give a tolerance)."""
-    rounding = {card.id for card in cards.load() if card.tolerance}
+    rounding = {name for card in cards.load() if card.tolerance for name in (card.id, card.feature)}
     for _ in range(count):
         trained = {
             variant: train(built[variant.name], algo, variant.optimizations)
@@ -136,7 +136,7 @@ def rounds(
         }
         alike: dict[frozenset[str], dict[str, str]] = {}
         for variant, (_, digest) in trained.items():
-            on = rounding.intersection(variant.optimizations)
+            on = rounding.intersection(variant.optimizations + variant.features)
             alike.setdefault(frozenset(on), {})[variant.name] = digest
         for digests in alike.values():
             common = statistics.mode(digests.values())

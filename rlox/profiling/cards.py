@@ -93,8 +93,9 @@ class Card:
     """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`.
 
     `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
-    the bit. `sizes` are those of its pair's workloads; `finding` says in prose what `record`
-    measured, the path of a file of `optimizations/record/` from the repository's root.
+    the bit. In the data plane it is float64's, and float32 has as many units in the last place.
+    `sizes` are those of its pair's workloads; `finding` says in prose what `record` measured, the
+    path of a file of `optimizations/record/` from the repository's root.
     """
 
     id: str

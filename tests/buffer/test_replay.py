@@ -87,6 +87,67 @@ def test_samples_are_the_callers_own(kind: Any) -> None:
 
 
 @KINDS
+@OBS_DTYPES
+@given(draws=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 2**64 - 1)), max_size=6))
+def test_copy_does_not_change_what_is_drawn(
+    kind: Any, obs_dtype: str, draws: list[tuple[int, int]]
+) -> None:
+    buffer = full(kind, obs_dtype=obs_dtype)
+    for batch_size, seed in draws:
+        fresh, reused = (buffer.sample(batch_size, seed, copy=copy) for copy in (True, False))
+        assert fresh.keys() == reused.keys()
+        for key in fresh:
+            np.testing.assert_array_equal(fresh[key], reused[key])
+            assert fresh[key].dtype == reused[key].dtype
+
+
+@KINDS
+def test_reused_arrays_are_overwritten_by_the_next_sample_of_their_size(kind: Any) -> None:
+    buffer = full(kind)
+    first = buffer.sample(5, seed=3, copy=False)
+    drawn = {key: array.copy() for key, array in first.items()}
+    second = buffer.sample(5, seed=4, copy=False)
+    assert all(second[key] is first[key] for key in drawn)
+    assert not np.array_equal(first["obs"], drawn["obs"])
+    first.clear()  # the dictionary is the caller's own
+    third = buffer.sample(5, seed=3, copy=False)
+    for key, array in drawn.items():
+        np.testing.assert_array_equal(third[key], array)
+    assert buffer.sample(6, copy=False)["obs"] is not third["obs"]
+    fresh = buffer.sample(5, seed=3)
+    assert not any(np.shares_memory(fresh[key], third[key]) for key in drawn)
+
+
+@KINDS
+@given(
+    n_envs=st.integers(1, 5),
+    capacity=st.integers(1, 20),
+    ends=st.lists(st.booleans(), min_size=40, max_size=40),
+)
+def test_episodes_come_back_whole_whatever_their_ends(
+    kind: Any, n_envs: int, capacity: int, ends: list[bool]
+) -> None:
+    """Environments in turn, each going on from its own next observation, or from a new start."""
+    buffer, model = kind(capacity, 2, 1), deque[Any](maxlen=capacity)
+    obs = np.zeros((n_envs, 2), np.float32)
+    for step in range(8):
+        done = np.array(ends[step * n_envs : (step + 1) * n_envs])
+        next_obs = obs + 1
+        columns = {
+            "obs": obs,
+            "next_obs": next_obs,
+            "action": np.full((n_envs, 1), step, np.float32),
+            "reward": np.arange(n_envs, dtype=np.float32),
+            "terminated": done,
+            "truncated": ~done,
+        }
+        buffer.push_batch(**columns)
+        model.extend(rows(columns))
+        obs = np.where(done[:, None], np.float32(-step), next_obs)
+    assert set(rows(buffer.sample(400))) == set(model)
+
+
+@KINDS
 def test_a_seed_repeats_and_the_own_stream_goes_on(kind: Any) -> None:
     buffer, twin, other = full(kind, seed=5), full(kind, seed=5), full(kind, seed=6)
     first, second = rows(buffer.sample(20)), rows(buffer.sample(20))

@@ -59,15 +59,14 @@ def test_a_rollout_is_what_a_synchronous_loop_gives() -> None:
     for _ in range(N_STEPS):
         actions, _, step_values = act(obs)
         columns["obs"].append(obs)
-        next_obs, rewards, terminations, truncations, finals = twin.step(actions)
+        next_obs, rewards, terminations, truncations, infos = twin.step(actions)
         columns["actions"].append(actions)
         columns["rewards"].append(rewards)
         values.append(step_values.astype(np.float64))
         worth = rewards.copy()
-        if finals is not None:
-            for i, last in zip(*finals, strict=True):
-                if not terminations[i]:
-                    worth[i] += GAMMA * value(last[None])[0].astype(np.float64)
+        for i in np.flatnonzero(truncations & ~terminations):
+            last = infos["final_obs"][i]
+            worth[i] += GAMMA * value(last[None])[0].astype(np.float64)
         bootstrapped.append(worth)
         dones.append((terminations | truncations).astype(np.float64))
         obs = next_obs

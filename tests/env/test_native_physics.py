@@ -32,8 +32,8 @@ def one_step(env_id: str, state: list[float], action: NDArray[Any]) -> tuple[Any
     ours = _core.VecEnv(env_id, 1, 0)
     ours.reset()
     ours.set_state(0, np.array(state))
-    obs, rewards, terminations, _, finals = ours.step(np.asarray([action]))
-    last = obs[0] if finals is None else finals[1][0]
+    obs, rewards, terminations, _, infos = ours.step(np.asarray([action]))
+    last = infos["final_obs"][0] if infos else obs[0]
     return (last, their_obs), (rewards[0], their_reward), (terminations[0], their_end)
 
 

@@ -7,11 +7,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlox import VecEnv, _core
 
-# Native ones, and one of the adapter's for each kind of action.
-ENV_IDS = ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCarContinuous-v0"]
+NATIVE = ["CartPole-v1", "Pendulum-v1"]
+# And one of the adapter's for each kind of action.
+ENV_IDS = [*NATIVE, "Acrobot-v1", "MountainCarContinuous-v0"]
 
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
@@ -120,7 +123,57 @@ def test_copy_does_not_change_the_numbers() -> None:
             np.testing.assert_array_equal(a, b)
 
 
-def test_a_large_batch_is_stepped_by_threads_to_the_same_numbers() -> None:
+def test_last_observations_are_new_also_where_arrays_are_reused() -> None:
+    env = VecEnv("CartPole-v1", 3, seed=0, copy=False)
+    env.reset()
+    kept = []
+    for _ in range(60):
+        infos = env.step(np.ones(3, np.int64))[4]
+        if infos:
+            rows = np.flatnonzero(infos["_final_obs"])
+            last = [infos["final_obs"][row] for row in rows]
+            kept.append((last, [obs.copy() for obs in last]))
+    assert len(kept) > 2
+    for last, then in kept:
+        np.testing.assert_array_equal(last, then)
+
+
+def test_actions_may_lie_in_an_array_that_is_written_to() -> None:
+    """The cosine as the torque, taken from the reused observations."""
+    reused, fresh = (VecEnv("Pendulum-v1", 1, seed=0, copy=copy) for copy in (False, True))
+    (obs, _), (other, _) = reused.reset(), fresh.reset()
+    for _ in range(50):
+        obs, other = reused.step(obs[:, :1])[0], fresh.step(other[:, :1].copy())[0]
+        np.testing.assert_array_equal(obs, other)
+
+
+def test_an_output_array_that_cannot_be_written_is_named() -> None:
+    core = _core.VecEnv("CartPole-v1", 2, 0)
+    core.reset()
+    out = core.step(np.zeros(2, np.int64))[:4]
+    out[1].flags.writeable = False
+    with pytest.raises(ValueError, match=r"out\[1\]: is read-only"):
+        core.step(np.zeros(2, np.int64), out)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from(NATIVE), st.integers(1, 20), st.integers(0, 2**64), st.data())
+def test_an_environment_moves_alike_among_any_number(
+    env_id: str, n_envs: int, seed: int, data: st.DataObject
+) -> None:
+    """To the bit, wherever it stands among those that are moved by one instruction."""
+    together, place = VecEnv(env_id, n_envs, seed=seed), data.draw(st.integers(0, n_envs - 1))
+    alone = VecEnv(env_id, 1, seed=seed + place)
+    np.testing.assert_array_equal(together.reset()[0][place], alone.reset()[0][0])
+    together.action_space.seed(0)
+    for _ in range(40):
+        actions = together.action_space.sample()
+        found, expected = together.step(actions), alone.step(actions[place : place + 1])
+        for column, single in zip(found[:4], expected[:4], strict=True):
+            np.testing.assert_array_equal(column[place], single[0])
+
+
+def test_a_large_batch_is_stepped_to_the_numbers_of_its_halves() -> None:
     n_envs = 700
     large = VecEnv("Pendulum-v1", n_envs, seed=0)
     halves = [VecEnv("Pendulum-v1", n_envs // 2, seed=seed) for seed in (0, n_envs // 2)]

@@ -17,9 +17,11 @@ from rlox.opt.skeleton import New, SkeletonError
 from rlox.profiling import cards
 
 ROOT = cards.FOLDER.parent
+TAKEN = [int(card.id[1:]) for card in cards.load() if card.id.startswith("P")]
+FREE, NEXT = (f"p{max(TAKEN) + n}" for n in (1, 2))
 TITLE = 'Rewards "scaled" while they are stored'
-SCALE = New("p14", TITLE, "rewards_scaled_stored", "function", "rust", "training")
-POOL = New("p14", "Batches from a pool", "batch_pool", "type", "boundary", "buffer")
+SCALE = New(FREE, TITLE, "rewards_scaled_stored", "function", "rust", "training")
+POOL = New(FREE, "Batches from a pool", "batch_pool", "type", "boundary", "buffer")
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ def texts(tree: Path) -> dict[str, bytes]:
 
 def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
     before = texts(checkout)
-    done = run(checkout, "p14", TITLE)
+    done = run(checkout, FREE, TITLE)
     assert done.returncode == 0, done.stderr
     after = texts(checkout)
     changed = {str(Path(p).relative_to(checkout)) for p in after if before.get(p) != after[p]}
@@ -89,10 +91,10 @@ def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
         "crates/rlox-core/Cargo.toml",
         "crates/rlox-bench/Cargo.toml",
         "crates/rlox-python/Cargo.toml",
-        "crates/rlox-bench/src/pairs/p14_rewards_scaled_stored.rs",
+        f"crates/rlox-bench/src/pairs/{FREE}_rewards_scaled_stored.rs",
         "crates/rlox-bench/src/pairs/mod.rs",
         "crates/rlox-bench/src/pairs/tests.rs",
-        "optimizations/p14_rewards_scaled_stored.toml",
+        f"optimizations/{FREE}_rewards_scaled_stored.toml",
     }
     assert all(f"  {path}\n" in done.stdout for path in changed)
     assert [line[:4] for line in done.stdout.splitlines() if re.match(r"  \d\.", line)] == [
@@ -103,8 +105,8 @@ def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
 @pytest.mark.parametrize("new", [SCALE, POOL], ids=["function", "type"])
 def test_the_card_is_a_card(tree: Path, new: New) -> None:
     skeleton.write(skeleton.plan(new, tree), tree)
-    found = {card.id: card for card in cards.load(tree / "optimizations")}["P14"]
-    assert (found.title, found.status, found.feature) == (new.title, "candidate", "opt-p14")
+    found = {card.id: card for card in cards.load(tree / "optimizations")}[FREE.upper()]
+    assert (found.title, found.status, found.feature) == (new.title, "candidate", f"opt-{FREE}")
     assert (found.layer, found.seam.kind) == (new.layer, new.kind)
     assert found.prediction is None
     assert (tree / found.seam.address).exists()
@@ -124,22 +126,22 @@ def test_only_lines_are_added(tree: Path, new: New) -> None:
     [
         (["p5", "Again"], "ID p5: has a card already"),
         (["P5", "Again"], "ID p5: has a card already"),
-        (["p15", "Too far"], "ID p15: leaves a gap; use p14"),
+        ([NEXT, "Too far"], f"ID {NEXT}: leaves a gap; use {FREE}"),
         (["r12", "In Python"], "ID r12: is of a Python seam"),
         (["q1", "What"], "ID q1: use p and a number"),
         (["p014", "What"], "ID p014: use p and a number"),
-        (["p14", "  "], "title: is empty"),
-        (["p14", "two\nlines"], "use one line of printable characters"),
-        (["p14", "8 lanes"], "--name 8_lanes: use small letters"),
-        (["p14", "long " * 20], "title: has 99 characters"),
-        (["p14", "ключ"], "--name: cannot be made from this title"),
-        (["p14", "Good", "--name", "Bad-Name"], "--name Bad-Name: use small letters"),
-        (["p14", "Good", "--name", "match"], "--name match: means something else"),
-        (["p14", "Good", "--name", "gae"], "--name gae: is taken"),
-        (["p14", "Good", "--name", "min_priority"], "--name min_priority: is taken"),
-        (["p14", "Good", "--name", "sum_tree", "--in", "buffer"], "is there already"),
-        (["p14", "Good", "--in", "elsewhere"], "--in elsewhere: use one of buffer, env"),
-        (["p14", "Good", "--kind", "build"], "--kind"),
+        ([FREE, "  "], "title: is empty"),
+        ([FREE, "two\nlines"], "use one line of printable characters"),
+        ([FREE, "8 lanes"], "--name 8_lanes: use small letters"),
+        ([FREE, "long " * 20], "title: has 99 characters"),
+        ([FREE, "ключ"], "--name: cannot be made from this title"),
+        ([FREE, "Good", "--name", "Bad-Name"], "--name Bad-Name: use small letters"),
+        ([FREE, "Good", "--name", "match"], "--name match: means something else"),
+        ([FREE, "Good", "--name", "gae"], "--name gae: is taken"),
+        ([FREE, "Good", "--name", "min_priority"], "--name min_priority: is taken"),
+        ([FREE, "Good", "--name", "sum_tree", "--in", "buffer"], "is there already"),
+        ([FREE, "Good", "--in", "elsewhere"], "--in elsewhere: use one of buffer, env"),
+        ([FREE, "Good", "--kind", "build"], "--kind"),
     ],
 )
 def test_what_cannot_be_made_exits_2_with_one_line_and_writes_nothing(
@@ -173,7 +175,7 @@ def test_without_an_anchor_nothing_is_written(
     file = tree / path
     file.write_text(re.sub(pattern, "", file.read_text()))
     before = texts(tree)
-    code, _, err = call("p14", TITLE)
+    code, _, err = call(FREE, TITLE)
     assert code == 2
     assert f"{path}: has no {what}" in err
     assert err.count("\n") == 1
@@ -200,12 +202,12 @@ def test_files_with_changes_are_refused_until_they_are_committed(tree: Path, cal
     file = tree / "crates/rlox-core/src/switchboard.rs"
     file.write_text(file.read_text() + "\n")
     before = texts(tree)
-    code, _, err = call("p14", TITLE)
+    code, _, err = call(FREE, TITLE)
     assert code == 2
     assert "switchboard.rs: has changes; commit them first" in err
     assert texts(tree) == before
     git("commit", "-qam", "y")
-    assert call("p14", TITLE)[0] == 0
+    assert call(FREE, TITLE)[0] == 0
 
 
 def test_a_write_that_fails_leaves_the_tree_as_it_was(tree: Path) -> None:
@@ -240,10 +242,10 @@ def test_help_has_examples(call: Call) -> None:
 
 @pytest.fixture
 def both(checkout: Path) -> Path:
-    """The tree with a new function seam, P14, and a new type seam, P15."""
+    """The tree with a new function seam and a new type seam."""
     for arguments in (
-        ["p14", TITLE],
-        ["p15", "Batches from a pool", "--kind", "type", "--in", "buffer", "--name", "batch_pool"],
+        [FREE, TITLE],
+        [NEXT, "Batches from a pool", "--kind", "type", "--in", "buffer", "--name", "batch_pool"],
     ):
         done = run(checkout, *arguments)
         assert done.returncode == 0, done.stderr
@@ -272,13 +274,13 @@ def test_the_empty_pairs_compile_cleanly_and_fail_until_they_are_filled(both: Pa
     empty = cargo(both, "test", "-p", "rlox-bench", "--lib")
     assert empty.returncode == 101
     assert set(re.findall(r"^test pairs::tests::(\w+) \.\.\. FAILED$", empty.stdout, re.M)) == {
-        "p14_twins_agree",
-        "p15_twins_agree",
+        f"{FREE}_twins_agree",
+        f"{NEXT}_twins_agree",
         "outcomes_depend_on_the_case",
         "both_arms_of_every_contest_do_the_same_work",
     }
-    assert "P14: baseline.rs is not written yet" in empty.stdout
-    assert "P15: BatchPoolOptimized is not written yet" in empty.stdout
+    assert f"{FREE.upper()}: baseline.rs is not written yet" in empty.stdout
+    assert f"{NEXT.upper()}: BatchPoolOptimized is not written yet" in empty.stdout
 
     core = both / "crates/rlox-core/src"
     scaled = core / "training/rewards_scaled_stored"
@@ -288,7 +290,7 @@ def test_the_empty_pairs_compile_cleanly_and_fail_until_they_are_filled(both: Pa
     filled = cargo(both, "test", "-p", "rlox-bench", "--lib")
     assert filled.returncode == 0, filled.stdout
 
-    for features in ("", "opt-p14,opt-p15"):
+    for features in ("", f"opt-{FREE},opt-{NEXT}"):
         chosen = cargo(
             both, "test", "-p", "rlox-core", "--features", features, "--lib", "switchboard"
         )

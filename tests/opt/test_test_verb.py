@@ -100,7 +100,10 @@ def test_one_optimisation_is_told_from_the_others_by_four_builds() -> None:
 
 def test_commits_draw_every_build_but_none_and_all() -> None:
     names = [name for name, _ in builds.feature_sets()]
-    assert {builds.drawn(f"{n:040x}") for n in range(26)} == set(names) - {"none", "all"}
+    assert {builds.drawn(f"{n:040x}") for n in range(2 * len(builds.known()))} == set(names) - {
+        "none",
+        "all",
+    }
 
 
 def build(name: str, digest: str = "0" * 16, green: bool = True, **more: str) -> Finished:
@@ -117,6 +120,13 @@ def test_the_builds_with_another_golden_run_are_named() -> None:
     ]
     (lacks,) = every_build.differences([*same, build("p9", samples="2" * 16)])
     assert lacks.startswith("golden run samples: p9 ")
+
+
+def test_a_golden_run_held_to_a_tolerance_differs_from_none() -> None:
+    near = [build("p14", "close"), build("none"), build("p14-p5", "close")]
+    assert every_build.differences(near) == []
+    (odd,) = every_build.differences([*near, build("p5"), build("p7", "1" * 16)])
+    assert odd == "golden run rollouts: p7 differ from the other builds"
 
 
 def test_builds_without_golden_runs_are_not_all_green() -> None:

@@ -35,10 +35,11 @@ def test_every_optimisation_of_the_data_plane_has_a_pair() -> None:
 
 
 @pytest.mark.parametrize("card", cards.load(), ids=lambda card: card.id)
-def test_a_card_names_the_workloads_and_sizes_of_its_pair(card: Any) -> None:
+def test_a_card_names_the_workloads_the_sizes_and_the_tolerance_of_its_pair(card: Any) -> None:
     if card.id in IDS:
         found = {w: sizes for id_, w, sizes in CATALOGUE if id_ == card.id}
         assert card.sizes == found
+        assert card.tolerance == pairs.tolerance(card.id)
         assert card.prediction, f"{card.id} has no prediction: write it before it is measured"
         assert card.prediction.size in found[card.prediction.workload]
 

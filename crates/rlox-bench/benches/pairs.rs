@@ -19,7 +19,9 @@ fn pairs(c: &mut Criterion) {
                 let [mut baseline, mut optimized] = [Twin::Baseline, Twin::Optimized].map(&contest);
                 baseline.call();
                 optimized.call();
-                if let Err(difference) = same(&baseline.outcome(), &optimized.outcome()) {
+                if let Err(difference) =
+                    same(&baseline.outcome(), &optimized.outcome(), pair.tolerance())
+                {
                     panic!("{}: {difference}", pair.id());
                 }
                 let numbers: Vec<_> = size.iter().map(|(_, number)| number.to_string()).collect();

@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crate::close::close;
 use crate::draw::Draw;
 
 /// One of the two forms of an optimisation.
@@ -18,8 +19,14 @@ pub trait Pair: Sync {
     /// Id of its card.
     fn id(&self) -> &'static str;
 
-    /// All that `twin` does with a case, written out: equal texts are equal to the bit.
+    /// All that `twin` does with a case, written out: equal texts are equal to the bit. Where there is
+    /// a tolerance, numbers of f32 end in `f32`.
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String;
+
+    /// By how much the twins may differ in a number: that of its card.
+    fn tolerance(&self) -> f64 {
+        0.0
+    }
 
     /// What it is timed at.
     fn workloads(&self) -> &'static [Workload];
@@ -93,16 +100,16 @@ pub fn number(size: Size<'_>, name: &str) -> usize {
 pub fn agree(pair: &dyn Pair, choices: &[u64]) -> Result<(), String> {
     let [before, after] =
         [Twin::Baseline, Twin::Optimized].map(|twin| pair.outcome(twin, &mut Draw::new(choices)));
-    same(&before, &after)
+    same(&before, &after, pair.tolerance())
         .map_err(|difference| format!("{} on the case {choices:?}: {difference}", pair.id()))
 }
 
-/// Whether two outcomes are equal.
+/// Whether two outcomes are equal, or their numbers within `tolerance`.
 ///
 /// # Errors
 /// Where they differ first.
-pub fn same(before: &str, after: &str) -> Result<(), String> {
-    if before == after {
+pub fn same(before: &str, after: &str, tolerance: f64) -> Result<(), String> {
+    if before == after || (tolerance > 0.0 && close(before, after, tolerance)) {
         return Ok(());
     }
     let at = before

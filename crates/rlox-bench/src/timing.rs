@@ -31,11 +31,17 @@ pub struct Reading {
 const SLICE: Duration = Duration::from_micros(250);
 const MIN_ROUNDS: usize = 7;
 
-/// Checks that both twins return the same, then times them against each other for about `budget`.
+/// Checks that both twins return the same, within `tolerance`, then times them against each other for
+/// about `budget`.
 ///
 /// # Errors
 /// If the twins differ.
-pub fn contest(contest: &Contest, budget: Duration, seed: u64) -> Result<Reading, String> {
+pub fn contest(
+    contest: &Contest,
+    tolerance: f64,
+    budget: Duration,
+    seed: u64,
+) -> Result<Reading, String> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     // Made in random order, so that no twin always gets the memory that was free first.
     let twins = [Twin::Baseline, Twin::Optimized, Twin::Baseline];
@@ -49,7 +55,7 @@ pub fn contest(contest: &Contest, budget: Duration, seed: u64) -> Result<Reading
     made.sort_by_key(|(place, _)| *place);
     let mut arms = made.map(|(_, arm)| arm);
     arms.iter_mut().for_each(|arm| arm.call());
-    same(&arms[0].outcome(), &arms[1].outcome())?;
+    same(&arms[0].outcome(), &arms[1].outcome(), tolerance)?;
 
     let calls = arms
         .each_mut()

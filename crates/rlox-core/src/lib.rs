@@ -2,13 +2,14 @@
 //!
 //! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
 //! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
-//! loop for every instruction set. Each planned optimisation has a seam here; [`switchboard`] names
-//! the implementation in use at every seam.
+//! loop for every instruction set, `math` the functions that such loops take. Each planned
+//! optimisation has a seam here; [`switchboard`] names the implementation in use at every seam.
 
 pub mod buffer;
 pub mod env;
 pub mod error;
 pub mod llm;
+mod math;
 pub mod nn;
 pub mod pipeline;
 pub mod real;

@@ -7,8 +7,10 @@
 
 use std::sync::LazyLock;
 
+use crate::Real;
+
 /// What a kernel's body knows about the instructions that it is compiled to.
-pub(crate) trait Instructions {
+pub trait Instructions {
     /// Whether `mul_add` is one instruction; elsewhere it would be a library call.
     const FMA: bool;
     /// Whether there are 32 vector registers of 16 lanes, not 16 registers of 8 or fewer.
@@ -16,7 +18,7 @@ pub(crate) trait Instructions {
 
     /// `a * b + c`, with one rounding where the hardware has it.
     #[inline(always)]
-    fn mul_add(a: f32, b: f32, c: f32) -> f32 {
+    fn mul_add<T: Real>(a: T, b: T, c: T) -> T {
         if Self::FMA {
             a.mul_add(b, c)
         } else {
@@ -80,6 +82,18 @@ thread_local! {
     pub(crate) static FORCED: std::cell::Cell<Option<Level>> = const { std::cell::Cell::new(None) };
 }
 
+/// Runs `check` once with each instruction set.
+#[cfg(test)]
+pub(crate) fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    for &level in LEVELS.iter() {
+        FORCED.set(Some(level));
+        let result = check();
+        FORCED.set(None);
+        result?;
+    }
+    Ok(())
+}
+
 /// The level that kernels run at.
 #[inline]
 pub(crate) fn level() -> Level {
@@ -92,29 +106,50 @@ pub(crate) fn level() -> Level {
     *BEST
 }
 
-/// Makes the function `name` of a generic `body`, compiled for each of the [`Instructions`].
+/// `N` elements of `from`, from `at` on.
+#[inline(always)]
+pub(crate) fn load<T: Real, const N: usize>(from: &[T], at: usize) -> [T; N] {
+    let mut lanes = [T::zero(); N];
+    lanes.copy_from_slice(&from[at..at + N]);
+    lanes
+}
+
+/// The sum of eight lanes, in three steps.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "two lanes of each")]
+pub(crate) fn total(lanes: [f64; 8]) -> f64 {
+    let mut quarters = [0.0; 4];
+    for l in 0..4 {
+        quarters[l] = lanes[l] + lanes[l + 4];
+    }
+    (quarters[0] + quarters[2]) + (quarters[1] + quarters[3])
+}
+
+/// Makes the function `name` of a generic `body`, compiled for each of the [`Instructions`]; the
+/// function may be generic over one type.
 ///
 /// `body` and all that it calls must be `#[inline(always)]`, so that it takes on the instructions
 /// of the function it ends up in.
 macro_rules! kernel {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)? = $body:ident;) => {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$T:ident: $bound:ident>)? ($($arg:ident: $type:ty),* $(,)?)
+        $(-> $out:ty)? = $body:ident;) => {
         $(#[$meta])*
         #[allow(unsafe_code, reason = "an instruction set is used where it was found")]
-        $vis fn $name($($arg: $type),*) $(-> $out)? {
+        $vis fn $name $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
-            fn avx512($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::simd::Avx512>($($arg),*)
+            fn avx512 $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
+                $body::<$crate::simd::Avx512 $(, $T)?>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma")]
-            fn avx2($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::simd::Avx2>($($arg),*)
+            fn avx2 $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
+                $body::<$crate::simd::Avx2 $(, $T)?>($($arg),*)
             }
             match $crate::simd::level() {
-                $crate::simd::Level::Portable => $body::<$crate::simd::Portable>($($arg),*),
+                $crate::simd::Level::Portable => $body::<$crate::simd::Portable $(, $T)?>($($arg),*),
                 // SAFETY: `level` names only what the processor was found to have.
                 #[cfg(target_arch = "x86_64")]
                 $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },

@@ -56,7 +56,10 @@ macro_rules! switchboard {
 use crate::{
     buffer::batch::{Fresh, Kept},
     buffer::min_priority::{MinTree, Scan},
+    buffer::observations::{ByIndex, Twice},
     env::info::{MapInfo, OptionalInfo},
+    env::lanes::Lanes,
+    env::members::Member,
     env::obs_store::{FlatObs, PerEnvObs},
     llm::ops::{ByElements, ByRows},
 };
@@ -88,12 +91,36 @@ switchboard! {
     P12 "opt-p12" { use push from crate::buffer::push }
     /// P13: the observations to act on.
     P13 "opt-p13" { use current_obs from crate::pipeline::current_obs }
+    /// P14: how one sequence passes through GAE.
+    P14 "opt-p14" { use gae_blocks from crate::training::gae::blocks }
+    /// P15: how a step-major batch passes through GAE.
+    P15 "opt-p15" { use gae_step_major from crate::training::gae::step_major }
+    /// P16: how the tokens of a batch become the KL of its sequences.
+    P16 "opt-p16" { use token_kl from crate::llm::token_kl }
+    /// P17: how the rewards of a batch are normalised by groups.
+    P17 "opt-p17" { use group_advantages from crate::llm::group_advantages }
+    /// P18: how one sequence passes through V-trace.
+    P18 "opt-p18" { use vtrace_blocks from crate::training::vtrace::blocks }
+    /// P19: how environments are held, and what steps them.
+    P19 "opt-p19" { type Stepping = Member<ObsStore, StepInfo> | Lanes }
+    /// P20: how a sample gets into arrays; in the binding.
+    P20 "opt-p20" { elsewhere }
+    /// P21: how many transitions are stored at once.
+    P21 "opt-p21" { use push_batch from crate::buffer::push_batch }
+    /// P22: how the leaves of a sum tree are found.
+    P22 "opt-p22" { use descent from crate::buffer::descent }
+    /// P23: how arrays are held by a call that keeps the interpreter; in the binding.
+    P23 "opt-p23" { elsewhere }
+    /// P24: how the two observations of a transition are kept.
+    P24 "opt-p24" { type Observations<O> = Twice<O> | ByIndex<O> }
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
+const _: () = assert!(!P19 || P2 && P10, "opt-p19 stands on opt-p2 and opt-p10");
+const _: () = assert!(!P24 || P21, "opt-p24 stands on opt-p21");
 
 /// The environments, with the choices above.
-pub type VecEnv = crate::env::parallel::VecEnv<ObsStore, StepInfo>;
+pub type VecEnv = crate::env::parallel::VecEnv<Stepping>;
 /// The uniform buffer, with the choices above.
 pub type ReplayBuffer<O> = crate::buffer::ringbuf::RingBuffer<O, Batches<O>>;
 /// The prioritised buffer, with the choices above.
@@ -121,6 +148,25 @@ mod tests {
             (P9, type_name_of_val(&vtrace::targets::<f64>)),
             (P12, type_name_of_val(&push::push_slices::<f32>)),
             (P13, type_name_of_val(&current_obs::refresh::<ObsStore>)),
+            (
+                P14,
+                type_name_of_val(&gae_blocks::advantages_and_returns::<f64>),
+            ),
+            (
+                P15,
+                type_name_of_val(&gae_step_major::advantages_and_returns::<f64>),
+            ),
+            (P16, type_name_of_val(&token_kl::k3_sums::<Schedule, f64>)),
+            (
+                P17,
+                type_name_of_val(&group_advantages::normalise::<Schedule, f64>),
+            ),
+            (P18, type_name_of_val(&vtrace_blocks::targets::<f64>)),
+            (
+                P21,
+                type_name_of_val(&push_batch::push_batch::<f32, ReplayBuffer<f32>>),
+            ),
+            (P22, type_name_of_val(&descent::find_all)),
         ];
         for (active, path) in functions {
             let twin = if active {
@@ -137,16 +183,20 @@ mod tests {
                 type_name::<Before>()
             }
         }
+        let stepping = twin::<Member<ObsStore, StepInfo>, Lanes>(P19);
         let obs = twin::<PerEnvObs, FlatObs>(P2);
         let info = twin::<MapInfo, OptionalInfo>(P10);
         let batches = twin::<Fresh<f32>, Kept<f32>>(P4);
         let min = twin::<Scan, MinTree>(P5);
         let schedule = twin::<ByRows, ByElements>(P8);
+        let observations = twin::<Twice<f32>, ByIndex<f32>>(P24);
         for (found, seams) in [
-            (type_name::<VecEnv>(), &[obs, info][..]),
+            (type_name::<VecEnv>(), &[stepping][..]),
+            (type_name::<Member<ObsStore, StepInfo>>(), &[obs, info]),
             (type_name::<ReplayBuffer<f32>>(), &[batches]),
             (type_name::<PrioritizedReplayBuffer<f32>>(), &[min, batches]),
             (type_name::<LlmOps>(), &[schedule]),
+            (type_name::<Observations<f32>>(), &[observations]),
         ] {
             for seam in seams {
                 assert!(found.contains(seam), "{found} should hold {seam}");
@@ -156,9 +206,12 @@ mod tests {
 
     #[test]
     fn ids_and_features_are_in_step() {
-        for (number, optimization) in (1..).zip(OPTIMIZATIONS) {
-            assert_eq!(optimization.id, format!("P{number}"));
+        let mut last = 0;
+        for optimization in OPTIMIZATIONS {
+            let number: u32 = optimization.id.trim_start_matches('P').parse().unwrap_or(0);
+            assert!(number > last, "{} comes too late", optimization.id);
             assert_eq!(optimization.feature, format!("opt-p{number}"));
+            last = number;
         }
     }
 }

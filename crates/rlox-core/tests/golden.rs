@@ -6,6 +6,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+// What the pairs are held to, too; their crate depends on this one.
+#[path = "../../rlox-bench/src/close.rs"]
+mod close;
 mod plain;
 
 use std::fmt::Debug;
@@ -16,11 +19,15 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rlox_core::buffer::Replay;
 use rlox_core::env::info::MapInfo;
+use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::PerEnvObs;
 use rlox_core::env::parallel::{self, PARALLEL_ENVS, Reset};
-use rlox_core::llm::ops::{ByRows, Ops};
+use rlox_core::llm::ops::ByRows;
+use rlox_core::llm::{group_advantages, token_kl};
 use rlox_core::pipeline::rollout::{Collect, collect};
-use rlox_core::switchboard::{LlmOps, PrioritizedReplayBuffer, ReplayBuffer, VecEnv, intake};
+use rlox_core::switchboard::{
+    LlmOps, P14, P16, P17, P18, P19, PrioritizedReplayBuffer, ReplayBuffer, VecEnv, intake,
+};
 use rlox_core::training::gae::{self, compute_gae};
 use rlox_core::training::vtrace::{self, compute_vtrace};
 
@@ -33,6 +40,24 @@ fn golden(name: &str, found: &impl Debug, plain: &impl Debug) {
     let mut hasher = DefaultHasher::new();
     found.hash(&mut hasher);
     println!("golden {name} {:016x}", hasher.finish());
+}
+
+/// A run through a seam that rounds differently where one of `rounding` is on: then it is held to
+/// `tolerance`, and prints no digest.
+fn golden_within(
+    tolerance: f64,
+    rounding: &[bool],
+    name: &str,
+    found: &impl Debug,
+    plain: &impl Debug,
+) {
+    if !rounding.contains(&true) {
+        return golden(name, found, plain);
+    }
+    let (found, plain) = (format!("{found:?}"), format!("{plain:?}"));
+    let near = close::close(&plain, &found, tolerance);
+    assert!(near, "{name} is not near what the forms before give");
+    println!("golden {name} close");
 }
 
 fn rng() -> ChaCha8Rng {
@@ -67,10 +92,12 @@ fn rollouts(name: &str, env_id: &str, n_envs: usize, n_steps: usize, n: usize) {
         .map(|_| collect(&mut env, &mut Linear, how, &stop).unwrap().unwrap())
         .collect();
 
-    let mut env = parallel::VecEnv::<PerEnvObs, MapInfo>::new(env_id, n_envs, 5).unwrap();
+    let mut env = parallel::VecEnv::<Member<PerEnvObs, MapInfo>>::new(env_id, n_envs, 5).unwrap();
     env.reset(Reset::default()).unwrap();
     let plain: Vec<_> = (0..n).map(|_| plain::rollout(&mut env, how)).collect();
-    golden(name, &found, &plain);
+    // Sine and cosine of P19 are not the library's; steps on end make that no more than this.
+    let tolerance = if P19 { 1e-6 } else { 1e-12 };
+    golden_within(tolerance, &[P14, P19], name, &found, &plain);
     let ended = |of: fn(&_) -> &Vec<bool>| found.iter().any(|rollout| of(rollout).contains(&true));
     assert!(ended(|rollout| &rollout.truncated) || n_steps * n < 500);
     assert!(ended(|rollout| &rollout.terminated) || env_id != "CartPole-v1");
@@ -178,17 +205,22 @@ fn llm_operations() {
         let (policy, reference) = (numbers(&mut rng, n), numbers(&mut rng, n));
         let mask = flags(&mut rng, n);
         for mask in [None, Some(&mask[..])] {
-            found.push(LlmOps::compute_token_kl(&policy, &reference, mask, rows));
-            plain.push(Ops::<ByRows>::compute_token_kl(
-                &policy, &reference, mask, rows,
-            ));
+            found.push(LlmOps::compute_token_kl(&policy, &reference, mask, rows).unwrap());
+            let mut sums = vec![0.0; rows];
+            token_kl::baseline::k3_sums::<ByRows, f64>(&policy, &reference, mask, &mut sums);
+            plain.push(sums);
         }
-        found.push(LlmOps::compute_group_advantages(&policy, length, 1e-8));
-        plain.push(Ops::<ByRows>::compute_group_advantages(
-            &policy, length, 1e-8,
-        ));
+        found.push(LlmOps::compute_group_advantages(&policy, length, 1e-8).unwrap());
+        let mut advantages = vec![0.0; n];
+        group_advantages::baseline::normalise::<ByRows, f64>(
+            &policy,
+            length,
+            1e-8,
+            &mut advantages,
+        );
+        plain.push(advantages);
     }
-    golden("llm", &found, &plain);
+    golden_within(1e-12, &[P16, P17], "llm", &found, &plain);
 }
 
 #[test]
@@ -204,7 +236,7 @@ fn advantages_of_one_sequence() {
     let mut advantages = vec![0.0; n];
     gae::baseline::advantages(&rewards, &values, &dones, 0.5, 0.99, 0.95, &mut advantages);
     let returns: Vec<f32> = advantages.iter().zip(&values).map(|(a, v)| a + v).collect();
-    golden("gae", &found, &(advantages, returns));
+    golden_within(1e-4, &[P14], "gae", &found, &(advantages, returns));
 
     let found = compute_vtrace(&log_rhos, &rewards, &values, &dones, 0.5, 0.99, 1.0, 0.75).unwrap();
     let (mut vs, mut advantages) = (vec![0.0; n], vec![0.0; n]);
@@ -220,5 +252,5 @@ fn advantages_of_one_sequence() {
         &mut vs,
         &mut advantages,
     );
-    golden("vtrace", &found, &(vs, advantages));
+    golden_within(1e-4, &[P18], "vtrace", &found, &(vs, advantages));
 }

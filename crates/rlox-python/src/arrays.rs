@@ -1,38 +1,234 @@
-//! NumPy arrays in, with errors that name the argument and the remedy.
+//! NumPy arrays in and out, with errors that name the argument and the remedy.
+#![allow(
+    unsafe_code,
+    reason = "new arrays are written without being zeroed first"
+)]
 
+use std::ops::Range;
+
+use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_WRITEABLE};
 use numpy::{
     Element, PyArray, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray, PyReadwriteArray,
-    PyUntypedArray, PyUntypedArrayMethods, dtype, ndarray::Dimension,
+    PyUntypedArray, PyUntypedArrayMethods, dtype,
+    ndarray::{Dimension, IntoDimension},
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use rlox_core::switchboard::P23;
 
-/// `object` as a C-contiguous array of `T` of any shape; `argument` is its public name.
+/// How a call that keeps the interpreter all the while holds the arrays that it reads: P23's seam.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Borrows {
+    /// Before: every array is entered into the table of borrows that extensions share, and taken out
+    /// of it again.
+    Counted,
+    /// After: nothing else runs meanwhile, so there is nothing to be told.
+    Trusted,
+}
+
+/// This build's.
+pub(crate) const BORROWS: Borrows = if P23 {
+    Borrows::Trusted
+} else {
+    Borrows::Counted
+};
+
+/// An array that a call reads while it keeps the interpreter.
+pub(crate) struct Read<'py, T: Element, D: Dimension> {
+    array: Bound<'py, PyArray<T, D>>,
+    _counted: Option<PyReadonlyArray<'py, T, D>>,
+}
+
+impl<T: Element, D: Dimension> Read<'_, T, D> {
+    pub(crate) fn shape(&self) -> &[usize] {
+        self.array.shape()
+    }
+
+    #[allow(
+        unsafe_code,
+        reason = "the table of borrows costs more than a small call does"
+    )]
+    pub(crate) fn as_slice(&self) -> PyResult<&[T]> {
+        // SAFETY: from here on the call keeps the interpreter, and the slice ends with it, so that
+        // nothing of Python's writes meanwhile; and what the call itself writes to arrays it
+        // writes through `Write::fill`, when it reads no more, or to `Results`, which lie apart.
+        Ok(unsafe { self.array.as_slice() }?)
+    }
+}
+
+/// `object` as a C-contiguous array of `T` of any shape, to be read while the interpreter is kept;
+/// `argument` is its public name.
 pub(crate) fn any_shape<'py, T: Element, D: Dimension>(
     argument: &str,
     object: &Bound<'py, PyAny>,
-) -> PyResult<PyReadonlyArray<'py, T, D>> {
-    readonly(argument, typed(argument, object, None)?)
+) -> PyResult<Read<'py, T, D>> {
+    read(BORROWS, argument, object, None)
 }
 
-/// `object` as a C-contiguous array of `T` with the given shape.
+/// The same with the given shape.
 pub(crate) fn input<'py, T: Element, D: Dimension>(
     argument: &str,
     object: &Bound<'py, PyAny>,
     shape: &[usize],
-) -> PyResult<PyReadonlyArray<'py, T, D>> {
-    readonly(argument, typed(argument, object, Some(shape))?)
+) -> PyResult<Read<'py, T, D>> {
+    read(BORROWS, argument, object, Some(shape))
 }
 
-/// `object` as an array to write results into, under the same conditions.
-pub(crate) fn output<'py, T: Element, D: Dimension>(
+/// Both, whatever the build's choice for P23 is.
+pub(crate) fn read<'py, T: Element, D: Dimension>(
+    borrows: Borrows,
+    argument: &str,
+    object: &Bound<'py, PyAny>,
+    shape: Option<&[usize]>,
+) -> PyResult<Read<'py, T, D>> {
+    let array = typed(argument, object, shape)?;
+    Ok(Read {
+        _counted: match borrows {
+            Borrows::Counted => Some(readonly(argument, array)?),
+            Borrows::Trusted => None,
+        },
+        array: array.clone(),
+    })
+}
+
+/// An array that results are copied into.
+pub(crate) struct Write<'py, T: Element, D: Dimension>(Bound<'py, PyArray<T, D>>);
+
+/// `object` as an array to copy results of a given shape into, under the same conditions.
+pub(crate) fn target<'py, T: Element, D: Dimension>(
     argument: &str,
     object: &Bound<'py, PyAny>,
     shape: &[usize],
-) -> PyResult<PyReadwriteArray<'py, T, D>> {
-    typed(argument, object, Some(shape))?
-        .try_readwrite()
-        .map_err(|_| PyValueError::new_err(format!("{argument}: is read-only or in use elsewhere")))
+) -> PyResult<Write<'py, T, D>> {
+    let array = typed::<T, D>(argument, object, Some(shape))?;
+    if BORROWS == Borrows::Counted {
+        array.try_readwrite().map_err(|_| not_writable(argument))?;
+    } else if !is_writable(array) {
+        return Err(not_writable(argument));
+    }
+    Ok(Write(array.clone()))
+}
+
+impl<T: Element, D: Dimension> Write<'_, T, D> {
+    /// Writes with `fill`, which sees none but the core's memory besides.
+    #[allow(
+        unsafe_code,
+        reason = "the table of borrows costs more than a small call does"
+    )]
+    pub(crate) fn fill<R>(&self, fill: impl FnOnce(&mut [T]) -> R) -> PyResult<R> {
+        // SAFETY: the interpreter is kept, so nothing of Python's runs, and the core's memory is
+        // none of its arrays'; slices of other arrays are read no more.
+        Ok(fill(unsafe { self.0.as_slice_mut() }?))
+    }
+}
+
+#[allow(unsafe_code, reason = "NumPy's flags are fields of its struct")]
+fn is_writable<T: Element, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> bool {
+    // SAFETY: the array is alive.
+    unsafe { (*_PyArray_GET_ITEM_DATA(array.as_array_ptr())).flags & NPY_ARRAY_WRITEABLE != 0 }
+}
+
+/// Arrays for calls that let go of the interpreter: others may ask for the same ones meanwhile, so
+/// every borrow is counted, and a conflict is an error.
+pub(crate) mod shared {
+    use super::*;
+
+    /// As [`super::any_shape`].
+    pub(crate) fn any_shape<'py, T: Element, D: Dimension>(
+        argument: &str,
+        object: &Bound<'py, PyAny>,
+    ) -> PyResult<PyReadonlyArray<'py, T, D>> {
+        readonly(argument, typed(argument, object, None)?)
+    }
+
+    /// As [`super::input`].
+    pub(crate) fn input<'py, T: Element, D: Dimension>(
+        argument: &str,
+        object: &Bound<'py, PyAny>,
+        shape: &[usize],
+    ) -> PyResult<PyReadonlyArray<'py, T, D>> {
+        readonly(argument, typed(argument, object, Some(shape))?)
+    }
+
+    /// `object` as an array to write results into, under the same conditions.
+    pub(crate) fn output<'py, T: Element, D: Dimension>(
+        argument: &str,
+        object: &Bound<'py, PyAny>,
+        shape: &[usize],
+    ) -> PyResult<PyReadwriteArray<'py, T, D>> {
+        typed(argument, object, Some(shape))?
+            .try_readwrite()
+            .map_err(|_| not_writable(argument))
+    }
+}
+
+fn not_writable(argument: &str) -> PyErr {
+    PyValueError::new_err(format!("{argument}: is read-only or in use elsewhere"))
+}
+
+/// What a call writes its results into: an array that the caller gave for it, or a new one.
+pub(crate) enum Results<'py, T: Element, D: Dimension> {
+    Given(PyReadwriteArray<'py, T, D>),
+    New(Bound<'py, PyArray<T, D>>),
+}
+
+impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
+    /// `out`, whose public name is `argument`, or where it is not given a new array; of this shape,
+    /// and apart from what is read at the addresses of `inputs`.
+    pub(crate) fn new<const N: usize>(
+        py: Python<'py>,
+        argument: &str,
+        out: Option<&Bound<'py, PyAny>>,
+        shape: [usize; N],
+        inputs: &[Range<usize>],
+    ) -> PyResult<Self>
+    where
+        [usize; N]: IntoDimension<Dim = D>,
+    {
+        let Some(out) = out else {
+            // SAFETY: plain numbers, which are written before anybody reads them.
+            return Ok(Self::New(unsafe { PyArray::new(py, shape, false) }));
+        };
+        let array = typed::<T, D>(argument, out, Some(&shape))?;
+        let start = array.data() as usize;
+        let end = start + size_of::<T>() * array.len();
+        if inputs
+            .iter()
+            .any(|read| read.start < end && start < read.end)
+        {
+            return Err(PyValueError::new_err(format!(
+                "{argument}: shares memory with an input; pass an array of its own"
+            )));
+        }
+        shared::output(argument, out, &shape).map(Self::Given)
+    }
+
+    /// All elements, of which every one is to be written.
+    pub(crate) fn as_mut_slice(&mut self) -> PyResult<&mut [T]> {
+        Ok(match self {
+            Self::Given(array) => array.as_slice_mut()?,
+            // SAFETY: nobody else has the array yet. What its memory holds is unknown, but it comes
+            // from NumPy's allocator, so to the compiler it holds something.
+            Self::New(array) => unsafe { array.as_slice_mut()? },
+        })
+    }
+
+    /// The array.
+    pub(crate) fn into_any(self) -> Bound<'py, PyAny> {
+        match self {
+            Self::Given(array) => {
+                let array: &Bound<'py, PyArray<T, D>> = &array;
+                array.clone().into_any()
+            }
+            Self::New(array) => array.into_any(),
+        }
+    }
+}
+
+/// The addresses of a slice.
+pub(crate) fn addresses<T>(slice: &[T]) -> Range<usize> {
+    let ends = slice.as_ptr_range();
+    ends.start as usize..ends.end as usize
 }
 
 /// The two floating-point types that the training math takes.

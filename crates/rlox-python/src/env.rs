@@ -3,18 +3,21 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{
-    IntoPyArray, Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods,
-    PyReadonlyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods,
+    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2,
+    PyUntypedArray, PyUntypedArrayMethods,
 };
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use rlox_core::RloxError;
 use rlox_core::env::builtins;
 use rlox_core::env::obs_store::ObsStore;
-use rlox_core::env::parallel::{PARALLEL_ENVS, Reset};
+use rlox_core::env::parallel::Reset;
 use rlox_core::env::spaces::{Actions, Space};
+use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{input, output};
+use crate::arrays::{Read, input, target};
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::errors::to_py;
 
@@ -42,23 +45,20 @@ pub(crate) struct VecEnv {
     observation_space: Space,
 }
 
-/// Episodes that ended in a step: the environments and their last observations.
-type Finals = Option<(Vec<i64>, Vec<f32>)>;
-type PyFinals<'py> = Option<(Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f32>>)>;
 /// Arrays of a step: observations, rewards, terminations, truncations.
 type StepArrays<'py> = (
-    Bound<'py, PyArray2<f32>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<bool>>,
-    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
 );
-/// The same, and the episodes that ended.
+/// The same, and infos.
 type StepResult<'py> = (
-    Bound<'py, PyArray2<f32>>,
-    Bound<'py, PyArray1<f64>>,
-    Bound<'py, PyArray1<bool>>,
-    Bound<'py, PyArray1<bool>>,
-    PyFinals<'py>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyDict>,
 );
 
 #[pymethods]
@@ -100,8 +100,8 @@ impl VecEnv {
         seeds: Option<Vec<Option<u128>>>,
         mask: Option<PyReadonlyArray1<'py, bool>>,
         bounds: Option<PyReadonlyArray2<'py, f64>>,
-        out: Option<Bound<'py, PyArray2<f32>>>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        out: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let _crossing = VEC_ENV_RESET.enter(self.n_envs * self.obs_dim * size_of::<f32>());
         let bounds: Option<Vec<_>> = bounds.map(|bounds| {
             bounds
@@ -111,25 +111,24 @@ impl VecEnv {
                 .map(|row| (row[0], row[1]))
                 .collect()
         });
-        let out = out.unwrap_or_else(|| self.new_obs(py));
-        let mut rows = output::<f32, Ix2>("out", &out, &[self.n_envs, self.obs_dim])?;
+        let out = out.unwrap_or_else(|| self.new_obs(py).into_any());
+        let rows = target::<f32, Ix2>("out", &out, &[self.n_envs, self.obs_dim])?;
         let how = Reset {
             seeds: seeds.as_deref(),
             mask: mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
             bounds: bounds.as_deref(),
         };
-        let rows = rows.as_slice_mut()?;
         self.with(|env| {
-            write_rows(env.reset(how)?, rows, self.obs_dim);
-            Ok(())
+            let obs = env.reset(how)?;
+            Ok(rows.fill(|rows| obs.copy_to(rows)))
         })
-        .map_err(to_py)?;
+        .map_err(to_py)??;
         Ok(out)
     }
 
     /// Step all environments; returns observations `[n_envs, obs_dim]` float32, rewards float64,
-    /// terminations bool, truncations bool (all `[n_envs]`), and, where episodes have ended, their
-    /// environments int64 `[k]` and last observations float32 `[k, obs_dim]`, else `None`.
+    /// terminations bool, truncations bool (all `[n_envs]`), and infos: where episodes have ended,
+    /// those of Gymnasium's same-step autoreset, else an empty dictionary.
     ///
     /// `actions`: integers `[n_envs]`, or float32 `[n_envs, act_dim]`. `out` takes the four arrays
     /// of an earlier step and writes into them.
@@ -141,69 +140,43 @@ impl VecEnv {
         out: Option<StepArrays<'py>>,
     ) -> PyResult<StepResult<'py>> {
         let mut crossing = VEC_ENV_STEP.enter(self.n_envs * (4 * self.obs_dim + 10));
+        let n = [self.n_envs];
         let out = out.unwrap_or_else(|| {
             (
-                self.new_obs(py),
-                PyArray1::zeros(py, self.n_envs, false),
-                PyArray1::zeros(py, self.n_envs, false),
-                PyArray1::zeros(py, self.n_envs, false),
+                self.new_obs(py).into_any(),
+                PyArray1::<f64>::zeros(py, n, false).into_any(),
+                PyArray1::<bool>::zeros(py, n, false).into_any(),
+                PyArray1::<bool>::zeros(py, n, false).into_any(),
             )
         });
-        let finals = {
-            let n = [self.n_envs];
-            let mut obs = output::<f32, Ix2>("out[0]", &out.0, &[self.n_envs, self.obs_dim])?;
-            let mut rewards = output::<f64, Ix1>("out[1]", &out.1, &n)?;
-            let mut terminations = output::<bool, Ix1>("out[2]", &out.2, &n)?;
-            let mut truncations = output::<bool, Ix1>("out[3]", &out.3, &n)?;
-            let (obs, rewards) = (obs.as_slice_mut()?, rewards.as_slice_mut()?);
-            let (terminations, truncations) =
-                (terminations.as_slice_mut()?, truncations.as_slice_mut()?);
+        let obs = target::<f32, Ix2>("out[0]", &out.0, &[self.n_envs, self.obs_dim])?;
+        let rewards = target::<f64, Ix1>("out[1]", &out.1, &n)?;
+        let terminations = target::<bool, Ix1>("out[2]", &out.2, &n)?;
+        let truncations = target::<bool, Ix1>("out[3]", &out.3, &n)?;
 
-            let actions = ActionArray::extract(&self.action_space, self.n_envs, actions)?;
-            let actions = actions.view()?;
-            crossing.add_bytes(match actions {
-                Actions::Discrete(actions) => size_of_val(actions),
-                Actions::Continuous(actions) => size_of_val(actions),
-            });
-            let mut run = || {
-                self.with(|env| {
-                    let batch = env.step(actions)?;
-                    write_rows(&batch.obs, obs, self.obs_dim);
-                    rewards.copy_from_slice(&batch.rewards);
-                    terminations.copy_from_slice(&batch.terminated);
-                    truncations.copy_from_slice(&batch.truncated);
-                    Ok(finals(&batch.final_obs))
-                })
-            };
-            // Letting go of the interpreter costs more than a small batch takes.
-            if self.n_envs >= PARALLEL_ENVS {
-                py.detach(run)
-            } else {
-                run()
-            }
-            .map_err(to_py)?
-        };
-        let finals = match finals {
-            None => None,
-            Some((indices, obs)) => {
-                let shape = [indices.len(), self.obs_dim];
-                Some((
-                    indices.into_pyarray(py),
-                    obs.into_pyarray(py).reshape(shape)?,
-                ))
-            }
-        };
-        Ok((out.0, out.1, out.2, out.3, finals))
+        let actions = ActionArray::extract(&self.action_space, self.n_envs, actions)?;
+        let actions = actions.view()?;
+        crossing.add_bytes(match actions {
+            Actions::Discrete(actions) => size_of_val(actions),
+            Actions::Continuous(actions) => size_of_val(actions),
+        });
+        let infos = self
+            .with(|env| {
+                let batch = env.step(actions)?;
+                Ok(obs
+                    .fill(|obs| batch.obs.copy_to(obs))
+                    .and_then(|()| rewards.fill(|to| to.copy_from_slice(&batch.rewards)))
+                    .and_then(|()| terminations.fill(|to| to.copy_from_slice(&batch.terminated)))
+                    .and_then(|()| truncations.fill(|to| to.copy_from_slice(&batch.truncated)))
+                    .and_then(|()| infos(py, self.n_envs, &batch.final_obs)))
+            })
+            .map_err(to_py)??;
+        Ok((out.0, out.1, out.2, out.3, infos))
     }
 
     /// State of environment `i`, float64, and the number of steps in its episode.
     fn state<'py>(&self, py: Python<'py>, i: usize) -> PyResult<(Bound<'py, PyArray1<f64>>, u32)> {
-        let (state, elapsed) = self
-            .with(|env| {
-                env.state(i)
-                    .map(|(state, elapsed)| (state.to_vec(), elapsed))
-            })
-            .map_err(to_py)?;
+        let (state, elapsed) = self.with(|env| env.state(i)).map_err(to_py)?;
         Ok((PyArray1::from_vec(py, state), elapsed))
     }
 
@@ -260,8 +233,8 @@ fn lent() -> RloxError {
 
 /// Actions as they came, borrowed.
 pub(crate) enum ActionArray<'py> {
-    Discrete(PyReadonlyArray1<'py, i64>),
-    Continuous(PyReadonlyArray2<'py, f32>),
+    Discrete(Read<'py, i64, Ix1>),
+    Continuous(Read<'py, f32, Ix2>),
 }
 
 impl<'py> ActionArray<'py> {
@@ -298,25 +271,24 @@ impl<'py> ActionArray<'py> {
     }
 }
 
-fn write_rows(store: &impl ObsStore, out: &mut [f32], obs_dim: usize) {
-    for (out, row) in out.chunks_exact_mut(obs_dim).zip(store.rows()) {
-        out.copy_from_slice(row);
+/// Gymnasium's infos of a step with same-step autoreset.
+fn infos<'py>(py: Python<'py>, n_envs: usize, finals: &Finals) -> PyResult<Bound<'py, PyDict>> {
+    let infos = PyDict::new(py);
+    if finals.envs().is_empty() {
+        return Ok(infos);
     }
-}
-
-fn finals(final_obs: &[Option<Vec<f32>>]) -> Finals {
-    let mut ended = final_obs
-        .iter()
-        .enumerate()
-        .filter_map(|(i, last)| last.as_deref().map(|last| (i as i64, last)))
-        .peekable();
-    ended.peek()?;
-    let (mut indices, mut obs) = (Vec::new(), Vec::new());
-    for (i, last) in ended {
-        indices.push(i);
-        obs.extend_from_slice(last);
+    let mut last: Vec<Py<PyAny>> = (0..n_envs).map(|_| py.None()).collect();
+    let mut mask = vec![false; n_envs];
+    for (i, obs) in finals.iter() {
+        last[i] = PyArray1::from_slice(py, obs).into_any().unbind();
+        mask[i] = true;
     }
-    Some((indices, obs))
+    let last = PyArray1::from_vec(py, last);
+    infos.set_item(intern!(py, "final_obs"), last)?;
+    infos.set_item(intern!(py, "_final_obs"), PyArray1::from_slice(py, &mask))?;
+    infos.set_item(intern!(py, "final_info"), PyDict::new(py))?;
+    infos.set_item(intern!(py, "_final_info"), PyArray1::from_vec(py, mask))?;
+    Ok(infos)
 }
 
 fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {

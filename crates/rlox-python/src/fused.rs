@@ -7,7 +7,7 @@ use rlox_core::nn::PackedMlp;
 use rlox_core::pipeline::fused::{self, FusedRollout, MlpPolicy, Running, Stream};
 use rlox_core::pipeline::rollout::{ActionBatch, Collect};
 
-use crate::arrays::{any_shape, input, output};
+use crate::arrays::shared::{any_shape, input, output};
 use crate::crossing::COLLECT_ROLLOUT;
 use crate::env::VecEnv;
 use crate::errors::to_py;

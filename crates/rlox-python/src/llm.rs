@@ -1,11 +1,11 @@
 //! `compute_token_kl`, `compute_group_advantages`.
 
-use numpy::{Element, Ix1, Ix2, PyArray1, PyUntypedArrayMethods};
+use numpy::{Element, Ix1, Ix2};
 use pyo3::prelude::*;
 use rlox_core::Real;
 use rlox_core::switchboard::LlmOps;
 
-use crate::arrays::{Float, any_shape, float_type, input};
+use crate::arrays::{Float, Results, addresses, any_shape, float_type, input};
 use crate::crossing::{GROUP_ADVANTAGES, TOKEN_KL};
 use crate::errors::to_py;
 use crate::numbers::size;
@@ -15,7 +15,8 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// Sum over each sequence's tokens of Schulman's k3 estimate of KL(policy || ref).
 ///
 /// ``k3 = exp(d) - d - 1`` with ``d = log_probs_ref - log_probs_policy`` (Schulman 2020, "Approximating
-/// KL divergence"); summed in float64 whatever the inputs are.
+/// KL divergence"); computed so that it does not cancel where the models are close, and summed in
+/// float64 whatever the inputs are.
 ///
 /// Parameters
 /// ----------
@@ -23,6 +24,9 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 ///     Both of one dtype: the log-probability of each sampled token under either model.
 /// mask : ndarray of bool, shape (B, T), optional
 ///     Tokens that count; the others may hold anything.
+/// out : ndarray, optional
+///     Written and returned in place of a new array; of the result's shape and dtype, and apart from
+///     the inputs. After an error it holds anything.
 ///
 /// Returns
 /// -------
@@ -35,16 +39,18 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// TypeError
 ///     No array, or another dtype.
 #[pyfunction]
-#[pyo3(signature = (log_probs_policy, log_probs_ref, mask=None))]
+#[pyo3(signature = (log_probs_policy, log_probs_ref, mask=None, *, out=None))]
 pub(crate) fn compute_token_kl<'py>(
     log_probs_policy: Any<'_, 'py>,
     log_probs_ref: Any<'_, 'py>,
     mask: Option<Any<'_, 'py>>,
+    out: Option<Any<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     fn run<'py, T: Real + Element>(
         policy: Any<'_, 'py>,
         reference: Any<'_, 'py>,
         mask: Option<Any<'_, 'py>>,
+        out: Option<Any<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = policy.py();
         let policy = any_shape::<T, Ix2>("log_probs_policy", policy)?;
@@ -52,19 +58,23 @@ pub(crate) fn compute_token_kl<'py>(
         let mask = mask
             .map(|mask| input::<bool, Ix2>("mask", mask, policy.shape()))
             .transpose()?;
-        let _crossing = TOKEN_KL.enter(2 * size_of_val(policy.as_slice()?));
-        let sums = LlmOps::compute_token_kl(
-            policy.as_slice()?,
-            reference.as_slice()?,
-            mask.as_ref().map(|mask| mask.as_slice()).transpose()?,
-            policy.shape()[0],
-        )
-        .map_err(to_py)?;
-        Ok(PyArray1::from_vec(py, sums).into_any())
+        let mask = mask.as_ref().map(|mask| mask.as_slice()).transpose()?;
+        let shape = [policy.shape()[0]];
+        let (policy, reference) = (policy.as_slice()?, reference.as_slice()?);
+        let inputs = [
+            addresses(policy),
+            addresses(reference),
+            addresses(mask.unwrap_or_default()),
+        ];
+        let mut sums = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
+        let _crossing = TOKEN_KL.enter(2 * size_of_val(policy));
+        let to = sums.as_mut_slice()?;
+        LlmOps::compute_token_kl_into(policy, reference, mask, to).map_err(to_py)?;
+        Ok(sums.into_any())
     }
     match float_type("log_probs_policy", log_probs_policy)? {
-        Float::F64 => run::<f64>(log_probs_policy, log_probs_ref, mask),
-        Float::F32 => run::<f32>(log_probs_policy, log_probs_ref, mask),
+        Float::F64 => run::<f64>(log_probs_policy, log_probs_ref, mask, out),
+        Float::F32 => run::<f32>(log_probs_policy, log_probs_ref, mask, out),
     }
 }
 
@@ -79,6 +89,9 @@ pub(crate) fn compute_token_kl<'py>(
 /// group_size : int
 /// epsilon : float, above 0
 ///     A group whose rewards are all equal gets advantages of zero.
+/// out : ndarray, optional
+///     Written and returned in place of a new array; of the result's shape and dtype, and apart from
+///     the inputs. After an error it holds anything.
 ///
 /// Returns
 /// -------
@@ -92,28 +105,32 @@ pub(crate) fn compute_token_kl<'py>(
 /// TypeError
 ///     No array, or another dtype.
 #[pyfunction]
-#[pyo3(signature = (rewards, group_size, epsilon=1e-8))]
+#[pyo3(signature = (rewards, group_size, epsilon=1e-8, *, out=None))]
 pub(crate) fn compute_group_advantages<'py>(
     rewards: Any<'_, 'py>,
     group_size: i64,
     epsilon: f64,
+    out: Option<Any<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     fn run<'py, T: Real + Element>(
         rewards: Any<'_, 'py>,
         group_size: usize,
         epsilon: f64,
+        out: Option<Any<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = rewards.py();
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
         let rewards = rewards.as_slice()?;
+        let (shape, inputs) = ([rewards.len()], [addresses(rewards)]);
+        let mut advantages = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
         let _crossing = GROUP_ADVANTAGES.enter(2 * size_of_val(rewards));
-        let advantages =
-            LlmOps::compute_group_advantages(rewards, group_size, epsilon).map_err(to_py)?;
-        Ok(PyArray1::from_vec(py, advantages).into_any())
+        let to = advantages.as_mut_slice()?;
+        LlmOps::compute_group_advantages_into(rewards, group_size, epsilon, to).map_err(to_py)?;
+        Ok(advantages.into_any())
     }
     let group_size = size("group_size", group_size)?;
     match float_type("rewards", rewards)? {
-        Float::F64 => run::<f64>(rewards, group_size, epsilon),
-        Float::F32 => run::<f32>(rewards, group_size, epsilon),
+        Float::F64 => run::<f64>(rewards, group_size, epsilon, out),
+        Float::F32 => run::<f32>(rewards, group_size, epsilon, out),
     }
 }

@@ -7,7 +7,7 @@ use rlox_core::nn::adam::{Adam, Moments};
 use rlox_core::nn::ppo::{Actions, ActorCritic, Network, Ppo, Rollout};
 use rlox_core::nn::{Activation, Mlp};
 
-use crate::arrays::{any_shape, input, output};
+use crate::arrays::shared::{any_shape, input, output};
 use crate::crossing::PPO_UPDATE;
 use crate::errors::to_py;
 use crate::numbers::size;

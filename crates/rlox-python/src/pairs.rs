@@ -49,6 +49,15 @@ fn agree(id: &str, choices: Vec<u64>) -> PyResult<()> {
     if known { Ok(()) } else { Err(unknown(id)) }
 }
 
+/// By how much the twins of `id` may differ in a number: relative above 1 and absolute below.
+#[pyfunction]
+fn tolerance(id: &str) -> PyResult<f64> {
+    all()
+        .find(|pair| pair.id() == id)
+        .map(Pair::tolerance)
+        .ok_or_else(|| unknown(id))
+}
+
 /// Check that the twins return the same, then time them against each other for about `seconds`.
 ///
 /// Returns `(log_ratio, log_ratio_aa, baseline_s, optimized_s, rounds)`: the median over the rounds
@@ -64,6 +73,7 @@ fn contest(
 ) -> PyResult<(f64, f64, f64, f64, usize)> {
     let reading = timing::contest(
         &prepared(id, workload, &size)?,
+        tolerance(id)?,
         Duration::from_secs_f64(seconds),
         seed,
     )
@@ -154,5 +164,5 @@ fn unknown(id: &str) -> PyErr {
 #[pymodule(name = "pairs")]
 pub(crate) mod module {
     #[pymodule_export]
-    use super::{Arm, agree, catalogue, contest};
+    use super::{Arm, agree, catalogue, contest, tolerance};
 }

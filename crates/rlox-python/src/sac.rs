@@ -11,7 +11,7 @@ use rlox_core::nn::Mlp;
 use rlox_core::nn::adam::Adam;
 use rlox_core::nn::sac::{Batch, Learners, Sac, Settings, Step};
 
-use crate::arrays::{any_shape, input, output};
+use crate::arrays::shared::{any_shape, input, output};
 use crate::crossing::{SAC_ACT, SAC_UPDATE};
 use crate::errors::to_py;
 use crate::nn::{Held, MomentArrays, mlp};

@@ -1,20 +1,20 @@
 //! `compute_gae`, `compute_gae_batched`, `compute_vtrace`.
 
-use numpy::{
-    Element, Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods,
-};
+use numpy::ndarray::{Dimension, IntoDimension};
+use numpy::{Element, Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::Real;
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
-use crate::arrays::{Float, any_shape, float_type, input};
+use crate::arrays::{Float, Read, Results, addresses, any_shape, float_type, input};
 use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
+type Out<'a, 'py> = Option<&'a Pair<'py>>;
 
 /// Advantages and returns of one sequence of n steps.
 ///
@@ -31,6 +31,9 @@ type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// last_value : float
 ///     V of the observation after the last step.
 /// gamma, gae_lambda : float in [0, 1]
+/// out : tuple of two ndarrays, optional
+///     Written and returned in place of new arrays; of the results' shape and dtype, and apart from
+///     the inputs. After an error they hold anything.
 ///
 /// Returns
 /// -------
@@ -43,6 +46,7 @@ type Pair<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// TypeError
 ///     No array, or another dtype.
 #[pyfunction]
+#[pyo3(signature = (rewards, values, dones, last_value, gamma, gae_lambda, *, out=None))]
 pub(crate) fn compute_gae<'py>(
     rewards: Any<'_, 'py>,
     values: Any<'_, 'py>,
@@ -50,39 +54,46 @@ pub(crate) fn compute_gae<'py>(
     last_value: f64,
     gamma: f64,
     gae_lambda: f64,
+    out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
     fn run<'py, T: Real + Element>(
         [rewards, values, dones]: [Any<'_, 'py>; 3],
         last_value: f64,
         gamma: f64,
         gae_lambda: f64,
+        out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
         let py = rewards.py();
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
         let values = like("values", values, &rewards)?;
         let dones = like("dones", dones, &rewards)?;
-        let _crossing = GAE.enter(5 * size_of_val(rewards.as_slice()?));
-        let (advantages, returns) = gae::compute_gae(
-            rewards.as_slice()?,
-            values.as_slice()?,
-            dones.as_slice()?,
+        let inputs @ [rewards, values, dones] =
+            [rewards.as_slice()?, values.as_slice()?, dones.as_slice()?];
+        let (mut advantages, mut returns) = results(py, out, [rewards.len()], &inputs)?;
+        let _crossing = GAE.enter(5 * size_of_val(rewards));
+        gae::compute_gae_into(
+            rewards,
+            values,
+            dones,
             T::from_f64(last_value),
             gamma,
             gae_lambda,
+            (advantages.as_mut_slice()?, returns.as_mut_slice()?),
         )
         .map_err(to_py)?;
-        Ok(pair_1d(py, advantages, returns))
+        Ok((advantages.into_any(), returns.into_any()))
     }
-    let arrays = [rewards, values, dones];
+    let (arrays, out) = ([rewards, values, dones], out.as_ref());
     match float_type("rewards", rewards)? {
-        Float::F64 => run::<f64>(arrays, last_value, gamma, gae_lambda),
-        Float::F32 => run::<f32>(arrays, last_value, gamma, gae_lambda),
+        Float::F64 => run::<f64>(arrays, last_value, gamma, gae_lambda, out),
+        Float::F32 => run::<f32>(arrays, last_value, gamma, gae_lambda, out),
     }
 }
 
 /// Advantages and returns of many environments at once.
 ///
-/// On each environment's sequence equal to the bit to :func:`compute_gae`, in both layouts.
+/// On each environment's sequence equal to :func:`compute_gae`: env-major to the bit, step-major
+/// within rounding.
 ///
 /// Parameters
 /// ----------
@@ -93,6 +104,9 @@ pub(crate) fn compute_gae<'py>(
 ///     V of each environment's observation after the last step.
 /// gamma, gae_lambda : float in [0, 1]
 /// layout : "step_major" or "env_major"
+/// out : tuple of two ndarrays, optional
+///     Written and returned in place of new arrays; of the results' shape and dtype, and apart from
+///     the inputs. After an error they hold anything.
 ///
 /// Returns
 /// -------
@@ -105,7 +119,8 @@ pub(crate) fn compute_gae<'py>(
 /// TypeError
 ///     No array, or another dtype.
 #[pyfunction]
-#[pyo3(signature = (rewards, values, dones, last_values, gamma, gae_lambda, layout="step_major"))]
+#[pyo3(signature = (rewards, values, dones, last_values, gamma, gae_lambda, layout="step_major", *, out=None))]
+#[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
 pub(crate) fn compute_gae_batched<'py>(
     rewards: Any<'_, 'py>,
     values: Any<'_, 'py>,
@@ -114,12 +129,14 @@ pub(crate) fn compute_gae_batched<'py>(
     gamma: f64,
     gae_lambda: f64,
     layout: &str,
+    out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
     fn run<'py, T: Real + Element>(
         [rewards, values, dones, last_values]: [Any<'_, 'py>; 4],
         gamma: f64,
         gae_lambda: f64,
         layout: Layout,
+        out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
         let py = rewards.py();
         let rewards = any_shape::<T, Ix2>("rewards", rewards)?;
@@ -131,22 +148,26 @@ pub(crate) fn compute_gae_batched<'py>(
             Layout::EnvMajor => shape[0],
         };
         let last_values = input::<T, Ix1>("last_values", last_values, &[n_envs])?;
-        let _crossing = GAE_BATCHED.enter(5 * size_of_val(rewards.as_slice()?));
-        let (advantages, returns) = gae::compute_gae_batched(
+        let inputs @ [rewards, values, dones, last_values] = [
             rewards.as_slice()?,
             values.as_slice()?,
             dones.as_slice()?,
             last_values.as_slice()?,
+        ];
+        let (mut advantages, mut returns) = results(py, out, shape, &inputs)?;
+        let _crossing = GAE_BATCHED.enter(5 * size_of_val(rewards));
+        gae::compute_gae_batched_into(
+            rewards,
+            values,
+            dones,
+            last_values,
             gamma,
             gae_lambda,
             layout,
+            (advantages.as_mut_slice()?, returns.as_mut_slice()?),
         )
         .map_err(to_py)?;
-        let two_d = |data: Vec<T>| -> PyResult<Bound<'py, PyAny>> {
-            let array: Bound<'py, PyArray2<T>> = PyArray1::from_vec(py, data).reshape(shape)?;
-            Ok(array.into_any())
-        };
-        Ok((two_d(advantages)?, two_d(returns)?))
+        Ok((advantages.into_any(), returns.into_any()))
     }
     let layout = match layout {
         "step_major" => Layout::StepMajor,
@@ -157,10 +178,10 @@ pub(crate) fn compute_gae_batched<'py>(
             )));
         }
     };
-    let arrays = [rewards, values, dones, last_values];
+    let (arrays, out) = ([rewards, values, dones, last_values], out.as_ref());
     match float_type("rewards", rewards)? {
-        Float::F64 => run::<f64>(arrays, gamma, gae_lambda, layout),
-        Float::F32 => run::<f32>(arrays, gamma, gae_lambda, layout),
+        Float::F64 => run::<f64>(arrays, gamma, gae_lambda, layout, out),
+        Float::F32 => run::<f32>(arrays, gamma, gae_lambda, layout, out),
     }
 }
 
@@ -182,6 +203,9 @@ pub(crate) fn compute_gae_batched<'py>(
 /// gamma : float in [0, 1]
 /// rho_bar, c_bar : float, at least 0
 ///     Where the weights are clipped; infinity clips nothing. The paper assumes rho_bar >= c_bar.
+/// out : tuple of two ndarrays, optional
+///     Written and returned in place of new arrays; of the results' shape and dtype, and apart from
+///     the inputs. After an error they hold anything.
 ///
 /// Returns
 /// -------
@@ -194,7 +218,7 @@ pub(crate) fn compute_gae_batched<'py>(
 /// TypeError
 ///     No array, or another dtype.
 #[pyfunction]
-#[pyo3(signature = (log_rhos, rewards, values, dones, last_value, gamma, rho_bar=1.0, c_bar=1.0))]
+#[pyo3(signature = (log_rhos, rewards, values, dones, last_value, gamma, rho_bar=1.0, c_bar=1.0, *, out=None))]
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
 pub(crate) fn compute_vtrace<'py>(
     log_rhos: Any<'_, 'py>,
@@ -205,6 +229,7 @@ pub(crate) fn compute_vtrace<'py>(
     gamma: f64,
     rho_bar: f64,
     c_bar: f64,
+    out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
     fn run<'py, T: Real + Element>(
         [log_rhos, rewards, values, dones]: [Any<'_, 'py>; 4],
@@ -212,45 +237,65 @@ pub(crate) fn compute_vtrace<'py>(
         gamma: f64,
         rho_bar: f64,
         c_bar: f64,
+        out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
         let py = rewards.py();
         let log_rhos = any_shape::<T, Ix1>("log_rhos", log_rhos)?;
         let rewards = like("rewards", rewards, &log_rhos)?;
         let values = like("values", values, &log_rhos)?;
         let dones = like("dones", dones, &log_rhos)?;
-        let _crossing = VTRACE.enter(6 * size_of_val(rewards.as_slice()?));
-        let (vs, pg_advantages) = vtrace::compute_vtrace(
+        let inputs @ [log_rhos, rewards, values, dones] = [
             log_rhos.as_slice()?,
             rewards.as_slice()?,
             values.as_slice()?,
             dones.as_slice()?,
+        ];
+        let (mut vs, mut pg_advantages) = results(py, out, [rewards.len()], &inputs)?;
+        let _crossing = VTRACE.enter(6 * size_of_val(rewards));
+        vtrace::compute_vtrace_into(
+            log_rhos,
+            rewards,
+            values,
+            dones,
             T::from_f64(last_value),
             gamma,
             rho_bar,
             c_bar,
+            (vs.as_mut_slice()?, pg_advantages.as_mut_slice()?),
         )
         .map_err(to_py)?;
-        Ok(pair_1d(py, vs, pg_advantages))
+        Ok((vs.into_any(), pg_advantages.into_any()))
     }
-    let arrays = [log_rhos, rewards, values, dones];
+    let (arrays, out) = ([log_rhos, rewards, values, dones], out.as_ref());
     match float_type("log_rhos", log_rhos)? {
-        Float::F64 => run::<f64>(arrays, last_value, gamma, rho_bar, c_bar),
-        Float::F32 => run::<f32>(arrays, last_value, gamma, rho_bar, c_bar),
+        Float::F64 => run::<f64>(arrays, last_value, gamma, rho_bar, c_bar, out),
+        Float::F32 => run::<f32>(arrays, last_value, gamma, rho_bar, c_bar, out),
     }
 }
 
 /// `value` as an array of the dtype and shape of `first`.
-fn like<'py, T: Element, D: numpy::ndarray::Dimension>(
+fn like<'py, T: Element, D: Dimension>(
     argument: &str,
     value: Any<'_, 'py>,
-    first: &PyReadonlyArray<'py, T, D>,
-) -> PyResult<PyReadonlyArray<'py, T, D>> {
+    first: &Read<'py, T, D>,
+) -> PyResult<Read<'py, T, D>> {
     input(argument, value, first.shape())
 }
 
-fn pair_1d<T: Element>(py: Python<'_>, first: Vec<T>, second: Vec<T>) -> Pair<'_> {
-    (
-        PyArray1::from_vec(py, first).into_any(),
-        PyArray1::from_vec(py, second).into_any(),
-    )
+/// What the two results are written into: `out`, or new arrays of this shape.
+fn results<'py, T: Real + Element, D: Dimension, const N: usize, const M: usize>(
+    py: Python<'py>,
+    out: Out<'_, 'py>,
+    shape: [usize; N],
+    inputs: &[&[T]; M],
+) -> PyResult<(Results<'py, T, D>, Results<'py, T, D>)>
+where
+    [usize; N]: IntoDimension<Dim = D>,
+{
+    let (first, second) = out.map(|(first, second)| (first, second)).unzip();
+    let inputs = inputs.map(addresses);
+    Ok((
+        Results::new(py, "out[0]", first, shape, &inputs)?,
+        Results::new(py, "out[1]", second, shape, &inputs)?,
+    ))
 }

@@ -4,48 +4,11 @@
 //!
 //! All threads' work is done by this one, so that nothing is counted elsewhere.
 
-#![allow(unsafe_code, reason = "an allocator can only be written so")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use rlox_bench::counting::Counting;
 use rlox_bench::pair::{Arm, Twin};
 use rlox_bench::pairs::PAIRS;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
-
-impl Counting {
-    fn note(bytes: usize) {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        BYTES.fetch_add(bytes as u64, Relaxed);
-    }
-}
-
-// SAFETY: every call is the system allocator's, with the caller's own arguments.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        Self::note(layout.size());
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        Self::note(new_size);
-        unsafe { System.realloc(ptr, layout, new_size) }
-    }
-
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -95,12 +58,10 @@ fn parse(arguments: &[String]) -> Option<(Box<dyn Arm>, usize)> {
 /// Allocations and bytes of `calls` calls.
 #[inline(never)]
 fn measured(arm: &mut dyn Arm, calls: usize) -> (u64, u64) {
-    let before = (ALLOCATIONS.load(Relaxed), BYTES.load(Relaxed));
+    let before = Counting::so_far();
     for _ in 0..calls {
         arm.call();
     }
-    (
-        ALLOCATIONS.load(Relaxed) - before.0,
-        BYTES.load(Relaxed) - before.1,
-    )
+    let after = Counting::so_far();
+    (after.0 - before.0, after.1 - before.1)
 }

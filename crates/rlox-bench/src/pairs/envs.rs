@@ -6,15 +6,17 @@ use rlox_core::env::info::StepInfo;
 use rlox_core::env::obs_store::ObsStore;
 use rlox_core::env::parallel::{PARALLEL_ENVS, Reset, VecEnv};
 use rlox_core::env::spaces::Actions;
+use rlox_core::env::stepping::Stepping;
 
 use crate::draw::Draw;
 use crate::pair::{Arm, Size, arm};
 
 /// Everything that environments do over a drawn script, written out.
-pub(super) fn trace<O: ObsStore, I: StepInfo>(case: &mut Draw<'_>) -> String {
+pub(super) fn trace<S: Stepping>(case: &mut Draw<'_>) -> String {
     let discrete = !case.once_in(3);
     let n_envs = match case.below(16) {
         15 => PARALLEL_ENVS - 1 + case.below(3),
+        14 => 6 + case.below(12),
         _ => 1 + case.below(5),
     };
     let env_id = if discrete {
@@ -23,7 +25,7 @@ pub(super) fn trace<O: ObsStore, I: StepInfo>(case: &mut Draw<'_>) -> String {
         "Pendulum-v1"
     };
     let mut written = String::new();
-    let Ok(mut env) = VecEnv::<O, I>::new(env_id, n_envs, case.seed().into()) else {
+    let Ok(mut env) = VecEnv::<S>::new(env_id, n_envs, case.seed().into()) else {
         return written;
     };
     if let Ok(obs) = env.reset(Reset::default()) {
@@ -33,9 +35,10 @@ pub(super) fn trace<O: ObsStore, I: StepInfo>(case: &mut Draw<'_>) -> String {
         if case.once_in(4) {
             // Close to the time limit, so that episodes are cut off as well.
             let at = case.below(n_envs);
-            let state = env.state(at).map(|(state, _)| state.to_vec());
             let elapsed = if discrete { 498 } else { 198 };
-            let _ = state.and_then(|state| env.set_state(at, &state, elapsed));
+            let _ = env
+                .state(at)
+                .and_then(|(state, _)| env.set_state(at, &state, elapsed));
             write_rows(&mut written, env.obs());
         }
         if case.once_in(8) {
@@ -82,8 +85,8 @@ pub(super) const STEP_SIZES: &[Size<'static>] =
     &[&[("n_envs", 8)], &[("n_envs", 64)], &[("n_envs", 1024)]];
 
 /// One step of `n_envs` CartPoles a call; every episode is as long as its luck.
-pub(super) fn stepping<O: ObsStore, I: StepInfo>(n_envs: usize) -> Box<dyn Arm> {
-    let mut env = VecEnv::<O, I>::new("CartPole-v1", n_envs, 0).ok();
+pub(super) fn stepping<S: Stepping>(n_envs: usize) -> Box<dyn Arm> {
+    let mut env = VecEnv::<S>::new("CartPole-v1", n_envs, 0).ok();
     let started = env.as_mut().map(|env| env.reset(Reset::default()).is_ok());
     let actions: Vec<i64> = (0..n_envs as i64).map(|i| i % 2).collect();
     debug_assert_eq!(started, Some(true));

@@ -11,6 +11,16 @@ mod p09_vtrace;
 mod p10_info;
 mod p12_push;
 mod p13_current_obs;
+mod p14_gae_blocks;
+mod p15_gae_step_major;
+mod p16_token_kl;
+mod p17_group_advantages;
+mod p18_vtrace_blocks;
+mod p19_stepping;
+mod p20_columns;
+mod p21_push_batch;
+mod p22_descent;
+mod p24_observations;
 
 mod buffers;
 mod envs;
@@ -20,8 +30,8 @@ pub use buffers::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
 
 use crate::pair::Pair;
 
-/// Every pair whose twins live in the core. P6 is a pair of cargo profiles; P11's twins need an
-/// interpreter and live in the binding.
+/// Every pair whose twins live in the core. P6 is a pair of cargo profiles; the twins of P11 and P23
+/// need an interpreter and live in the binding.
 pub const PAIRS: &[&dyn Pair] = &[
     &p01_rollout_gae::RolloutGae,
     &p02_obs_store::ObsStores,
@@ -34,6 +44,16 @@ pub const PAIRS: &[&dyn Pair] = &[
     &p10_info::Infos,
     &p12_push::Push,
     &p13_current_obs::CurrentObs,
+    &p14_gae_blocks::GaeBlocks,
+    &p15_gae_step_major::GaeStepMajor,
+    &p16_token_kl::TokenKl,
+    &p17_group_advantages::GroupAdvantages,
+    &p18_vtrace_blocks::VtraceBlocks,
+    &p19_stepping::SteppingPair,
+    &p20_columns::IntoColumns,
+    &p21_push_batch::PushBatch,
+    &p22_descent::Descent,
+    &p24_observations::ObservationsPair,
 ];
 
 #[cfg(test)]

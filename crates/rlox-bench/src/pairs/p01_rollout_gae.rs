@@ -38,7 +38,7 @@ impl Pair for RolloutGae {
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let n_envs = case.of(&[1, 2, 3, 7, 64]);
         let n_steps = match case.below(16) {
-            15 => 16_384 / n_envs + case.below(2),
+            15 => 65_536 / n_envs + case.below(2),
             _ => 1 + case.below(24),
         };
         let steps = sequences::Steps::draw(case, n_steps, n_envs);

@@ -1,6 +1,7 @@
 //! P2: observations in vectors of their own, or written into one.
 
 use rlox_core::env::info::MapInfo;
+use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::{FlatObs, PerEnvObs};
 
 use super::envs::{STEP_SIZES, stepping, trace};
@@ -16,8 +17,8 @@ impl Pair for ObsStores {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => trace::<PerEnvObs, MapInfo>(case),
-            Twin::Optimized => trace::<FlatObs, MapInfo>(case),
+            Twin::Baseline => trace::<Member<PerEnvObs, MapInfo>>(case),
+            Twin::Optimized => trace::<Member<FlatObs, MapInfo>>(case),
         }
     }
 
@@ -28,8 +29,8 @@ impl Pair for ObsStores {
             prepare: |size| {
                 let n_envs = number(size, "n_envs");
                 Box::new(move |twin| match twin {
-                    Twin::Baseline => stepping::<PerEnvObs, MapInfo>(n_envs),
-                    Twin::Optimized => stepping::<FlatObs, MapInfo>(n_envs),
+                    Twin::Baseline => stepping::<Member<PerEnvObs, MapInfo>>(n_envs),
+                    Twin::Optimized => stepping::<Member<FlatObs, MapInfo>>(n_envs),
                 })
             },
         }]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use rlox_core::env::info::{MapInfo, OptionalInfo, StepInfo};
+use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::PerEnvObs;
 
 use super::envs::{STEP_SIZES, stepping, trace};
@@ -31,12 +32,12 @@ impl Pair for Infos {
         match twin {
             Twin::Baseline => {
                 let facts = read(&MapInfo(facts(case)));
-                facts + &trace::<PerEnvObs, MapInfo>(case)
+                facts + &trace::<Member<PerEnvObs, MapInfo>>(case)
             }
             Twin::Optimized => {
                 let facts = facts(case);
                 let info = OptionalInfo((!facts.is_empty()).then_some(facts));
-                read(&info) + &trace::<PerEnvObs, OptionalInfo>(case)
+                read(&info) + &trace::<Member<PerEnvObs, OptionalInfo>>(case)
             }
         }
     }
@@ -48,8 +49,8 @@ impl Pair for Infos {
             prepare: |size| {
                 let n_envs = number(size, "n_envs");
                 Box::new(move |twin| match twin {
-                    Twin::Baseline => stepping::<PerEnvObs, MapInfo>(n_envs),
-                    Twin::Optimized => stepping::<PerEnvObs, OptionalInfo>(n_envs),
+                    Twin::Baseline => stepping::<Member<PerEnvObs, MapInfo>>(n_envs),
+                    Twin::Optimized => stepping::<Member<PerEnvObs, OptionalInfo>>(n_envs),
                 })
             },
         }]

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use rlox_core::env::info::MapInfo;
+use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::{ObsStore, PerEnvObs};
 use rlox_core::env::parallel::{Reset, VecEnv};
 use rlox_core::pipeline::current_obs::{baseline, optimized};
@@ -15,7 +16,7 @@ pub(super) struct CurrentObs;
 
 /// The first observations of `n_envs` environments.
 fn observed(env_id: &str, n_envs: usize, seed: u64) -> PerEnvObs {
-    let env = VecEnv::<PerEnvObs, MapInfo>::new(env_id, n_envs, seed.into());
+    let env = VecEnv::<Member<PerEnvObs, MapInfo>>::new(env_id, n_envs, seed.into());
     let obs = env.and_then(|mut env| env.reset(Reset::default()).cloned());
     obs.unwrap_or_else(|_| PerEnvObs::new(0, 0))
 }

@@ -1,5 +1,7 @@
 //! Sequences of steps, as GAE and V-trace take them.
 
+use std::fmt::{Debug, Formatter, Result};
+
 use crate::draw::{Draw, fixed_numbers};
 
 /// `n` steps of `n_envs` environments, in whatever layout.
@@ -49,6 +51,21 @@ fn flags(flags: &[bool]) -> Vec<f64> {
         .iter()
         .map(|&flag| f64::from(u8::from(flag)))
         .collect()
+}
+
+/// A number, written so that a tolerance for f32 is told from one for f64.
+pub(super) struct Marked<T>(pub(super) T);
+
+impl<T: Debug> Debug for Marked<T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> Result {
+        let mark = if size_of::<T>() == 4 { "f32" } else { "" };
+        write!(f, "{:?}{mark}", self.0)
+    }
+}
+
+/// Numbers marked.
+pub(super) fn marked<T: Copy>(values: &[T]) -> Vec<Marked<T>> {
+    values.iter().copied().map(Marked).collect()
 }
 
 /// Rounded to `f32`.

@@ -8,7 +8,7 @@ use proptest::test_runner::{Config, TestRunner};
 
 use super::PAIRS;
 use crate::draw::Draw;
-use crate::pair::{Pair, Twin, agree};
+use crate::pair::{Pair, Twin, agree, same};
 
 /// One test a pair, by its id.
 macro_rules! the_twins_agree {
@@ -38,6 +38,16 @@ the_twins_agree! {
     p10_twins_agree "P10"
     p12_twins_agree "P12"
     p13_twins_agree "P13"
+    p14_twins_agree "P14"
+    p15_twins_agree "P15"
+    p16_twins_agree "P16"
+    p17_twins_agree "P17"
+    p18_twins_agree "P18"
+    p19_twins_agree "P19"
+    p20_twins_agree "P20"
+    p21_twins_agree "P21"
+    p22_twins_agree "P22"
+    p24_twins_agree "P24"
 }
 
 fn find(id: &str) -> &'static dyn Pair {
@@ -73,6 +83,29 @@ fn outcomes_depend_on_the_case() {
 }
 
 #[test]
+fn outcomes_may_differ_in_their_numbers_alone_and_by_the_tolerance() {
+    let before = "Ok([1.0, 200.0, NaN]) 3.0f32";
+    assert!(same(before, before, 0.0).is_ok());
+    for (after, tolerance, agrees) in [
+        ("Ok([1.0, 200.0000001, NaN]) 3.0f32", 1e-9, true),
+        ("Ok([1.0, 200.0000001, NaN]) 3.0f32", 1e-10, false),
+        ("Ok([1.0, 200.0000001, NaN]) 3.0f32", 0.0, false),
+        ("Ok([1.0, 200.0, NaN]) 3.0001f32", 1e-13, true),
+        ("Ok([1.0, 200.0, NaN]) 3.0001f32", 1e-14, false),
+        ("Ok([1.0, 200.0, NaN]) 3.0", 1e-3, false),
+        ("Ok([1.0, 200.0, 7.0]) 3.0f32", 1e-3, false),
+        ("Ok([1.0, 200.0]) 3.0f32", 1e-3, false),
+        ("Err([1.0, 200.0, NaN]) 3.0f32", 1e-3, false),
+    ] {
+        assert_eq!(
+            same(before, after, tolerance).is_ok(),
+            agrees,
+            "{after} {tolerance}"
+        );
+    }
+}
+
+#[test]
 fn both_arms_of_every_contest_do_the_same_work() {
     for pair in PAIRS {
         for workload in pair.workloads() {
@@ -83,7 +116,8 @@ fn both_arms_of_every_contest_do_the_same_work() {
                 arm.call();
                 arm.outcome()
             });
-            assert_eq!(outcomes[0], outcomes[1], "{} {}", pair.id(), workload.name);
+            let agreed = same(&outcomes[0], &outcomes[1], pair.tolerance());
+            assert_eq!(agreed, Ok(()), "{} {}", pair.id(), workload.name);
             assert_ne!(
                 outcomes[0],
                 "Some(None)",

@@ -38,6 +38,20 @@ impl<O> SampledBatch<O> {
         }
     }
 
+    /// Its columns, to be written over.
+    pub fn columns(&mut self) -> Columns<'_, O> {
+        Columns {
+            obs: &mut self.obs,
+            next_obs: &mut self.next_obs,
+            action: &mut self.action,
+            reward: &mut self.reward,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+            weights: &mut self.weights,
+            indices: &mut self.indices,
+        }
+    }
+
     /// Empties the batch; its memory stays.
     pub fn clear(&mut self) {
         self.obs.clear();
@@ -48,6 +62,41 @@ impl<O> SampledBatch<O> {
         self.truncated.clear();
         self.weights.clear();
         self.indices.clear();
+    }
+}
+
+/// Where the columns of a sample go, if not into a batch; shapes as in [`SampledBatch`].
+#[derive(Debug)]
+pub struct Columns<'a, O> {
+    /// `[batch_size, obs_dim]`
+    pub obs: &'a mut [O],
+    /// `[batch_size, obs_dim]`
+    pub next_obs: &'a mut [O],
+    /// `[batch_size, act_dim]`
+    pub action: &'a mut [f32],
+    /// `[batch_size]`, whose length is the size of the sample.
+    pub reward: &'a mut [f32],
+    /// `[batch_size]`
+    pub terminated: &'a mut [bool],
+    /// `[batch_size]`
+    pub truncated: &'a mut [bool],
+    /// `[batch_size]`, or empty where rows are drawn uniformly.
+    pub weights: &'a mut [f32],
+    /// `[batch_size]`, or empty where rows are drawn uniformly.
+    pub indices: &'a mut [i64],
+}
+
+impl<O: Copy> Columns<'_, O> {
+    /// Copies a batch of the same shapes.
+    pub fn copy_from(&mut self, batch: &SampledBatch<O>) {
+        self.obs.copy_from_slice(&batch.obs);
+        self.next_obs.copy_from_slice(&batch.next_obs);
+        self.action.copy_from_slice(&batch.action);
+        self.reward.copy_from_slice(&batch.reward);
+        self.terminated.copy_from_slice(&batch.terminated);
+        self.truncated.copy_from_slice(&batch.truncated);
+        self.weights.copy_from_slice(&batch.weights);
+        self.indices.copy_from_slice(&batch.indices);
     }
 }
 

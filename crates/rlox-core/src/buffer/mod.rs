@@ -5,19 +5,23 @@
 //! its 64-bit words, so that a seed means the same on every platform.
 
 pub mod batch;
+pub mod descent;
 pub mod intake;
 pub mod min_priority;
+pub mod observations;
+mod past_caches;
 pub mod priority;
 pub mod push;
+pub mod push_batch;
 mod random;
 pub mod ringbuf;
 pub mod storage;
 pub mod sum_tree;
 
-pub use batch::SampledBatch;
+pub use batch::{Columns, SampledBatch};
 pub use storage::{ExperienceBatch, ObsElement};
 
-use crate::RloxError;
+use crate::{RloxError, switchboard};
 
 /// A transition that owns its arrays.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,22 +106,15 @@ pub trait Replay<O: ObsElement> {
     ///
     /// # Errors
     /// As [`Replay::push`].
-    fn push_batch(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError> {
-        self.storage().check_batch(batch)?;
-        let (obs_dim, act_dim) = (self.storage().obs_dim(), self.storage().act_dim());
-        for row in 0..batch.reward.len() {
-            let obs = row * obs_dim..(row + 1) * obs_dim;
-            self.push_slices(Experience {
-                obs: &batch.obs[obs.clone()],
-                next_obs: &batch.next_obs[obs],
-                action: &batch.action[row * act_dim..(row + 1) * act_dim],
-                reward: batch.reward[row],
-                terminated: batch.terminated[row],
-                truncated: batch.truncated[row],
-            })?;
-        }
-        Ok(())
+    fn push_batch(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError>
+    where
+        Self: Sized,
+    {
+        switchboard::push_batch::push_batch(self, batch)
     }
+
+    /// [`Replay::push_batch`] of a batch that was checked, column by column.
+    fn store(&mut self, batch: &ExperienceBatch<'_, O>);
 
     /// Draws `batch_size` transitions with replacement: from the buffer's own stream of random
     /// numbers, or from a new one with `seed`.
@@ -129,6 +126,13 @@ pub trait Replay<O: ObsElement> {
         batch_size: usize,
         seed: Option<u64>,
     ) -> Result<SampledBatch<O>, RloxError>;
+
+    /// The same draw into memory of the caller's, column by column.
+    ///
+    /// # Errors
+    /// As [`Replay::sample`], or if the lengths of the columns do not go together.
+    fn sample_into(&mut self, seed: Option<u64>, out: &mut Columns<'_, O>)
+    -> Result<(), RloxError>;
 
     /// A column of a sampled batch to keep, for somebody who gives the batch back afterwards.
     fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T>

@@ -14,7 +14,7 @@ use super::min_priority::MinPriority;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
 use super::sum_tree::SumTree;
-use super::{Experience, ExperienceRecord, Replay, SampledBatch};
+use super::{Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch};
 use crate::error::{RloxError, check_len};
 use crate::switchboard;
 
@@ -30,6 +30,9 @@ pub struct PriorityBuffer<O, M, B> {
     max_priority: f64,
     stream: Stream,
     batches: B,
+    /// Prefix sums and rows of the sample being drawn.
+    prefixes: Vec<f64>,
+    rows: Vec<usize>,
 }
 
 impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
@@ -56,6 +59,8 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
             max_priority: 1.0,
             stream: Stream::new(seed),
             batches: B::default(),
+            prefixes: Vec::new(),
+            rows: Vec::new(),
         })
     }
 
@@ -123,6 +128,24 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
         Ok(())
     }
 
+    /// Draws `rows`, one from each of `batch_size` equal strata of the sum of priorities; returns
+    /// the smallest priority.
+    fn draw(&mut self, batch_size: usize, seed: Option<u64>) -> Result<f64, RloxError> {
+        let (tree, prefixes) = (&self.tree, &mut self.prefixes);
+        if tree.total() <= 0.0 {
+            return Err(RloxError::InvalidState(
+                "every priority is zero; give one a positive priority before sampling".into(),
+            ));
+        }
+        let stratum = tree.total() / batch_size as f64;
+        prefixes.clear();
+        self.stream.with(seed, |stream| {
+            prefixes.extend((0..batch_size).map(|i| (i as f64 + stream.unit()) * stratum));
+        });
+        switchboard::descent::find_all(tree, prefixes, &mut self.rows);
+        Ok(self.min.min(tree, self.storage.len()))
+    }
+
     fn set_priority(&mut self, row: usize, priority: f64) {
         let leaf = priority.powf(self.alpha);
         self.tree.set(row, leaf);
@@ -147,35 +170,53 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> Replay<O> for PriorityBuffer<
         &self.storage
     }
 
-    /// One draw from each of `batch_size` equal strata of the sum of priorities.
+    fn store(&mut self, batch: &ExperienceBatch<'_, O>) {
+        let leaf = self.max_priority.powf(self.alpha);
+        for row in self.storage.write_columns(batch) {
+            self.tree.set(row, leaf);
+            self.min.set(row, leaf);
+        }
+    }
+
     fn sample(
         &mut self,
         batch_size: usize,
         seed: Option<u64>,
     ) -> Result<SampledBatch<O>, RloxError> {
+        self.storage.check_sample(batch_size)?;
+        let min = self.draw(batch_size, seed)?;
         let (storage, tree, beta) = (&self.storage, &self.tree, self.beta);
-        storage.check_sample(batch_size)?;
-        if tree.total() <= 0.0 {
-            return Err(RloxError::InvalidState(
-                "every priority is zero; give one a positive priority before sampling".into(),
-            ));
-        }
-        let min = self.min.min(tree, storage.len());
-        let stratum = tree.total() / batch_size as f64;
         let mut batch = self
             .batches
             .take(batch_size, storage.obs_dim(), storage.act_dim());
         batch.weights.reserve(batch_size);
         batch.indices.reserve(batch_size);
-        self.stream.with(seed, |stream| {
-            for i in 0..batch_size {
-                let row = tree.find((i as f64 + stream.unit()) * stratum);
-                storage.read_into(row, &mut batch);
-                batch.weights.push((min / tree.get(row)).powf(beta) as f32);
-                batch.indices.push(row as i64);
-            }
-        });
+        for &row in &self.rows {
+            storage.read_into(row, &mut batch);
+            batch.weights.push(weight(min, tree.get(row), beta));
+            batch.indices.push(row as i64);
+        }
         Ok(batch)
+    }
+
+    fn sample_into(
+        &mut self,
+        seed: Option<u64>,
+        out: &mut Columns<'_, O>,
+    ) -> Result<(), RloxError> {
+        self.storage.check_columns(out, 1)?;
+        let min = self.draw(out.reward.len(), seed)?;
+        for ((index, weighs), &row) in out
+            .indices
+            .iter_mut()
+            .zip(&mut *out.weights)
+            .zip(&self.rows)
+        {
+            *index = row as i64;
+            *weighs = weight(min, self.tree.get(row), self.beta);
+        }
+        self.storage.gather(&self.rows, out);
+        Ok(())
     }
 
     fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T> {
@@ -185,6 +226,11 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> Replay<O> for PriorityBuffer<
     fn give_back(&mut self, batch: SampledBatch<O>) {
         self.batches.give_back(batch);
     }
+}
+
+/// The importance weight of a leaf; `min` is the smallest one.
+fn weight(min: f64, leaf: f64, beta: f64) -> f32 {
+    (min / leaf).powf(beta) as f32
 }
 
 fn check_exponent(argument: &'static str, value: f64) -> Result<(), RloxError> {

@@ -3,7 +3,7 @@
 use super::batch::Batches;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
-use super::{Experience, ExperienceRecord, Replay, SampledBatch};
+use super::{Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch};
 use crate::{RloxError, switchboard};
 
 /// A ring of transitions, sampled uniformly with replacement; generic over where its batches live.
@@ -12,6 +12,8 @@ pub struct RingBuffer<O, B> {
     storage: Storage<O>,
     stream: Stream,
     batches: B,
+    /// Rows of the sample being drawn.
+    rows: Vec<usize>,
 }
 
 impl<O: ObsElement, B: Batches<O>> RingBuffer<O, B> {
@@ -29,6 +31,7 @@ impl<O: ObsElement, B: Batches<O>> RingBuffer<O, B> {
             storage: Storage::new(capacity, obs_dim, act_dim)?,
             stream: Stream::new(seed),
             batches: B::default(),
+            rows: Vec::new(),
         })
     }
 }
@@ -44,6 +47,10 @@ impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
 
     fn storage(&self) -> &Storage<O> {
         &self.storage
+    }
+
+    fn store(&mut self, batch: &ExperienceBatch<'_, O>) {
+        let _ = self.storage.write_columns(batch);
     }
 
     fn sample(
@@ -62,6 +69,21 @@ impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
             }
         });
         Ok(batch)
+    }
+
+    fn sample_into(
+        &mut self,
+        seed: Option<u64>,
+        out: &mut Columns<'_, O>,
+    ) -> Result<(), RloxError> {
+        let (storage, rows) = (&self.storage, &mut self.rows);
+        storage.check_columns(out, 0)?;
+        rows.clear();
+        self.stream.with(seed, |stream| {
+            rows.extend((0..out.reward.len()).map(|_| stream.below(storage.len())));
+        });
+        storage.gather(rows, out);
+        Ok(())
     }
 
     fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T> {

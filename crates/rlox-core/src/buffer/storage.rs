@@ -1,12 +1,32 @@
 //! The columns of a ring of transitions, and how one row is written and read.
 
-use super::{Experience, SampledBatch};
+use super::observations::Observations;
+use super::past_caches;
+use super::{Columns, Experience, SampledBatch};
 use crate::error::{RloxError, check_len};
+use crate::switchboard;
 
 /// The element type of an observation.
-pub trait ObsElement: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {}
-impl ObsElement for f32 {}
-impl ObsElement for u8 {}
+pub trait ObsElement: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+    /// Whether two observations are equal to the bit.
+    fn same(a: &[Self], b: &[Self]) -> bool;
+}
+
+impl ObsElement for f32 {
+    fn same(a: &[Self], b: &[Self]) -> bool {
+        // Many at a time: a loop that may end at every element is no work for vectors.
+        a.chunks(64).zip(b.chunks(64)).all(|(a, b)| {
+            let bits = a.iter().zip(b).map(|(a, b)| a.to_bits() ^ b.to_bits());
+            bits.fold(0, |all, bits| all | bits) == 0
+        })
+    }
+}
+
+impl ObsElement for u8 {
+    fn same(a: &[Self], b: &[Self]) -> bool {
+        a == b
+    }
+}
 
 /// Many transitions, column by column, each column in row-major order.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +51,7 @@ pub struct Storage<O> {
     capacity: usize,
     obs_dim: usize,
     act_dim: usize,
-    obs: Vec<O>,
-    next_obs: Vec<O>,
+    observations: switchboard::Observations<O>,
     action: Vec<f32>,
     reward: Vec<f32>,
     terminated: Vec<bool>,
@@ -60,8 +79,7 @@ impl<O: ObsElement> Storage<O> {
             capacity,
             obs_dim,
             act_dim,
-            obs: zeroed(capacity, obs_dim)?,
-            next_obs: zeroed(capacity, obs_dim)?,
+            observations: Observations::new(capacity, obs_dim)?,
             action: zeroed(capacity, act_dim)?,
             reward: zeroed(capacity, 1)?,
             terminated: zeroed(capacity, 1)?,
@@ -112,10 +130,9 @@ impl<O: ObsElement> Storage<O> {
         }
 
         let row = self.next_row;
-        let obs = row * self.obs_dim..(row + 1) * self.obs_dim;
         let action = row * self.act_dim..(row + 1) * self.act_dim;
-        self.obs[obs.clone()].copy_from_slice(experience.obs);
-        self.next_obs[obs].copy_from_slice(experience.next_obs);
+        self.observations
+            .push(row, experience.obs, experience.next_obs);
         self.action[action].copy_from_slice(experience.action);
         self.reward[row] = experience.reward;
         self.terminated[row] = experience.terminated;
@@ -149,13 +166,29 @@ impl<O: ObsElement> Storage<O> {
         }
     }
 
+    /// Copies a checked batch into the next rows, column by column, and says which they were. Of
+    /// more transitions than the ring holds, only the last are written.
+    pub(super) fn write_columns(
+        &mut self,
+        batch: &ExperienceBatch<'_, O>,
+    ) -> impl Iterator<Item = usize> + use<O> {
+        let (n, capacity, row) = (batch.reward.len(), self.capacity, self.next_row);
+        self.observations.push_batch(row, batch.obs, batch.next_obs);
+        put(&mut self.action, batch.action, self.act_dim, row);
+        put(&mut self.reward, batch.reward, 1, row);
+        put(&mut self.terminated, batch.terminated, 1, row);
+        put(&mut self.truncated, batch.truncated, 1, row);
+        self.next_row = (row + n) % capacity;
+        self.len = (self.len + n).min(capacity);
+        (n.saturating_sub(capacity)..n).map(move |i| (row + i) % capacity)
+    }
+
     /// One row.
     pub fn row(&self, row: usize) -> Experience<'_, O> {
-        let obs = row * self.obs_dim..(row + 1) * self.obs_dim;
         let action = row * self.act_dim..(row + 1) * self.act_dim;
         Experience {
-            obs: &self.obs[obs.clone()],
-            next_obs: &self.next_obs[obs],
+            obs: self.observations.obs(row),
+            next_obs: self.observations.next_obs(row),
             action: &self.action[action],
             reward: self.reward[row],
             terminated: self.terminated[row],
@@ -174,8 +207,39 @@ impl<O: ObsElement> Storage<O> {
         batch.truncated.push(row.truncated);
     }
 
+    /// Copies rows, column by column: a loop for each has the reads of many rows under way at once.
+    pub(super) fn gather(&self, rows: &[usize], out: &mut Columns<'_, O>) {
+        self.observations.gather(rows, out.obs, out.next_obs);
+        let rows = rows.iter().copied();
+        gather(&self.action, self.act_dim, rows.clone(), out.action);
+        gather(&self.reward, 1, rows.clone(), out.reward);
+        gather(&self.terminated, 1, rows.clone(), out.terminated);
+        gather(&self.truncated, 1, rows, out.truncated);
+    }
+
+    /// Checks that the columns go together, with `weighted` weights and indices a row, and that a
+    /// batch of their size can be drawn.
+    pub(super) fn check_columns(
+        &self,
+        out: &Columns<'_, O>,
+        weighted: usize,
+    ) -> Result<(), RloxError> {
+        let n = out.reward.len();
+        check_len("obs", out.obs.len(), n * self.obs_dim)?;
+        check_len("next_obs", out.next_obs.len(), n * self.obs_dim)?;
+        check_len("action", out.action.len(), n * self.act_dim)?;
+        check_len("terminated", out.terminated.len(), n)?;
+        check_len("truncated", out.truncated.len(), n)?;
+        check_len("weights", out.weights.len(), n * weighted)?;
+        check_len("indices", out.indices.len(), n * weighted)?;
+        self.check_sample(n)
+    }
+
     /// Checks that a batch of this size can be drawn.
-    pub(super) fn check_sample(&self, batch_size: usize) -> Result<(), RloxError> {
+    ///
+    /// # Errors
+    /// If it is zero or does not fit into memory, or there is nothing to draw from.
+    pub fn check_sample(&self, batch_size: usize) -> Result<(), RloxError> {
         if batch_size == 0 {
             Err(RloxError::argument(
                 "batch_size",
@@ -193,6 +257,53 @@ impl<O: ObsElement> Storage<O> {
         } else {
             Ok(())
         }
+    }
+}
+
+/// Copies the rows of `from` into a ring's column, from row `first` on, as if one after the other: of
+/// more than the ring holds, only the last are written.
+pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: usize) {
+    let skipped = from.len().saturating_sub(column.len());
+    let (from, first) = (&from[skipped..], (first * width + skipped) % column.len());
+    let (before_end, from_start) = from.split_at(from.len().min(column.len() - first));
+    column[first..first + before_end.len()].copy_from_slice(before_end);
+    column[..from_start.len()].copy_from_slice(from_start);
+}
+
+/// Copies rows of a column. Narrow ones are moved in registers, not by calls that copy any length.
+pub(super) fn gather<T: Copy>(
+    from: &[T],
+    width: usize,
+    rows: impl Iterator<Item = usize>,
+    to: &mut [T],
+) {
+    match width {
+        1 => gather_narrow::<T, 1>(from, rows, to),
+        2 => gather_narrow::<T, 2>(from, rows, to),
+        3 => gather_narrow::<T, 3>(from, rows, to),
+        4 => gather_narrow::<T, 4>(from, rows, to),
+        _ => {
+            let large = size_of_val(to) >= past_caches::LARGE;
+            for (to, row) in to.chunks_exact_mut(width).zip(rows) {
+                let from = &from[row * width..(row + 1) * width];
+                if large {
+                    past_caches::copy(from, to);
+                } else {
+                    to.copy_from_slice(from);
+                }
+            }
+        }
+    }
+}
+
+fn gather_narrow<T: Copy, const WIDTH: usize>(
+    from: &[T],
+    rows: impl Iterator<Item = usize>,
+    to: &mut [T],
+) {
+    let (from, to) = (from.as_chunks::<WIDTH>().0, to.as_chunks_mut::<WIDTH>().0);
+    for (to, row) in to.iter_mut().zip(rows) {
+        *to = from[row];
     }
 }
 

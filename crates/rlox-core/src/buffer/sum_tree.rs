@@ -39,6 +39,16 @@ impl SumTree {
         &self.nodes[self.leaves..self.leaves + len]
     }
 
+    /// The children of every inner node, by its number; that of the root is 1.
+    pub(super) fn children(&self) -> &[[f64; 2]] {
+        self.nodes.as_chunks::<2>().0
+    }
+
+    /// Steps from the root to a leaf.
+    pub(super) fn depth(&self) -> u32 {
+        self.leaves.ilog2()
+    }
+
     /// Changes one leaf. Sums are made anew from below, so no error builds up over many changes.
     pub fn set(&mut self, index: usize, value: f64) {
         let mut node = self.leaves + index;

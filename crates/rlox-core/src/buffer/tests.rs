@@ -108,6 +108,39 @@ proptest! {
         prop_assert_eq!(in_turn.sample(50, None).unwrap(), at_once.sample(50, None).unwrap());
     }
 
+    /// Into columns that hold something else, of observations narrow and wide.
+    #[test]
+    fn a_sample_into_columns_is_the_sample(
+        capacity in 1usize..9, obs_dim in 1usize..7, n in 1usize..40, pushes in 1usize..20, seed in any::<u64>(),
+    ) {
+        let mut ring = ReplayBuffer::<u8>::new(capacity, obs_dim, 1, 0).unwrap();
+        let mut tree = PrioritizedReplayBuffer::<u8>::new(capacity, obs_dim, 1, 0.6, 0.4, 0).unwrap();
+        for i in 0..pushes {
+            let x = i as u8;
+            let experience = Experience {
+                obs: &vec![x; obs_dim], next_obs: &vec![x + 1; obs_dim], action: &[f32::from(x)],
+                reward: f32::from(x), terminated: i.is_multiple_of(3), truncated: i.is_multiple_of(5),
+            };
+            ring.push_slices(experience).unwrap();
+            tree.push_slices(experience).unwrap();
+        }
+        let expected = [ring.sample(n, Some(seed)).unwrap(), tree.sample(n, Some(seed)).unwrap()];
+        let mut found = expected.clone();
+        for batch in &mut found {
+            batch.obs.fill(99);
+            batch.next_obs.fill(99);
+            batch.action.fill(99.0);
+            batch.reward.fill(99.0);
+            batch.terminated.fill(true);
+            batch.truncated.fill(true);
+            batch.weights.fill(99.0);
+            batch.indices.fill(99);
+        }
+        ring.sample_into(Some(seed), &mut found[0].columns()).unwrap();
+        tree.sample_into(Some(seed), &mut found[1].columns()).unwrap();
+        prop_assert_eq!(found, expected);
+    }
+
     #[test]
     fn a_sum_tree_agrees_with_a_plain_sum(
         capacity in 1usize..40, sets in vec((any::<prop::sample::Index>(), prop_oneof![Just(0.0), 0.0..10.0]), 1..60),
@@ -311,6 +344,10 @@ fn mistakes_are_named() {
     ring.push(numbered(0)).unwrap();
     starts(ring.sample(0, None).unwrap_err(), "batch_size: ");
     starts(ring.sample(1 << 60, None).unwrap_err(), "batch_size: ");
+    let mut columns = ring.sample(3, None).unwrap();
+    columns.obs.pop();
+    let short = ring.sample_into(None, &mut columns.columns());
+    starts(short.unwrap_err(), "obs: has length 5, expected 6");
     starts(
         ReplayBuffer::<f32>::new(0, 1, 1, 0).unwrap_err(),
         "capacity: ",

@@ -1,16 +1,21 @@
 //! Environments: one interface, the built-in ones, and many of them stepped together.
 //!
 //! [`parallel`] steps a batch with same-step autoreset, [`seeding`] gives a seed the meaning it has
-//! in Gymnasium, [`obs_store`] and [`info`] are the seams of P2 and P10.
+//! in Gymnasium. [`stepping`] is the seam of P19, with the forms [`members`] and [`lanes`];
+//! [`obs_store`] and [`info`] are those of P2 and P10, within the first of them.
 
 pub mod builtins;
 pub mod info;
+pub mod lanes;
+pub mod members;
 pub mod obs_store;
 pub mod parallel;
 pub mod seeding;
 pub mod spaces;
+pub mod stepping;
 #[cfg(test)]
 mod tests;
+mod trig;
 
 use rand_pcg::Pcg64;
 

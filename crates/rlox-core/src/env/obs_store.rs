@@ -24,6 +24,16 @@ pub trait ObsStore: Send + Sync + 'static {
 
     /// The observations, in the order of the environments.
     fn rows(&self) -> impl Iterator<Item = &[f32]>;
+
+    /// Copies them to `out`, `[n_envs * obs_dim]`.
+    fn copy_to(&self, out: &mut [f32]) {
+        let mut rest = out;
+        for row in self.rows() {
+            let (slot, more) = rest.split_at_mut(row.len());
+            slot.copy_from_slice(row);
+            rest = more;
+        }
+    }
 }
 
 /// The baseline: a vector of vectors; every observation is a new vector.
@@ -62,6 +72,13 @@ pub struct FlatObs {
     values: Vec<f32>,
 }
 
+impl FlatObs {
+    /// All of it, `[n_envs * obs_dim]`.
+    pub(crate) fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+}
+
 impl ObsStore for FlatObs {
     type Slot = [f32];
 
@@ -87,5 +104,9 @@ impl ObsStore for FlatObs {
 
     fn rows(&self) -> impl Iterator<Item = &[f32]> {
         self.values.chunks_exact(self.obs_dim)
+    }
+
+    fn copy_to(&self, out: &mut [f32]) {
+        out.copy_from_slice(&self.values);
     }
 }

@@ -85,6 +85,14 @@ impl<'a> Actions<'a> {
         }
     }
 
+    /// Numbers in the action of one of `n_envs` environments; the batch has been checked.
+    pub(crate) fn per_env(&self, n_envs: usize) -> usize {
+        match self {
+            Self::Discrete(_) => 1,
+            Self::Continuous(actions) => actions.len() / n_envs,
+        }
+    }
+
     /// The action of environment `i`; the batch has been checked.
     #[inline]
     pub(crate) fn of(&self, i: usize, dim: usize) -> Action<'a> {

@@ -75,7 +75,7 @@ proptest! {
                 let single = env.step(Actions::Discrete(&[push])).unwrap();
                 prop_assert_eq!(batch.obs.rows().nth(i), single.obs.rows().next());
                 prop_assert_eq!(batch.terminated[i], single.terminated[0]);
-                prop_assert_eq!(&batch.final_obs[i], &single.final_obs[0]);
+                prop_assert_eq!(batch.final_obs.get(i), single.final_obs.get(0));
             }
         }
     }
@@ -94,7 +94,7 @@ fn threads_do_not_change_the_result() {
             assert_eq!(batch.obs.rows().nth(i), single.obs.rows().next());
             assert_eq!(batch.rewards[i], single.rewards[0]);
             assert_eq!(batch.terminated[i], single.terminated[0]);
-            assert_eq!(batch.final_obs[i], single.final_obs[0]);
+            assert_eq!(batch.final_obs.get(i), single.final_obs.get(0));
         }
     }
 }
@@ -113,7 +113,7 @@ fn a_fallen_pole_is_terminated_paid_and_remembered() {
     let batch = env.step(LEFT).unwrap();
     assert_eq!((batch.terminated[0], batch.truncated[0]), (true, false));
     assert_eq!(batch.rewards[0], 1.0);
-    assert!(batch.final_obs[0].as_ref().unwrap()[2] > 0.2095);
+    assert!(batch.final_obs.get(0).unwrap()[2] > 0.2095);
     let fresh = batch.obs.rows().next().unwrap();
     assert!(fresh.iter().all(|component| component.abs() <= 0.05));
     assert_eq!(env.state(0).unwrap().1, 0);
@@ -133,8 +133,8 @@ fn the_time_limit_truncates_without_terminating() {
         assert!(!env.step(action).unwrap().truncated[0]);
         let batch = env.step(action).unwrap();
         assert_eq!((batch.terminated[0], batch.truncated[0]), (false, true));
-        assert!(batch.final_obs[0].is_some());
-        assert!(env.step(action).unwrap().final_obs[0].is_none());
+        assert!(batch.final_obs.get(0).is_some());
+        assert!(env.step(action).unwrap().final_obs.get(0).is_none());
     }
 }
 

@@ -5,15 +5,13 @@
 //! A_i = (r_i - mean(group)) / (std(group) + epsilon)          population standard deviation
 //! ```
 //!
-//! Sums run in f64 whatever the inputs are: `exp(d) - d - 1` cancels where the policies are close,
-//! and in f32 little would be left of it.
+//! Sums run in f64 whatever the inputs are. `exp(d) - d - 1` cancels where the policies are close: it
+//! is computed in f64, or as one function that does not.
 
 use std::marker::PhantomData;
 
-use rayon::prelude::*;
-
-use crate::Real;
 use crate::error::{RloxError, check_len};
+use crate::{Real, switchboard};
 
 /// When the work is spread over every core. The one thing that varies between variants of [`Ops`].
 pub trait Schedule {
@@ -72,42 +70,38 @@ impl<S: Schedule> Ops<S> {
         mask: Option<&[bool]>,
         rows: usize,
     ) -> Result<Vec<T>, RloxError> {
-        let elements = log_probs_policy.len();
+        let mut sums = vec![T::zero(); rows];
+        Self::compute_token_kl_into(log_probs_policy, log_probs_ref, mask, &mut sums)?;
+        Ok(sums)
+    }
+
+    /// The same into a slice of one element a sequence, which holds anything after an error.
+    ///
+    /// # Errors
+    /// As [`Self::compute_token_kl`].
+    pub fn compute_token_kl_into<T: Real>(
+        log_probs_policy: &[T],
+        log_probs_ref: &[T],
+        mask: Option<&[bool]>,
+        sums: &mut [T],
+    ) -> Result<(), RloxError> {
+        let (rows, elements) = (sums.len(), log_probs_policy.len());
         check_len("log_probs_ref", log_probs_ref.len(), elements)?;
         if let Some(mask) = mask {
             check_len("mask", mask.len(), elements)?;
         }
         if rows == 0 || !elements.is_multiple_of(rows) {
             return match (rows, elements) {
-                (0, 0) => Ok(Vec::new()),
+                (0, 0) => Ok(()),
                 _ => Err(RloxError::argument(
                     "log_probs_policy",
                     format!("has {elements} elements, which do not make {rows} equal rows"),
                 )),
             };
         }
-        let n_tokens = elements / rows;
-        let row_sum = |row: usize| {
-            let row = row * n_tokens..(row + 1) * n_tokens;
-            let (policy, reference) = (&log_probs_policy[row.clone()], &log_probs_ref[row.clone()]);
-            T::from_f64(match mask {
-                None => k3_sum(policy.iter().zip(reference)),
-                Some(mask) => k3_sum(
-                    policy
-                        .iter()
-                        .zip(reference)
-                        .zip(&mask[row])
-                        .filter_map(|(pair, &counts)| counts.then_some(pair)),
-                ),
-            })
-        };
-        let sums: Vec<T> = if S::token_kl(rows, elements) {
-            (0..rows).into_par_iter().map(row_sum).collect()
-        } else {
-            (0..rows).map(row_sum).collect()
-        };
+        switchboard::token_kl::k3_sums::<S, T>(log_probs_policy, log_probs_ref, mask, sums);
         match sums.iter().position(|sum| sum.is_nan()) {
-            None => Ok(sums),
+            None => Ok(()),
             Some(row) => Err(RloxError::argument(
                 "log_probs_policy",
                 format!(
@@ -128,6 +122,22 @@ impl<S: Schedule> Ops<S> {
         group_size: usize,
         epsilon: f64,
     ) -> Result<Vec<T>, RloxError> {
+        let mut advantages = vec![T::zero(); rewards.len()];
+        Self::compute_group_advantages_into(rewards, group_size, epsilon, &mut advantages)?;
+        Ok(advantages)
+    }
+
+    /// The same into a slice as long as `rewards`, which holds anything after an error.
+    ///
+    /// # Errors
+    /// As [`Self::compute_group_advantages`], and if the slice has another length.
+    pub fn compute_group_advantages_into<T: Real>(
+        rewards: &[T],
+        group_size: usize,
+        epsilon: f64,
+        advantages: &mut [T],
+    ) -> Result<(), RloxError> {
+        check_len("advantages", advantages.len(), rewards.len())?;
         if group_size == 0 || !rewards.len().is_multiple_of(group_size) {
             return Err(RloxError::argument(
                 "group_size",
@@ -137,70 +147,31 @@ impl<S: Schedule> Ops<S> {
                 ),
             ));
         }
-        if !(epsilon > 0.0 && epsilon.is_finite()) {
+        // The reciprocal of a denormal number is infinite.
+        if !(f64::MIN_POSITIVE..f64::INFINITY).contains(&epsilon) {
             return Err(RloxError::argument(
                 "epsilon",
                 format!("is {epsilon}, expected a positive number (a constant group has std 0)"),
             ));
         }
-        let mut advantages = vec![T::zero(); rewards.len()];
-        let normalise = |(rewards, advantages): (&[T], &mut [T])| {
-            normalise_group(rewards, epsilon, advantages);
-        };
-        if S::group_advantages(rewards.len() / group_size, rewards.len()) {
-            rewards
-                .par_chunks(group_size)
-                .zip(advantages.par_chunks_mut(group_size))
-                .for_each(normalise);
-        } else {
-            rewards
-                .chunks(group_size)
-                .zip(advantages.chunks_mut(group_size))
-                .for_each(normalise);
+        if switchboard::group_advantages::normalise::<S, T>(
+            rewards, group_size, epsilon, advantages,
+        ) {
+            return Ok(());
         }
-        // One reward that is not finite makes its whole group NaN.
-        if advantages.iter().step_by(group_size).any(|a| a.is_nan()) {
-            let index = rewards.iter().position(|reward| !reward.is_finite());
-            return Err(RloxError::argument(
-                "rewards",
-                match index {
-                    Some(index) => {
-                        format!(
-                            "is {} at index {index}, expected finite numbers",
-                            rewards[index]
-                        )
-                    }
-                    None => "is so large that its variance overflows; scale it down".into(),
-                },
-            ));
-        }
-        Ok(advantages)
-    }
-}
-
-fn k3_sum<'a, T: Real>(pairs: impl Iterator<Item = (&'a T, &'a T)>) -> f64 {
-    pairs
-        .map(|(&policy, &reference)| {
-            let (policy, reference): (f64, f64) = (policy.into(), reference.into());
-            let d = reference - policy;
-            d.exp() - d - 1.0
-        })
-        .sum()
-}
-
-fn normalise_group<T: Real>(rewards: &[T], epsilon: f64, advantages: &mut [T]) {
-    let n = rewards.len() as f64;
-    let mean = rewards.iter().map(|&r| r.into()).sum::<f64>() / n;
-    let centred = |reward: T| reward.into() - mean;
-    let variance = rewards.iter().map(|&r| centred(r).powi(2)).sum::<f64>() / n;
-    // An infinite variance would pass for advantages of zero.
-    let scale = if variance.is_finite() {
-        variance.sqrt() + epsilon
-    } else {
-        f64::NAN
-    };
-    for (advantage, &reward) in advantages.iter_mut().zip(rewards) {
-        *advantage = T::from_f64(centred(reward) / scale);
+        let index = rewards.iter().position(|reward| !reward.is_finite());
+        Err(RloxError::argument(
+            "rewards",
+            match index {
+                Some(index) => {
+                    format!(
+                        "is {} at index {index}, expected finite numbers",
+                        rewards[index]
+                    )
+                }
+                None => "is so large that its variance overflows; scale it down".into(),
+            },
+        ))
     }
 }
 

@@ -9,7 +9,7 @@
 )]
 
 use super::gemm::{LANES, Strided, gemm};
-use super::math::tanh_one;
+use crate::math::tanh_one;
 use crate::simd::{Instructions, kernel};
 
 kernel! {

@@ -1,13 +1,12 @@
 //! Small neural networks: what a policy or a critic is, on a flat vector of float32 parameters.
 //!
-//! `gemm`, `math` and `layers` are kernels, compiled for each instruction set (`crate::simd`),
+//! `gemm` and `layers` are kernels, compiled for each instruction set (`crate::simd`),
 //! `mlp` is the network, `adam` its optimiser, `ppo` the update of an actor-critic.
 
 pub mod adam;
 mod gemm;
 mod input_gradient;
 mod layers;
-pub mod math;
 mod mlp;
 mod packed;
 pub mod ppo;

@@ -15,9 +15,9 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
-use super::math::tanh_one;
 use super::{Activation, Mlp};
 use crate::error::{RloxError, check_len};
+use crate::math::tanh_one;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::{Avx2, Avx512};
 use crate::simd::{Instructions, Portable, kernel};

@@ -7,18 +7,7 @@ use proptest::prelude::*;
 
 use super::gemm::{Strided, gemm};
 use super::*;
-use crate::simd::{FORCED, LEVELS};
-
-/// Runs `check` once with each instruction set.
-fn at_every_level<E>(mut check: impl FnMut() -> Result<(), E>) -> Result<(), E> {
-    for &level in LEVELS.iter() {
-        FORCED.set(Some(level));
-        let result = check();
-        FORCED.set(None);
-        result?;
-    }
-    Ok(())
-}
+use crate::simd::at_every_level;
 
 /// Numbers in [-scale, scale) that depend on `salt` alone.
 pub(super) fn numbers(n: usize, scale: f32, salt: u64) -> Vec<f32> {
@@ -31,68 +20,6 @@ pub(super) fn numbers(n: usize, scale: f32, salt: u64) -> Vec<f32> {
             ((state >> 40) as f32 / (1u64 << 23) as f32 - 1.0) * scale
         })
         .collect()
-}
-
-/// Distance in units in the last place of `expected` as f32, or of `floor` if that is larger.
-fn ulps(found: f32, expected: f64, floor: f64) -> f64 {
-    let unit = (expected.abs().max(floor) as f32).max(f32::MIN_POSITIVE);
-    let unit = f64::from(unit.next_up() - unit);
-    (f64::from(found) - expected).abs() / unit
-}
-
-/// `f` over every float of [from, to], in strides of their bits that leave half a million.
-fn worst(f: fn(&mut [f32]), exact: fn(f64) -> f64, from: f32, to: f32, floor: f64) -> f64 {
-    let stride = ((to.to_bits() - from.to_bits()) / 500_000).max(1) as usize;
-    let x: Vec<f32> = (from.to_bits()..=to.to_bits())
-        .step_by(stride)
-        .map(f32::from_bits)
-        .collect();
-    let mut y = x.clone();
-    f(&mut y);
-    x.iter()
-        .zip(&y)
-        .map(|(&x, &y)| ulps(y, exact(f64::from(x)), floor))
-        .fold(0.0, f64::max)
-}
-
-#[test]
-fn tanh_exp_and_ln_keep_their_bounds_over_their_range() {
-    at_every_level(|| {
-        assert!(worst(math::tanh, f64::tanh, 1e-30, 20.0, 0.0) <= 6.0);
-        assert!(worst(math::tanh, f64::tanh, -1e-30, -20.0, 0.0) <= 6.0);
-        assert!(worst(math::exp, f64::exp, 1e-30, 88.7, 0.0) <= 2.0);
-        assert!(worst(math::exp, f64::exp, -1e-30, -87.3, 0.0) <= 2.0);
-        assert!(worst(math::ln, f64::ln, f32::MIN_POSITIVE, f32::MAX, 0.0) <= 2.0);
-        assert!(worst(math::ln, f64::ln, 0.5, 2.0, 1.0) <= 2.0);
-        Ok::<(), ()>(())
-    })
-    .unwrap();
-}
-
-#[test]
-fn tanh_and_exp_at_their_ends() {
-    at_every_level(|| {
-        // Seventeen: a whole vector and one more.
-        let mut y = vec![f32::INFINITY; 17];
-        y[16] = f32::NEG_INFINITY;
-        math::tanh(&mut y);
-        assert_eq!((y[0], y[16]), (1.0, -1.0));
-        let mut y = vec![f32::NAN; 17];
-        math::tanh(&mut y);
-        assert!(y.iter().all(|y| y.is_nan()));
-        let mut y = vec![f32::NEG_INFINITY; 17];
-        y[16] = f32::INFINITY;
-        math::exp(&mut y);
-        assert_eq!((y[0], y[16]), (0.0, f32::INFINITY));
-        let mut y = vec![f32::NAN; 17];
-        math::exp(&mut y);
-        assert!(y.iter().all(|y| y.is_nan()));
-        let mut y = vec![0.0, 1.0];
-        math::exp(&mut y);
-        assert_eq!(y[0], 1.0);
-        Ok::<(), ()>(())
-    })
-    .unwrap();
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use super::rollout_gae::Steps;
 use crate::env::parallel::Reset;
 use crate::env::spaces::Actions;
+use crate::env::stepping::Finals;
 use crate::error::{RloxError, check_len};
 use crate::switchboard::{VecEnv, current_obs, rollout_gae};
 
@@ -209,15 +210,11 @@ pub fn collect<P: Policy + ?Sized>(
 }
 
 /// The environments whose episodes ended by the time limit alone, and their last observations.
-fn cut_short(terminated: &[bool], final_obs: &[Option<Vec<f32>>]) -> (Vec<usize>, Vec<f32>) {
+fn cut_short(terminated: &[bool], final_obs: &Finals) -> (Vec<usize>, Vec<f32>) {
     let (mut envs, mut obs) = (Vec::new(), Vec::new());
-    for (e, last) in final_obs.iter().enumerate() {
-        if let Some(last) = last
-            && !terminated[e]
-        {
-            envs.push(e);
-            obs.extend_from_slice(last);
-        }
+    for (e, last) in final_obs.iter().filter(|&(e, _)| !terminated[e]) {
+        envs.push(e);
+        obs.extend_from_slice(last);
     }
     (envs, obs)
 }

@@ -149,7 +149,7 @@ fn one_step(state: [f64; 4], elapsed: u32) -> (Rollout, Vec<f32>, Vec<f32>) {
     };
     let batch = twin.step(Actions::Discrete(actions)).unwrap();
     let next = batch.obs.rows().next().unwrap().to_vec();
-    let last = batch.final_obs[0].clone().unwrap_or_default();
+    let last = batch.final_obs.get(0).unwrap_or_default().to_vec();
     (found, next, last)
 }
 

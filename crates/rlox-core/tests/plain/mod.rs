@@ -7,6 +7,7 @@ use rlox_core::buffer::storage::Storage;
 use rlox_core::buffer::sum_tree::SumTree;
 use rlox_core::buffer::{Experience, ExperienceBatch, SampledBatch};
 use rlox_core::env::info::MapInfo;
+use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::{ObsStore, PerEnvObs};
 use rlox_core::env::parallel::VecEnv;
 use rlox_core::env::spaces::Actions;
@@ -52,7 +53,7 @@ impl Policy for Linear {
 }
 
 /// A rollout step by step, its advantages environment by environment.
-pub(crate) fn rollout(env: &mut VecEnv<PerEnvObs, MapInfo>, how: Collect) -> Rollout {
+pub(crate) fn rollout(env: &mut VecEnv<Member<PerEnvObs, MapInfo>>, how: Collect) -> Rollout {
     let (n_envs, mut policy) = (env.n_envs(), Linear);
     let mut kept = Rollout {
         obs: Vec::new(),
@@ -83,7 +84,7 @@ pub(crate) fn rollout(env: &mut VecEnv<PerEnvObs, MapInfo>, how: Collect) -> Rol
         for e in 0..n_envs {
             let mut reward = step.rewards[e];
             if step.truncated[e] && !step.terminated[e] {
-                let last = step.final_obs[e].as_ref().unwrap();
+                let last = step.final_obs.get(e).unwrap();
                 reward += how.gamma * f64::from(policy.values(last, 1).unwrap()[0]);
             }
             rewards.push(reward);

@@ -8,8 +8,9 @@ use pyo3::types::PyDict;
 use rlox_core::buffer::Replay;
 use rlox_core::switchboard as buffer;
 
+use super::sampling::{self, Kept};
 use super::{ByObs, Transition, each, lock, obs_are_bytes};
-use crate::arrays::{Float, any_shape, float_type};
+use crate::arrays::{BORROWS, Float, any_shape, float_type};
 use crate::crossing::{PER_PUSH, PER_PUSH_BATCH, PER_SAMPLE, PER_UPDATE_PRIORITIES};
 use crate::errors::to_py;
 use crate::numbers::{seed as convert_seed, size};
@@ -45,6 +46,7 @@ use crate::numbers::{seed as convert_seed, size};
 #[pyclass(frozen, module = "rlox._core")]
 pub(crate) struct PrioritizedReplayBuffer {
     inner: ByObs<buffer::PrioritizedReplayBuffer<f32>, buffer::PrioritizedReplayBuffer<u8>>,
+    kept: Kept,
 }
 
 #[pymethods]
@@ -76,7 +78,10 @@ impl PrioritizedReplayBuffer {
                 Buffer::new(n, obs_dim, act_dim, alpha, beta, seed).map_err(to_py)?,
             ))
         };
-        Ok(Self { inner })
+        Ok(Self {
+            inner,
+            kept: Kept::default(),
+        })
     }
 
     /// Store one transition, with the largest priority seen so far.
@@ -111,7 +116,7 @@ impl PrioritizedReplayBuffer {
             terminated,
             truncated,
         };
-        each!(self.inner, ring => super::push(ring, &PER_PUSH, &transition, buffer::intake::push))
+        each!(self.inner, ring => super::push(ring, &PER_PUSH, &transition, BORROWS, buffer::intake::push))
     }
 
     /// Store n transitions, in order: all of them or, on an error, none.
@@ -139,7 +144,7 @@ impl PrioritizedReplayBuffer {
         truncated: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let columns = [obs, next_obs, action, reward, terminated, truncated];
-        each!(self.inner, buffer => super::push_batch(buffer, &PER_PUSH_BATCH, columns))
+        each!(self.inner, buffer => super::push_batch(buffer, &PER_PUSH_BATCH, BORROWS, columns))
     }
 
     /// Draw a batch: one transition from each of batch_size equal parts of the sum of priorities.
@@ -149,6 +154,10 @@ impl PrioritizedReplayBuffer {
     /// batch_size : int
     /// seed : int, optional
     ///     Draws from a new stream; without it the buffer's own goes on.
+    /// copy : bool
+    ///     With False the arrays are the same ones at every call of one batch size, and the next
+    ///     such call overwrites them: no memory is allocated, which is most of the cost of wide
+    ///     samples. Not for several threads at once.
     ///
     /// Returns
     /// -------
@@ -164,16 +173,20 @@ impl PrioritizedReplayBuffer {
     ///     A batch size below 1.
     /// RuntimeError
     ///     An empty buffer, or one where every priority is zero.
-    #[pyo3(signature = (batch_size, seed=None))]
+    #[pyo3(signature = (batch_size, seed=None, copy=true))]
     fn sample<'py>(
         &self,
         py: Python<'py>,
         batch_size: i64,
         seed: Option<i128>,
+        copy: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let batch_size = size("batch_size", batch_size)?;
         let seed = seed.map(convert_seed).transpose()?;
-        each!(self.inner, buffer => super::sample(py, buffer, &PER_SAMPLE, batch_size, seed))
+        let kept = (!copy).then_some(&self.kept);
+        each!(self.inner, buffer => {
+            sampling::sample::<_, _, true>(py, buffer, kept, &PER_SAMPLE, batch_size, seed)
+        })
     }
 
     /// Set the priorities of sampled transitions: all of them or, on an error, none.
@@ -199,7 +212,6 @@ impl PrioritizedReplayBuffer {
     ) -> PyResult<()> {
         let py = indices.py();
         let indices = any_shape::<i64, Ix1>("indices", indices)?;
-        let indices = indices.as_slice()?;
         let priorities: Vec<f64> = match float_type("priorities", priorities)? {
             Float::F64 => any_shape::<f64, Ix1>("priorities", priorities)?
                 .as_slice()?
@@ -210,10 +222,13 @@ impl PrioritizedReplayBuffer {
                 .map(|&priority| priority.into())
                 .collect(),
         };
-        let _crossing =
-            PER_UPDATE_PRIORITIES.enter(size_of_val(indices) + size_of_val(&priorities[..]));
-        each!(self.inner, buffer => lock(py, buffer).update_priorities(indices, &priorities))
-            .map_err(to_py)
+        let _crossing = PER_UPDATE_PRIORITIES
+            .enter(size_of_val(indices.as_slice()?) + size_of_val(&priorities[..]));
+        each!(self.inner, buffer => {
+            let mut buffer = lock(py, buffer); // first, for waiting would let go of the interpreter
+            buffer.update_priorities(indices.as_slice()?, &priorities)
+        })
+        .map_err(to_py)
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {

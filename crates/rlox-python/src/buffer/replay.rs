@@ -7,7 +7,9 @@ use pyo3::types::PyDict;
 use rlox_core::buffer::Replay;
 use rlox_core::switchboard as buffer;
 
+use super::sampling::{self, Kept};
 use super::{ByObs, Transition, each, lock, obs_are_bytes};
+use crate::arrays::BORROWS;
 use crate::crossing::{REPLAY_PUSH, REPLAY_PUSH_BATCH, REPLAY_SAMPLE};
 use crate::errors::to_py;
 use crate::numbers::{seed as convert_seed, size};
@@ -34,6 +36,7 @@ use crate::numbers::{seed as convert_seed, size};
 #[pyclass(frozen, module = "rlox._core")]
 pub(crate) struct ReplayBuffer {
     inner: ByObs<buffer::ReplayBuffer<f32>, buffer::ReplayBuffer<u8>>,
+    kept: Kept,
 }
 
 #[pymethods]
@@ -60,7 +63,10 @@ impl ReplayBuffer {
                 buffer::ReplayBuffer::new(capacity, obs_dim, act_dim, seed).map_err(to_py)?,
             ))
         };
-        Ok(Self { inner })
+        Ok(Self {
+            inner,
+            kept: Kept::default(),
+        })
     }
 
     /// Store one transition.
@@ -95,7 +101,7 @@ impl ReplayBuffer {
             terminated,
             truncated,
         };
-        each!(self.inner, ring => super::push(ring, &REPLAY_PUSH, &transition, buffer::intake::push))
+        each!(self.inner, ring => super::push(ring, &REPLAY_PUSH, &transition, BORROWS, buffer::intake::push))
     }
 
     /// Store n transitions, in order: all of them or, on an error, none.
@@ -123,7 +129,7 @@ impl ReplayBuffer {
         truncated: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let columns = [obs, next_obs, action, reward, terminated, truncated];
-        each!(self.inner, buffer => super::push_batch(buffer, &REPLAY_PUSH_BATCH, columns))
+        each!(self.inner, buffer => super::push_batch(buffer, &REPLAY_PUSH_BATCH, BORROWS, columns))
     }
 
     /// Draw a batch, uniformly and with replacement.
@@ -133,6 +139,10 @@ impl ReplayBuffer {
     /// batch_size : int
     /// seed : int, optional
     ///     Draws from a new stream; without it the buffer's own goes on.
+    /// copy : bool
+    ///     With False the arrays are the same ones at every call of one batch size, and the next
+    ///     such call overwrites them: no memory is allocated, which is most of the cost of wide
+    ///     samples. Not for several threads at once.
     ///
     /// Returns
     /// -------
@@ -147,16 +157,20 @@ impl ReplayBuffer {
     ///     A batch size below 1.
     /// RuntimeError
     ///     An empty buffer.
-    #[pyo3(signature = (batch_size, seed=None))]
+    #[pyo3(signature = (batch_size, seed=None, copy=true))]
     fn sample<'py>(
         &self,
         py: Python<'py>,
         batch_size: i64,
         seed: Option<i128>,
+        copy: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
         let batch_size = size("batch_size", batch_size)?;
         let seed = seed.map(convert_seed).transpose()?;
-        each!(self.inner, buffer => super::sample(py, buffer, &REPLAY_SAMPLE, batch_size, seed))
+        let kept = (!copy).then_some(&self.kept);
+        each!(self.inner, buffer => {
+            sampling::sample::<_, _, false>(py, buffer, kept, &REPLAY_SAMPLE, batch_size, seed)
+        })
     }
 
     fn __len__(&self, py: Python<'_>) -> usize {

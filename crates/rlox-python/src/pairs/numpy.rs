@@ -1,5 +1,7 @@
 //! The pairs as NumPy meets them: P3's push and P4's sample through the binding, and P11, whose twins
-//! live there.
+//! live there; those of P20 and P23 are in [`arrays`].
+
+mod arrays;
 
 use std::fmt::{Debug, Write};
 use std::rc::Rc;
@@ -15,11 +17,19 @@ use rlox_core::buffer::batch::{Batches, Fresh, Kept};
 use rlox_core::buffer::intake;
 use rlox_core::buffer::ringbuf::RingBuffer;
 
+use crate::arrays::Borrows;
 use crate::buffer::gil::{Gil, Held, Released};
-use crate::buffer::{Transition, push, sample_under};
+use crate::buffer::sampling::{ByBatch, Kept as KeptArrays, Sampling, sample_under};
+use crate::buffer::{Transition, push};
 use crate::crossing::{REPLAY_PUSH, REPLAY_SAMPLE};
 
-pub(super) const PAIRS: &[&dyn Pair] = &[&Intake, &BatchMemory, &GilWhileSampling];
+pub(super) const PAIRS: &[&dyn Pair] = &[
+    &Intake,
+    &BatchMemory,
+    &GilWhileSampling,
+    &arrays::SampleArrays,
+    &arrays::HeldArrays,
+];
 
 struct Intake;
 struct BatchMemory;
@@ -47,20 +57,25 @@ impl Arrays {
         })
     }
 
+    /// Through either twin of P3's.
     fn push<B: Batches<f32>>(&self, twin: Twin, ring: &Ring<B>, reward: f32) -> PyResult<()> {
+        let borrows = Borrows::Counted;
+        self.with(reward, |one| match twin {
+            Twin::Baseline => push(ring, &REPLAY_PUSH, one, borrows, intake::baseline::push),
+            Twin::Optimized => push(ring, &REPLAY_PUSH, one, borrows, intake::optimized::push),
+        })
+    }
+
+    fn with<R>(&self, reward: f32, f: impl FnOnce(&Transition<'_, '_>) -> R) -> R {
         Python::attach(|py| {
-            let transition = Transition {
+            f(&Transition {
                 obs: self.obs.bind(py),
                 next_obs: self.obs.bind(py),
                 action: self.action.bind(py),
                 reward,
                 terminated: false,
                 truncated: reward > 0.0,
-            };
-            match twin {
-                Twin::Baseline => push(ring, &REPLAY_PUSH, &transition, intake::baseline::push),
-                Twin::Optimized => push(ring, &REPLAY_PUSH, &transition, intake::optimized::push),
-            }
+            })
         })
     }
 }
@@ -96,10 +111,15 @@ fn write_batch(written: &mut String, batch: PyResult<Bound<'_, PyDict>>) -> PyRe
     Ok(())
 }
 
-/// Pushes and samples in turn, everything through NumPy's memory.
-fn script<B: Batches<f32> + Send, G: Gil>(twin: Twin, case: &mut Draw<'_>) -> String {
+/// Pushes and samples in turn, everything through NumPy's memory; into arrays that are kept where
+/// there are any.
+fn script<B: Batches<f32> + Send, G: Gil, S: Sampling>(
+    push: impl Fn(&Arrays, &Ring<B>, f32) -> PyResult<()>,
+    kept: Option<&KeptArrays>,
+    case: &mut Draw<'_>,
+) -> String {
     let mut written = String::new();
-    let (obs_dim, act_dim) = (1 + case.below(4), 1 + case.below(3));
+    let (obs_dim, act_dim) = (1 + case.below(6), 1 + case.below(3));
     let Some(ring) = ring::<B>(1 + case.below(5), obs_dim, act_dim) else {
         return written;
     };
@@ -107,7 +127,14 @@ fn script<B: Batches<f32> + Send, G: Gil>(twin: Twin, case: &mut Draw<'_>) -> St
         if case.once_in(3) {
             let (batch_size, seed) = (case.below(6), case.once_in(2).then(|| case.seed()));
             let _ = Python::attach(|py| {
-                let batch = sample_under::<G, _, _>(py, &ring, &REPLAY_SAMPLE, batch_size, seed);
+                let batch = sample_under::<G, S, _, _, false>(
+                    py,
+                    &ring,
+                    kept,
+                    &REPLAY_SAMPLE,
+                    batch_size,
+                    seed,
+                );
                 write_batch(&mut written, batch)
             });
         } else {
@@ -117,19 +144,34 @@ fn script<B: Batches<f32> + Send, G: Gil>(twin: Twin, case: &mut Draw<'_>) -> St
                 obs_dim
             };
             let arrays = Arrays::new(case.numbers(width), case.numbers(act_dim));
-            let pushed = arrays.push(twin, &ring, case.unit() as f32);
+            let pushed = push(&arrays, &ring, case.unit() as f32);
             let _ = writeln!(written, "{:?}", pushed.map_err(|error| error.to_string()));
         }
     }
     written
 }
 
-/// Samples of 256 into a new dictionary of arrays.
-fn sampling<B: Batches<f32> + Send + 'static, G: Gil + 'static>(obs_dim: usize) -> Box<dyn Arm> {
+/// A script whose pushes do not matter.
+fn sampled<B: Batches<f32> + Send, G: Gil, S: Sampling>(
+    kept: Option<&KeptArrays>,
+    case: &mut Draw<'_>,
+) -> String {
+    let push = |arrays: &Arrays, ring: &Ring<B>, x| arrays.push(Twin::Baseline, ring, x);
+    script::<B, G, S>(push, kept, case)
+}
+
+/// Samples into new arrays, or into those of `kept`.
+fn sampling<B: Batches<f32> + Send + 'static, G: Gil + 'static, S: Sampling + 'static>(
+    obs_dim: usize,
+    batch_size: usize,
+    kept: Option<KeptArrays>,
+) -> Box<dyn Arm> {
     let ring = filled::<B>(obs_dim);
     arm(move || {
         Python::attach(|py| {
-            let batch = sample_under::<G, _, _>(py, ring.as_ref()?, &REPLAY_SAMPLE, 256, None);
+            let (ring, kept) = (ring.as_ref()?, kept.as_ref());
+            let batch =
+                sample_under::<G, S, _, _, false>(py, ring, kept, &REPLAY_SAMPLE, batch_size, None);
             first_reward(&batch.ok()?)
         })
     })
@@ -147,7 +189,8 @@ impl Pair for Intake {
     }
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        script::<Fresh<f32>, Held>(twin, case)
+        let push = |arrays: &Arrays, ring: &Ring<_>, x| arrays.push(twin, ring, x);
+        script::<Fresh<f32>, Held, ByBatch>(push, None, case)
     }
 
     fn workloads(&self) -> &'static [Workload] {
@@ -176,8 +219,8 @@ impl Pair for BatchMemory {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => script::<Fresh<f32>, Held>(Twin::Baseline, case),
-            Twin::Optimized => script::<Kept<f32>, Held>(Twin::Baseline, case),
+            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(None, case),
+            Twin::Optimized => sampled::<Kept<f32>, Held, ByBatch>(None, case),
         }
     }
 
@@ -188,8 +231,8 @@ impl Pair for BatchMemory {
             prepare: |size| {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {
-                    Twin::Baseline => sampling::<Fresh<f32>, Held>(obs_dim),
-                    Twin::Optimized => sampling::<Kept<f32>, Held>(obs_dim),
+                    Twin::Baseline => sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, None),
+                    Twin::Optimized => sampling::<Kept<f32>, Held, ByBatch>(obs_dim, 256, None),
                 })
             },
         }]
@@ -203,8 +246,8 @@ impl Pair for GilWhileSampling {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => script::<Fresh<f32>, Held>(Twin::Baseline, case),
-            Twin::Optimized => script::<Fresh<f32>, Released>(Twin::Baseline, case),
+            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(None, case),
+            Twin::Optimized => sampled::<Fresh<f32>, Released, ByBatch>(None, case),
         }
     }
 
@@ -215,8 +258,10 @@ impl Pair for GilWhileSampling {
             prepare: |size| {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {
-                    Twin::Baseline => sampling::<Fresh<f32>, Held>(obs_dim),
-                    Twin::Optimized => sampling::<Fresh<f32>, Released>(obs_dim),
+                    Twin::Baseline => sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, None),
+                    Twin::Optimized => {
+                        sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, 256, None)
+                    }
                 })
             },
         }]

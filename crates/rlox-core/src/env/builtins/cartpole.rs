@@ -2,8 +2,11 @@
 //! Gymnasium's v1 (equations of Florian's correction without friction, explicit Euler).
 
 use crate::env::info::StepInfo;
+use crate::env::lanes::{LANES, Lanes, Moved, Physics, State, advance};
 use crate::env::spaces::Space;
-use crate::env::{Action, Bounds, RLEnv, Transition};
+use crate::env::stepping::Outcome;
+use crate::env::{Action, Bounds, RLEnv, Transition, trig};
+use crate::simd::{Instructions, kernel};
 
 const GRAVITY: f64 = 9.8;
 const POLE_MASS: f64 = 0.1;
@@ -17,6 +20,8 @@ const DT: f64 = 0.02;
 const X_LIMIT: f64 = 2.4;
 // In the order in which Gymnasium computes 12 degrees, for the last bit.
 const THETA_LIMIT: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
+const MAX_EPISODE_STEPS: u32 = 500;
+const INITIAL_BOUNDS: &[Bounds] = &[(-0.05, 0.05); 4];
 
 /// `CartPole-v1`; the state is `x, x_dot, theta, theta_dot` in m, m/s, rad, rad/s.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,11 +49,11 @@ impl<I: StepInfo> RLEnv<I> for CartPole {
     }
 
     fn max_episode_steps(&self) -> u32 {
-        500
+        MAX_EPISODE_STEPS
     }
 
     fn initial_bounds(&self) -> &'static [Bounds] {
-        &[(-0.05, 0.05); 4]
+        INITIAL_BOUNDS
     }
 
     fn state(&self) -> &[f64] {
@@ -97,4 +102,73 @@ impl<I: StepInfo> RLEnv<I> for CartPole {
             *out = component as f32;
         }
     }
+}
+
+/// The same equations for eight at once, operation by operation; sine and cosine are `trig`'s.
+#[allow(
+    clippy::needless_range_loop,
+    reason = "loops over lanes are written to be vectorised"
+)]
+impl Physics<4> for CartPole {
+    type Action = i64;
+    const MAX_EPISODE_STEPS: u32 = MAX_EPISODE_STEPS;
+    const INITIAL_BOUNDS: &'static [Bounds] = INITIAL_BOUNDS;
+
+    #[inline(always)]
+    fn step(state: &mut State, actions: [i64; LANES]) -> Moved {
+        let [x, x_dot, theta, theta_dot] = state;
+        let (sin, cos) = trig::sin_cos(theta);
+        for l in 0..LANES {
+            let force = if actions[l] == 1 { FORCE } else { -FORCE };
+            let (sin, cos) = (sin[l], cos[l]);
+            let push = (force + POLE_MOMENT * (theta_dot[l] * theta_dot[l]) * sin) / TOTAL_MASS;
+            let theta_acc = (GRAVITY * sin - cos * push)
+                / (LENGTH * (4.0 / 3.0 - POLE_MASS * (cos * cos) / TOTAL_MASS));
+            let x_acc = push - POLE_MOMENT * theta_acc * cos / TOTAL_MASS;
+            x[l] += DT * x_dot[l];
+            x_dot[l] += DT * x_acc;
+            theta[l] += DT * theta_dot[l];
+            theta_dot[l] += DT * theta_acc;
+        }
+        let mut terminated = [false; LANES];
+        for l in 0..LANES {
+            terminated[l] = (x[l].abs() > X_LIMIT) | (theta[l].abs() > THETA_LIMIT);
+        }
+        Moved {
+            rewards: [1.0; LANES],
+            terminated,
+        }
+    }
+
+    #[inline(always)]
+    fn rows(state: &State) -> [[f32; 4]; LANES] {
+        let mut rows = [[0.0; 4]; LANES];
+        for (component, values) in state.iter().enumerate() {
+            for l in 0..LANES {
+                rows[l][component] = values[l] as f32;
+            }
+        }
+        rows
+    }
+}
+
+kernel! {
+    /// A step of all of them.
+    pub(crate) fn step_lanes(
+        all: &mut [Lanes], actions: &[i64], obs: &mut [f32], outcome: Outcome<'_>,
+    ) = step_body;
+}
+
+#[inline(always)]
+#[allow(
+    clippy::extra_unused_type_parameters,
+    reason = "arithmetic that every level rounds alike"
+)]
+fn step_body<I: Instructions>(
+    all: &mut [Lanes],
+    actions: &[i64],
+    obs: &mut [f32],
+    outcome: Outcome<'_>,
+) {
+    advance::<CartPole, 4>(all, actions, obs, outcome);
 }

@@ -1,7 +1,7 @@
 //! The built-in environments, by their Gymnasium id.
 
-mod cartpole;
-mod pendulum;
+pub(crate) mod cartpole;
+pub(crate) mod pendulum;
 
 pub use cartpole::CartPole;
 pub use pendulum::Pendulum;
@@ -10,20 +10,47 @@ use super::RLEnv;
 use super::info::StepInfo;
 use crate::error::RloxError;
 
-/// Makes one environment.
-pub type Make<I> = fn() -> Box<dyn RLEnv<I>>;
-
 /// Ids of the built-in environments.
 pub const IDS: &[&str] = &[CartPole::ID, Pendulum::ID];
 
-/// What makes the environment called `env_id`, and its id.
-pub fn find<I: StepInfo>(env_id: &str) -> Result<(&'static str, Make<I>), RloxError> {
-    match env_id {
-        CartPole::ID => Ok((CartPole::ID, || Box::new(CartPole::default()))),
-        Pendulum::ID => Ok((Pendulum::ID, || Box::new(Pendulum::default()))),
-        _ => Err(RloxError::argument(
-            "env_id",
-            format!("{env_id:?} is not built in; these are: {}", IDS.join(", ")),
-        )),
+/// Which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// [`CartPole`].
+    CartPole,
+    /// [`Pendulum`].
+    Pendulum,
+}
+
+impl Kind {
+    /// The environment called `env_id`.
+    ///
+    /// # Errors
+    /// If none is.
+    pub fn of(env_id: &str) -> Result<Self, RloxError> {
+        match env_id {
+            CartPole::ID => Ok(Self::CartPole),
+            Pendulum::ID => Ok(Self::Pendulum),
+            _ => Err(RloxError::argument(
+                "env_id",
+                format!("{env_id:?} is not built in; these are: {}", IDS.join(", ")),
+            )),
+        }
+    }
+
+    /// Its id.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::CartPole => CartPole::ID,
+            Self::Pendulum => Pendulum::ID,
+        }
+    }
+
+    /// One of it.
+    pub fn make<I: StepInfo>(self) -> Box<dyn RLEnv<I>> {
+        match self {
+            Self::CartPole => Box::new(CartPole::default()),
+            Self::Pendulum => Box::new(Pendulum::default()),
+        }
     }
 }

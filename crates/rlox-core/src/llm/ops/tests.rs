@@ -6,6 +6,8 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::llm::{group_advantages, token_kl};
+use crate::simd::at_every_level;
 use crate::switchboard::LlmOps;
 
 struct Always;
@@ -19,7 +21,110 @@ impl Schedule for Always {
     }
 }
 
+fn assert_near<T: Real>(before: &[T], after: &[T], tolerance: f64) -> Result<(), TestCaseError> {
+    prop_assert_eq!(before.len(), after.len());
+    for (&before, &after) in before.iter().zip(after) {
+        let (before, after): (f64, f64) = (before.into(), after.into());
+        let near = (after - before).abs() <= tolerance * before.abs().max(1.0);
+        let same = before == after || (before.is_nan() && after.is_nan());
+        prop_assert!(same || near, "{before} {after}");
+    }
+    Ok(())
+}
+
+/// Holds the vector pass to the form before in precision T, to a relative error of the sums.
+fn assert_kl_agrees<T: Real>(
+    tokens: [&[f64]; 2],
+    mask: Option<&[bool]>,
+    rows: usize,
+    tolerance: f64,
+) -> Result<(), TestCaseError> {
+    let [policy, reference] =
+        tokens.map(|tokens| tokens.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>());
+    let (mut before, mut after) = (vec![T::one(); rows], vec![T::one(); rows]);
+    token_kl::baseline::k3_sums::<ByRows, T>(&policy, &reference, mask, &mut before);
+    token_kl::optimized::k3_sums::<ByRows, T>(&policy, &reference, mask, &mut after);
+    assert_near(&before, &after, tolerance)
+}
+
 proptest! {
+    /// Sequences on either side of a block's end; NaN, infinite and extreme tokens where they are masked.
+    #[test]
+    fn a_vector_pass_over_tokens_agrees_with_single_ones_at_every_level(
+        rows in 1usize..4, n_tokens in prop_oneof![0usize..20, 120usize..140, 255usize..258],
+        seed in vec((-10.0..0.0, -10.0..0.0, prop::bool::weighted(0.7)), 774), masked in any::<bool>(),
+        at in any::<prop::sample::Index>(),
+        hidden in prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -1e30]),
+    ) {
+        let elements = rows * n_tokens;
+        let mut policy: Vec<f64> = seed[..elements].iter().map(|token| token.0).collect();
+        let reference: Vec<f64> = seed[..elements].iter().map(|token| token.1).collect();
+        let mut mask: Vec<bool> = seed[..elements].iter().map(|token| token.2).collect();
+        if masked && elements > 0 {
+            let at = at.index(elements);
+            (policy[at], mask[at]) = (hidden, false);
+        }
+        let mask = masked.then_some(&mask[..]);
+        at_every_level(|| {
+            assert_kl_agrees::<f64>([&policy, &reference], mask, rows, 1e-14)?;
+            assert_kl_agrees::<f32>([&policy, &reference], mask, rows, 2e-6)
+        })?;
+    }
+
+    /// What the polynomial does not take is summed by the form before.
+    #[test]
+    fn extreme_tokens_count_as_they_did(
+        n_tokens in 1usize..140, at in any::<prop::sample::Index>(),
+        extreme in prop::sample::select(vec![-1e4, -701.0, -88.0, 88.0, 300.0, f64::INFINITY]),
+    ) {
+        let mut policy = vec![-1.0; n_tokens];
+        let reference = vec![-1.5; n_tokens];
+        policy[at.index(n_tokens)] = -1.5 - extreme;
+        at_every_level(|| {
+            assert_kl_agrees::<f64>([&policy, &reference], None, 1, 1e-14)?;
+            assert_kl_agrees::<f32>([&policy, &reference], None, 1, 2e-6)
+        })?;
+    }
+
+    #[test]
+    fn a_vector_pass_over_groups_agrees_with_single_rewards_at_every_level(
+        group_size in 1usize..36, groups in 0usize..4, seed in vec(-100.0..100.0, 105), constant in any::<bool>(),
+    ) {
+        let rewards: Vec<f64> = match constant {
+            true => vec![3.25; groups * group_size],
+            false => seed.iter().copied().cycle().take(groups * group_size).collect(),
+        };
+        let single: Vec<f32> = rewards.iter().map(|&reward| reward as f32).collect();
+        at_every_level(|| {
+            let (mut before, mut after) = (vec![9.0; rewards.len()], vec![9.0; rewards.len()]);
+            let finite = group_advantages::baseline::normalise::<ByRows, f64>(&rewards, group_size, 1e-8, &mut before);
+            prop_assert!(finite);
+            let finite = group_advantages::optimized::normalise::<ByRows, f64>(&rewards, group_size, 1e-8, &mut after);
+            prop_assert!(finite);
+            assert_near(&before, &after, 1e-11)?;
+            let (mut before, mut after) = (vec![9.0; rewards.len()], vec![9.0; rewards.len()]);
+            group_advantages::baseline::normalise::<ByRows, f32>(&single, group_size, 1e-8, &mut before);
+            group_advantages::optimized::normalise::<ByRows, f32>(&single, group_size, 1e-8, &mut after);
+            assert_near(&before, &after, 1e-6)
+        })?;
+    }
+
+    #[test]
+    fn a_reward_that_is_not_finite_is_seen_by_the_vector_pass(
+        group_size in 1usize..36, groups in 1usize..4, at in any::<prop::sample::Index>(),
+        bad in prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]),
+    ) {
+        let mut rewards = vec![1.0; groups * group_size];
+        rewards[at.index(groups * group_size)] = bad;
+        let mut advantages = rewards.clone();
+        at_every_level(|| {
+            prop_assert!(!group_advantages::optimized::normalise::<ByRows, f64>(
+                &rewards, group_size, 1e-8, &mut advantages,
+            ));
+            Ok(())
+        })?;
+    }
+
     #[test]
     fn kl_is_never_negative_and_zero_for_equal_policies(
         tokens in vec((-20.0..0.0, -20.0..0.0), 1..64),
@@ -102,6 +207,7 @@ fn bad_arguments_are_named() {
         (groups(&four, 0, 1e-8), "group_size"),
         (groups(&four, 3, 1e-8), "group_size"),
         (groups(&four, 2, 0.0), "epsilon"),
+        (groups(&four, 2, 1e-310), "epsilon"),
         (groups(&[0.0, f64::NAN], 2, 1e-8), "rewards"),
         (groups(&[f64::MAX, f64::MIN], 2, 1e-8), "rewards"),
     ] {

@@ -2,8 +2,9 @@
 //! diagonal Gaussian.
 
 use super::{Actions, Network, Ppo, Rollout, Side, gather};
+use crate::math;
+use crate::nn::Activations;
 use crate::nn::adam::{Moments, norm_squared};
-use crate::nn::{Activations, math};
 
 const HALF_LOG_2PI: f32 = 0.918_938_5;
 

@@ -16,8 +16,10 @@ pub use noise::Stream;
 pub use policy::MlpPolicy;
 
 use super::rollout::{ActionBatch, Collect};
+use crate::env::obs_store::ObsStore;
+use crate::env::stepping::Stepping as _;
 use crate::error::{RloxError, check_len};
-use crate::switchboard::VecEnv;
+use crate::switchboard::{Stepping, VecEnv};
 use crate::training::gae::{Layout, compute_gae_batched};
 use part::{Columns, Part};
 
@@ -26,6 +28,7 @@ use part::{Columns, Part};
 const PER_THREAD: usize = 1024;
 /// Environments of a thread come in multiples of the policy's tile of rows.
 const TILE: usize = 8;
+const _: () = assert!(TILE.is_multiple_of(Stepping::ENVS));
 
 /// `n_steps` of `n_envs` environments, step-major: `x[t * n_envs + e]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -125,16 +128,20 @@ pub fn collect_with_noise(
         _ => worth.min(rayon::current_num_threads()),
     });
     let size = n_envs.div_ceil(threads.max(1)).next_multiple_of(TILE);
+    let obs_dim = env.observation_space().dim();
+    let obs = env.obs().rows().collect::<Vec<_>>().concat();
     let parts = env
-        .members_mut()
-        .chunks_mut(size)
+        .envs_mut()
+        .chunks_mut(size / Stepping::ENVS)
+        .zip(obs.chunks(size * obs_dim))
         .zip(running.rewards.chunks_mut(size))
         .zip(running.lengths.chunks_mut(size))
         .enumerate()
-        .map(|(i, ((members, rewards), lengths))| Part {
+        .map(|(i, (((envs, obs), rewards), lengths))| Part {
             policy,
             how,
-            members,
+            envs,
+            obs,
             first: i * size,
             n_envs,
             noise,

@@ -2,18 +2,19 @@
 
 use super::policy::MlpPolicy;
 use super::{Episode, Running};
-use crate::env::obs_store::FlatObs;
-use crate::env::parallel::Member;
+use crate::env::stepping::{Finals, Outcome, Stepping as _};
 use crate::error::RloxError;
 use crate::nn::Hidden;
 use crate::pipeline::rollout::{ActionBatch, Collect};
-use crate::switchboard::StepInfo;
+use crate::switchboard::Stepping;
 
-/// The environments `first..first + members.len()` of `n_envs`.
+/// The environments `first..first + running.rewards.len()` of `n_envs`.
 pub(super) struct Part<'a> {
     pub(super) policy: &'a MlpPolicy,
     pub(super) how: Collect,
-    pub(super) members: &'a mut [Member<StepInfo>],
+    pub(super) envs: &'a mut [Stepping],
+    /// What they are observed as.
+    pub(super) obs: &'a [f32],
     pub(super) first: usize,
     pub(super) n_envs: usize,
     /// That of all environments.
@@ -41,15 +42,16 @@ impl Part<'_> {
         let Self {
             policy,
             how,
-            members,
+            envs,
+            obs: start,
             first,
             n_envs,
             noise,
             running,
         } = self;
         let (actor, critic) = (&policy.actor, &policy.critic);
-        let (n, obs_dim) = (members.len(), actor.mlp().n_inputs());
-        let (total, width) = (how.n_steps * n, n * obs_dim);
+        let (n, width) = (running.rewards.len(), start.len());
+        let (total, obs_dim) = (how.n_steps * n, actor.mlp().n_inputs());
         let (n_outputs, n_noise) = (actor.mlp().n_outputs(), policy.noise_per_action());
         let gamma = how.gamma as f32;
 
@@ -57,48 +59,53 @@ impl Part<'_> {
         let mut outputs = vec![0.0; n * n_outputs];
         let mut sampler = policy.sampler(total);
         let mut obs = vec![0.0; width + total * obs_dim];
-        for (member, obs) in members.iter().zip(obs.chunks_exact_mut(obs_dim)) {
-            member.observe::<FlatObs>(obs);
-        }
+        obs[..width].copy_from_slice(start);
         let mut values = vec![0.0; total];
         let mut log_probs = Vec::with_capacity(total);
         let mut rewards = Vec::with_capacity(total);
         let mut dones = Vec::with_capacity(total);
         let mut episodes = Vec::new();
+        let mut paid = vec![0.0; n];
+        let (mut terminated, mut truncated) = (vec![false; n], vec![false; n]);
+        let mut final_obs = Finals::new(n, obs_dim);
         for step in 0..how.n_steps {
             let (before, after) = obs.split_at_mut((step + 1) * width);
             let current = &before[step * width..];
             actor.forward(current, &mut hidden, &mut outputs);
             critic.forward(current, &mut hidden, &mut values[step * n..(step + 1) * n]);
             let noise = &noise[(step * n_envs + first) * n_noise..];
-            for (e, (member, next_obs)) in members
-                .iter_mut()
-                .zip(after.chunks_exact_mut(obs_dim))
-                .enumerate()
+            for (outputs, noise) in outputs
+                .chunks_exact(n_outputs)
+                .zip(noise.chunks_exact(n_noise))
             {
-                let (action, log_prob) = sampler.act(
-                    &outputs[e * n_outputs..(e + 1) * n_outputs],
-                    &noise[e * n_noise..(e + 1) * n_noise],
-                )?;
-                let outcome = member.step::<FlatObs>(action, next_obs);
-                log_probs.push(log_prob);
-                running.rewards[e] += outcome.reward;
+                log_probs.push(sampler.act(outputs, noise)?);
+            }
+            let outcome = Outcome {
+                rewards: &mut paid,
+                terminated: &mut terminated,
+                truncated: &mut truncated,
+                final_obs: &mut final_obs,
+            };
+            Stepping::step_flat(envs, sampler.latest(n), &mut after[..width], outcome);
+            sampler.stepped();
+
+            for (e, &reward) in paid.iter().enumerate() {
+                running.rewards[e] += reward;
                 running.lengths[e] += 1;
-                let mut reward = outcome.reward as f32;
-                if let Some(last) = &outcome.final_obs {
-                    episodes.push(Episode {
-                        step,
-                        reward: std::mem::take(&mut running.rewards[e]),
-                        length: std::mem::take(&mut running.lengths[e]),
-                    });
-                    if !outcome.terminated {
-                        let mut value = [0.0];
-                        critic.forward(last, &mut hidden, &mut value);
-                        reward += gamma * value[0];
-                    }
+                rewards.push(reward as f32);
+                dones.push(f32::from(u8::from(terminated[e] | truncated[e])));
+            }
+            for (e, last) in final_obs.iter() {
+                episodes.push(Episode {
+                    step,
+                    reward: std::mem::take(&mut running.rewards[e]),
+                    length: std::mem::take(&mut running.lengths[e]),
+                });
+                if !terminated[e] {
+                    let mut value = [0.0];
+                    critic.forward(last, &mut hidden, &mut value);
+                    rewards[step * n + e] += gamma * value[0];
                 }
-                rewards.push(reward);
-                dones.push(f32::from(u8::from(outcome.final_obs.is_some())));
             }
         }
         let mut last_values = vec![0.0; n];

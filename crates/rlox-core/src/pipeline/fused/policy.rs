@@ -2,8 +2,7 @@
 
 use std::f32::consts::TAU;
 
-use crate::env::Action;
-use crate::env::spaces::Space;
+use crate::env::spaces::{Actions, Space};
 use crate::error::{RloxError, check_len};
 use crate::nn::PackedMlp;
 use crate::pipeline::rollout::ActionBatch;
@@ -94,7 +93,7 @@ impl MlpPolicy {
             Head::Gaussian(gaussian) => Sampler::Gaussian {
                 gaussian,
                 actions: Vec::with_capacity(n * gaussian.std.len()),
-                clipped: vec![0.0; gaussian.std.len()],
+                clipped: Vec::new(),
             },
         }
     }
@@ -108,40 +107,46 @@ pub(super) enum Sampler<'a> {
     Gaussian {
         gaussian: &'a Gaussian,
         actions: Vec<f32>,
-        /// The latest action within its bounds.
+        /// Those since the environments were last stepped, within their bounds.
         clipped: Vec<f32>,
     },
 }
 
 impl Sampler<'_> {
-    /// The next action as the environment takes it, and its log-probability, from the actor's
-    /// `outputs` and the `noise` of one observation.
+    /// Samples the next action from the actor's `outputs` and the `noise` of one observation;
+    /// returns its log-probability.
     #[inline]
-    pub(super) fn act(
-        &mut self,
-        outputs: &[f32],
-        noise: &[f32],
-    ) -> Result<(Action<'_>, f32), RloxError> {
-        match self {
+    pub(super) fn act(&mut self, outputs: &[f32], noise: &[f32]) -> Result<f32, RloxError> {
+        let log_prob = match self {
             Self::Categorical { actions } => {
                 let (action, log_prob) = categorical(outputs, noise[0]);
-                if !log_prob.is_finite() {
-                    return Err(no_action(outputs));
-                }
                 actions.push(action as i64);
-                Ok((Action::Discrete(action), log_prob))
+                log_prob
             }
             Self::Gaussian {
                 gaussian,
                 actions,
                 clipped,
-            } => {
-                let log_prob = gaussian.sample(outputs, noise, actions, clipped);
-                if !log_prob.is_finite() {
-                    return Err(no_action(outputs));
-                }
-                Ok((Action::Continuous(clipped), log_prob))
-            }
+            } => gaussian.sample(outputs, noise, actions, clipped),
+        };
+        if !log_prob.is_finite() {
+            return Err(no_action(outputs));
+        }
+        Ok(log_prob)
+    }
+
+    /// The latest actions of `n` environments, as they take them.
+    pub(super) fn latest(&self, n: usize) -> Actions<'_> {
+        match self {
+            Self::Categorical { actions } => Actions::Discrete(&actions[actions.len() - n..]),
+            Self::Gaussian { clipped, .. } => Actions::Continuous(clipped),
+        }
+    }
+
+    /// Forgets what no environment needs any more.
+    pub(super) fn stepped(&mut self) {
+        if let Self::Gaussian { clipped, .. } = self {
+            clipped.clear();
         }
     }
 
@@ -170,14 +175,15 @@ fn categorical(logits: &[f32], uniform: f32) -> (usize, f32) {
 }
 
 impl Gaussian {
-    /// Appends mean + std * noise to `actions`, writes it `clipped`, returns its log-density.
+    /// Appends mean + std * noise to `actions` and, within bounds, to `clipped`; returns its
+    /// log-density.
     #[inline]
     fn sample(
         &self,
         means: &[f32],
         noise: &[f32],
         actions: &mut Vec<f32>,
-        clipped: &mut [f32],
+        clipped: &mut Vec<f32>,
     ) -> f32 {
         let half_log_tau = 0.5 * TAU.ln();
         let mut log_prob = 0.0;
@@ -185,7 +191,7 @@ impl Gaussian {
             let action = mean + self.std[i] * noise;
             let z = (action - mean) * self.scale[i];
             log_prob += -0.5 * z * z - self.log_std[i] - half_log_tau;
-            clipped[i] = action.max(self.low[i]).min(self.high[i]);
+            clipped.push(action.max(self.low[i]).min(self.high[i]));
             actions.push(action);
         }
         log_prob

@@ -11,9 +11,11 @@
 
 pub mod baseline;
 mod batched;
+pub mod blocks;
 pub mod optimized;
+pub mod step_major;
 
-pub use batched::{Layout, compute_gae_batched};
+pub use batched::{Layout, compute_gae_batched, compute_gae_batched_into};
 
 use super::{check_unit_interval, not_finite};
 use crate::error::{RloxError, check_len};
@@ -31,43 +33,68 @@ pub fn compute_gae<T: Real>(
     gamma: f64,
     gae_lambda: f64,
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
-    check_discounts(gamma, gae_lambda)?;
-    check_len("values", values.len(), rewards.len())?;
-    check_len("dones", dones.len(), rewards.len())?;
+    let (mut advantages, mut returns) = (
+        vec![T::zero(); rewards.len()],
+        vec![T::zero(); rewards.len()],
+    );
+    compute_gae_into(
+        rewards,
+        values,
+        dones,
+        last_value,
+        gamma,
+        gae_lambda,
+        (&mut advantages, &mut returns),
+    )?;
+    Ok((advantages, returns))
+}
 
-    let mut advantages = vec![T::zero(); rewards.len()];
-    switchboard::gae::advantages(
+/// The same into slices as long as the inputs, which hold anything after an error.
+///
+/// # Errors
+/// As [`compute_gae`], and if a slice has another length.
+pub fn compute_gae_into<T: Real>(
+    rewards: &[T],
+    values: &[T],
+    dones: &[T],
+    last_value: T,
+    gamma: f64,
+    gae_lambda: f64,
+    (advantages, returns): (&mut [T], &mut [T]),
+) -> Result<(), RloxError> {
+    check_discounts(gamma, gae_lambda)?;
+    for (argument, length) in [
+        ("values", values.len()),
+        ("dones", dones.len()),
+        ("advantages", advantages.len()),
+        ("returns", returns.len()),
+    ] {
+        check_len(argument, length, rewards.len())?;
+    }
+    switchboard::gae_blocks::advantages_and_returns(
         rewards,
         values,
         dones,
         last_value,
         T::from_f64(gamma),
         T::from_f64(gae_lambda),
-        &mut advantages,
+        advantages,
+        returns,
     );
-    if advantages.first().is_some_and(|first| !first.is_finite()) {
-        return Err(not_finite(&[
-            ("rewards", rewards),
-            ("values", values),
-            ("dones", dones),
-            ("last_value", &[last_value]),
-        ]));
+    if advantages.first().is_none_or(|first| first.is_finite()) {
+        return Ok(());
     }
-    let returns = add(&advantages, values);
-    Ok((advantages, returns))
+    Err(not_finite(&[
+        ("rewards", rewards),
+        ("values", values),
+        ("dones", dones),
+        ("last_value", &[last_value]),
+    ]))
 }
 
 fn check_discounts(gamma: f64, gae_lambda: f64) -> Result<(), RloxError> {
     check_unit_interval("gamma", gamma)?;
     check_unit_interval("gae_lambda", gae_lambda)
-}
-
-fn add<T: Real>(advantages: &[T], values: &[T]) -> Vec<T> {
-    advantages
-        .iter()
-        .zip(values)
-        .map(|(&a, &v)| a + v)
-        .collect()
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 //! with `vs_n = V(s_n) = last_value`.
 
 pub mod baseline;
+pub mod blocks;
 pub mod optimized;
 
 use super::{check_unit_interval, not_finite};
 use crate::error::{RloxError, check_len};
+use crate::simd::{Instructions, kernel};
 use crate::{Real, switchboard};
 
 /// Value targets `vs` and advantages of one sequence of `n` steps.
@@ -36,6 +38,38 @@ pub fn compute_vtrace<T: Real>(
     rho_bar: f64,
     c_bar: f64,
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
+    let n = rewards.len();
+    let (mut vs, mut pg_advantages) = (vec![T::zero(); n], vec![T::zero(); n]);
+    compute_vtrace_into(
+        log_rhos,
+        rewards,
+        values,
+        dones,
+        last_value,
+        gamma,
+        rho_bar,
+        c_bar,
+        (&mut vs, &mut pg_advantages),
+    )?;
+    Ok((vs, pg_advantages))
+}
+
+/// The same into slices as long as the inputs, which hold anything after an error.
+///
+/// # Errors
+/// As [`compute_vtrace`], and if a slice has another length.
+#[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
+pub fn compute_vtrace_into<T: Real>(
+    log_rhos: &[T],
+    rewards: &[T],
+    values: &[T],
+    dones: &[T],
+    last_value: T,
+    gamma: f64,
+    rho_bar: f64,
+    c_bar: f64,
+    (vs, pg_advantages): (&mut [T], &mut [T]),
+) -> Result<(), RloxError> {
     check_unit_interval("gamma", gamma)?;
     for (argument, level) in [("rho_bar", rho_bar), ("c_bar", c_bar)] {
         if level.is_nan() || level < 0.0 {
@@ -45,20 +79,28 @@ pub fn compute_vtrace<T: Real>(
             ));
         }
     }
-    let n = rewards.len();
-    check_len("log_rhos", log_rhos.len(), n)?;
-    check_len("values", values.len(), n)?;
-    check_len("dones", dones.len(), n)?;
+    for (argument, length) in [
+        ("log_rhos", log_rhos.len()),
+        ("values", values.len()),
+        ("dones", dones.len()),
+        ("vs", vs.len()),
+        ("pg_advantages", pg_advantages.len()),
+    ] {
+        check_len(argument, length, rewards.len())?;
+    }
     // The minimum with the clipping level would hide a NaN here.
-    if let Some(index) = log_rhos.iter().position(|log_rho| log_rho.is_nan()) {
+    if any_nan(log_rhos) {
+        let index = log_rhos.iter().position(|log_rho| log_rho.is_nan());
         return Err(RloxError::argument(
             "log_rhos",
-            format!("is NaN at index {index}, expected numbers"),
+            format!(
+                "is NaN at index {}, expected numbers",
+                index.unwrap_or_default()
+            ),
         ));
     }
 
-    let (mut vs, mut pg_advantages) = (vec![T::zero(); n], vec![T::zero(); n]);
-    switchboard::vtrace::targets(
+    switchboard::vtrace_blocks::targets(
         log_rhos,
         rewards,
         values,
@@ -67,19 +109,33 @@ pub fn compute_vtrace<T: Real>(
         T::from_f64(gamma),
         T::from_f64(rho_bar),
         T::from_f64(c_bar),
-        &mut vs,
-        &mut pg_advantages,
+        vs,
+        pg_advantages,
     );
-    if vs.first().is_some_and(|first| !first.is_finite()) {
-        return Err(not_finite(&[
-            ("rewards", rewards),
-            ("values", values),
-            ("dones", dones),
-            ("last_value", &[last_value]),
-            ("log_rhos", log_rhos),
-        ]));
+    if vs.first().is_none_or(|first| first.is_finite()) {
+        return Ok(());
     }
-    Ok((vs, pg_advantages))
+    Err(not_finite(&[
+        ("rewards", rewards),
+        ("values", values),
+        ("dones", dones),
+        ("last_value", &[last_value]),
+        ("log_rhos", log_rhos),
+    ]))
+}
+
+kernel! {
+    /// Whether any of them is NaN; looks at all, which vectors do faster than up to the first.
+    fn any_nan<T: Real>(values: &[T]) -> bool = any_nan_body;
+}
+
+#[inline(always)]
+fn any_nan_body<I: Instructions, T: Real>(values: &[T]) -> bool {
+    let mut found = false;
+    for value in values {
+        found |= value.is_nan();
+    }
+    found
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::simd::at_every_level;
 use crate::training::gae::compute_gae;
 
 fn assert_close(found: &[f64], expected: &[f64]) {
@@ -17,7 +18,82 @@ fn assert_close(found: &[f64], expected: &[f64]) {
     }
 }
 
+/// Holds both twins of the blocks to each other in precision T: `tolerance` relative above 1,
+/// absolute below.
+fn assert_agree<T: Real>(
+    columns: [&[f64]; 4],
+    scalars: [f64; 4],
+    tolerance: f64,
+) -> Result<(), TestCaseError> {
+    let [log_rhos, rewards, values, dones] =
+        columns.map(|column| column.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>());
+    let [last_value, gamma, rho_bar, c_bar] = scalars.map(T::from_f64);
+    let [before, after] = [blocks::baseline::targets, blocks::optimized::targets].map(|twin| {
+        let (mut vs, mut advantages) = (rewards.clone(), rewards.clone());
+        twin(
+            &log_rhos,
+            &rewards,
+            &values,
+            &dones,
+            last_value,
+            gamma,
+            rho_bar,
+            c_bar,
+            &mut vs,
+            &mut advantages,
+        );
+        [vs, advantages].concat()
+    });
+    for (&before, &after) in before.iter().zip(&after) {
+        let (before, after): (f64, f64) = (before.into(), after.into());
+        let near = (after - before).abs() <= tolerance * before.abs().max(1.0);
+        prop_assert!(near, "{before} {after}");
+    }
+    Ok(())
+}
+
 proptest! {
+    /// Lengths on either side of a block's end, every weight and bar that is allowed.
+    #[test]
+    fn blocks_agree_with_single_steps_at_every_level(
+        n in prop_oneof![0usize..20, 250usize..262, 511usize..515], seed in vec((-3.0..3.0, -10.0..10.0, -10.0..10.0), 515),
+        ended in prop::sample::select(vec![0, 1, 5, 1000]), extreme in any::<prop::sample::Index>(),
+        weight in prop::sample::select(vec![0.5, f64::NEG_INFINITY, -800.0, 800.0]),
+        last in -10.0..10.0, gamma in 0.0..=1.0,
+        rho_bar in prop::sample::select(vec![0.0, 0.5, 1.0, 3.0]), c_bar in prop::sample::select(vec![0.0, 0.5, 1.0]),
+    ) {
+        let column = |f: fn(&(f64, f64, f64)) -> f64| seed[..n].iter().map(f).collect::<Vec<_>>();
+        let (mut log_rhos, rewards, values) = (column(|s| s.0), column(|s| s.1), column(|s| s.2));
+        let dones: Vec<f64> = (0..n).map(|t| f64::from(u8::from(ended > 0 && t % ended == 0))).collect();
+        if n > 0 {
+            log_rhos[extreme.index(n)] = weight;
+        }
+        let columns = [&log_rhos[..], &rewards, &values, &dones];
+        at_every_level(|| {
+            assert_agree::<f64>(columns, [last, gamma, rho_bar, c_bar], 1e-12)?;
+            assert_agree::<f32>(columns, [last, gamma, rho_bar, c_bar], 5e-4)
+        })?;
+    }
+
+    #[test]
+    fn blocks_let_no_number_that_is_not_finite_go_unseen(
+        n in prop_oneof![1usize..20, 255usize..260], at in any::<prop::sample::Index>(), which in 0usize..3,
+        bad in prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY]), gamma in 0.0..=1.0,
+    ) {
+        let mut columns = [vec![1.0; n], vec![2.0; n], vec![0.0; n]];
+        columns[which][at.index(n)] = bad;
+        let [rewards, values, dones] = columns;
+        let (mut vs, mut advantages) = (vec![9.0; n], vec![9.0; n]);
+        at_every_level(|| {
+            blocks::optimized::targets(
+                &vec![0.25; n], &rewards, &values, &dones, 0.5, gamma, 1.0, 1.0, &mut vs,
+                &mut advantages,
+            );
+            prop_assert!(!vs[0].is_finite());
+            Ok(())
+        })?;
+    }
+
     /// On-policy and unclipped, V-trace is the n-step Bellman target (the paper's remark 1), which
     /// is the return of GAE with lambda = 1.
     #[test]

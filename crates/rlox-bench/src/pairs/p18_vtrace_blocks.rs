@@ -1,0 +1,97 @@
+//! P18: a sequence through V-trace step by step, or in blocks.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rlox_core::Real;
+use rlox_core::training::vtrace::blocks::{baseline, optimized};
+
+use super::sequences::{Steps, marked, narrow};
+use crate::draw::{Draw, fixed_numbers};
+use crate::pair::{Pair, Twin, Workload, arm, number};
+
+pub(super) struct VtraceBlocks;
+
+fn run<T: Real>(
+    twin: Twin,
+    [log_rhos, rewards, values, dones]: [&[T]; 4],
+    scalars: [f64; 4],
+    (vs, advantages): (&mut [T], &mut [T]),
+) {
+    let [last_value, gamma, rho_bar, c_bar] = scalars.map(T::from_f64);
+    let targets = match twin {
+        Twin::Baseline => baseline::targets,
+        Twin::Optimized => optimized::targets,
+    };
+    targets(
+        log_rhos, rewards, values, dones, last_value, gamma, rho_bar, c_bar, vs, advantages,
+    );
+}
+
+impl Pair for VtraceBlocks {
+    fn id(&self) -> &'static str {
+        "P18"
+    }
+
+    fn tolerance(&self) -> f64 {
+        1e-12
+    }
+
+    /// A few steps, or more than a block of them; what is not finite has to show in the first target.
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        let n = match case.below(4) {
+            3 => 254 + case.below(5),
+            _ => case.below(20),
+        };
+        let steps = Steps::draw(case, n, 1);
+        let mut log_rhos = case.numbers(n);
+        if n > 0 && case.once_in(4) {
+            log_rhos[case.below(n)] = case.of(&[f64::NEG_INFINITY, 800.0]);
+        }
+        let scalars = [
+            steps.last_values[0],
+            case.unit(),
+            case.of(&[0.0, 0.5, 1.0, f64::INFINITY]),
+            case.of(&[0.0, 0.5, 1.0]),
+        ];
+        let columns = [&log_rhos[..], &steps.rewards, &steps.values, &steps.dones];
+        let (mut vs, mut advantages) = (vec![9.0; n], vec![9.0; n]);
+        run::<f64>(twin, columns, scalars, (&mut vs, &mut advantages));
+        if vs.first().is_some_and(|first| !first.is_finite()) {
+            return "not finite".into();
+        }
+        let columns = columns.map(narrow);
+        let columns = columns.each_ref().map(|column| &column[..]);
+        let (mut single, mut single_advantages) = (vec![9.0; n], vec![9.0; n]);
+        run::<f32>(
+            twin,
+            columns,
+            scalars,
+            (&mut single, &mut single_advantages),
+        );
+        let [single, single_advantages] = [single, single_advantages].map(|x| marked(&x));
+        format!("{vs:?} {advantages:?} {single:?} {single_advantages:?}")
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "vtrace",
+            sizes: &[&[("n_steps", 128)], &[("n_steps", 10_000)]],
+            prepare: |size| {
+                let n = number(size, "n_steps");
+                let inputs = Rc::new((Steps::fixed(n, 1), fixed_numbers(n, 4)));
+                let out = Rc::new(RefCell::new((vec![0.0; n], vec![0.0; n])));
+                Box::new(move |twin| {
+                    let (inputs, out) = (Rc::clone(&inputs), Rc::clone(&out));
+                    arm(move || {
+                        let (steps, log_rhos) = &*inputs;
+                        let columns = [&log_rhos[..], &steps.rewards, &steps.values, &steps.dones];
+                        let (vs, advantages) = &mut *out.borrow_mut();
+                        run(twin, columns, [0.5, 0.99, 1.0, 1.0], (vs, advantages));
+                        (vs[0], advantages[0])
+                    })
+                })
+            },
+        }]
+    }
+}

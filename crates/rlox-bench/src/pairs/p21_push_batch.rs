@@ -1,0 +1,141 @@
+//! P21: many transitions stored one by one, or column by column.
+
+use std::fmt::Write;
+use std::rc::Rc;
+
+use rlox_core::buffer::batch::Fresh;
+use rlox_core::buffer::min_priority::MinTree;
+use rlox_core::buffer::priority::PriorityBuffer;
+use rlox_core::buffer::push_batch::{baseline, optimized};
+use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::buffer::{ExperienceBatch, Replay};
+
+use super::buffers::{ACT_DIM, OBS_DIM, Transition, sample};
+use super::sequences::narrow;
+use crate::draw::{Draw, fixed_numbers};
+use crate::pair::{Pair, Twin, Workload, arm, number};
+
+pub(super) struct PushBatch;
+
+type Ring = RingBuffer<f32, Fresh<f32>>;
+type Tree = PriorityBuffer<f32, MinTree, Fresh<f32>>;
+
+/// Transitions column by column.
+struct Table {
+    obs: Vec<f32>,
+    next_obs: Vec<f32>,
+    action: Vec<f32>,
+    reward: Vec<f32>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+}
+
+impl Table {
+    fn draw(n: usize, case: &mut Draw<'_>) -> Self {
+        Self {
+            obs: narrow(&case.numbers(n * OBS_DIM)),
+            next_obs: narrow(&case.numbers(n * OBS_DIM)),
+            action: narrow(&case.numbers(n * ACT_DIM)),
+            reward: narrow(&case.numbers(n)),
+            terminated: case.flags(n, 3),
+            truncated: case.flags(n, 3),
+        }
+    }
+
+    fn view(&self) -> ExperienceBatch<'_, f32> {
+        ExperienceBatch {
+            obs: &self.obs,
+            next_obs: &self.next_obs,
+            action: &self.action,
+            reward: &self.reward,
+            terminated: &self.terminated,
+            truncated: &self.truncated,
+        }
+    }
+}
+
+/// Batches of any size, more than the ring holds among them and some of them refused, with single
+/// pushes and samples in between; in the end every row.
+fn script<B: Replay<f32>>(twin: Twin, mut buffer: B, case: &mut Draw<'_>) -> String {
+    let mut written = String::new();
+    for _ in 0..1 + case.below(8) {
+        let n = case.below(14);
+        let mut table = Table::draw(n, case);
+        if n > 0 && case.once_in(8) {
+            table.reward[n - 1] = f32::NAN;
+        }
+        let pushed = match twin {
+            Twin::Baseline => baseline::push_batch(&mut buffer, &table.view()),
+            Twin::Optimized => optimized::push_batch(&mut buffer, &table.view()),
+        };
+        let _ = writeln!(written, "{pushed:?}");
+        if case.once_in(3) {
+            let _ = buffer.push_slices(Transition::draw(case).view(false));
+        }
+        if case.once_in(3) {
+            sample(&mut buffer, case, &mut written);
+        }
+    }
+    sample(&mut buffer, case, &mut written);
+    let storage = buffer.storage();
+    let rows: Vec<_> = (0..storage.len()).map(|row| storage.row(row)).collect();
+    let _ = write!(written, "{rows:?}");
+    written
+}
+
+impl Pair for PushBatch {
+    fn id(&self) -> &'static str {
+        "P21"
+    }
+
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        let (capacity, seed) = (1 + case.below(9), case.seed());
+        let ring = Ring::new(capacity, OBS_DIM, ACT_DIM, seed);
+        let tree = Tree::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
+        match (case.once_in(2), ring, tree) {
+            (false, Ok(ring), _) => script(twin, ring, case),
+            (true, _, Ok(mut tree)) => {
+                // The largest priority is then not the one that a new buffer starts with.
+                drop(tree.push_slices(Transition::draw(case).view(false)));
+                drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
+                script(twin, tree, case)
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[Workload {
+            name: "push_batch",
+            sizes: &[
+                &[("n", 8), ("obs_dim", 4)],
+                &[("n", 64), ("obs_dim", 4)],
+                &[("n", 64), ("obs_dim", 376)],
+            ],
+            prepare: |size| {
+                let (n, obs_dim) = (number(size, "n"), number(size, "obs_dim"));
+                let numbers = |n, seed| narrow(&fixed_numbers(n, seed));
+                let table = Rc::new(Table {
+                    obs: numbers(n * obs_dim, 1),
+                    next_obs: numbers(n * obs_dim, 2),
+                    action: numbers(n, 3),
+                    reward: numbers(n, 4),
+                    terminated: vec![false; n],
+                    truncated: vec![false; n],
+                });
+                Box::new(move |twin| {
+                    let table = Rc::clone(&table);
+                    let mut ring = Ring::new(super::rows_for(obs_dim), obs_dim, 1, 0).ok();
+                    arm(move || {
+                        let ring = ring.as_mut()?;
+                        let pushed = match twin {
+                            Twin::Baseline => baseline::push_batch(ring, &table.view()),
+                            Twin::Optimized => optimized::push_batch(ring, &table.view()),
+                        };
+                        pushed.ok()
+                    })
+                })
+            },
+        }]
+    }
+}

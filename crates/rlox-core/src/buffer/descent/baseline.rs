@@ -1,0 +1,9 @@
+//! One after the other: each step down waits for the one before it.
+
+use crate::buffer::sum_tree::SumTree;
+
+/// Makes `rows` the leaves of `prefixes`.
+pub fn find_all(tree: &SumTree, prefixes: &[f64], rows: &mut Vec<usize>) {
+    rows.clear();
+    rows.extend(prefixes.iter().map(|&prefix| tree.find(prefix)));
+}

@@ -1,0 +1,203 @@
+//! Every observation stored once: what followed a row is the observation some rows on.
+//!
+//! Environments are stepped in turn, so the transition after this one of the same environment comes
+//! `stride` rows later. A push therefore writes its next observation where that transition's
+//! observation will be, and when that one comes it finds it there and writes nothing. If it brings
+//! another one (an episode has ended, or transitions come in no order), what lies there is moved
+//! aside, as the next observation of its own row alone. Which of both it was is told by comparing the
+//! elements, so any order of pushes gives back what was stored; the right one halves the memory.
+//!
+//! Places are rows and 64 more: the spare ones are those of the observations to come.
+
+use super::Observations;
+use crate::RloxError;
+use crate::buffer::storage::{ObsElement, gather, zeroed};
+
+/// The widest stride; transitions of more environments in turn have their own next observations.
+const SPARE: usize = 64;
+
+/// Where the next observation of a row is.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// So many places on.
+    After(u32),
+    /// Moved aside, by its number there.
+    Aside(u32),
+}
+
+impl Default for Next {
+    fn default() -> Self {
+        Self::After(0)
+    }
+}
+
+/// One column, and the next observations that are in none of its places.
+#[derive(Debug)]
+pub struct ByIndex<O> {
+    capacity: usize,
+    obs_dim: usize,
+    places: Vec<O>,
+    next: Vec<Next>,
+    aside: Vec<Box<[O]>>,
+    /// Those of `aside` whose rows are gone.
+    free: Vec<u32>,
+    /// The row whose turn it is, and the place of its observation.
+    row: usize,
+    place: usize,
+    /// The place that row 0 got in this turn of the ring.
+    first: usize,
+    /// 0 where no order is known.
+    stride: usize,
+    /// Rows at the end that expect their next observation, at most `stride`.
+    pending: usize,
+}
+
+impl<O: ObsElement> ByIndex<O> {
+    /// Where the observation of a stored row is: those of this turn of the ring lie one after the
+    /// other, those left of the turn before start behind the spare places.
+    fn place_of(&self, row: usize) -> usize {
+        let from_first = if row < self.row { row } else { row + SPARE };
+        self.on_from(self.first, from_first)
+    }
+
+    /// The place that is `more` on, at most once around.
+    fn on_from(&self, place: usize, more: usize) -> usize {
+        let (place, n) = (place + more, self.capacity + SPARE);
+        if place < n { place } else { place - n }
+    }
+
+    fn at(&self, place: usize) -> &[O] {
+        &self.places[place * self.obs_dim..(place + 1) * self.obs_dim]
+    }
+
+    fn write(&mut self, place: usize, obs: &[O]) {
+        self.places[place * self.obs_dim..(place + 1) * self.obs_dim].copy_from_slice(obs);
+    }
+
+    /// Room aside for the next observation of `row`.
+    fn aside_of(&mut self, row: usize) -> usize {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.aside.push(vec![O::default(); self.obs_dim].into());
+            (self.aside.len() - 1) as u32
+        });
+        self.next[row] = Next::Aside(number);
+        number as usize
+    }
+
+    /// Moves what lies at `place` aside, as the next observation of `row`.
+    fn move_aside(&mut self, row: usize, place: usize) {
+        let number = self.aside_of(row);
+        let from = place * self.obs_dim..(place + 1) * self.obs_dim;
+        self.aside[number].copy_from_slice(&self.places[from]);
+    }
+
+    /// From here on, transitions of `n` environments come in turn. What the last rows expect will
+    /// not come to where they expect it.
+    fn set_stride(&mut self, n: usize) {
+        let n = if n <= SPARE && n < self.capacity {
+            n
+        } else {
+            0
+        };
+        if n == self.stride {
+            return;
+        }
+        for back in 1..=self.pending {
+            let row = (self.row + self.capacity - back) % self.capacity;
+            self.move_aside(row, self.on_from(self.place_of(row), self.stride));
+        }
+        (self.stride, self.pending) = (n, 0);
+    }
+
+    /// Stores a transition in the row whose turn it is.
+    fn store(&mut self, obs: &[O], next_obs: &[O]) {
+        let (row, place) = (self.row, self.place);
+        if let Next::Aside(number) = self.next[row] {
+            self.free.push(number); // that of the transition which is overwritten
+        }
+        let expected = self.stride > 0 && self.pending == self.stride;
+        if !(expected && O::same(self.at(place), obs)) {
+            if expected {
+                self.move_aside((row + self.capacity - self.stride) % self.capacity, place);
+            }
+            self.write(place, obs);
+        }
+        if self.stride > 0 {
+            self.write(self.on_from(place, self.stride), next_obs);
+            self.next[row] = Next::After(self.stride as u32);
+            self.pending = (self.pending + 1).min(self.stride);
+        } else {
+            let number = self.aside_of(row);
+            self.aside[number].copy_from_slice(next_obs);
+        }
+        self.place = self.on_from(place, 1);
+        self.row = row + 1;
+        if self.row == self.capacity {
+            (self.row, self.first) = (0, self.place);
+        }
+    }
+}
+
+impl<O: ObsElement> Observations<O> for ByIndex<O> {
+    fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
+        Ok(Self {
+            capacity,
+            obs_dim,
+            places: zeroed(capacity.saturating_add(SPARE), obs_dim)?,
+            next: zeroed(capacity, 1)?,
+            aside: Vec::new(),
+            free: Vec::new(),
+            row: 0,
+            place: 0,
+            first: 0,
+            stride: 0,
+            pending: 0,
+        })
+    }
+
+    fn push(&mut self, row: usize, obs: &[O], next_obs: &[O]) {
+        debug_assert_eq!(row, self.row);
+        self.set_stride(1);
+        self.store(obs, next_obs);
+    }
+
+    fn push_batch(&mut self, row: usize, obs: &[O], next_obs: &[O]) {
+        debug_assert_eq!(row, self.row);
+        let (dim, n) = (self.obs_dim, obs.len() / self.obs_dim);
+        if n == 0 {
+            return;
+        }
+        // Either a step of `n` environments, or `n` steps of one.
+        let of_one = n > 1 && O::same(&next_obs[..dim], &obs[dim..2 * dim]);
+        self.set_stride(if of_one { 1 } else { n });
+        for (obs, next_obs) in obs.chunks_exact(dim).zip(next_obs.chunks_exact(dim)) {
+            self.store(obs, next_obs);
+        }
+    }
+
+    fn obs(&self, row: usize) -> &[O] {
+        self.at(self.place_of(row))
+    }
+
+    fn next_obs(&self, row: usize) -> &[O] {
+        match self.next[row] {
+            Next::After(stride) => self.at(self.on_from(self.place_of(row), stride as usize)),
+            Next::Aside(number) => &self.aside[number as usize],
+        }
+    }
+
+    fn gather(&self, rows: &[usize], obs: &mut [O], next_obs: &mut [O]) {
+        let places = rows.iter().map(|&row| self.place_of(row));
+        gather(&self.places, self.obs_dim, places, obs);
+        let places = rows.iter().map(|&row| match self.next[row] {
+            Next::After(stride) => self.on_from(self.place_of(row), stride as usize),
+            Next::Aside(_) => 0, // any place: what it holds is overwritten below
+        });
+        gather(&self.places, self.obs_dim, places, next_obs);
+        for (to, &row) in next_obs.chunks_exact_mut(self.obs_dim).zip(rows) {
+            if let Next::Aside(number) = self.next[row] {
+                to.copy_from_slice(&self.aside[number as usize]);
+            }
+        }
+    }
+}

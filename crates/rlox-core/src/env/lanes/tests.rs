@@ -1,0 +1,119 @@
+//! Beliefs about environments held eight by eight: the same at every instruction set, and those of
+//! environments held one by one but for the last place of sine and cosine.
+
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::env::members::Member;
+use crate::env::obs_store::ObsStore;
+use crate::env::parallel::{Reset, VecEnv};
+use crate::simd::{FORCED, LEVELS, Level};
+
+/// What `n_steps` give, from environments at several stages of their episodes.
+fn history<S: Stepping>(env_id: &str, n_envs: usize, seed: u128, n_steps: usize) -> Vec<Vec<f64>> {
+    let mut env = VecEnv::<S>::new(env_id, n_envs, seed).unwrap();
+    env.reset(Reset::default()).unwrap();
+    let limit = if env_id == CartPole::ID { 500 } else { 200 };
+    for i in 0..n_envs {
+        let (state, _) = env.state(i).unwrap();
+        env.set_state(i, &state, limit - 1 - (7 * i as u32) % 60)
+            .unwrap();
+    }
+    let mut rows = Vec::new();
+    for t in 0..n_steps {
+        let pushes: Vec<i64> = (0..n_envs).map(|i| ((i + t) % 3 == 0).into()).collect();
+        let torques: Vec<f32> = pushes.iter().map(|&push| 3.0 * push as f32 - 1.0).collect();
+        let actions = match env_id {
+            CartPole::ID => Actions::Discrete(&pushes),
+            _ => Actions::Continuous(&torques),
+        };
+        let batch = env.step(actions).unwrap();
+        let flags = batch.terminated.iter().chain(&batch.truncated);
+        let mut row: Vec<f64> = flags.map(|&flag| f64::from(u8::from(flag))).collect();
+        row.extend(&batch.rewards);
+        row.extend(batch.obs.rows().flatten().map(|&x| f64::from(x)));
+        for (i, last) in batch.final_obs.iter() {
+            row.push(i as f64);
+            row.extend(last.iter().map(|&x| f64::from(x)));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+fn at<T>(level: Level, run: impl FnOnce() -> T) -> T {
+    FORCED.set(Some(level));
+    let result = run();
+    FORCED.set(None);
+    result
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_instruction_set_gives_the_same_bits(
+        pendulum: bool, n_envs in 1..20_usize, seed in 0..1_u128 << 64,
+    ) {
+        let env_id = if pendulum { Pendulum::ID } else { CartPole::ID };
+        let histories: Vec<_> = LEVELS
+            .iter()
+            .map(|&level| at(level, || history::<Lanes>(env_id, n_envs, seed, 80)))
+            .collect();
+        for other in &histories[1..] {
+            prop_assert_eq!(&histories[0], other);
+        }
+    }
+
+    #[test]
+    fn held_together_they_do_what_they_do_alone(
+        pendulum: bool, n_envs in 1..20_usize, seed in 0..1_u128 << 64,
+    ) {
+        let env_id = if pendulum { Pendulum::ID } else { CartPole::ID };
+        let together = history::<Lanes>(env_id, n_envs, seed, 80);
+        let alone = history::<Member<FlatObs, OptionalInfo>>(env_id, n_envs, seed, 80);
+        for (a, b) in together.iter().zip(&alone) {
+            prop_assert_eq!(a.len(), b.len());
+            let near = a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs().max(1.0));
+            prop_assert!(near, "{a:?} {b:?}");
+        }
+    }
+}
+
+/// The reward and the state after a step of the second of three pendulums.
+fn next<S: Stepping>(state: &[f64]) -> Vec<f64> {
+    let mut env = VecEnv::<S>::new(Pendulum::ID, 3, 0).unwrap();
+    env.reset(Reset::default()).unwrap();
+    env.set_state(1, state, 0).unwrap();
+    let reward = env.step(Actions::Continuous(&[1.0; 3])).unwrap().rewards[1];
+    [vec![reward], env.state(1).unwrap().0].concat()
+}
+
+/// Angles of many turns and none at all are left to the library, whose values come back.
+#[test]
+fn a_wound_up_pendulum_is_that_of_one_alone() {
+    for theta in [7.0, -30.0, 1e4, -2e6, 3e300] {
+        let found = next::<Lanes>(&[theta, 0.5]);
+        let expected = next::<Member<FlatObs, OptionalInfo>>(&[theta, 0.5]);
+        for (a, b) in found.iter().zip(&expected) {
+            assert!(
+                (a - b).abs() <= 1e-14 * b.abs().max(1.0),
+                "{theta}: {a} {b}"
+            );
+        }
+    }
+}
+
+/// Lanes without an environment move along, and must not end up where arithmetic is slow.
+#[test]
+fn lanes_without_an_environment_stay_small() {
+    let mut env = VecEnv::<Lanes>::new(CartPole::ID, 3, 0).unwrap();
+    env.reset(Reset::default()).unwrap();
+    for _ in 0..1_000 {
+        env.step(Actions::Discrete(&[0, 1, 0])).unwrap();
+        let state = env.envs_mut()[0].state;
+        assert!(state.iter().flatten().all(|x| x.abs() < 10.0));
+    }
+}

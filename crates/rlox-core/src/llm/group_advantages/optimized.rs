@@ -1,0 +1,75 @@
+//! Groups by whole vectors. Mean and variance come from one look at the distances from the group's
+//! first reward:
+//!
+//! ```text
+//! y_i = r_i - r_0     mean(r) - r_0 = mean(y)     var(r) = mean(y²) - mean(y)²
+//! ```
+//!
+//! With n rewards that difference loses no more than a factor of n + 1, since a first reward that lies
+//! far from the others makes the variance as large: var(r) >= mean(y)² / n.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
+
+use crate::Real;
+use crate::llm::ops::Schedule;
+use crate::simd::{Instructions, kernel, total};
+
+const LANES: usize = 8;
+
+/// Writes each reward's advantage over its group, as [`super::baseline::normalise`] does; always in
+/// one thread.
+pub fn normalise<S: Schedule, T: Real>(
+    rewards: &[T],
+    group_size: usize,
+    epsilon: f64,
+    advantages: &mut [T],
+) -> bool {
+    groups(rewards, group_size, epsilon, advantages)
+}
+
+kernel! {
+    fn groups<T: Real>(
+        rewards: &[T], group_size: usize, epsilon: f64, advantages: &mut [T],
+    ) -> bool = body;
+}
+
+#[inline(always)]
+fn body<I: Instructions, T: Real>(
+    rewards: &[T],
+    group_size: usize,
+    epsilon: f64,
+    advantages: &mut [T],
+) -> bool {
+    let share = 1.0 / group_size as f64;
+    let mut finite = true;
+    for start in (0..rewards.len()).step_by(group_size) {
+        let group = &rewards[start..start + group_size];
+        let first: f64 = group[0].into();
+        let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
+        let whole = group_size - group_size % LANES;
+        for vector in (0..whole).step_by(LANES) {
+            let vector = &group[vector..vector + LANES];
+            for l in 0..LANES {
+                let y = vector[l].into() - first;
+                sums[l] += y;
+                squares[l] = I::mul_add(y, y, squares[l]);
+            }
+        }
+        for l in 0..group_size - whole {
+            let y = group[whole + l].into() - first;
+            sums[l] += y;
+            squares[l] = I::mul_add(y, y, squares[l]);
+        }
+        let mean = total(sums) * share;
+        let variance = total(squares) * share - mean * mean;
+        finite &= variance.is_finite();
+        let scale = 1.0 / (variance.max(0.0).sqrt() + epsilon);
+        let advantages = &mut advantages[start..start + group_size];
+        for i in 0..group_size {
+            advantages[i] = T::from_f64((group[i].into() - first - mean) * scale);
+        }
+    }
+    finite
+}

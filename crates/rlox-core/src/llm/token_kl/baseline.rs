@@ -1,0 +1,50 @@
+//! Token by token, with a call of the exponential for each; sequences in parallel as `S` says.
+
+use rayon::prelude::*;
+
+use crate::Real;
+use crate::llm::ops::Schedule;
+
+/// Writes the sums of `sums.len()` sequences, at least one, that have the same number of tokens.
+/// Masked tokens count nothing, whatever they hold; a NaN among the others makes its sum NaN, and so
+/// does infinity less infinity.
+pub fn k3_sums<S: Schedule, T: Real>(
+    log_probs_policy: &[T],
+    log_probs_ref: &[T],
+    mask: Option<&[bool]>,
+    sums: &mut [T],
+) {
+    let (rows, elements) = (sums.len(), log_probs_policy.len());
+    let n_tokens = elements / rows;
+    let row_sum = |(row, to): (usize, &mut T)| {
+        let row = row * n_tokens..(row + 1) * n_tokens;
+        *to = T::from_f64(k3_sum(
+            &log_probs_policy[row.clone()],
+            &log_probs_ref[row.clone()],
+            mask.map(|mask| &mask[row]),
+        ));
+    };
+    if S::token_kl(rows, elements) {
+        sums.par_iter_mut().enumerate().for_each(row_sum);
+    } else {
+        sums.iter_mut().enumerate().for_each(row_sum);
+    }
+}
+
+/// The sum over one sequence's tokens.
+pub(super) fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool]>) -> f64 {
+    let pairs = policy.iter().zip(reference);
+    let k3 = |(&policy, &reference): (&T, &T)| {
+        let (policy, reference): (f64, f64) = (policy.into(), reference.into());
+        let d = reference - policy;
+        d.exp() - d - 1.0
+    };
+    match mask {
+        None => pairs.map(k3).sum(),
+        Some(mask) => pairs
+            .zip(mask)
+            .filter(|&(_, &counts)| counts)
+            .map(|(pair, _)| k3(pair))
+            .sum(),
+    }
+}

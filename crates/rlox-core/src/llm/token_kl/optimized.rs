@@ -1,0 +1,109 @@
+//! Tokens by whole vectors, in the precision of the input, with [`Real::exp_rest`] for `exp(d) - 1 - d`:
+//! it does not cancel where the policies are close. Sums of few terms run in that precision, sums of
+//! those in f64.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
+
+use rayon::prelude::*;
+
+use super::baseline;
+use crate::Real;
+use crate::llm::ops::Schedule;
+use crate::simd::{Instructions, kernel, total};
+
+/// Below this many tokens a fork-join costs more than it saves.
+const PARALLEL_ELEMENTS: usize = 262_144;
+const LANES: usize = 16;
+/// Tokens whose terms are added in the input's precision: so many vectors.
+const BLOCK: usize = 8 * LANES;
+
+/// Writes the sums of all sequences, as [`baseline::k3_sums`] does; when in parallel is said here.
+pub fn k3_sums<S: Schedule, T: Real>(
+    log_probs_policy: &[T],
+    log_probs_ref: &[T],
+    mask: Option<&[bool]>,
+    sums: &mut [T],
+) {
+    let n_tokens = log_probs_policy.len() / sums.len();
+    let row_sum = |(row, to): (usize, &mut T)| {
+        let row = row * n_tokens..(row + 1) * n_tokens;
+        let (policy, reference) = (&log_probs_policy[row.clone()], &log_probs_ref[row.clone()]);
+        let mask = mask.map(|mask| &mask[row]);
+        let sum = k3_sum(policy, reference, mask);
+        *to = T::from_f64(if sum.is_nan() {
+            baseline::k3_sum(policy, reference, mask)
+        } else {
+            sum
+        });
+    };
+    if sums.len() > 1 && log_probs_policy.len() >= PARALLEL_ELEMENTS {
+        sums.par_iter_mut().enumerate().for_each(row_sum);
+    } else {
+        sums.iter_mut().enumerate().for_each(row_sum);
+    }
+}
+
+kernel! {
+    /// The sum over one sequence's tokens; NaN where a log-ratio is out of the polynomial's range.
+    fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool]>) -> f64 = body;
+}
+
+#[inline(always)]
+fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool]>) -> f64 {
+    let (mut sums, mut in_range) = ([0.0; LANES / 2], true);
+    for start in (0..policy.len()).step_by(BLOCK) {
+        let d = differences(policy, reference, mask, start);
+        let mut k3 = [T::zero(); BLOCK];
+        for i in 0..BLOCK {
+            k3[i] = d[i].exp_rest::<I>();
+            in_range &= d[i].abs() <= T::EXP_REST_RANGE;
+        }
+        let mut few = [T::zero(); LANES];
+        for vector in 0..BLOCK / LANES {
+            for l in 0..LANES {
+                few[l] = few[l] + k3[vector * LANES + l];
+            }
+        }
+        for l in 0..LANES / 2 {
+            let (low, high): (f64, f64) = (few[l].into(), few[l + LANES / 2].into());
+            sums[l] += low + high;
+        }
+    }
+    if in_range { total(sums) } else { f64::NAN }
+}
+
+/// log p_ref - log p_policy of a block of tokens; zero, which counts nothing, where the mask is unset
+/// or the sequence has ended.
+#[inline(always)]
+fn differences<T: Real>(
+    policy: &[T],
+    reference: &[T],
+    mask: Option<&[bool]>,
+    start: usize,
+) -> [T; BLOCK] {
+    let n = BLOCK.min(policy.len() - start);
+    let mut d = [T::zero(); BLOCK];
+    let (policy, reference) = (&policy[start..start + n], &reference[start..start + n]);
+    if n == BLOCK {
+        subtract(policy, reference, &mut d);
+    } else {
+        subtract(policy, reference, &mut d[..n]);
+    }
+    if let Some(mask) = mask {
+        let mask = &mask[start..start + n];
+        for i in 0..n {
+            d[i] = if mask[i] { d[i] } else { T::zero() };
+        }
+    }
+    d
+}
+
+/// Compiled by itself for a whole block, whose length is known then.
+#[inline(always)]
+fn subtract<T: Real>(policy: &[T], reference: &[T], d: &mut [T]) {
+    for i in 0..d.len() {
+        d[i] = reference[i] - policy[i];
+    }
+}

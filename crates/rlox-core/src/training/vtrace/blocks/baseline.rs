@@ -1,0 +1,35 @@
+//! Step by step, in the loop of P9's choice.
+
+use crate::{Real, switchboard};
+
+/// Writes the value targets and the policy-gradient advantages of one sequence; all slices have
+/// `vs.len()` elements.
+///
+/// Whatever stands in for this function must let a non-finite reward, value or done reach `vs[0]`,
+/// which is how the caller notices one.
+#[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
+pub fn targets<T: Real>(
+    log_rhos: &[T],
+    rewards: &[T],
+    values: &[T],
+    dones: &[T],
+    last_value: T,
+    gamma: T,
+    rho_bar: T,
+    c_bar: T,
+    vs: &mut [T],
+    pg_advantages: &mut [T],
+) {
+    switchboard::vtrace::targets(
+        log_rhos,
+        rewards,
+        values,
+        dones,
+        last_value,
+        gamma,
+        rho_bar,
+        c_bar,
+        vs,
+        pg_advantages,
+    );
+}

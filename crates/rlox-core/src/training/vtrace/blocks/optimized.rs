@@ -1,0 +1,77 @@
+//! In blocks from the end. What a step has by itself comes first, by vectors: its weights, its error.
+//! Then the recurrence, one multiply-add a step; then, by vectors again, what follows from it.
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
+
+use crate::Real;
+use crate::simd::{Instructions, kernel};
+
+/// Steps of a block: what is kept of it between the passes stays in the nearest cache.
+const BLOCK: usize = 256;
+
+kernel! {
+    /// Writes the targets and advantages of one sequence, as [`super::baseline::targets`] does.
+    #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
+    pub fn targets<T: Real>(
+        log_rhos: &[T], rewards: &[T], values: &[T], dones: &[T], last_value: T, gamma: T,
+        rho_bar: T, c_bar: T, vs: &mut [T], pg_advantages: &mut [T],
+    ) = body;
+}
+
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "the kernel's")]
+fn body<I: Instructions, T: Real>(
+    log_rhos: &[T],
+    rewards: &[T],
+    values: &[T],
+    dones: &[T],
+    last_value: T,
+    gamma: T,
+    rho_bar: T,
+    c_bar: T,
+    vs: &mut [T],
+    pg_advantages: &mut [T],
+) {
+    let zeros = [T::zero(); BLOCK];
+    let (mut rhos, mut discounts, mut traces, mut errors) = (zeros, zeros, zeros, zeros);
+    // One more: V(s) and vs of the step after the block.
+    let (mut value, mut target) = ([last_value; BLOCK + 1], [last_value; BLOCK + 1]);
+    let (mut end, mut correction) = (vs.len(), T::zero()); // vs_{t+1} - V(s_{t+1})
+    while end > 0 {
+        let n = BLOCK.min(end);
+        let start = end - n;
+        (value[n], target[n]) = (value[0], target[0]);
+        value[..n].copy_from_slice(&values[start..end]);
+        let (log_rhos, rewards, dones) = (
+            &log_rhos[start..end],
+            &rewards[start..end],
+            &dones[start..end],
+        );
+        for i in 0..n {
+            let weight = log_rhos[i].exp_lane::<I>();
+            rhos[i] = least(weight, rho_bar);
+            discounts[i] = gamma * (T::one() - dones[i]);
+            traces[i] = discounts[i] * least(weight, c_bar);
+            errors[i] = I::mul_add(discounts[i], value[i + 1], rewards[i]) - value[i];
+        }
+        for i in (0..n).rev() {
+            correction = I::mul_add(traces[i], correction, rhos[i] * errors[i]);
+            target[i] = value[i] + correction;
+        }
+        vs[start..end].copy_from_slice(&target[..n]);
+        let pg_advantages = &mut pg_advantages[start..end];
+        for i in 0..n {
+            let error = I::mul_add(discounts[i], target[i + 1], rewards[i]) - value[i];
+            pg_advantages[i] = rhos[i] * error;
+        }
+        end = start;
+    }
+}
+
+/// The lesser of a weight and its bar.
+#[inline(always)]
+fn least<T: Real>(weight: T, bar: T) -> T {
+    if weight < bar { weight } else { bar }
+}

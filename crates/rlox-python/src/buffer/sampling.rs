@@ -1,0 +1,277 @@
+//! Samples as dictionaries of arrays: P20's seam, and P11's around it.
+//!
+//! The arrays are new ones, or those that the buffer keeps for callers who want no copy.
+
+use std::sync::{Mutex, PoisonError};
+
+use numpy::{Element, Ix1, Ix2, PyArray, PyArray1, PyArray2, PyArrayMethods, ndarray::Dimension};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use pyo3::types::PyDict;
+use rlox_core::RloxError;
+use rlox_core::buffer::{Columns, ObsElement, Replay};
+use rlox_core::switchboard::{P11, P20};
+
+use super::gil::{Gil, Held, Released};
+use super::lock;
+use crate::crossing::Site;
+use crate::errors::to_py;
+
+/// The arrays of one batch size that a buffer writes its samples into, over and over. The lock is
+/// held while they are written.
+pub(crate) type Kept = Mutex<Option<Arrays>>;
+
+/// The columns of a sample; those of weights and indices only where rows are drawn by priority.
+pub(crate) struct Arrays {
+    shape: Shape,
+    obs: Py<PyAny>,
+    next_obs: Py<PyAny>,
+    action: Py<PyArray2<f32>>,
+    reward: Py<PyArray1<f32>>,
+    terminated: Py<PyArray1<bool>>,
+    truncated: Py<PyArray1<bool>>,
+    weighted: Option<Weighted>,
+}
+
+/// Weights and indices.
+type Weighted = (Py<PyArray1<f32>>, Py<PyArray1<i64>>);
+
+/// Batch size, dimension of an observation, dimension of an action.
+type Shape = [usize; 3];
+
+/// How a sample gets into arrays.
+pub(crate) trait Sampling {
+    /// A sample in new arrays.
+    fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
+        py: Python<'py>,
+        buffer: &Mutex<B>,
+        shape: Shape,
+        seed: Option<u64>,
+    ) -> PyResult<Bound<'py, PyDict>>;
+
+    /// Draws into `columns`.
+    fn draw<O: ObsElement, B: Replay<O>>(
+        buffer: &mut B,
+        seed: Option<u64>,
+        columns: &mut Columns<'_, O>,
+    ) -> Result<(), RloxError>;
+}
+
+/// Before: row by row into a batch of the core's, whose columns are then handed over or copied.
+pub(crate) struct ByBatch;
+
+/// After: column by column straight into the arrays.
+pub(crate) struct IntoArrays;
+
+impl Sampling for ByBatch {
+    fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
+        py: Python<'py>,
+        buffer: &Mutex<B>,
+        shape: Shape,
+        seed: Option<u64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let [batch_size, obs_dim, act_dim] = shape;
+        let mut batch = G::run(py, || {
+            buffer
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .sample(batch_size, seed)
+        })
+        .map_err(to_py)?;
+        let rows = |column| PyArray1::<O>::from_vec(py, column).reshape([batch_size, obs_dim]);
+        let action = PyArray1::from_vec(py, B::export(&mut batch.action));
+        let sampled = Arrays {
+            shape,
+            obs: rows(B::export(&mut batch.obs))?.into_any().unbind(),
+            next_obs: rows(B::export(&mut batch.next_obs))?.into_any().unbind(),
+            action: action.reshape([batch_size, act_dim])?.unbind(),
+            reward: PyArray1::from_vec(py, B::export(&mut batch.reward)).unbind(),
+            terminated: PyArray1::from_vec(py, B::export(&mut batch.terminated)).unbind(),
+            truncated: PyArray1::from_vec(py, B::export(&mut batch.truncated)).unbind(),
+            weighted: WEIGHTED.then(|| {
+                let weights = PyArray1::from_vec(py, B::export(&mut batch.weights));
+                let indices = PyArray1::from_vec(py, B::export(&mut batch.indices));
+                (weights.unbind(), indices.unbind())
+            }),
+        };
+        lock(py, buffer).give_back(batch);
+        sampled.dict(py)
+    }
+
+    fn draw<O: ObsElement, B: Replay<O>>(
+        buffer: &mut B,
+        seed: Option<u64>,
+        columns: &mut Columns<'_, O>,
+    ) -> Result<(), RloxError> {
+        let batch = buffer.sample(columns.reward.len(), seed)?;
+        columns.copy_from(&batch);
+        buffer.give_back(batch);
+        Ok(())
+    }
+}
+
+impl Sampling for IntoArrays {
+    fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
+        py: Python<'py>,
+        buffer: &Mutex<B>,
+        shape: Shape,
+        seed: Option<u64>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let arrays = Arrays::new::<O, WEIGHTED>(py, shape);
+        arrays.fill::<G, Self, O, B>(py, buffer, seed)?;
+        arrays.dict(py)
+    }
+
+    fn draw<O: ObsElement, B: Replay<O>>(
+        buffer: &mut B,
+        seed: Option<u64>,
+        columns: &mut Columns<'_, O>,
+    ) -> Result<(), RloxError> {
+        buffer.sample_into(seed, columns)
+    }
+}
+
+/// A sample of `batch_size`; into the arrays of `kept` if given.
+pub(crate) fn sample<'py, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
+    py: Python<'py>,
+    buffer: &Mutex<B>,
+    kept: Option<&Kept>,
+    site: &'static Site,
+    batch_size: usize,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let how = match (P11, P20) {
+        (false, false) => sample_under::<Held, ByBatch, O, B, WEIGHTED>,
+        (false, true) => sample_under::<Held, IntoArrays, O, B, WEIGHTED>,
+        (true, false) => sample_under::<Released, ByBatch, O, B, WEIGHTED>,
+        (true, true) => sample_under::<Released, IntoArrays, O, B, WEIGHTED>,
+    };
+    how(py, buffer, kept, site, batch_size, seed)
+}
+
+/// The same, whatever the build's choices for P11 and P20 are.
+pub(crate) fn sample_under<
+    'py,
+    G: Gil,
+    S: Sampling,
+    O: ObsElement + Element,
+    B: Replay<O> + Send,
+    const WEIGHTED: bool,
+>(
+    py: Python<'py>,
+    buffer: &Mutex<B>,
+    kept: Option<&Kept>,
+    site: &'static Site,
+    batch_size: usize,
+    seed: Option<u64>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut crossing = site.enter(0);
+    let shape @ [_, obs_dim, act_dim] = {
+        let buffer = lock(py, buffer);
+        let storage = buffer.storage();
+        storage.check_sample(batch_size).map_err(to_py)?;
+        [batch_size, storage.obs_dim(), storage.act_dim()]
+    };
+    let row = 2 * obs_dim * size_of::<O>() + 4 * act_dim + 6 + if WEIGHTED { 12 } else { 0 };
+    crossing.add_bytes(batch_size * row);
+    let Some(kept) = kept else {
+        return S::fresh::<G, O, B, WEIGHTED>(py, buffer, shape, seed);
+    };
+    let mut kept = kept
+        .lock_py_attached(py)
+        .unwrap_or_else(PoisonError::into_inner);
+    let arrays = match kept.take() {
+        Some(arrays) if arrays.shape == shape => arrays,
+        _ => Arrays::new::<O, WEIGHTED>(py, shape),
+    };
+    let arrays = kept.insert(arrays);
+    arrays.fill::<G, S, O, B>(py, buffer, seed)?;
+    arrays.dict(py)
+}
+
+impl Arrays {
+    /// Of zeros.
+    fn new<O: Element, const WEIGHTED: bool>(py: Python<'_>, shape: Shape) -> Self {
+        let [n, obs_dim, act_dim] = shape;
+        let obs = || PyArray2::<O>::zeros(py, [n, obs_dim], false).into_any();
+        Self {
+            shape,
+            obs: obs().unbind(),
+            next_obs: obs().unbind(),
+            action: PyArray2::zeros(py, [n, act_dim], false).unbind(),
+            reward: PyArray1::zeros(py, [n], false).unbind(),
+            terminated: PyArray1::zeros(py, [n], false).unbind(),
+            truncated: PyArray1::zeros(py, [n], false).unbind(),
+            weighted: WEIGHTED.then(|| {
+                let weights = PyArray1::zeros(py, [n], false);
+                let indices = PyArray1::zeros(py, [n], false);
+                (weights.unbind(), indices.unbind())
+            }),
+        }
+    }
+
+    /// Writes a sample into them.
+    fn fill<G: Gil, S: Sampling, O: ObsElement + Element, B: Replay<O> + Send>(
+        &self,
+        py: Python<'_>,
+        buffer: &Mutex<B>,
+        seed: Option<u64>,
+    ) -> PyResult<()> {
+        let obs = self.obs.bind(py).cast::<PyArray2<O>>()?;
+        let next_obs = self.next_obs.bind(py).cast::<PyArray2<O>>()?;
+        let weighted = self.weighted.as_ref();
+        let mut columns = Columns {
+            obs: written::<O, Ix2>(obs)?,
+            next_obs: written::<O, Ix2>(next_obs)?,
+            action: written::<f32, Ix2>(self.action.bind(py))?,
+            reward: written::<f32, Ix1>(self.reward.bind(py))?,
+            terminated: written::<bool, Ix1>(self.terminated.bind(py))?,
+            truncated: written::<bool, Ix1>(self.truncated.bind(py))?,
+            weights: match weighted {
+                Some((weights, _)) => written::<f32, Ix1>(weights.bind(py))?,
+                None => &mut [],
+            },
+            indices: match weighted {
+                Some((_, indices)) => written::<i64, Ix1>(indices.bind(py))?,
+                None => &mut [],
+            },
+        };
+        G::run(py, || {
+            let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+            S::draw(&mut *buffer, seed, &mut columns)
+        })
+        .map_err(to_py)
+    }
+
+    /// The sample as its caller gets it.
+    fn dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item(intern!(py, "obs"), &self.obs)?;
+        dict.set_item(intern!(py, "next_obs"), &self.next_obs)?;
+        dict.set_item(intern!(py, "action"), &self.action)?;
+        dict.set_item(intern!(py, "reward"), &self.reward)?;
+        dict.set_item(intern!(py, "terminated"), &self.terminated)?;
+        dict.set_item(intern!(py, "truncated"), &self.truncated)?;
+        if let Some((weights, indices)) = &self.weighted {
+            dict.set_item(intern!(py, "weights"), weights)?;
+            dict.set_item(intern!(py, "indices"), indices)?;
+        }
+        Ok(dict)
+    }
+}
+
+/// What a column of a sample is written to.
+#[allow(
+    unsafe_code,
+    clippy::mut_from_ref,
+    reason = "the table of borrows costs more than a small sample does"
+)]
+fn written<'a, T: Element, D: Dimension>(
+    array: &'a Bound<'_, PyArray<T, D>>,
+) -> PyResult<&'a mut [T]> {
+    // SAFETY: each array is asked for once a sample; new ones nobody else knows, and kept ones no
+    // other call of the core writes, since their lock is held. A thread of Python's that reads them
+    // while the interpreter is released finds old and new values mixed, as the docstring warns.
+    Ok(unsafe { array.as_slice_mut() }?)
+}

@@ -137,7 +137,7 @@ def train(
     out.unlink(missing_ok=True)
     job = {**job, "form": peer.form, "out": str(out)}
     said = folder / "said.txt"
-    with said.open("wb") as file, _environment(peer) as env:
+    with said.open("wb") as file, environment(peer) as env:
         process = subprocess.Popen(
             [str(python), str(FOLDER / peer.driver), json.dumps(job)],
             stdin=subprocess.DEVNULL,
@@ -161,7 +161,7 @@ def train(
 
 
 @contextlib.contextmanager
-def _environment(peer: Peer) -> Iterator[dict[str, str]]:
+def environment(peer: Peer) -> Iterator[dict[str, str]]:
     """Nothing of this process's Python for the others; compilers start with empty caches, so that
     every run pays for its own compiling."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}

@@ -3,6 +3,8 @@
 Each engine's process makes them anew and gets the same; so does the driver, for its references.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 GAMMA, GAE_LAMBDA = 0.99, 0.95
@@ -94,3 +96,53 @@ def values(n_steps, n_envs):
     """What a critic would say, float32 `[n_steps, n_envs]`."""
     rng = np.random.default_rng(SEED)
     return rng.standard_normal((n_steps, n_envs), dtype=np.float32)
+
+
+# What `peers backends` starts from: the same formulas as crates/rlox-bench/benches/nn_backends.
+LR, EPS, CLIP_RANGE, VF_COEF, ENT_COEF = 3e-4, 1e-5, 0.2, 0.5, 0.01
+Q_NET, VALUE_NET = (4, 64, 64, 2), (4, 64, 64, 1)
+ACTOR, CRITIC = (3, 256, 256, 2), (4, 256, 256, 1)
+SECOND = 1_000_000  # where the second network's numbers start
+
+
+def numbers(n, start):
+    """`n` numbers in [-1, 1): fractions of the multiples of the golden ratio, from `start` on."""
+    return np.arange(start, start + n) * 0.6180339887498949 % 1.0 * 2.0 - 1.0
+
+
+def params(widths, start):
+    """A network's parameters, float32: layer after layer, weight `[out, in]`, then bias."""
+    at, parts = start, []
+    for n_in, n_out in pairwise(widths):
+        n = (n_in + 1) * n_out
+        parts.append(numbers(n, at) / np.sqrt(n_in))
+        at += n
+    return np.concatenate(parts).astype(np.float32)
+
+
+def minibatch(n=64):
+    """64 transitions by name, and what PPO knows of them; columns are `[n]` or `[n, 4]`."""
+    columns = {
+        "obs": numbers(4 * n, 100_000).reshape(n, 4),
+        "next_obs": numbers(4 * n, 200_000).reshape(n, 4),
+        "rewards": numbers(n, 300_000),
+        "discounts": np.where(np.arange(n) % 16 == 15, 0.0, GAMMA),
+        "log_probs": np.log(0.5) + 0.1 * numbers(n, 400_000),
+        "advantages": numbers(n, 500_000),
+        "returns": numbers(n, 600_000),
+    }
+    return {name: x.astype(np.float32) for name, x in columns.items()} | {
+        "actions": np.arange(n) % 2
+    }
+
+
+def draw():
+    """An observation `[1, 3]` and a standard normal `[1, 1]`."""
+    columns = numbers(3, 100_000)[None], numbers(1, 200_000)[None]
+    return tuple(x.astype(np.float32) for x in columns)
+
+
+def critic_batch(n=256):
+    """Observations with actions `[n, 4]` and targets `[n]`."""
+    columns = numbers(4 * n, 100_000).reshape(n, 4), numbers(n, 200_000)
+    return tuple(x.astype(np.float32) for x in columns)

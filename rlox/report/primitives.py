@@ -76,7 +76,7 @@ def markdown(found: Mapping[str, Any]) -> str:
         for table in _details(found, family):
             lines += table_lines(table)
     lines += ["## Engines", ""]
-    lines += [f"- **{name}**: {text}" for name, text in _who(found)]
+    lines += [f"- **{name}**: {text}" for name, text in who(found)]
     lines += [f"- {text}" for text in left_out(found)]
     lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
     return "\n".join(lines) + "\n"
@@ -100,9 +100,9 @@ def page(found: Mapping[str, Any]) -> str:
         sections.append(
             (name, name, f'<section id="{name}"><h2>{escape(name)}</h2>\n{body}</section>')
         )
-    who = html.table_of(Table(("Engine", "What it is"), _who(found), left=2))
+    named = html.table_of(Table(("Engine", "What it is"), who(found), left=2))
     sections.append(
-        ("engines", "Engines", f'<section id="engines"><h2>Engines</h2>\n{who}</section>')
+        ("engines", "Engines", f'<section id="engines"><h2>Engines</h2>\n{named}</section>')
     )
     missing = left_out(found)
     return html.document(
@@ -191,7 +191,8 @@ def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
     return drawn
 
 
-def _who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+def who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Engines, what they are and which version."""
     return [
         (row["name"], f"{row['what']} ({row['version']})" if row["version"] else row["what"])
         for row in found["engines"]

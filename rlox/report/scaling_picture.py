@@ -101,8 +101,8 @@ def _drawn(
         parts.append(f'<polyline{kind} points="{at}" stroke="{colour}"/>')
         parts += [
             f'<circle cx="{x(size)}" cy="{y(value)}" r="{3.5 if line.ours else 2.5}" '
-            f'fill="{colour}"><title>{escape(line.name)}, {units.count(size)}: {units.fine_seconds(value)}'
-            "</title></circle>"
+            f'fill="{colour}"><title>{escape(line.name)}, {units.count(size)}: '
+            f"{units.fine_seconds(value)}</title></circle>"
             for size, value in line.points
         ]
         size, value = line.points[-1]

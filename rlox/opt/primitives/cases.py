@@ -30,7 +30,8 @@ class Case:
     @property
     def key(self) -> str:
         """As it is asked for and recorded: "sample/batch=256,obs_dim=4"."""
-        return f"{self.family}/" + ",".join(f"{name}={value}" for name, value in self.size.items())
+        size = ",".join(f"{name}={value}" for name, value in self.size.items())
+        return f"{self.family}/{size}" if size else self.family
 
     @property
     def title(self) -> str:
@@ -82,9 +83,9 @@ class Engine:
     peer: Peer = field(repr=False)
 
 
-def load() -> tuple[list[Family], list[Engine]]:
-    """All of them, in the order of the file."""
-    table = tomllib.loads((folder() / "primitives.toml").read_text(encoding="utf-8"))
+def load(name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
+    """Those of a file, in its order."""
+    table = tomllib.loads((folder() / name).read_text(encoding="utf-8"))
     return [_family(row) for row in table["family"]], [_engine(row) for row in table["engine"]]
 
 

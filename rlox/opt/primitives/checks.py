@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlox.advantage import reference
+from rlox.opt.primitives import networks
 from rlox.opt.primitives.cases import Case, Size, folder
 
 Answer = Mapping[str, NDArray[Any]]
@@ -34,7 +35,10 @@ class WrongError(Exception):
 
 def check(case: Case, answer: Answer) -> None:
     """Raises WrongError if `answer`, one call's results by name, is wrong."""
-    _CHECKS[case.family](answer, case.size)
+    if case.family in networks.STEPS:
+        _network(answer, case.family)
+    else:
+        _CHECKS[case.family](answer, case.size)
 
 
 def inputs() -> ModuleType:
@@ -213,6 +217,12 @@ def _rollout(answer: Answer, size: Size) -> None:
     for name, one in zip(("advantages", "returns"), expected, strict=True):
         _close(name, answer[name], one, _FLOAT32)
     _env_step(answer, size)
+
+
+def _network(answer: Answer, step: str) -> None:
+    expected = networks.STEPS[step](inputs())
+    for name, found in answer.items():
+        _close(name, found, expected[name], networks.BOUNDS)
 
 
 _KNOWN = 128  # transitions in the buffer that a push is checked in

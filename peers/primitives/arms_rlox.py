@@ -11,28 +11,22 @@ from arm import FORM, KNOWN, Unsupported, drawing, function, rolling, stepping, 
 import rlox
 
 GAMMA, GAE_LAMBDA = inputs.GAMMA, inputs.GAE_LAMBDA
-_MISSING = "has no copy=False"
 
 
 def _result(call):
-    """The function's call, with its result where the last one's was if `form` says so."""
+    """The call, with its result where the last one's was if `form` says so."""
     if FORM == "copy":
         return call
     takes = inspect.signature(call).parameters
-    if "out" in takes:
-        return partial(call, out=call())
     if "copy" in takes:
         return partial(call, copy=False)
-    raise Unsupported(_MISSING)
+    if "out" in takes:
+        return partial(call, out=call())
+    raise Unsupported("has no copy=False")
 
 
-def _made(kind, *arguments, **settings):
-    """An object whose results are arrays that it keeps, if `form` says so."""
-    if FORM == "copy":
-        return kind(*arguments, **settings)
-    if "copy" not in inspect.signature(kind).parameters:
-        raise Unsupported(_MISSING)
-    return kind(*arguments, **settings, copy=False)
+def _env(n_envs):
+    return rlox.VecEnv("CartPole-v1", n_envs, seed=0, copy=FORM == "copy")
 
 
 def gae(n):
@@ -107,26 +101,24 @@ def push_batch(rows, obs_dim):
 
 
 def sample(batch, obs_dim):
-    kind = partial(_made, rlox.ReplayBuffer)
-    buffer = _filled(kind, inputs.capacity(obs_dim), obs_dim)
-    return drawing(partial(buffer.sample, batch))
+    buffer = _filled(rlox.ReplayBuffer, inputs.capacity(obs_dim), obs_dim)
+    return drawing(_result(partial(buffer.sample, batch)))
 
 
 def per_sample(batch, capacity):
-    kind = partial(_made, rlox.PrioritizedReplayBuffer)
-    buffer = _filled(kind, capacity, 4, alpha=0.6, beta=0.4)
+    buffer = _filled(rlox.PrioritizedReplayBuffer, capacity, 4, alpha=0.6, beta=0.4)
     buffer.update_priorities(np.arange(capacity), inputs.priorities(capacity))
-    return drawing(partial(buffer.sample, batch))
+    return drawing(_result(partial(buffer.sample, batch)))
 
 
 def env_step(n_envs):
-    env = _made(rlox.VecEnv, "CartPole-v1", n_envs, seed=0)
+    env = _env(n_envs)
     obs, _ = env.reset(seed=0)
     return stepping(env.step, obs, n_envs)
 
 
 def rollout(n_envs, n_steps):
-    env = _made(rlox.VecEnv, "CartPole-v1", n_envs, seed=0)
+    env = _env(n_envs)
 
     def gae(*columns):
         return rlox.compute_gae_batched(*columns, GAMMA, GAE_LAMBDA)

@@ -25,13 +25,13 @@ def _gae(rewards, values, dones, last, gamma, gae_lambda):
 
 
 @numba.njit
-def _gae_batched(rewards, values, dones, last, gamma, gae_lambda):
+def _gae_batched(rewards, values, dones, last, gamma, gae_lambda, one):
     n_steps, n_envs = rewards.shape
     advantages, returns = np.empty_like(rewards), np.empty_like(rewards)
     carried, next_values = np.zeros_like(last), last.copy()
     for t in range(n_steps - 1, -1, -1):
         for e in range(n_envs):
-            alive = 1 - dones[t, e]
+            alive = one - dones[t, e]
             delta = rewards[t, e] + gamma * next_values[e] * alive - values[t, e]
             carried[e] = delta + gamma * gae_lambda * alive * carried[e]
             advantages[t, e] = carried[e]
@@ -92,8 +92,8 @@ def gae(n):
 def gae_batched(n_envs, n_steps, dtype):
     columns = inputs.rollout(n_steps, n_envs, dtype=dtype)
     kind = np.dtype(dtype).type  # so that nothing is widened within the loop
-    call = partial(_gae_batched, *columns, kind(GAMMA), kind(GAE_LAMBDA))
-    return function(call, "advantages", "returns")
+    numbers = (kind(GAMMA), kind(GAE_LAMBDA), kind(1))
+    return function(partial(_gae_batched, *columns, *numbers), "advantages", "returns")
 
 
 def vtrace(n, dtype):

@@ -56,7 +56,7 @@ def _columns(rewards, values, dones, last):
 def _advantages(columns):
     """GAE, time first."""
     advantages, returns = GAE(inputs.GAMMA, inputs.GAE_LAMBDA, *columns)
-    return advantages.squeeze(-1).T, returns.squeeze(-1).T
+    return tuple(found.squeeze(-1).movedim(-1, 0) for found in (advantages, returns))
 
 
 def _gae_arm(columns):

@@ -116,14 +116,15 @@ def _uv(*arguments: str) -> None:
         raise PeerError(f"does not install: {_last(done.stderr)}")
 
 
-def version(peer: Peer, python: Path) -> str:
-    """The version of the peer's own distribution, that of the first line of its input."""
+def version(peer: Peer, python: Path, package: str = "") -> str:
+    """The version of the peer's distribution `package`, else of the first line of its input."""
     if peer.lock is None:
         return ""
-    first = (FOLDER / "locks" / f"{peer.lock}.in").read_text().split()[0].partition("==")[0]
-    program = f"from importlib.metadata import version; print(version({first!r}))"
+    if not package:
+        package = (FOLDER / "locks" / f"{peer.lock}.in").read_text().split()[0].partition("==")[0]
+    program = f"from importlib.metadata import version; print(version({package!r}))"
     done = subprocess.run([str(python), "-c", program], capture_output=True, text=True, timeout=60)
-    return f"{first} {done.stdout.strip()}" if done.returncode == 0 else ""
+    return f"{package} {done.stdout.strip()}" if done.returncode == 0 else ""
 
 
 def train(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,8 @@ class Family:
 class Engine:
     """Who runs a primitive: a module of peers/primitives in one of its forms, in an environment.
 
-    `ours` are those that the others are compared with; a `control` runs in any environment."""
+    `ours` are those that the others are compared with; a `control` runs in any environment;
+    `package` is the distribution whose version is told, if it is not the environment's first."""
 
     name: str
     what: str
@@ -80,7 +81,8 @@ class Engine:
     form: str
     ours: bool
     control: bool
-    peer: Peer = field(repr=False)
+    package: str
+    peer: Peer
 
 
 def load(name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
@@ -108,6 +110,7 @@ def _engine(row: Mapping[str, Any]) -> Engine:
         form,
         row.get("ours", False),
         row.get("control", False),
+        row.get("package", ""),
         peer,
     )
 

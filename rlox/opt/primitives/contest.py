@@ -23,8 +23,6 @@ _ROUNDS = 25
 _MOST_S = 2.0  # of one engine in one restart
 _EACH = 40  # calls timed one by one in a round
 
-Times = Mapping[str, list[float]]
-
 
 def hold(
     processes: Processes,

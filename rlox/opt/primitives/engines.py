@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +78,8 @@ def validate(process: Process, case: Case) -> None:
             answer: Answer = {name: found[name] for name in found.files}
     try:
         check(case, answer)
-    except KeyError as missing:
-        raise WrongError(f"there is no {missing} in its answer") from None
+    except (LookupError, TypeError, ValueError) as problem:
+        raise WrongError(f"its answer cannot be read: {problem!r}") from None
 
 
 class Processes:
@@ -112,7 +112,7 @@ class Processes:
         for process in self._of.values():
             process.close()
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[tuple[str, Process]]:
         return iter(self._of.items())
 
 

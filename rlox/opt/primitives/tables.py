@@ -61,7 +61,7 @@ class Tables:
             progress.note(engine.name, number / len(self.engines))
             try:
                 python = racing.python_of(engine.peer)
-                self._versions[engine.name] = racing.version(engine.peer, python)
+                self._versions[engine.name] = racing.version(engine.peer, python, engine.package)
                 self._pythons[engine.name] = python
             except racing.PeerError as problem:
                 self._left_out[engine.name] = str(problem)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,36 +37,51 @@ class Knee:
 def knees(sizes: Sequence[float], seconds: Sequence[float]) -> list[Knee]:
     """The knees, in order of size; sizes ascend and are over 0."""
     x, y = np.log(np.asarray(sizes, np.float64)), np.log(np.asarray(seconds, np.float64))
-    chosen: list[int] = []
-    best, turns = _fit(x, y, chosen)
-    while len(chosen) < _MOST_KNEES:
-        # Two points at either end make a slope.
-        free = [i for i in range(2, len(x) - 2) if all(abs(i - j) > 1 for j in chosen)]
-        tried = [(*_fit(x, y, sorted([*chosen, i])), i) for i in free]
-        tried = [one for one in tried if np.abs(one[1][2:]).min() >= _LEAST_TURN]
-        if not tried:
+    best = _fit(x, y, ())
+    while len(best.at) < _MOST_KNEES:
+        tried = _least(x, y, best.at)
+        if tried is None:
             break
-        score, found, at = min(tried, key=lambda one: one[0])
-        if score >= best:
+        for place in range(len(tried.at)):
+            # The others may lie better once one is added.
+            rest = tried.at[:place] + tried.at[place + 1 :]
+            tried = min(tried, _least(x, y, rest) or tried, key=lambda one: one.score)
+        if tried.score >= best.score:
             break
-        best, turns, chosen = score, found, sorted([*chosen, at])
-    slopes = np.cumsum(turns[1:])
+        best = tried
+    slopes = np.cumsum(best.turns)
     return [
-        Knee(float(sizes[i]), float(slopes[k]), float(slopes[k + 1])) for k, i in enumerate(chosen)
+        Knee(float(sizes[i]), float(slopes[k]), float(slopes[k + 1])) for k, i in enumerate(best.at)
     ]
 
 
-def _fit(
-    x: NDArray[np.float64], y: NDArray[np.float64], at: Sequence[int]
-) -> tuple[float, NDArray[np.float64]]:
-    """The criterion of straight pieces that meet at the points `at`, and the coefficients: level,
-    first slope, and how much it turns at each of them."""
+class _Fit(NamedTuple):
+    """Straight pieces that meet at the points `at`: the criterion, the first slope and how much it
+    turns at each of them."""
+
+    score: float
+    turns: NDArray[np.float64]
+    at: tuple[int, ...]
+
+
+def _least(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) -> _Fit | None:
+    """The best fit with one knee more than `at`; None if there is no place for one that is worth
+    a mark."""
+    # Two points at either end make a slope.
+    free = [i for i in range(2, len(x) - 2) if all(abs(i - j) > 1 for j in at)]
+    tried = [_fit(x, y, tuple(sorted((*at, i)))) for i in free]
+    worth = [one for one in tried if np.abs(one.turns[1:]).min() >= _LEAST_TURN]
+    return min(worth, key=lambda one: one.score, default=None)
+
+
+def _fit(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) -> _Fit:
     columns = [np.ones_like(x), x - x[0], *(np.maximum(x - x[i], 0) for i in at)]
     design = np.stack(columns, axis=1)
     found = np.linalg.lstsq(design, y)[0]
     n, residual = len(x), float(np.mean((design @ found - y) ** 2))
     parameters = 2 + 2 * len(at)  # a knee has a place and a turn
-    return n * math.log(residual + _NOISE**2) + parameters * math.log(n), found
+    score = n * math.log(residual + _NOISE**2) + parameters * math.log(n)
+    return _Fit(score, found[1:], at)
 
 
 def explain(

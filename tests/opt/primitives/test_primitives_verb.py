@@ -167,7 +167,8 @@ def test_rows_that_are_lost_are_shown_as_plainly_as_the_others() -> None:
     assert report.standing(found, "rlox") == {"ahead": 1, "behind": 1, "not told apart": 0}
     for text in (report.markdown(found), report.page(found)):
         assert "ahead" in text
-        assert "1.83× (1.80–1.85) behind" in text or "behind" in text
+        assert "1.83× (" in text
+        assert ") behind" in text
         assert "does not install: no wheel" in text
     assert "&lt;numpy&gt;" in report.page(found)
     assert "<numpy>" not in report.page(found)

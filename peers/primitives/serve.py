@@ -18,6 +18,7 @@ import os
 import resource
 import sys
 import time
+import tracemalloc
 
 MODULE, FORM, THREADS = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
@@ -105,12 +106,20 @@ class Engine:
         return (time.process_time() - cpu) / (time.perf_counter() - start)
 
     def memory(self) -> dict:
-        """What a call's result holds, in bytes of the allocator, and its page faults.
+        """What a call's result holds, in bytes of the allocator; the most that Python and NumPy
+        have allocated within a call (not what Rust or C++ has for itself); its page faults.
 
         Results are kept alive while they are looked at; the faults are those of a call in a row of
         them, each result freed before the next.
         """
         call = self._arm.call
+        tracemalloc.start()
+        call()
+        start, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        call()
+        peak = tracemalloc.get_traced_memory()[1] - start
+        tracemalloc.stop()
         before = _allocated()
         kept = [call()]
         held = _allocated() - before
@@ -125,7 +134,7 @@ class Engine:
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         timed(call, calls)
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - faults
-        return {"held": max(0, round(held)), "faults": faults / calls}
+        return {"held": max(0, round(held)), "peak": peak, "faults": faults / calls}
 
 
 def _allocated() -> int:

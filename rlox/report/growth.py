@@ -107,7 +107,10 @@ def _picture(found: Mapping[str, Any], name: str, curves: Sequence[Mapping[str, 
 
 
 def _detail(curve: Mapping[str, Any]) -> Table:
-    columns = (curve["axis"], "a call", "per element", "CPU ÷ wall", "result holds", "page faults")
+    columns = (
+        *(curve["axis"], "a call", "per element", "CPU ÷ wall"),
+        *("result holds", "allocated at the peak", "page faults"),
+    )
     rows = [
         (
             f"{size:,}",
@@ -115,10 +118,12 @@ def _detail(curve: Mapping[str, Any]) -> Table:
             units.fine_seconds(s / size),
             units.MISSING if share is None else f"{share:.2f}",
             units.size(held),
+            units.size(peak),
             units.count(faults),
         )
-        for size, s, share, held, faults in zip(
-            *(curve[name] for name in ("sizes", "s", "share", "held", "faults")), strict=True
+        for size, s, share, held, peak, faults in zip(
+            *(curve[name] for name in ("sizes", "s", "share", "held", "peak", "faults")),
+            strict=True,
         )
     ]
     return Table(columns, rows, curve["engine"], left=0)

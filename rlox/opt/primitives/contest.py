@@ -36,10 +36,11 @@ def hold(
     """One restart of a case, without the engines that are `resting`.
 
     Returns `times`, by engine {"s": median seconds of a call, "rounds"}, with `each` also "p99_s",
-    with `weigh` also "share" (CPU time over wall time), "held" (bytes of a call's result) and
-    "faults" (page faults of a call); `ratios`, by one of `ours` and engine ln(ours / theirs); and
-    `left_out`, why an engine has no times, but for cases that it simply does not have. `known` are
-    the (engine, case) that were right before; those found right are added.
+    with `weigh` also "share" (CPU time over wall time), "held" (bytes of a call's result), "peak"
+    (bytes that Python and NumPy allocate within a call) and "faults" (its page faults); `ratios`,
+    by one of `ours` and engine ln(ours / theirs); and `left_out`, why an engine has no times, but
+    for cases that it simply does not have. `known` are the (engine, case) that were right before;
+    those found right are added.
     """
     left_out: dict[str, str] = {}
     fits: dict[str, tuple[int, float]] = {}

@@ -14,6 +14,7 @@ from rlox.opt.primitives.cases import Case, Engine, Family, Growth
 from rlox.opt.primitives.tables import Tables, conclude
 
 _PER_DECADE = 4
+_WEIGHTS = ("share", "held", "peak", "faults")
 _EXAMPLES = """\
 examples:
   rlox-opt peers growth
@@ -22,7 +23,8 @@ examples:
 Each operation is timed over four decades of its size, ours and NumPy's in turn, in this
 interpreter. Marked is where the slope of ln(time) over ln(size) changes; beside it stands what
 happens there: a cache of this machine (as Linux tells it) is outgrown, or a second thread joins
-(CPU time over wall time). Memory is what a call's result holds, and the page faults of a call.
+(CPU time over wall time). Memory is what a call's result holds, what Python and NumPy allocate
+within a call, and its page faults.
 Ctrl-C keeps what is timed: the same command goes on.
 
 Exit codes: 0 done, 1 nothing was timed, 2 asked wrongly, 130 interrupted.
@@ -115,11 +117,11 @@ def with_knees(found: dict[str, Any], families: Mapping[str, Family]) -> dict[st
 
 
 def _weights(readings: Sequence[Mapping[str, Any]], key: str, engine: str) -> dict[str, float]:
-    """Medians over restarts of the engine's CPU share, bytes held and page faults."""
+    """Medians over restarts of the engine's CPU share, bytes held and at the peak, page faults."""
     times = [row["times"][engine] for row in readings if row["case"] == key]
     return {
         name: statistics.median(row[name] for row in times if name in row)
-        for name in ("share", "held", "faults")
+        for name in _WEIGHTS
         if any(name in row for row in times)
     }
 
@@ -144,6 +146,6 @@ def _curve(
         "sizes": sizes,
         "s": seconds,
         "ci95": [row["ci95"] for *_, row in points],
-        **{name: [one.get(name) for one in weights] for name in ("share", "held", "faults")},
+        **{name: [one.get(name) for one in weights] for name in _WEIGHTS},
         "knees": marks,
     }

@@ -41,6 +41,7 @@ def test_growth_is_measured_with_its_memory(
     assert all(share is not None and share < 1.5 for share in ours["share"])
     # Two arrays of float64, and what malloc adds to them.
     assert 1600 <= ours["held"][-1] < 5000
+    assert 1600 <= ours["peak"][-1] < 5000
     assert {path.suffix for path in made_up.glob("record/*/*_growth.*")} == {
         ".json",
         ".md",
@@ -59,6 +60,7 @@ def curve(engine: str, seconds: list[float], knees: list[dict[str, Any]]) -> dic
         "ci95": [None] * n,
         "share": [1.0] * n,
         "held": [160.0] * n,
+        "peak": [320.0] * n,
         "faults": [0.0] * n,
         "knees": knees,
     }
@@ -86,6 +88,7 @@ def test_page_and_markdown_show_knees_and_memory() -> None:
     for text in (report.markdown(found), report.page(found)):
         assert "0.10 → 0.90" in text
         assert "160 B" in text
+        assert "320 B" in text
         assert "50.0 ns" in text
         assert "48 KiB" in text
     assert "<call>" not in report.page(found)

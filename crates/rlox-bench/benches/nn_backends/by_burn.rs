@@ -1,91 +1,79 @@
-//! The steps in Burn, with its NdArray backend, its autodiff and its Adam.
+//! The steps in Burn, with its CPU backend Flex, its autodiff and its Adam.
 
-use burn::backend::{Autodiff, NdArray};
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
-use burn::optim::{AdamConfig, GradientsParams, Optimizer};
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::activation::{log_softmax, relu, tanh};
-use burn::tensor::backend::Backend;
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::cases::{
     ACTOR, Activation, Arm, CLIP_RANGE, CRITIC, ENT_COEF, EPS, HALF_LOG_2PI, LR, Minibatch, Q_NET,
     SECOND, Step, VALUE_NET, VF_COEF, critic_inputs, draw_inputs, params,
 };
 
-type Plain = NdArray<f32>;
-type Learning = Autodiff<Plain>;
-
 pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
-    let optimizer = || AdamConfig::new().with_epsilon(EPS as f32);
+    let device = Device::flex().autodiff();
+    let batch = Minibatch::new();
     match step {
         Step::DqnStep => {
-            let nets = Nets::new(&[(&Q_NET, 0)]);
-            let batch = Minibatch::new();
-            Box::new(Trained {
-                nets: Some(nets),
-                optimizer: optimizer().init::<Learning, Nets<Learning>>(),
-                loss: Dqn {
-                    target: Nets::new(&[(&Q_NET, SECOND)]),
-                    obs: matrix(&batch.obs, 4),
-                    next_obs: matrix(&batch.next_obs, 4),
-                    actions: indices(&batch.actions),
-                    rewards: matrix(&batch.rewards, 1),
-                    discounts: matrix(&batch.discounts, 1),
-                },
-            })
+            let loss = Dqn {
+                target: Net::new(&Q_NET, SECOND, &device),
+                obs: matrix(&batch.obs, 4, &device),
+                next_obs: matrix(&batch.next_obs, 4, &device),
+                actions: indices(&batch.actions, &device),
+                rewards: matrix(&batch.rewards, 1, &device),
+                discounts: matrix(&batch.discounts, 1, &device),
+            };
+            Box::new(Trained::new(vec![Net::new(&Q_NET, 0, &device)], loss))
         }
         Step::PpoStep => {
-            let batch = Minibatch::new();
-            Box::new(Trained {
-                nets: Some(Nets::new(&[(&Q_NET, 0), (&VALUE_NET, SECOND)])),
-                optimizer: optimizer().init::<Learning, Nets<Learning>>(),
-                loss: PpoLoss {
-                    obs: matrix(&batch.obs, 4),
-                    actions: indices(&batch.actions),
-                    log_probs: matrix(&batch.log_probs, 1),
-                    advantages: matrix(&batch.advantages, 1),
-                    returns: matrix(&batch.returns, 1),
-                },
-            })
+            let loss = PpoLoss {
+                obs: matrix(&batch.obs, 4, &device),
+                actions: indices(&batch.actions, &device),
+                log_probs: matrix(&batch.log_probs, 1, &device),
+                advantages: matrix(&batch.advantages, 1, &device),
+                returns: matrix(&batch.returns, 1, &device),
+            };
+            let actor = Net::new(&Q_NET, 0, &device);
+            let critic = Net::new(&VALUE_NET, SECOND, &device);
+            Box::new(Trained::new(vec![actor, critic], loss))
         }
         Step::SacSample => {
             let (obs, noise) = draw_inputs();
+            let device = Device::flex();
             Box::new(Draw {
-                actor: Nets::new(&[(&ACTOR, 0)]),
-                obs: matrix(&obs, 3),
-                noise: matrix(&noise, 1),
+                actor: Net::new(&ACTOR, 0, &device),
+                obs: matrix(&obs, 3, &device),
+                noise: matrix(&noise, 1, &device),
                 drawn: Vec::new(),
             })
         }
         Step::CriticStep => {
             let (x, y) = critic_inputs();
-            Box::new(Trained {
-                nets: Some(Nets::new(&[(&CRITIC, 0), (&CRITIC, SECOND)])),
-                optimizer: optimizer().init::<Learning, Nets<Learning>>(),
-                loss: TdErrors {
-                    x: matrix(&x, 4),
-                    y: matrix(&y, 1),
-                },
-            })
+            let loss = TdErrors {
+                x: matrix(&x, 4, &device),
+                y: matrix(&y, 1, &device),
+            };
+            let twins = [0, SECOND].map(|start| Net::new(&CRITIC, start, &device));
+            Box::new(Trained::new(twins.into(), loss))
         }
     }
 }
 
 /// One network: its layers.
 #[derive(Module, Debug)]
-struct Net<B: Backend> {
-    layers: Vec<Linear<B>>,
+struct Net {
+    layers: Vec<Linear>,
 }
 
 /// One network or two.
 #[derive(Module, Debug)]
-struct Nets<B: Backend> {
-    nets: Vec<Net<B>>,
+struct Nets {
+    nets: Vec<Net>,
 }
 
-impl<B: Backend> Net<B> {
-    fn new(widths: &[usize], start: usize) -> Self {
+impl Net {
+    fn new(widths: &[usize], start: usize, device: &Device) -> Self {
         let all = params(widths, start);
         let mut rest = all.as_slice();
         let mut layers = Vec::new();
@@ -98,19 +86,16 @@ impl<B: Backend> Net<B> {
             let transposed: Vec<f32> = (0..n_in * n_out)
                 .map(|at| weight[at % n_out * n_in + at / n_out])
                 .collect();
-            let mut layer: Linear<B> = LinearConfig::new(n_in, n_out).init(&Default::default());
-            layer.weight = Param::from_tensor(matrix(&transposed, n_out));
-            let bias = TensorData::new(bias.to_vec(), [n_out]);
-            layer.bias = Some(Param::from_tensor(Tensor::from_data(
-                bias,
-                &Default::default(),
-            )));
+            let bias = Tensor::from_data(TensorData::new(bias.to_vec(), [n_out]), device);
+            let mut layer = LinearConfig::new(n_in, n_out).init(device);
+            layer.weight = Param::from_tensor(matrix(&transposed, n_out, device));
+            layer.bias = Some(Param::from_tensor(bias));
             layers.push(layer);
         }
         Self { layers }
     }
 
-    fn forward(&self, x: Tensor<B, 2>, activation: Activation) -> Tensor<B, 2> {
+    fn forward(&self, x: Tensor<2>, activation: Activation) -> Tensor<2> {
         let last = self.layers.len() - 1;
         let mut x = x;
         for (number, layer) in self.layers.iter().enumerate() {
@@ -124,88 +109,84 @@ impl<B: Backend> Net<B> {
         }
         x
     }
-}
-
-impl<B: Backend> Nets<B> {
-    fn new(of: &[(&[usize], usize)]) -> Self {
-        let net = |&(widths, start): &(&[usize], usize)| Net::new(widths, start);
-        Self {
-            nets: of.iter().map(net).collect(),
-        }
-    }
 
     fn flat(&self) -> Vec<f32> {
-        let layers = self.nets.iter().flat_map(|net| &net.layers);
-        let numbers = |layer: &Linear<B>| {
+        let numbers = |layer: &Linear| {
             let weight = list(layer.weight.val().transpose());
             let bias = layer.bias.as_ref().map(|bias| list(bias.val()));
             [weight, bias.unwrap_or_default()].concat()
         };
-        layers.flat_map(numbers).collect()
+        self.layers.iter().flat_map(numbers).collect()
     }
 }
 
-fn list<B: Backend, const N: usize>(tensor: Tensor<B, N>) -> Vec<f32> {
+fn list<const N: usize>(tensor: Tensor<N>) -> Vec<f32> {
     tensor.into_data().to_vec().unwrap()
 }
 
-fn matrix<B: Backend>(numbers: &[f32], width: usize) -> Tensor<B, 2> {
+fn matrix(numbers: &[f32], width: usize, device: &Device) -> Tensor<2> {
     let shape = [numbers.len() / width, width];
-    Tensor::from_data(
-        TensorData::new(numbers.to_vec(), shape),
-        &Default::default(),
-    )
+    Tensor::from_data(TensorData::new(numbers.to_vec(), shape), device)
 }
 
-fn indices<B: Backend>(actions: &[i64]) -> Tensor<B, 2, Int> {
+fn indices(actions: &[i64], device: &Device) -> Tensor<2, Int> {
     let shape = [actions.len(), 1];
-    Tensor::from_data(
-        TensorData::new(actions.to_vec(), shape),
-        &Default::default(),
-    )
+    Tensor::from_data(TensorData::new(actions.to_vec(), shape), device)
 }
 
 /// What is minimised.
 trait Loss {
-    fn of(&self, nets: &Nets<Learning>) -> Tensor<Learning, 1>;
+    fn of(&self, nets: &[Net]) -> Tensor<1>;
 }
 
-struct Trained<L, O> {
+struct Trained<L> {
     /// None within a step, which takes the networks and gives them back.
-    nets: Option<Nets<Learning>>,
-    optimizer: O,
+    nets: Option<Nets>,
+    optimizer: ModuleOptimizer,
     loss: L,
 }
 
-impl<L: Loss, O: Optimizer<Nets<Learning>, Learning>> Arm for Trained<L, O> {
+impl<L> Trained<L> {
+    fn new(nets: Vec<Net>, loss: L) -> Self {
+        Self {
+            nets: Some(Nets { nets }),
+            optimizer: AdamConfig::new().with_epsilon(EPS as f32).init(),
+            loss,
+        }
+    }
+}
+
+impl<L: Loss> Arm for Trained<L> {
     fn step(&mut self) {
         let nets = self.nets.take().unwrap();
-        let gradients = self.loss.of(&nets).backward();
+        let gradients = self.loss.of(&nets.nets).backward();
         let gradients = GradientsParams::from_grads(gradients, &nets);
         self.nets = Some(self.optimizer.step(LR, nets, gradients));
     }
 
     fn answer(&mut self) -> Vec<f32> {
-        self.nets.as_ref().unwrap().flat()
+        let nets = &self.nets.as_ref().unwrap().nets;
+        nets.iter().flat_map(Net::flat).collect()
     }
 }
 
 struct Dqn {
-    target: Nets<Learning>,
-    obs: Tensor<Learning, 2>,
-    next_obs: Tensor<Learning, 2>,
-    actions: Tensor<Learning, 2, Int>,
-    rewards: Tensor<Learning, 2>,
-    discounts: Tensor<Learning, 2>,
+    target: Net,
+    obs: Tensor<2>,
+    next_obs: Tensor<2>,
+    actions: Tensor<2, Int>,
+    rewards: Tensor<2>,
+    discounts: Tensor<2>,
 }
 
 impl Loss for Dqn {
-    fn of(&self, nets: &Nets<Learning>) -> Tensor<Learning, 1> {
-        let next_q = self.target.nets[0]
+    fn of(&self, nets: &[Net]) -> Tensor<1> {
+        let next_q = self
+            .target
             .forward(self.next_obs.clone(), Activation::Relu)
             .max_dim(1);
         let y = (self.rewards.clone() + self.discounts.clone() * next_q).detach();
-        let q = nets.nets[0]
+        let q = nets[0]
             .forward(self.obs.clone(), Activation::Relu)
             .gather(1, self.actions.clone());
         mean_square(q - y)
@@ -213,58 +194,59 @@ impl Loss for Dqn {
 }
 
 struct PpoLoss {
-    obs: Tensor<Learning, 2>,
-    actions: Tensor<Learning, 2, Int>,
-    log_probs: Tensor<Learning, 2>,
-    advantages: Tensor<Learning, 2>,
-    returns: Tensor<Learning, 2>,
+    obs: Tensor<2>,
+    actions: Tensor<2, Int>,
+    log_probs: Tensor<2>,
+    advantages: Tensor<2>,
+    returns: Tensor<2>,
 }
 
 impl Loss for PpoLoss {
-    fn of(&self, nets: &Nets<Learning>) -> Tensor<Learning, 1> {
+    fn of(&self, nets: &[Net]) -> Tensor<1> {
         let (variance, mean) = self.advantages.clone().var_mean(0);
         let advantages = (self.advantages.clone() - mean) / (variance.sqrt() + 1e-8);
-        let logits = nets.nets[0].forward(self.obs.clone(), Activation::Tanh);
+        let logits = nets[0].forward(self.obs.clone(), Activation::Tanh);
         let all = log_softmax(logits, 1);
         let log_probs = all.clone().gather(1, self.actions.clone());
         let ratio = (log_probs - self.log_probs.clone()).exp();
         let bounded = ratio.clone().clamp(1.0 - CLIP_RANGE, 1.0 + CLIP_RANGE);
         let surrogate = (ratio * advantages.clone()).min_pair(bounded * advantages);
         let entropy = (all.clone().exp() * all).sum_dim(1).mean().neg();
-        let values = nets.nets[1].forward(self.obs.clone(), Activation::Tanh);
-        mean_square(values - self.returns.clone()) * VF_COEF - surrogate.mean() - entropy * ENT_COEF
+        let values = nets[1].forward(self.obs.clone(), Activation::Tanh);
+        let value_loss = mean_square(values - self.returns.clone());
+        value_loss * VF_COEF - surrogate.mean() - entropy * ENT_COEF
     }
 }
 
 struct TdErrors {
-    x: Tensor<Learning, 2>,
-    y: Tensor<Learning, 2>,
+    x: Tensor<2>,
+    y: Tensor<2>,
 }
 
 impl Loss for TdErrors {
-    fn of(&self, nets: &Nets<Learning>) -> Tensor<Learning, 1> {
-        let error = |net: &Net<Learning>| {
+    fn of(&self, nets: &[Net]) -> Tensor<1> {
+        let error = |net: &Net| {
             let q = net.forward(self.x.clone(), Activation::Relu);
             mean_square(q - self.y.clone())
         };
-        (error(&nets.nets[0]) + error(&nets.nets[1])) * 0.5
+        (error(&nets[0]) + error(&nets[1])) * 0.5
     }
 }
 
-fn mean_square(x: Tensor<Learning, 2>) -> Tensor<Learning, 1> {
+fn mean_square(x: Tensor<2>) -> Tensor<1> {
     (x.clone() * x).mean()
 }
 
 struct Draw {
-    actor: Nets<Plain>,
-    obs: Tensor<Plain, 2>,
-    noise: Tensor<Plain, 2>,
+    actor: Net,
+    obs: Tensor<2>,
+    noise: Tensor<2>,
     drawn: Vec<f32>,
 }
 
 impl Arm for Draw {
     fn step(&mut self) {
-        let heads = self.actor.nets[0].forward(self.obs.clone(), Activation::Relu);
+        let heads = self.actor.forward(self.obs.clone(), Activation::Relu);
         let mean = heads.clone().slice([0..1, 0..1]);
         let log_std = heads.slice([0..1, 1..2]).clamp(-20.0, 2.0);
         let u = mean + log_std.clone().exp() * self.noise.clone();

@@ -92,7 +92,8 @@ def load(name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
 
 
 def _family(row: Mapping[str, Any]) -> Family:
-    name, growth = row["name"], None
+    name: str = row["name"]
+    growth: Growth | None = None
     if of := row.get("growth"):
         growth = Growth(of["axis"], of["from"], of["to"], of["touched"], of.get("fixed", {}))
     cases = tuple(Case(name, size) for size in row["cases"])

@@ -41,8 +41,8 @@ def push(obs_dim):
 def push_batch(rows, obs_dim):
     def known():
         small = _ring(KNOWN, obs_dim)
-        for start in range(0, KNOWN, rows):
-            small.add(**_named(inputs.transitions(start, min(start + rows, KNOWN), obs_dim)))
+        for columns in inputs.chunks(KNOWN, obs_dim, rows):
+            small.add(**_named(columns))
         return small.sample(2 * KNOWN)
 
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)

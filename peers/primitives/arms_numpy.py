@@ -158,8 +158,8 @@ def push_batch(rows, obs_dim):
 
     def known():
         ring = Ring(KNOWN, obs_dim)
-        for start in range(0, KNOWN, rows):
-            ring.push_batch(*inputs.transitions(start, min(start + rows, KNOWN), obs_dim))
+        for columns in inputs.chunks(KNOWN, obs_dim, rows):
+            ring.push_batch(*columns)
         return ring.sample(2 * KNOWN)
 
     ring = _filled(inputs.capacity(obs_dim), obs_dim)

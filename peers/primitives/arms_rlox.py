@@ -93,8 +93,8 @@ def push_batch(rows, obs_dim):
     buffer = _filled(rlox.ReplayBuffer, inputs.capacity(obs_dim), obs_dim)
 
     def known(buffer):
-        for start in range(0, KNOWN, rows):
-            buffer.push_batch(*inputs.transitions(start, min(start + rows, KNOWN), obs_dim))
+        for columns in inputs.chunks(KNOWN, obs_dim, rows):
+            buffer.push_batch(*columns)
 
     call = partial(buffer.push_batch, *inputs.transitions(0, rows, obs_dim))
     return storing(call, lambda: _known(obs_dim, known))

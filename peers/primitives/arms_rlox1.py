@@ -89,9 +89,8 @@ def push_batch(rows, obs_dim):
 
     def known():
         small = rlox.ReplayBuffer(KNOWN, obs_dim, 1)
-        for start in range(0, KNOWN, rows):
-            stop = min(start + rows, KNOWN)
-            small.push_batch(*_flat(inputs.transitions(start, stop, obs_dim)))
+        for columns in inputs.chunks(KNOWN, obs_dim, rows):
+            small.push_batch(*_flat(columns))
         return _drawn(small, 2 * KNOWN, 0)
 
     batch = _flat(inputs.transitions(0, rows, obs_dim))

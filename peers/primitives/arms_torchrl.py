@@ -108,8 +108,8 @@ def push(obs_dim):
 
     def known():
         small = TensorDictReplayBuffer(storage=LazyTensorStorage(KNOWN))
-        for number in range(KNOWN):
-            small.add(_dict(inputs.transitions(number, number + 1, obs_dim))[0])
+        for columns in inputs.chunks(KNOWN, obs_dim, 1):
+            small.add(_dict(columns)[0])
         return _named(small.sample(2 * KNOWN))
 
     return storing(partial(buffer.add, one), known)
@@ -122,8 +122,8 @@ def push_batch(rows, obs_dim):
 
     def known():
         small = TensorDictReplayBuffer(storage=LazyTensorStorage(KNOWN))
-        for start in range(0, KNOWN, rows):
-            small.extend(_dict(inputs.transitions(start, min(start + rows, KNOWN), obs_dim)))
+        for columns in inputs.chunks(KNOWN, obs_dim, rows):
+            small.extend(_dict(columns))
         return _named(small.sample(2 * KNOWN))
 
     return storing(partial(buffer.extend, batch), known)

@@ -65,9 +65,9 @@ def transitions(start, stop, obs_dim):
     return obs, next_obs, action, number.copy(), terminated, np.zeros(len(number), np.bool_)
 
 
-def chunks(n, obs_dim):
-    """The first `n` transitions, in pieces that do not fill the memory."""
-    size = max(1, min(n, _CHUNK_NUMBERS // obs_dim))
+def chunks(n, obs_dim, size=None):
+    """The first `n` transitions, in pieces of `size`, or in large ones that fit the memory."""
+    size = size or max(1, min(n, _CHUNK_NUMBERS // obs_dim))
     for start in range(0, n, size):
         yield transitions(start, min(start + size, n), obs_dim)
 

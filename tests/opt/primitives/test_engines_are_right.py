@@ -125,7 +125,8 @@ def test_a_column_that_is_off_is_seen(
     case = Case(family, SMALL[family])
     check(case, answers[family])
     wrong = {name: array.copy() for name, array in answers[family].items()}
-    wrong[column].reshape(-1)[5] += 0.01
+    flat = wrong[column].reshape(-1)
+    flat[min(5, len(flat) - 1)] += 0.01
     with pytest.raises(WrongError, match=column):
         check(case, wrong)
 

@@ -32,7 +32,7 @@ def push(obs_dim):
         small = _ring(KNOWN, obs_dim)
         for number in range(KNOWN):
             small.add(**_named(inputs.one(obs_dim, number)))
-        return small.sample(2 * KNOWN)
+        return small.sample(KNOWN)
 
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)
     return storing(partial(buffer.add, **_named(inputs.one(obs_dim))), known)
@@ -43,7 +43,7 @@ def push_batch(rows, obs_dim):
         small = _ring(KNOWN, obs_dim)
         for columns in inputs.chunks(KNOWN, obs_dim, rows):
             small.add(**_named(columns))
-        return small.sample(2 * KNOWN)
+        return small.sample(KNOWN)
 
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)
     return storing(partial(buffer.add, **_named(inputs.transitions(0, rows, obs_dim))), known)

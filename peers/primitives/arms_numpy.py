@@ -147,7 +147,7 @@ def push(obs_dim):
         ring = Ring(KNOWN, obs_dim)
         for number in range(KNOWN):
             ring.push(*inputs.one(obs_dim, number))
-        return ring.sample(2 * KNOWN)
+        return ring.sample(KNOWN)
 
     ring = _filled(inputs.capacity(obs_dim), obs_dim)
     return storing(partial(ring.push, *inputs.one(obs_dim)), known)
@@ -160,7 +160,7 @@ def push_batch(rows, obs_dim):
         ring = Ring(KNOWN, obs_dim)
         for columns in inputs.chunks(KNOWN, obs_dim, rows):
             ring.push_batch(*columns)
-        return ring.sample(2 * KNOWN)
+        return ring.sample(KNOWN)
 
     ring = _filled(inputs.capacity(obs_dim), obs_dim)
     return storing(partial(ring.push_batch, *inputs.transitions(0, rows, obs_dim)), known)

@@ -71,7 +71,7 @@ def _known(obs_dim, push):
     """What `push` stored of the first transitions in a new buffer."""
     buffer = rlox.ReplayBuffer(KNOWN, obs_dim, 1)
     push(buffer)
-    return buffer.sample(2 * KNOWN)
+    return buffer.sample(KNOWN)
 
 
 def push(obs_dim):

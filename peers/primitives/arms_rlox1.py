@@ -79,7 +79,7 @@ def push(obs_dim):
         small = rlox.ReplayBuffer(KNOWN, obs_dim, 1)
         for number in range(KNOWN):
             _push(small, *inputs.one(obs_dim, number))()
-        return _drawn(small, 2 * KNOWN, 0)
+        return _drawn(small, KNOWN, 0)
 
     return storing(_push(buffer, *inputs.one(obs_dim)), known)
 
@@ -91,7 +91,7 @@ def push_batch(rows, obs_dim):
         small = rlox.ReplayBuffer(KNOWN, obs_dim, 1)
         for columns in inputs.chunks(KNOWN, obs_dim, rows):
             small.push_batch(*_flat(columns))
-        return _drawn(small, 2 * KNOWN, 0)
+        return _drawn(small, KNOWN, 0)
 
     batch = _flat(inputs.transitions(0, rows, obs_dim))
     return storing(partial(buffer.push_batch, *batch), known)

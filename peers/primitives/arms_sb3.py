@@ -62,7 +62,7 @@ def push(obs_dim):
         small = _ring(KNOWN, obs_dim)
         for number in range(KNOWN):
             _add(small, *inputs.one(obs_dim, number))()
-        return _drawn(small, 2 * KNOWN)
+        return _drawn(small, KNOWN)
 
     return storing(_add(buffer, *inputs.one(obs_dim)), known)
 

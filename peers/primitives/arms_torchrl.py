@@ -110,7 +110,7 @@ def push(obs_dim):
         small = TensorDictReplayBuffer(storage=LazyTensorStorage(KNOWN))
         for columns in inputs.chunks(KNOWN, obs_dim, 1):
             small.add(_dict(columns)[0])
-        return _named(small.sample(2 * KNOWN))
+        return _named(small.sample(KNOWN))
 
     return storing(partial(buffer.add, one), known)
 
@@ -124,7 +124,7 @@ def push_batch(rows, obs_dim):
         small = TensorDictReplayBuffer(storage=LazyTensorStorage(KNOWN))
         for columns in inputs.chunks(KNOWN, obs_dim, rows):
             small.extend(_dict(columns))
-        return _named(small.sample(2 * KNOWN))
+        return _named(small.sample(KNOWN))
 
     return storing(partial(buffer.extend, batch), known)
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import inputs
 import numpy as np
-from arm import KNOWN, Arm, drawing, function, rolling, stepping, storing
+from arm import KNOWN, Arm, Unsupported, drawing, function, rolling, stepping, storing
 
 import rlox
 
@@ -37,6 +37,8 @@ def gae_batched(n_envs, n_steps, dtype):
 
 
 def vtrace(n, dtype):
+    if dtype != "float32":
+        raise Unsupported("takes float32 alone")
     *columns, last = inputs.rollout(n, dtype=dtype)
     call = partial(
         rlox.compute_vtrace, inputs.log_rhos(n, dtype), *columns, float(last), GAMMA, 1.0, 1.0

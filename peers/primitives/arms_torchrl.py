@@ -42,6 +42,13 @@ def _once():
         raise Unsupported("is GAE alone")
 
 
+def _discounts(dtype):
+    """gamma and lambda; with a Python float TorchRL would compute its discounts in float32."""
+    if dtype == "float32":
+        return inputs.GAMMA, inputs.GAE_LAMBDA
+    return tuple(torch.tensor(x, dtype=torch.float64) for x in (inputs.GAMMA, inputs.GAE_LAMBDA))
+
+
 def _columns(rewards, values, dones, last):
     """Value, next value, reward and done `[*batch, steps, 1]` of arrays `[steps]` or
     `[steps, n_envs]`."""
@@ -53,33 +60,29 @@ def _columns(rewards, values, dones, last):
     return of(values), of(next_values), of(rewards), of(dones > 0.5)
 
 
-def _advantages(columns):
-    """GAE, time first."""
-    advantages, returns = GAE(inputs.GAMMA, inputs.GAE_LAMBDA, *columns)
-    return tuple(found.squeeze(-1).movedim(-1, 0) for found in (advantages, returns))
+def _gae(shape, dtype):
+    call = partial(GAE, *_discounts(dtype), *_columns(*inputs.rollout(*shape, dtype=dtype)))
 
+    def time_first():
+        return tuple(found.squeeze(-1).movedim(-1, 0) for found in call())
 
-def _gae_arm(columns):
-    call = partial(GAE, inputs.GAMMA, inputs.GAE_LAMBDA, *columns)
-    arm = function(partial(_advantages, columns), "advantages", "returns")
-    return arm._replace(call=call)
+    return function(time_first, "advantages", "returns")._replace(call=call)
 
 
 def gae(n):
-    return _gae_arm(_columns(*inputs.rollout(n)))
+    return _gae([n], "float64")
 
 
 def gae_batched(n_envs, n_steps, dtype):
-    return _gae_arm(_columns(*inputs.rollout(n_steps, n_envs, dtype=dtype)))
+    return _gae([n_steps, n_envs], dtype)
 
 
 def vtrace(n, dtype):
     _once()
     log_rhos = torch.from_numpy(inputs.log_rhos(n, dtype)).unsqueeze(-1)
     columns = _columns(*inputs.rollout(n, dtype=dtype))
-    call = partial(
-        vtrace_advantage_estimate, inputs.GAMMA, log_rhos, torch.zeros_like(log_rhos), *columns
-    )
+    given = (_discounts(dtype)[0], log_rhos, torch.zeros_like(log_rhos))
+    call = partial(vtrace_advantage_estimate, *given, *columns)
 
     def answer():
         advantages, vs = call()

@@ -49,7 +49,8 @@ def vtrace(n, dtype):
 def token_kl(rows, tokens, dtype):
     name = "compute_batch_token_kl_schulman" + ("_f32" if dtype == "float32" else "")
     policy, reference = (x.reshape(-1) for x in inputs.log_probs(rows, tokens, dtype))
-    return function(partial(getattr(rlox, name), policy, reference, tokens), "kl")
+    # It takes the ratio the other way round than TRL and we do.
+    return function(partial(getattr(rlox, name), reference, policy, tokens), "kl")
 
 
 def group_advantages(groups, size):

@@ -20,6 +20,7 @@ from arm import (
     storing,
 )
 from tensordict import TensorDict
+from tensordict.nn import TensorDictModule
 from torchrl.data import (
     LazyTensorStorage,
     TensorDictPrioritizedReplayBuffer,
@@ -199,11 +200,12 @@ def rollout(n_envs, n_steps):
     values = inputs.values(n_steps + 1, n_envs)
     turn = 0
 
-    def policy(data):
+    def act(_):
         nonlocal turn
-        data["action"] = converted[turn % 2]
         turn += 1
-        return data
+        return converted[(turn - 1) % 2]
+
+    policy = TensorDictModule(act, in_keys=["observation"], out_keys=["action"])
 
     def call():
         nonlocal turn

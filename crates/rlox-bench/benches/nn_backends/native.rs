@@ -156,6 +156,7 @@ impl Arm for PpoStep {
             max_grad_norm: f64::MAX,
             adam: ADAM,
         };
+        let t = self.actor.t;
         let policy = ActorCritic {
             actor: self.actor.network(),
             critic: self.critic.network(),
@@ -169,7 +170,6 @@ impl Arm for PpoStep {
             advantages: &batch.advantages,
             returns: &batch.returns,
         };
-        let t = self.actor.t;
         ppo.update(policy, &rollout, &self.order, t, 1).unwrap();
         self.actor.t += 1;
     }

@@ -121,7 +121,7 @@ impl Net {
 }
 
 fn list<const N: usize>(tensor: Tensor<N>) -> Vec<f32> {
-    tensor.into_data().to_vec().unwrap()
+    tensor.into_data().try_to_vec().unwrap()
 }
 
 fn matrix(numbers: &[f32], width: usize, device: &Device) -> Tensor<2> {

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from rlox.opt.card import change, size
 from rlox.report import units
+from rlox.report.model import Table as Report
 
 _COLOURS = {"faster": "green", "slower": "red"}
 
@@ -109,17 +110,21 @@ def show_race(found: Mapping[str, Any]) -> None:
     """Print how the peers stand."""
     from rlox.report import race
 
+    show_table(race.standings(found), race.explained(found), found.get("record"))
+
+
+def show_table(of: Report, explained: str, record: str | None) -> None:
+    """Print a table of a report, how to read it, and where it was written."""
     console = _console()
-    stands = race.standings(found)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for number, heading in enumerate(stands.columns):
-        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
-    for row in stands.rows:
+    for number, heading in enumerate(of.columns):
+        table.add_column(heading, justify="left" if number < of.left else "right", no_wrap=True)
+    for row in of.rows:
         table.add_row(*(cell for cell in row if isinstance(cell, str)))
     console.print(table)
-    console.print(race.explained(found), style="dim")
-    if "record" in found:
-        console.print(f"{found['record']}; page and picture beside it", style="dim")
+    console.print(explained, style="dim")
+    if record:
+        console.print(f"{record}; page and picture beside it", style="dim")
 
 
 def _gain(found: Mapping[str, Any]) -> str:

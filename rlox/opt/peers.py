@@ -1,4 +1,8 @@
-"""`rlox-opt peers`: this library and others, same task, same hyperparameters, interleaved."""
+"""`rlox-opt peers`: this library and others, same task, same hyperparameters, interleaved.
+
+`peers ppo` and `peers sac` train, here; `peers primitives` and `peers growth` time single
+operations, in `rlox.opt.primitives`; `peers backends` compares networks, in `rlox.opt.backends`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt import racing
+from rlox.opt import backends, racing
+from rlox.opt.primitives import growth
+from rlox.opt.primitives import verb as primitives
 from rlox.opt.profile import INTERRUPTED
 from rlox.opt.racing import Peer, PeerError
 from rlox.opt.standings import WINDOW, row_of, standings
@@ -42,7 +48,21 @@ def add_to(verbs: Any) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "peers",
-        help="training against other libraries",
+        help="this library against others: training and single operations",
+        description="Measure this library beside others, each in an environment of its own.",
+        epilog="example: rlox-opt peers primitives --case gae; each WHAT has a --help of its own",
+    )
+    kinds = parser.add_subparsers(title="what", dest="what", required=True, metavar="WHAT")
+    for algo in ("ppo", "sac"):
+        _add_race(kinds, algo)
+    for kind in (primitives, growth, backends):
+        kind.add_to(kinds, _count)
+
+
+def _add_race(kinds: Any, algo: str) -> None:
+    parser = kinds.add_parser(
+        algo,
+        help=f"training with {algo.upper()} against other libraries",
         description="Train with this library and its peers in turn, with the same task and "
         "hyperparameters: steps per second, time to a given return and final return, with "
         "bootstrap intervals; a record, a page and a picture under peers/record/.",
@@ -50,7 +70,6 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("algo", choices=("ppo", "sac"), help="what to train")
     add("--runs", type=_count, default=10, metavar="N", help="rounds (default: 10)")
     add(
         "--only", metavar="LIST", help="comma-separated peers; the first is what others are held to"
@@ -63,7 +82,7 @@ def add_to(verbs: Any) -> None:
     add("--time-limit", type=_count, default=900, metavar="S", help="of one run (default: 900)")
     add("--no-record", action="store_true", help="write no record")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
-    parser.set_defaults(run=run, parser=parser)
+    parser.set_defaults(run=run, parser=parser, algo=algo)
 
 
 def _count(text: str) -> int:

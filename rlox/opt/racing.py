@@ -116,14 +116,15 @@ def _uv(*arguments: str) -> None:
         raise PeerError(f"does not install: {_last(done.stderr)}")
 
 
-def version(peer: Peer, python: Path) -> str:
-    """The version of the peer's own distribution, that of the first line of its input."""
+def version(peer: Peer, python: Path, package: str = "") -> str:
+    """The version of the peer's distribution `package`, else of the first line of its input."""
     if peer.lock is None:
         return ""
-    first = (FOLDER / "locks" / f"{peer.lock}.in").read_text().split()[0].partition("==")[0]
-    program = f"from importlib.metadata import version; print(version({first!r}))"
+    if not package:
+        package = (FOLDER / "locks" / f"{peer.lock}.in").read_text().split()[0].partition("==")[0]
+    program = f"from importlib.metadata import version; print(version({package!r}))"
     done = subprocess.run([str(python), "-c", program], capture_output=True, text=True, timeout=60)
-    return f"{first} {done.stdout.strip()}" if done.returncode == 0 else ""
+    return f"{package} {done.stdout.strip()}" if done.returncode == 0 else ""
 
 
 def train(
@@ -137,7 +138,7 @@ def train(
     out.unlink(missing_ok=True)
     job = {**job, "form": peer.form, "out": str(out)}
     said = folder / "said.txt"
-    with said.open("wb") as file, _environment(peer) as env:
+    with said.open("wb") as file, environment(peer) as env:
         process = subprocess.Popen(
             [str(python), str(FOLDER / peer.driver), json.dumps(job)],
             stdin=subprocess.DEVNULL,
@@ -161,7 +162,7 @@ def train(
 
 
 @contextlib.contextmanager
-def _environment(peer: Peer) -> Iterator[dict[str, str]]:
+def environment(peer: Peer) -> Iterator[dict[str, str]]:
     """Nothing of this process's Python for the others; compilers start with empty caches, so that
     every run pays for its own compiling."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}

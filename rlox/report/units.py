@@ -20,6 +20,13 @@ def seconds(value: float | None) -> str:
     raise AssertionError("unreachable: the last unit takes what is left")
 
 
+def fine_seconds(value: float | None) -> str:
+    """The same, below a microsecond in nanoseconds: "340 ns"."""
+    if value is None or not 0 < value < 0.9995e-6:
+        return seconds(value)
+    return f"{_digits(value * 1e9)} ns"
+
+
 def percent(share: float | None) -> str:
     """A share of 1 as "66.4 %"; small shares keep a second decimal."""
     if share is None:

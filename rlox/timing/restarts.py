@@ -65,21 +65,24 @@ class Reading:
 
 
 class Worker:
-    """A running process that answers commands, a line of JSON each: `python SCRIPT ARGUMENTS`."""
+    """A running process that answers commands, a line of JSON each: `python SCRIPT ARGUMENTS`, in
+    this interpreter and environment unless others are given."""
 
     def __init__(
         self,
         script: Path,
-        arguments: Sequence[Path],
+        arguments: Sequence[Path | str],
         rng: random.Random,
         limit_s: float = _PATIENCE_S,
         under: Sequence[str] = (),
+        python: Path | str = sys.executable,
+        env: Mapping[str, str] = os.environ,
     ) -> None:
         # The size of the environment moves the stack, and with it what shares a cache line.
-        environment = os.environ | {"PYTHONHASHSEED": "0", "RLOX_PAD": "x" * rng.randrange(4096)}
+        environment = {**env, "PYTHONHASHSEED": "0", "RLOX_PAD": "x" * rng.randrange(4096)}
         self._limit_s = limit_s
         self._process = subprocess.Popen(
-            [*under, sys.executable, str(script), *map(str, arguments)],
+            [*under, str(python), str(script), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

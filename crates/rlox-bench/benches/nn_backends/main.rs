@@ -1,0 +1,81 @@
+//! Steps of small networks in Burn, in Candle and in our own `rlox_core::nn`, from the same weights.
+//!
+//! Each backend's numbers are compared with our own before it is timed; one that differs is named
+//! and left out. With `RLOX_NN_ANSWERS=FOLDER` every backend's numbers are written there, as
+//! `<step>_<backend>.f32`, little-endian. `rlox-opt peers backends` runs this, and torch beside it;
+//! set `RAYON_NUM_THREADS=1` to hold all to one thread.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a benchmark stops where something is amiss"
+)]
+
+mod by_burn;
+mod by_candle;
+mod cases;
+mod native;
+
+use std::path::Path;
+
+use cases::{Arm, Step};
+use criterion::Criterion;
+
+const BACKENDS: [(&str, fn(Step) -> Box<dyn Arm>); 3] = [
+    ("native", native::arm),
+    ("burn", by_burn::arm),
+    ("candle", by_candle::arm),
+];
+
+const RTOL: f32 = 1e-4;
+const ATOL: f32 = 1e-5;
+
+/// What one step from the start leaves.
+fn answer(mut arm: Box<dyn Arm>) -> Vec<f32> {
+    arm.step();
+    arm.answer()
+}
+
+/// How many numbers are apart; all of them if there are more or fewer.
+fn apart(found: &[f32], expected: &[f32]) -> usize {
+    if found.len() != expected.len() {
+        return expected.len().max(found.len());
+    }
+    let near = |(a, b): (&f32, &f32)| (a - b).abs() <= ATOL + RTOL * b.abs();
+    found
+        .iter()
+        .zip(expected)
+        .filter(|&pair| !near(pair))
+        .count()
+}
+
+fn write(folder: &str, name: &str, numbers: &[f32]) {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|x| x.to_le_bytes()).collect();
+    std::fs::write(Path::new(folder).join(name), bytes).expect("RLOX_NN_ANSWERS: a folder");
+}
+
+fn main() {
+    let answers = std::env::var("RLOX_NN_ANSWERS").ok();
+    let mut criterion = Criterion::default().configure_from_args();
+    for step in Step::ALL {
+        let expected = answer(native::arm(step));
+        let mut group = criterion.benchmark_group(step.name());
+        for (backend, make) in BACKENDS {
+            let found = answer(make(step));
+            if let Some(folder) = &answers {
+                write(folder, &format!("{}_{backend}.f32", step.name()), &found);
+            }
+            let wrong = apart(&found, &expected);
+            if wrong > 0 {
+                let (name, n) = (step.name(), expected.len());
+                eprintln!("{backend} is left out of {name}: {wrong} of {n} numbers differ");
+                continue;
+            }
+            let mut arm = make(step);
+            group.bench_function(backend, |b| b.iter(|| arm.step()));
+        }
+        group.finish();
+    }
+    criterion.final_summary();
+}

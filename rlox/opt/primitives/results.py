@@ -1,0 +1,80 @@
+"""What restarts come to: times with their intervals, and ours over theirs with a verdict."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from rlox.opt.primitives.cases import Case
+from rlox.timing import bootstrap
+
+Verdict = Literal["ahead", "behind", "not told apart"]
+
+
+def rows_of(
+    case: Case, restarts: Iterable[Mapping[str, Any]], engines: Sequence[str], ours: Sequence[str]
+) -> list[dict[str, Any]]:
+    """A row for each of `engines` that was timed, in their order: the median over restarts of
+    seconds a call with its bootstrap 95 % interval, the same of p99, and against each of `ours`
+    the ratio of our time to its own.
+
+    `restarts` are what `contest.hold` returned of `case`.
+    """
+    own = [row for row in restarts if row["case"] == case.key]
+    rows = []
+    for name in engines:
+        times = [row["times"][name] for row in own if name in row["times"]]
+        if not times:
+            continue
+        singles = [found["p99_s"] for found in times if "p99_s" in found]
+        rows.append(
+            {
+                "engine": name,
+                "restarts": len(times),
+                **_median("s", "ci95", [found["s"] for found in times]),
+                **(_median("p99_s", "p99_ci95", singles) if singles else {}),
+                "against": {
+                    one: ratio([row["ratios"][one][name] for row in own if _both(row, one, name)])
+                    for one in ours
+                    if any(_both(row, one, name) for row in own)
+                },
+            }
+        )
+    return rows
+
+
+def _both(row: Mapping[str, Any], one: str, name: str) -> bool:
+    return name in row["ratios"].get(one, ())
+
+
+def _median(value: str, interval: str, found: Sequence[float]) -> dict[str, Any]:
+    ends = list(bootstrap.median_interval(found)) if len(found) > 1 else None
+    return {value: statistics.median(found), interval: ends}
+
+
+def ratio(logs: Sequence[float]) -> dict[str, Any]:
+    """Our time over theirs, the geometric mean over restarts, its bootstrap 95 % interval, and the
+    verdict: ahead or behind where the interval does not hold 1."""
+    ends = [math.exp(end) for end in bootstrap.mean_interval(logs)] if len(logs) > 1 else None
+    verdict: Verdict = "not told apart"
+    if ends and ends[1] < 1:
+        verdict = "ahead"
+    elif ends and ends[0] > 1:
+        verdict = "behind"
+    return {"ratio": math.exp(statistics.fmean(logs)), "ci95": ends, "verdict": verdict}
+
+
+def left_out(
+    restarts: Iterable[Mapping[str, Any]], altogether: Mapping[str, str]
+) -> dict[str, dict[str, list[str]]]:
+    """Engines without times and why: {engine: {reason: [cases]}}; no case is named where the
+    engine was left out of all."""
+    found: dict[str, dict[str, list[str]]] = {name: {why: []} for name, why in altogether.items()}
+    for row in restarts:
+        for name, why in row["left_out"].items():
+            cases = found.setdefault(name, {}).setdefault(why, [])
+            if row["case"] not in cases:
+                cases.append(row["case"])
+    return found

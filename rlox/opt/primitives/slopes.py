@@ -1,0 +1,129 @@
+"""Where the cost of a call changes its slope over the size, and what may be the reason.
+
+ln(seconds) over ln(size) is fitted by straight pieces that meet: a slope of 0 is a cost that does
+not depend on the size, 1 one that is proportional to it. Knees are added where they lower the
+residuals most, as long as the Bayesian information criterion (Schwarz 1978) says they pay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST_KNEES = 4
+_LEAST_TURN = 0.15  # of a slope; smaller ones are not worth a mark
+_NOISE = 0.02  # of ln(seconds): residuals below it are no evidence
+_NEAR = 2.5  # a knee within this factor of a cache's size is laid to it
+_PARALLEL = 1.2  # CPU time over wall time from which on a second thread is at work
+_FIXED = 0.5  # a slope below it is mostly a fixed cost
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+@dataclass(frozen=True)
+class Knee:
+    """A size at which the slope goes from `before` to `after`."""
+
+    at: float
+    before: float
+    after: float
+
+
+def knees(sizes: Sequence[float], seconds: Sequence[float]) -> list[Knee]:
+    """The knees, in order of size; sizes ascend and are over 0."""
+    x, y = np.log(np.asarray(sizes, np.float64)), np.log(np.asarray(seconds, np.float64))
+    best = _fit(x, y, ())
+    while len(best.at) < _MOST_KNEES:
+        tried = _least(x, y, best.at)
+        if tried is None:
+            break
+        for place in range(len(tried.at)):
+            # The others may lie better once one is added.
+            rest = tried.at[:place] + tried.at[place + 1 :]
+            tried = min(tried, _least(x, y, rest) or tried, key=lambda one: one.score)
+        if tried.score >= best.score:
+            break
+        best = tried
+    slopes = np.cumsum(best.turns)
+    return [
+        Knee(float(sizes[i]), float(slopes[k]), float(slopes[k + 1])) for k, i in enumerate(best.at)
+    ]
+
+
+class _Fit(NamedTuple):
+    """Straight pieces that meet at the points `at`: the criterion, the first slope and how much it
+    turns at each of them."""
+
+    score: float
+    turns: NDArray[np.float64]
+    at: tuple[int, ...]
+
+
+def _least(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) -> _Fit | None:
+    """The best fit with one knee more than `at`; None if there is no place for one that is worth
+    a mark."""
+    # Two points at either end make a slope.
+    free = [i for i in range(2, len(x) - 2) if all(abs(i - j) > 1 for j in at)]
+    tried = [_fit(x, y, tuple(sorted((*at, i)))) for i in free]
+    worth = [one for one in tried if np.abs(one.turns[1:]).min() >= _LEAST_TURN]
+    return min(worth, key=lambda one: one.score, default=None)
+
+
+def _fit(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) -> _Fit:
+    columns = [np.ones_like(x), x - x[0], *(np.maximum(x - x[i], 0) for i in at)]
+    design = np.stack(columns, axis=1)
+    found = np.linalg.lstsq(design, y)[0]
+    n, residual = len(x), float(np.mean((design @ found - y) ** 2))
+    parameters = 2 + 2 * len(at)  # a knee has a place and a turn
+    score = n * math.log(residual + _NOISE**2) + parameters * math.log(n)
+    return _Fit(score, found[1:], at)
+
+
+def explain(
+    knee: Knee,
+    touched: float,
+    caches: Mapping[str, int],
+    shares: tuple[float, float],
+) -> str:
+    """What changes at a knee, in a few words.
+
+    `touched` is how many bytes a call reads and writes there, `shares` its CPU time over wall time
+    below and above.
+    """
+    below, above = shares
+    if below < _PARALLEL <= above:
+        return "a second thread joins"
+    if knee.after > knee.before:
+        near = [
+            (abs(math.log(touched / size)), name, size)
+            for name, size in caches.items()
+            if size / _NEAR <= touched <= size * _NEAR
+        ]
+        if near:
+            _, name, size = min(near)
+            return f"outgrows {name} ({size / 1024:,.0f} KiB)"
+        if knee.before < _FIXED:
+            return "work outweighs the call"
+        return "rises, without a cache of that size"
+    return "falls: larger pieces at once" if knee.before >= _FIXED else "falls"
+
+
+def caches(folder: Path = _CACHES) -> dict[str, int]:
+    """Bytes of this machine's data caches by name, the smallest first; none where Linux does not
+    tell."""
+    found = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            kind, level, size = (
+                (index / name).read_text().strip() for name in ("type", "level", "size")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction":
+            found["L1d" if level == "1" else f"L{level}"] = int(size.removesuffix("K")) * 1024
+    return dict(sorted(found.items(), key=lambda item: item[1]))

@@ -1,0 +1,196 @@
+"""The restarts of one command, kept in a file that outlives an interruption, and its record."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox.opt import racing
+from rlox.opt.primitives import cases, contest, results
+from rlox.opt.primitives.cases import Case, Engine, Family
+from rlox.opt.primitives.engines import Processes
+from rlox.opt.profile import INTERRUPTED
+from rlox.profiling.machine import ROOT
+
+if TYPE_CHECKING:
+    from rlox.opt.progress import Lines
+
+_DEAR_S = 20.0  # a call that takes longer is timed in so many restarts:
+_DEAR_RESTARTS = 3
+
+
+class Tables:
+    """Cases against engines, restart after restart. `weigh` asks for their memory as well."""
+
+    def __init__(
+        self,
+        name: str,
+        families: Sequence[Family],
+        chosen: Sequence[Case],
+        engines: Sequence[Engine],
+        threads: int,
+        weigh: bool = False,
+    ) -> None:
+        from rlox._core import build_info
+        from rlox.opt.cmp import provenance
+
+        self.name, self.families = name, {family.name: family for family in families}
+        self.cases, self.engines, self.threads, self._weigh = chosen, engines, threads, weigh
+        self.ours = [engine.name for engine in engines if engine.ours]
+        self.where = provenance(build_info())
+        names = [engine.name for engine in engines]
+        what = [cases.digest(), names, threads, self.where["commit"], self.where["machine"]]
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+        self.path = racing.ENVIRONMENTS / f"{name}-{key}.jsonl"
+        wanted = {case.key for case in chosen}
+        self.rows = [row for row in racing.kept(self.path) if row["case"] in wanted]
+        self._left_out: dict[str, str] = {}
+        self._pythons: dict[str, Path] = {}
+        self._versions: dict[str, str] = {}
+
+    def install(self, progress: Lines) -> None:
+        """Make the environments that are not there."""
+        progress.begin("environments")
+        for number, engine in enumerate(self.engines):
+            progress.note(engine.name, number / len(self.engines))
+            try:
+                python = racing.python_of(engine.peer)
+                self._versions[engine.name] = racing.version(engine.peer, python, engine.package)
+                self._pythons[engine.name] = python
+            except racing.PeerError as problem:
+                self._left_out[engine.name] = str(problem)
+        progress.end(f"{len(self._pythons)} of {len(self.engines)} engines")
+
+    def time(self, restarts: int, progress: Lines) -> None:
+        """Hold every case in each of `restarts`, in random order."""
+        done = {(row["restart"], row["case"]) for row in self.rows}
+        known: set[tuple[str, str]] = set()
+        progress.begin("timing")
+        for number in range(restarts):
+            left = [case for case in self.cases if (number, case.key) not in done]
+            working = [engine for engine in self.engines if engine.name in self._pythons]
+            if not left:
+                continue
+            rng = random.Random()
+            with Processes(working, self._pythons, self.threads, rng) as processes:
+                for name, why in processes.left_out.items():
+                    self._left_out[name] = why
+                    del self._pythons[name]
+                for at, case in enumerate(rng.sample(left, len(left))):
+                    share = (number + at / len(left)) / restarts
+                    progress.note(f"restart {number + 1}, {case.key}", share)
+                    each = self.families[case.family].p99
+                    read = contest.hold(
+                        processes, case, self.ours, each, known, self._dear(case), self._weigh
+                    )
+                    row = {"restart": number, "case": case.key, **read}
+                    racing.keep(row, self.path)
+                    self.rows.append(row)
+        progress.end(f"{restarts} restarts of {len(self.cases)} cases")
+
+    def forget(self) -> None:
+        """Remove the readings' file: they are in a record."""
+        self.path.unlink(missing_ok=True)
+
+    def _dear(self, case: Case) -> set[str]:
+        """Engines whose calls take so long that they have been timed often enough."""
+        own = [row["times"] for row in self.rows if row["case"] == case.key]
+        return {
+            engine.name
+            for engine in self.engines
+            if sum(row.get(engine.name, {"s": 0.0})["s"] > _DEAR_S for row in own) >= _DEAR_RESTARTS
+        }
+
+    def found(self) -> dict[str, Any]:
+        """The record: a table for each case, what was left out and why, and every reading."""
+        names = [engine.name for engine in self.engines]
+        chosen = {case.family for case in self.cases}
+        return {
+            "schema": 1,
+            "what": self.name,
+            **self.where,
+            "threads": self.threads,
+            "ours": self.ours,
+            "engines": [
+                {
+                    "name": engine.name,
+                    "what": engine.what,
+                    "version": self._versions.get(engine.name, ""),
+                }
+                for engine in self.engines
+            ],
+            "families": [
+                {"name": family.name, "what": family.what, "pictures": list(family.pictures)}
+                for family in self.families.values()
+                if family.name in chosen
+            ],
+            "cases": [
+                {
+                    "key": case.key,
+                    "family": case.family,
+                    "size": dict(case.size),
+                    "title": case.title,
+                    "rows": results.rows_of(case, self.rows, names, self.ours),
+                }
+                for case in self.cases
+            ],
+            "left_out": results.left_out(self.rows, self._left_out),
+            "readings": self.rows,
+        }
+
+
+def conclude(
+    tables: Tables,
+    arguments: argparse.Namespace,
+    report: Any,
+    finish: Callable[[dict[str, Any]], dict[str, Any]],
+) -> int:
+    """Install, time, write and show as `arguments` ask; returns the exit code.
+
+    `finish` adds to the record what it is for; `report` is the module that words it.
+    """
+    from rlox.opt.comparison import show_table
+    from rlox.opt.progress import reporter
+
+    try:
+        with reporter() as progress:
+            tables.install(progress)
+            tables.time(arguments.runs, progress)
+    except KeyboardInterrupt:
+        kept = f"{len(tables.rows)} readings are kept"
+        print(f"rlox-opt peers: {kept}; the same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    found = tables.found()
+    for sentence in report.left_out(found):
+        print(f"rlox-opt peers: {sentence}", file=sys.stderr)
+    if not any(case["rows"] for case in found["cases"]):
+        return 1
+    found = finish(found)
+    if not arguments.no_record:
+        found["record"] = write(found, tables.name, report)
+        tables.forget()
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        show_table(report.summary(found), report.explained(found), found.get("record"))
+    return 0
+
+
+def write(found: Mapping[str, Any], name: str, report: Any) -> str:
+    """Write a record with the page and the Markdown that `report` makes of it, never over others;
+    returns the record's path from the root."""
+    from rlox.history import records
+    from rlox.profiling.machine import slug
+
+    folder = racing.FOLDER / "record" / slug(found["machine"])
+    stem = f"{found['date'].replace(':', '')}_{name}"
+    path = records.write_new(json.dumps(found, indent=1) + "\n", folder, stem)
+    records.write_new(report.markdown(found), folder, path.stem, ".md")
+    records.write_new(report.page(found), folder, path.stem, ".html")
+    return str(path.relative_to(ROOT))

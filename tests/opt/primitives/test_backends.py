@@ -1,0 +1,93 @@
+"""`rlox-opt peers backends`: what criterion wrote is read, and wrong numbers are left out."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlox.opt import backends
+from rlox.opt.primitives import checks, networks
+from rlox.opt.testing.commands import CompileError, Done
+from rlox.report import backends as report
+
+
+def criterion(folder: Path, step: str, backend: str, ns: float) -> None:
+    """A benchmark's files as criterion leaves them."""
+    new = folder / step / backend / "new"
+    new.mkdir(parents=True)
+    ends = {"lower_bound": ns * 0.9, "upper_bound": ns * 1.1}
+    estimates = {"median": {"point_estimate": ns, "confidence_interval": ends}}
+    (new / "estimates.json").write_text(json.dumps(estimates))
+    of = {"group_id": step, "function_id": backend}
+    (new / "benchmark.json").write_text(json.dumps(of))
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A benchmark that has run: ours is right in all, Candle is wrong in one step."""
+
+    def run(command: Any, cwd: Path, env: dict[str, str], limit_s: float) -> Done:
+        assert "nn-backends,accepted" in command
+        for step, reference in networks.STEPS.items():
+            expected = reference(checks.inputs())
+            numbers = np.concatenate([np.ravel(one) for one in expected.values()])
+            for backend in ("native", "candle"):
+                criterion(Path(env["CRITERION_HOME"]), step, backend, 98_000.0)
+                found = numbers.astype("<f4")
+                if (backend, step) == ("candle", "ppo_step"):
+                    found[7] += 0.01
+                found.tofile(Path(env["RLOX_NN_ANSWERS"]) / f"{step}_{backend}.f32")
+        return Done(0, "", 1.0)
+
+    monkeypatch.setattr(backends, "run_command", run)
+    monkeypatch.setattr(backends, "cargo", lambda: "cargo")
+
+
+def test_medians_are_read_and_a_wrong_backend_is_left_out(ran: None) -> None:
+    times, wrong = backends.by_criterion(threads=1)
+    assert set(times) == set(networks.STEPS)
+    assert times["dqn_step"]["candle"]["s"] == pytest.approx(98e-6)
+    assert times["dqn_step"]["candle"]["ci95"] == pytest.approx([88.2e-6, 107.8e-6])
+    assert set(times["ppo_step"]) == {"native"}
+    ((reason, steps),) = wrong["candle"].items()
+    assert reason.startswith("is wrong: params is off by 0.01")
+    assert steps == ["ppo_step"]
+
+
+def test_a_benchmark_that_does_not_build_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backends, "cargo", lambda: "cargo")
+    failed = Done(101, "error: could not compile burn", 1.0)
+    monkeypatch.setattr(backends, "run_command", lambda *_, **__: failed)
+    with pytest.raises(CompileError, match="could not compile burn"):
+        backends.by_criterion(threads=1)
+
+
+def test_the_table_has_a_column_for_every_backend() -> None:
+    found = {
+        "threads": 1,
+        "ours": ["rlox"],
+        "engines": [{"name": "torch", "what": "PyTorch, eager", "version": "torch 2.15"}],
+        "families": [{"name": "dqn_step", "what": "DQN's TD step"}],
+        "cases": [
+            {
+                "family": "dqn_step",
+                "rows": [{"engine": "torch", "s": 7.38e-4, "ci95": [7.3e-4, 7.5e-4]}],
+            }
+        ],
+        "criterion": {"dqn_step": {"burn": {"s": 1.91e-4, "ci95": [1.9e-4, 1.92e-4]}}},
+        "left_out": {"candle": {"is wrong: params is off by 1": ["dqn_step"]}},
+        "date": "2026-01-01T00:00:00Z",
+        "commit": "0" * 40,
+        "dirty": False,
+        "machine": {"cpu": "one", "cores": 2},
+        "build": {"profile": "release", "features": []},
+    }
+    table = report.summary(found)
+    assert table.columns == ("step", "ours, Rust", "Burn", "Candle", "torch, Python")
+    assert table.rows == [
+        ("dqn_step", "–", "191 µs (190 µs – 192 µs)", "–", "738 µs (730 µs – 750 µs)")
+    ]
+    for text in (report.markdown(found), report.page(found)):
+        assert "candle is wrong: params is off by 1 (dqn" in text.replace("\\", "")

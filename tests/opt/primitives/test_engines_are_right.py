@@ -1,0 +1,213 @@
+"""The engines that need no environment of their own give right results, and a wrong one is seen."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rlox.opt.primitives import cases, checks, networks
+from rlox.opt.primitives.cases import Case, Engine
+from rlox.opt.primitives.checks import WrongError, check
+from rlox.opt.primitives.engines import MissingError, Process, validate
+from rlox.opt.primitives.growth import in_this_interpreter
+from rlox.opt.racing import python_of
+
+FAMILIES, ENGINES = cases.load()
+# Small, so that the whole takes seconds.
+SMALL: dict[str, dict[str, Any]] = {
+    "gae": {"n": 100},
+    "gae_batched": {"n_envs": 3, "n_steps": 50, "dtype": "float64"},
+    "vtrace": {"n": 100, "dtype": "float64"},
+    "token_kl": {"rows": 3, "tokens": 50, "dtype": "float64"},
+    "group_advantages": {"groups": 5, "size": 4},
+    "push": {"obs_dim": 4},
+    "push_batch": {"rows": 8, "obs_dim": 4},
+    "sample": {"batch": 32, "obs_dim": 4},
+    "per_sample": {"batch": 256, "capacity": 1000},
+    "env_step": {"n_envs": 4},
+    "rollout": {"n_envs": 4, "n_steps": 50},
+}
+HERE = ("rlox", "rlox-kept", "numpy", "numpy-out", "gymnasium-sync", "gymnasium-vector")
+
+
+def started(name: str) -> Process:
+    engine = in_this_interpreter(next(one for one in ENGINES if one.name == name))
+    return Process(engine, python_of(engine.peer), 1, Random(0))
+
+
+@pytest.fixture(scope="module")
+def process(request: pytest.FixtureRequest) -> Iterator[Process]:
+    running = started(request.param)
+    yield running
+    running.close()
+
+
+def has(process: Process, case: Case) -> bool:
+    try:
+        process("prepare", case.family, case.size)
+    except MissingError:
+        return False
+    return True
+
+
+def test_every_family_has_cases_and_every_engine_a_module_and_a_lock() -> None:
+    assert {family.name for family in FAMILIES} == set(SMALL)
+    names = [engine.name for engine in ENGINES]
+    assert len(set(names)) == len(names)
+    keys = [case.key for family in FAMILIES for case in family.cases]
+    assert len(set(keys)) == len(keys)
+    for engine in ENGINES:
+        assert (cases.folder() / f"{engine.module}.py").exists()
+        if engine.peer.lock:
+            lock = cases.folder().parent / "locks" / f"{engine.peer.lock}.lock"
+            assert "--hash=sha256:" in lock.read_text()
+            assert "://" not in lock.read_text()
+
+
+@pytest.mark.parametrize("process", HERE, indirect=True)
+def test_an_engine_of_this_interpreter_is_right_in_all_that_it_has(process: Process) -> None:
+    held = []
+    for family, size in SMALL.items():
+        case = Case(family, size)
+        if has(process, case):
+            validate(process, case)
+            held.append(family)
+    assert held or process.engine.name == "rlox-kept"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("process", ["sb3", "torch", "gymnasium"], indirect=True)
+def test_so_is_one_that_needs_torch(process: Process) -> None:
+    for family, size in SMALL.items():
+        case = Case(family, {"n_envs": 1} if process.engine.form == "env" else size)
+        if (family == "env_step" or process.engine.form != "env") and has(process, case):
+            validate(process, case)
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Right answers of our own library, by family."""
+    path = tmp_path_factory.mktemp("answers") / "answer.npz"
+    running = started("rlox")
+    found = {}
+    for family, size in SMALL.items():
+        running("prepare", family, size)
+        running("answer", str(path))
+        with np.load(path) as file:
+            found[family] = {name: file[name] for name in file.files}
+    running.close()
+    return found
+
+
+WRONG = [
+    ("gae", "returns"),
+    ("gae_batched", "advantages"),
+    ("vtrace", "vs"),
+    ("token_kl", "kl"),
+    ("group_advantages", "advantages"),
+    ("push", "next_obs"),
+    ("push_batch", "action"),
+    ("sample", "obs"),
+    ("per_sample", "weights"),
+    ("env_step", "obs"),
+    ("rollout", "advantages"),
+]
+
+
+@pytest.mark.parametrize(("family", "column"), WRONG)
+def test_a_column_that_is_off_is_seen(
+    answers: dict[str, dict[str, Any]], family: str, column: str
+) -> None:
+    case = Case(family, SMALL[family])
+    check(case, answers[family])
+    wrong = {name: array.copy() for name, array in answers[family].items()}
+    flat = wrong[column].reshape(-1)
+    flat[min(5, len(flat) - 1)] += 0.01
+    with pytest.raises(WrongError, match=column):
+        check(case, wrong)
+
+
+def test_draws_that_favour_some_rows_are_seen(answers: dict[str, dict[str, Any]]) -> None:
+    low = answers["sample"]["reward"].reshape(-1) < 50_000
+    biased = {name: column[low.nonzero()[0]] for name, column in answers["sample"].items()}
+    with pytest.raises(WrongError, match="mean index"):
+        check(Case("sample", SMALL["sample"]), biased)
+
+
+def test_environments_that_stand_still_are_seen(answers: dict[str, dict[str, Any]]) -> None:
+    still = {name: array.copy() for name, array in answers["env_step"].items()}
+    still["obs"][:] = still["obs"][0]
+    with pytest.raises(WrongError, match="obs"):
+        check(Case("env_step", SMALL["env_step"]), still)
+
+
+def test_our_networks_compute_what_plain_numpy_does() -> None:
+    _, engines = cases.load("backends.toml")
+    (ours,) = [engine for engine in engines if engine.ours]
+    running = Process(ours, python_of(ours.peer), 1, Random(0))
+    for step in ("ppo_step", "sac_sample"):
+        running("prepare", step, {})
+        validate(running, Case(step, {}))
+    with pytest.raises(MissingError):
+        running("prepare", "dqn_step", {})
+    running.close()
+
+
+@pytest.mark.slow
+def test_torch_computes_what_plain_numpy_does() -> None:
+    _, engines = cases.load("backends.toml")
+    (eager,) = [engine for engine in engines if engine.form == "eager"]
+    eager = in_this_interpreter(eager)
+    running = Process(eager, python_of(eager.peer), 1, Random(0))
+    for step in networks.STEPS:
+        running("prepare", step, {})
+        validate(running, Case(step, {}))
+    running.close()
+
+
+def test_the_gradient_of_the_reference_is_that_of_differences() -> None:
+    given = checks.inputs()
+    net = networks.Net(given, given.Q_NET, False, 0)
+    x = given.numbers(12, 3).reshape(3, 4)
+    by_output = given.numbers(6, 5).reshape(3, 2)
+    net.forward(x)
+    gradient = net.gradient(by_output)
+    for at in (0, 300, 2000, len(gradient) - 1):
+        values = []
+        for step in (1e-6, -1e-6):
+            net.params[at] += step
+            values.append((net.forward(x) * by_output).sum())
+            net.params[at] -= step
+        assert gradient[at] == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-9)
+
+
+def test_rust_and_python_start_from_the_same_numbers() -> None:
+    source = Path(__file__).parents[3] / "crates/rlox-bench/benches/nn_backends/cases.rs"
+    text = source.read_text().replace("_", "")
+    given = checks.inputs()
+    assert "0.6180339887498949" in text
+    for name in ("LR", "EPS", "CLIPRANGE", "VFCOEF", "ENTCOEF"):
+        python = {key.replace("_", ""): value for key, value in vars(given).items()}[name]
+        rust = text.partition(f"const {name}: ")[2].partition("= ")[2].partition(";")[0]
+        assert float(rust) == python
+    first = given.numbers(2, 1)
+    assert first == pytest.approx([0.2360679774997898, -0.5278640450004204])
+
+
+def test_an_engine_that_has_gone_is_started_anew() -> None:
+    running = started("numpy")
+    running("hello")
+    os.kill(running._started().pid, 9)
+    with pytest.raises(Exception, match="the process ended"):
+        running("hello")
+    running("hello")
+    running.close()
+
+
+def test_names_of_engines_are_fit_for_lists() -> None:
+    every: list[Engine] = [*ENGINES, *cases.load("backends.toml")[1]]
+    assert all("," not in engine.name for engine in every)

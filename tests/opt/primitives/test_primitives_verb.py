@@ -1,0 +1,207 @@
+"""`rlox-opt peers primitives`: that a failing engine stays its own affair, that an interrupted run
+goes on, and what a run comes to."""
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlox.opt import cli
+from rlox.opt.primitives import contest, results
+from rlox.opt.primitives.cases import Case
+from rlox.opt.primitives.tables import INTERRUPTED
+from rlox.report import primitives as report
+
+COMMAND = ["peers", "primitives", "--runs", "2", "--json"]
+
+
+def test_engines_are_held_to_the_reference_and_to_each_other(
+    made_up: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*COMMAND, "--case", "n=8"]) == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    (case,) = found["cases"]
+    ours, slow = case["rows"]
+    assert (ours["engine"], slow["engine"]) == ("rlox", "slow")
+    assert ours["restarts"] == slow["restarts"] == 2
+    assert slow["against"]["rlox"]["verdict"] == "ahead"
+    assert slow["against"]["rlox"]["ratio"] < 0.1
+    assert slow["s"] > 0.002
+    assert ours["p99_s"] >= ours["s"]
+    assert "wrong is wrong: advantages is off by 1e-05" in said.err
+    assert "crashes fails: the process ended (exit status 3)" in said.err
+    assert "broken does not start" in said.err
+    assert "no such library" in said.err
+    assert "lacks" not in said.err, "an engine need not have every operation"
+    (record,) = made_up.glob("record/*/*_primitives.json")
+    assert json.loads(record.read_text())["cases"] == found["cases"]
+    assert {path.suffix for path in record.parent.iterdir()} == {".json", ".md", ".html"}
+
+
+def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
+    made_up: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*COMMAND, "--only", "slow"]
+    hold, held = contest.hold, []
+
+    def interrupted(processes: Any, case: Case, *rest: Any) -> dict[str, Any]:
+        if len(held) == 3:
+            raise KeyboardInterrupt
+        held.append(case.key)
+        return hold(processes, case, *rest)
+
+    monkeypatch.setattr(contest, "hold", interrupted)
+    assert cli.main(command) == INTERRUPTED
+    assert "3 readings are kept" in capsys.readouterr().err
+    held[:] = []
+    assert cli.main(command) == 0
+    assert len(held) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert sorted((row["restart"], row["case"]) for row in found["readings"]) == [
+        (restart, case) for restart in (0, 1) for case in ("gae/n=32", "gae/n=8")
+    ]
+    assert not list(made_up.glob("environments/*.jsonl")), "what is recorded is not kept twice"
+
+
+def test_cases_and_engines_are_listed_without_running_any(
+    made_up: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["peers", "primitives", "--list"]) == 0
+    said = capsys.readouterr().out
+    assert "gae/n=8" in said
+    assert "slow, made up" in said
+    assert not (made_up / "environments").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--case", "gea"], "--case: 'gea' is in no case of gae"),
+        (["--case", "("], "--case: '(' is no regular expression"),
+        (["--only", "numpi"], "--only: is 'numpi', expected some of rlox, slow"),
+        (["--runs", "0"], "--runs: '0' is not a whole number from 1 on"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_one_line(
+    made_up: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["peers", "primitives", *arguments])
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+
+
+def reading(number: int, ours: float, theirs: float) -> dict[str, Any]:
+    return {
+        "restart": number,
+        "case": "gae/n=8",
+        "times": {"rlox": {"s": ours}, "numpy": {"s": theirs}},
+        "ratios": {"rlox": {"numpy": math.log(ours / theirs)}},
+        "left_out": {},
+    }
+
+
+def verdict_of(*pairs: tuple[float, float]) -> dict[str, Any]:
+    readings = [reading(number, *pair) for number, pair in enumerate(pairs)]
+    case = Case("gae", {"n": 8})
+    _, theirs = results.rows_of(case, readings, ["rlox", "numpy"], ["rlox"])
+    found: dict[str, Any] = theirs["against"]["rlox"]
+    return found
+
+
+def test_a_verdict_needs_an_interval_on_one_side_of_one() -> None:
+    assert verdict_of((1.0, 2.0), (1.1, 2.0), (0.9, 2.0))["verdict"] == "ahead"
+    assert verdict_of((2.0, 1.0), (2.2, 1.0), (1.9, 1.0))["verdict"] == "behind"
+    assert verdict_of((1.0, 1.1), (1.1, 1.0), (1.0, 1.0))["verdict"] == "not told apart"
+    assert verdict_of((1.0, 9.0))["verdict"] == "not told apart", "one restart tells nothing"
+
+
+def test_a_ratio_is_the_geometric_mean_of_its_restarts() -> None:
+    found = verdict_of((1.0, 2.0), (1.0, 8.0))
+    assert found["ratio"] == pytest.approx(0.25)
+    assert found["ci95"] == pytest.approx([0.125, 0.5])
+
+
+def made_up_record() -> dict[str, Any]:
+    """Two cases; in one the fastest other is ahead of us."""
+    engines = [{"name": name, "what": f"<{name}>", "version": ""} for name in ("rlox", "numpy")]
+    cases = []
+    for n, ours, theirs in ((128, 1e-6, 5e-5), (32_768, 9e-5, 5e-5)):
+        case = Case("gae", {"n": n})
+        readings = [
+            {**reading(number, ours * (1 + 0.01 * number), theirs), "case": case.key}
+            for number in range(4)
+        ]
+        rows = results.rows_of(case, readings, ["rlox", "numpy"], ["rlox"])
+        cases.append(
+            {
+                "key": case.key,
+                "family": "gae",
+                "size": dict(case.size),
+                "title": case.title,
+                "rows": rows,
+            }
+        )
+    return {
+        "threads": 1,
+        "ours": ["rlox"],
+        "engines": engines,
+        "families": [{"name": "gae", "what": "GAE", "pictures": [{"axis": "n", "label": "steps"}]}],
+        "cases": cases,
+        "left_out": {"envpool": {"does not install: no wheel": []}},
+        "date": "2026-01-01T00:00:00Z",
+        "commit": "0" * 40,
+        "dirty": False,
+        "machine": {"cpu": "one", "cores": 2},
+        "build": {"profile": "release", "features": ["opt-p1"]},
+    }
+
+
+def test_rows_that_are_lost_are_shown_as_plainly_as_the_others() -> None:
+    found = made_up_record()
+    assert report.standing(found, "rlox") == {"ahead": 1, "behind": 1, "not told apart": 0}
+    for text in (report.markdown(found), report.page(found)):
+        assert "ahead" in text
+        assert "1.83× (" in text
+        assert ") behind" in text
+        assert "does not install: no wheel" in text
+    assert "&lt;numpy&gt;" in report.page(found)
+    assert "<numpy>" not in report.page(found)
+
+
+def test_the_page_shows_pictures_and_asks_nothing_of_anyone(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "primitives.html"
+    path.write_text(report.page(made_up_record()), encoding="utf-8")
+    context = browser.new_context(offline=True, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("request", lambda r: said.append(r.url) if r.url != path.as_uri() else None)
+    page.goto(path.as_uri())
+    assert page.locator("svg.scaling polyline").count() == 2
+    names = page.locator("svg.scaling text[font-weight]").all_text_contents()
+    assert "rlox" in names
+    assert page.locator("#summary tbody tr").count() == 2
+    assert said == []
+    context.close()
+
+
+def test_all_engines_share_the_same_cores(made_up: Path) -> None:
+    from random import Random
+
+    from rlox.opt.primitives import cases
+    from rlox.opt.primitives.engines import Processes
+    from rlox.opt.racing import python_of
+
+    engines = [one for one in cases.load()[1] if one.name in ("rlox", "slow")]
+    pythons = {one.name: python_of(one.peer) for one in engines}
+    with Processes(engines, pythons, 1, Random(0)) as processes:
+        held = [os.sched_getaffinity(process._started().pid) for _, process in processes]
+    assert len(held) == 2
+    assert held[0] == held[1]
+    assert len(held[0]) == 1

@@ -58,9 +58,9 @@ def document(
 ) -> str:
     """A page: `over` stands above its heading, `sections` are (id, title, HTML), `script` is
     HTML; all else is text."""
-    return Template(_asset("page.html")).substitute(
+    return Template(asset("page.html")).substitute(
         title=escape(title),
-        style=_asset("page.css"),
+        style=asset("page.css"),
         over=escape(over),
         heading=escape(heading),
         figures=_pairs(figures),
@@ -72,7 +72,8 @@ def document(
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file that pages are made of."""
     return files("rlox.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
@@ -253,6 +254,6 @@ def _flame(report: Report, samples: Mapping[str, Samples]) -> tuple[str, str]:
     escaped = data.replace("<", "\\u003c")
     script = (
         f'<script type="application/json" id="flame-data">{escaped}</script>\n'
-        f"<script>\n{_asset('flamegraph.js')}</script>"
+        f"<script>\n{asset('flamegraph.js')}</script>"
     )
     return title + body, script

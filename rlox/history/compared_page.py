@@ -119,12 +119,14 @@ def page(found: Compared) -> str:
     drawn = flame({"the mean of all runs": {"training": found.difference()}})
     stacks = drawn or "<p>There are no stacks of both sides to draw.</p>"
     parts.append(("flamegraph", title, _framed("flamegraph", title, stacks)))
+    told = "".join(f"<p>{escape(text)}</p>" for text in explained(found))
+    parts.append(("reading", "How to read this", _framed("reading", "How to read this", told)))
     return html.document(
         f"{heading(found)}: rlox training profiles",
         "rlox training profiles, before and after",
         heading(found),
         _figures(found),
-        [("How to read this", explained(found))],
+        [],
         parts,
         [("Before", found.titles[0]), ("After", found.titles[1])],
         f"<script>\n{html.asset('flamegraph.js')}</script>" if drawn else "",

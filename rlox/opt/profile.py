@@ -11,6 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,8 @@ def write(found: Findings, out: Path | None) -> Path:
     Without `out` it is `profiles/<date>_<machine>_<algo>`, with -2, -3, … if that is there already.
     """
     import rlox.report
+    from rlox.history import condensed
+    from rlox.opt import sides
     from rlox.profiling.machine import slug
 
     report = found.report
@@ -96,6 +99,9 @@ def write(found: Findings, out: Path | None) -> Path:
     try:
         with _not_interrupted():
             rlox.report.write(part, report, found.samples, found.spans, found.torch_events)
+            if source := report["layer_source"]:
+                kept = condensed.profile(found.samples[source], found.self_seconds, sides.installed)
+                (part / sides.PROFILE).write_text(json.dumps(asdict(kept)), encoding="utf-8")
             part.chmod(0o755)
             for candidate in _candidates(target) if out is None else [target]:
                 # Renaming fails on a folder that is there and not empty.

@@ -22,6 +22,8 @@ from collections.abc import Callable
 from typing import Any
 
 import rlox_identity
+import rlox_libraries
+import rlox_waits
 from rlox_segments import Segments, encode, read_clock
 from rlox_source import Source
 
@@ -31,6 +33,18 @@ FOLDER, OPTIONS, PARENT, GATE = (
     "RLOX_RECORD_PARENT",
     "RLOX_RECORD_GATE",
 )
+# from_s, for_s (None: to the end), torch_s: seconds of the run, which begins at start_ns; every: of
+# so many seconds the spans of one are kept.
+_DEFAULTS = {
+    "start_ns": 0,
+    "from_s": 0.0,
+    "for_s": None,
+    "every": 1,
+    "torch_s": 0.0,
+    "segment_bytes": 8 << 20,
+    "segments": 16,
+    "ptrace": False,
+}
 _FLUSH_S = 0.25
 _SLOW_FLUSHES = 20  # flushes between two clocks and totals
 
@@ -39,9 +53,11 @@ class Recorder:
     """The record of this process: its sources, its threads, its counters, its files."""
 
     def __init__(self, folder: str, options: dict[str, Any]) -> None:
-        self.folder, self.options = folder, options
+        self.folder, self.options = folder, {**_DEFAULTS, **options}
         self.sources: list[Source] = []
         self.timings: list[Any] = []  # each source's Timing, or None
+        self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
+        self.pairs: list[list[str]] = []  # the two ends of each connection that was made here
         self.flows = self.source("flows", what="flows")
         self._begin("exec", os.environ.get(PARENT), rlox_identity.of_program())
 
@@ -50,16 +66,15 @@ class Recorder:
         self.lock, self.naming = _thread.allocate_lock(), _thread.allocate_lock()
         self.key, self.role = f"{os.getpid()}-{now}", role
         self.fixed_role = False
-        self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
         self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
         self._gauged: dict[str, tuple[int, float]] = {}
         self.threads: list[tuple[int, str]] = [
             (threading.get_native_id(), threading.current_thread().name)
         ]
-        self._told_threads = self._told_sources = self._flushes = 0
+        self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
         self._flushed = now
         self._wake: Any = None
-        self._header = {
+        self.header = {
             "key": self.key,
             "pid": os.getpid(),
             "parent": os.getppid(),
@@ -68,30 +83,32 @@ class Recorder:
             "argv": rlox_identity.argv(),
         }
         os.environ[PARENT] = self.key
+        self.ending = False
         self.files: Segments | None = Segments(
             f"{self.folder}/{self.key}",
-            self.options.get("segment_bytes", 8 << 20),
-            self.options.get("segments", 16),
+            self.options["segment_bytes"],
+            self.options["segments"],
             self._preamble,
         )
         self._start_thread()
 
     def _preamble(self, number: int) -> list[Any]:
         role, index, name = self.role
-        header = {**self._header, "role": role, "index": index, "name": name, "segment": number}
-        self._told_threads = self._told_sources = 0
+        header = {**self.header, "role": role, "index": index, "name": name, "segment": number}
+        self._told_threads = self._told_sources = self._told_pairs = 0
         for source in self.sources:
             source.named = 0
         return [{"process": header}, {"clock": read_clock()}, *self._news()]
 
-    def thread(self, native_id: int, name: str) -> int:
-        """The number of a thread."""
+    def thread(self, native_id: int, name: str | None = None) -> int:
+        """The number of a thread; where its name is not known, it is the last one of that id."""
         with self.naming:
-            try:
-                return self.threads.index((native_id, name))
-            except ValueError:
-                self.threads.append((native_id, name))
-                return len(self.threads) - 1
+            for number in reversed(range(len(self.threads))):
+                found = self.threads[number]
+                if found[0] == native_id and name in (None, found[1]):
+                    return number
+            self.threads.append((native_id, name or f"thread {native_id}"))
+            return len(self.threads) - 1
 
     def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
         """The source of that name; each Timing has one of its own."""
@@ -148,6 +165,7 @@ class Recorder:
         """Write the end; nothing is recorded any more."""
         if self.files is not None:
             self._stop_thread()
+            self.ending = True
             self.flush(how)
 
     def _write(self, entries: list[Any]) -> None:
@@ -181,8 +199,8 @@ class Recorder:
 
     def _wanted(self, now: int) -> bool:
         """Whether spans that close from `now` on are kept."""
-        elapsed = (now - self.options.get("start_ns", 0)) / 1e9 - self.options.get("from_s", 0.0)
-        length, every = self.options.get("for_s"), self.options.get("every", 1)
+        elapsed = (now - self.options["start_ns"]) / 1e9 - self.options["from_s"]
+        length, every = self.options["for_s"], self.options["every"]
         inside = elapsed >= 0 and (length is None or elapsed < length)
         return bool(inside and int(elapsed) % every == 0)
 
@@ -193,7 +211,9 @@ class Recorder:
             new.append({"thread": [number, *self.threads[number]]})
         for source in self.sources[self._told_sources :]:
             new.append({"source": [source.number, source.name]})
+        new += [{"pair": pair} for pair in self.pairs[self._told_pairs :]]
         self._told_threads, self._told_sources = len(self.threads), len(self.sources)
+        self._told_pairs = len(self.pairs)
         for source in self.sources:
             known = len(source.paths)
             new += [source.name_line(index) for index in range(source.named, known)]
@@ -300,3 +320,7 @@ def start() -> None:
         leave(status)
 
     os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
+    rlox_waits.Waits(recorder).install()
+    rlox_libraries.Libraries(recorder).install()
+    if recorder.options["ptrace"]:
+        rlox_libraries.allow_ptrace()

@@ -21,18 +21,22 @@ an object with one key:
     {"flows": [source, thread, data]}      where a flow passes: index, time, id of the flow
     {"counter": [name, time, value]}
     {"totals": [[source, thread, index, calls, ns], …]}   sums so far, of `Timing`s
+    {"pair": [channel, channel]}           two ends: what is sent at one is received at the other
     {"recorded": [from, until]}            spans that closed then are here; outside, only totals are
     {"end": [time, how]}                   absent where the process was killed
 
 `data` is base64 of little-endian int64, three of them an entry, in the order of closing. Each
 segment repeats the process, threads, sources and names that it needs.
 
-Kinds: "phase" (a block of the program), "rust", "torch", "flow", and these three, which have a
-`channel` that names what is shared: "wait" (`on` says for what: "queue", "pipe", "collective",
-"lock", "gil", "process", "sleep", "device"), "send" (it gives to the channel), "hold" (it has the
-lock). A channel is first in, first out: the n-th send of all processes is what the n-th wait on it
-receives. The n-th wait of each member of a collective is one and the same operation, ended by the
-last to come. A flow's ids are the same wherever it passes.
+Kinds: "phase" (a block of the program), "rust", "torch", "device" (a kernel), and those with a
+`channel`, which names what is shared: "wait" (`on` says for what: "queue", "pipe", "collective",
+"lock", "gil", "process", "sleep", "device"), "poll" (it waits until there is something, and leaves
+it there), "send" (it gives to the channel), "hold" (it has the lock). A channel is first in, first
+out: the n-th send of all processes is what the n-th wait on it receives. The n-th wait of each
+member of a collective is one and the same operation, ended by the last to come.
+
+In a process's torch files `thread` is the kernel's thread id, or 1,000,000,000 and the number of a
+device's stream; flows lead from the call that launched a kernel to the kernel.
 """
 
 from __future__ import annotations

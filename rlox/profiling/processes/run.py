@@ -36,7 +36,8 @@ class Process:
     sources: dict[int, str] = field(default_factory=dict)
     names: dict[tuple[int, int], Name] = field(default_factory=dict)
     totals: list[Total] = field(default_factory=list)
-    recorded: list[tuple[int, int]] = field(default_factory=list)
+    recorded: list[tuple[int, int]] = field(default_factory=list)  # adjacent windows are one
+    pairs: dict[str, str] = field(default_factory=dict)  # channels that are two ends, both ways
     begin_ns: int = 0
     end_ns: int = 0  # the last time in its files
     how: str | None = None  # it ended; None: it was killed, or still runs
@@ -144,8 +145,12 @@ def _take(
             for entry in value:
                 totals[tuple(entry[:3])] = Total(*entry)
         case "recorded":
-            process.recorded.append((value[0], value[1]))
-            last = value[1]
+            begin, last = value
+            if process.recorded and process.recorded[-1][1] == begin:
+                begin = process.recorded.pop()[0]
+            process.recorded.append((begin, last))
+        case "pair":
+            process.pairs |= {value[0]: value[1], value[1]: value[0]}
         case "end":
             last, process.how = value
     process.end_ns = max(process.end_ns, last)
@@ -158,6 +163,13 @@ class Run:
     folder: Path
     about: dict[str, Any]
     processes: list[Process]
+
+    def channel(self, name: Name) -> str:
+        """The channel of a wait or send, by its receiving end: both sides call it the same."""
+        if name.kind != "send":
+            return name.channel
+        ends = (process.pairs.get(name.channel) for process in self.processes)
+        return next(filter(None, ends), name.channel)
 
     @property
     def clock(self) -> Clock:

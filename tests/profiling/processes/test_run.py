@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlox.profiling.processes.format import Clock, Name, Thread, Total, lines, triples
-from rlox.profiling.processes.inside import rlox_recorder
+from rlox.profiling.processes.inside.rlox_segments import Segments, encode
 from rlox.profiling.processes.run import keys, read_process, read_run, segments
 
 KEY = "7-100"
@@ -33,11 +33,11 @@ def preamble(number: int) -> list[Any]:
 
 def spans(*entries: tuple[int, int, int]) -> dict[str, Any]:
     words = array("q", [word for entry in entries for word in entry])
-    return {"spans": [0, 0, rlox_recorder.encode(words)]}
+    return {"spans": [0, 0, encode(words)]}
 
 
 def write(folder: Path, entries: list[Any], size: int = 1 << 20, most: int = 8) -> None:
-    files = rlox_recorder.Segments(str(folder / KEY), size, most, preamble)
+    files = Segments(str(folder / KEY), size, most, preamble)
     for entry in entries:
         files.write([entry])
     files.close()
@@ -124,4 +124,4 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(*[st.integers(-(2**63), 2**63 - 1)] * 3)))
 def test_integers_survive(entries: list[tuple[int, int, int]]) -> None:
     words = array("q", [word for entry in entries for word in entry])
-    assert triples(rlox_recorder.encode(words)).tolist() == [list(entry) for entry in entries]
+    assert triples(encode(words)).tolist() == [list(entry) for entry in entries]

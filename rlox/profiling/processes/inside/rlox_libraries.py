@@ -1,0 +1,105 @@
+"""What libraries do in the program: Gymnasium's workers, the Rust extension, torch."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any
+
+from rlox_hooks import on_import, replace
+from rlox_operators import Operators
+from rlox_segments import encode
+
+
+class Libraries:
+    """Records as sources of their own what each of them does."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.rust_key = ""  # of the process whose calls the extension notes
+        self.rust_names: list[int] = []
+        self.torch: Operators | None = None
+
+    def install(self) -> None:
+        """Watch the modules that are imported, and ask those that are there at each flush."""
+        on_import("gymnasium.vector.async_vector_env", self._workers)
+        self.recorder.polled += [self._rust, self._torch]
+
+    def _workers(self, module: Any) -> None:
+        """The steps of Gymnasium's workers, which have no `Timing`."""
+        source = self.recorder.source("environments")
+
+        def timed(name: str, original: Any) -> Callable[..., Any]:
+            index = source.index(f"python_env/{name}")
+
+            def call(*args: Any, **kwargs: Any) -> Any:
+                begin = monotonic_ns()
+                result = original(*args, **kwargs)
+                source.here().extend((index, begin, monotonic_ns()))
+                return result
+
+            return call
+
+        def make(original: Any) -> Callable[..., Any]:
+            def worker(index: int, env_fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+                def timed_env() -> Any:
+                    env = env_fn()
+                    for name in ("step", "reset"):
+                        setattr(env, name, timed(name, getattr(env, name)))
+                    return env
+
+                return original(index, timed_env, *args, **kwargs)
+
+            return worker
+
+        replace(module, "_async_worker", make)
+
+    def _rust(self) -> list[Any]:
+        """Calls into the extension, which notes them itself: it knows its threads."""
+        core = sys.modules.get("rlox._core")
+        if not hasattr(core, "take_spans"):
+            return []
+        source = self.recorder.source("rust")
+        if self.rust_key != self.recorder.key:  # what a fork has copied is the parent's
+            self.rust_key = self.recorder.key
+            core.take_spans()
+            core.record_spans(monotonic_ns())
+        names, threads = core.take_spans()
+        while len(self.rust_names) < len(names):
+            self.rust_names.append(source.index(names[len(self.rust_names)], "rust"))
+        entries = []
+        for native_id, words in threads:
+            data = array("q")
+            data.frombytes(words)
+            data[0::3] = array("q", [self.rust_names[site] for site in data[0::3]])
+            number = self.recorder.thread(native_id)
+            entries.append({"spans": [source.number, number, encode(data)]})
+        return entries
+
+    def _torch(self) -> list[Any]:
+        """torch's operators, for the seconds that were asked for."""
+        options = self.recorder.options
+        torch: Any = sys.modules.get("torch")
+        # A fork is no place to start it: where there is a GPU that would take hold of it.
+        if not options["torch_s"] or torch is None or self.recorder.header["start"] != "exec":
+            return []
+        now = monotonic_ns()
+        if self.torch is None:
+            begin = options["start_ns"] + options["from_s"] * 1e9
+            if now >= begin and not torch.__spec__._initializing:
+                self.torch = Operators(self.recorder)
+                self.torch_until = now + options["torch_s"] * 1e9
+        elif now >= self.torch_until or self.recorder.ending:
+            self.torch.write()
+        return []
+
+
+def allow_ptrace() -> None:
+    """Let py-spy look into this process; where Linux does not ask, do nothing."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_ptracer, anybody = 0x59616D61, ctypes.c_ulong(-1)
+        ctypes.CDLL(None).prctl(set_ptracer, anybody, 0, 0, 0)

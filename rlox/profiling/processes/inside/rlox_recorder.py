@@ -23,6 +23,7 @@ from typing import Any
 
 import rlox_identity
 import rlox_libraries
+import rlox_locks
 import rlox_waits
 from rlox_segments import Segments, encode, read_clock
 from rlox_source import Source
@@ -321,6 +322,7 @@ def start() -> None:
 
     os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
     rlox_waits.Waits(recorder).install()
+    rlox_locks.Locks(recorder).install()
     rlox_libraries.Libraries(recorder).install()
     if recorder.options["ptrace"]:
         rlox_libraries.allow_ptrace()

@@ -25,7 +25,7 @@ from rlox.profiling.processes.replay import (
     Program,
     Stretch,
 )
-from rlox.profiling.processes.tracks import Block, Passage, Track
+from rlox.profiling.processes.tracks import Block, Passage, Track, exclusive
 
 BLOCKED_NS = 20_000  # a wait that is shorter was none: the call itself takes as long
 OUTSIDE = "outside all phases"
@@ -93,7 +93,8 @@ class _Channels:
         meetings: defaultdict[str, list[int]] = defaultdict(list)
         blocked: list[Passage] = []
         for track in tracks:
-            for passage in track.passages:
+            holds = [passage for passage in track.passages if passage.kind == "hold"]
+            for passage in (*exclusive(track.passages), *holds):
                 self._take(passage, meetings, blocked)
             self.gifts[str(track.pid)].append(track.end_ns)  # its end, for who joins it
         for times in (*self.gifts.values(), *self.gets.values()):
@@ -213,18 +214,13 @@ def _wait(work: _Work, passage: Passage, known: _Channels, waited: bool) -> Iter
 
 def _marks(passages: Sequence[Passage]) -> list[tuple[int, str, Passage]]:
     """When what of a thread is met, in order. What lies within a wait or a gift is part of it."""
-    found: list[tuple[int, int, str, Passage]] = []
-    busy_until = 0
-    ordered = sorted(passages, key=lambda p: (p.begin_ns, p.kind == "hold", -p.end_ns))
-    for passage in ordered:
-        if passage.begin_ns < busy_until:
-            continue
-        if passage.kind == "hold":
-            found.append((passage.begin_ns, 1, ACQUIRE, passage))
-            found.append((passage.end_ns, 0, RELEASE, passage))
-        else:
-            found.append((passage.begin_ns, 2, passage.kind, passage))
-            busy_until = passage.end_ns
+    outer = exclusive(passages)
+    found = [(passage.begin_ns, 2, passage.kind, passage) for passage in outer]
+    begins = [passage.begin_ns for passage in outer]
+    for hold in passages:
+        around = bisect_right(begins, hold.begin_ns) - 1
+        if hold.kind == "hold" and (around < 0 or outer[around].end_ns <= hold.begin_ns):
+            found += [(hold.begin_ns, 1, ACQUIRE, hold), (hold.end_ns, 0, RELEASE, hold)]
     found.sort(key=lambda mark: mark[:2])
     return [(at, event, passage) for at, _, event, passage in found]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -74,6 +74,16 @@ def tracks(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:
                     own[block.thread] = _track(process, block.thread, first, last)
                 _add(own[block.thread], name, max(begin, first), min(end, last), ends)
         found += [own[thread] for thread in sorted(own)]
+    return found
+
+
+def exclusive(passages: Sequence[Passage]) -> list[Passage]:
+    """Waits, polls and gifts of a thread in their order, without those that lie within another: a
+    queue's pipe, a collective's collectives."""
+    found: list[Passage] = []
+    for passage in sorted(passages, key=lambda p: (p.begin_ns, -p.end_ns)):
+        if passage.kind != "hold" and (not found or passage.begin_ns >= found[-1].end_ns):
+            found.append(passage)
     return found
 
 

@@ -31,11 +31,15 @@ def took(programs: Sequence[Program], cores: int = MANY, **left: float) -> float
     return replay(programs, cores, lambda part: left.get(str(part), 1.0)).seconds
 
 
+def each(n: int, *stretches: Stretch) -> list[Stretch]:
+    """`n` times all of them."""
+    return [*stretches] * n
+
+
 def pipeline(n: int, make: float, use: float) -> list[Program]:
-    return [
-        Program("maker", [work("make", make, SEND, "q") for _ in range(n)], goal=False),
-        Program("user", [s for _ in range(n) for s in (Stretch({}, {}, RECEIVE, "q"), work("use", use))]),
-    ]  # fmt: skip
+    maker = each(n, work("make", make, SEND, "q"))
+    user = each(n, Stretch({}, {}, RECEIVE, "q"), work("use", use))
+    return [Program("maker", maker, goal=False), Program("user", user)]
 
 
 def test_alone_a_thread_takes_the_sum_of_its_work() -> None:
@@ -55,12 +59,8 @@ def test_a_pipeline_takes_as_long_as_its_slower_end() -> None:
 
 def test_a_room_for_few_makes_the_maker_wait() -> None:
     n = 50
-    maker = [
-        s
-        for _ in range(n)
-        for s in (Stretch({}, {}, RECEIVE, "room"), work("make", 1.0, SEND, "q"))
-    ]
-    user = [s for _ in range(n) for s in (Stretch({}, {}, RECEIVE, "q"), work("use", 3.0, SEND, "room"))]  # fmt: skip
+    maker = each(n, Stretch({}, {}, RECEIVE, "room"), work("make", 1.0, SEND, "q"))
+    user = each(n, Stretch({}, {}, RECEIVE, "q"), work("use", 3.0, SEND, "room"))
     programs = [Program("maker", maker), Program("user", user)]
     held = replay(programs, MANY, there={"room": 2})
     assert held.seconds == pytest.approx(1 + 3 * n)
@@ -91,13 +91,8 @@ def test_a_straggler_is_worth_what_it_is_behind_and_no_more() -> None:
 @pytest.mark.parametrize("threads", [2, 4, 7])
 def test_a_lock_that_is_always_wanted_is_passed_on_without_a_break(threads: int) -> None:
     n, held, else_ = 20, 1.0, 0.4
-    programs = [
-        Program(
-            f"thread {i}",
-            [s for _ in range(n) for s in (work("else", else_, ACQUIRE, "l"), work("held", held, RELEASE, "l"))],
-        )
-        for i in range(threads)
-    ]  # fmt: skip
+    turn = work("else", else_, ACQUIRE, "l"), work("held", held, RELEASE, "l")
+    programs = [Program(f"thread {i}", each(n, *turn)) for i in range(threads)]
     assert took(programs) == pytest.approx(else_ + threads * n * held)
     faster = took(programs, held=0.5)
     assert faster == pytest.approx(else_ + threads * n * 0.5, rel=0.03)

@@ -40,12 +40,12 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
     spent = {division.track: division.spent for division in divide(part, watch)}
     goal = {id(track) for track in goals(part)}
     recorded = programs(part, lambda track: spent[track.title], lambda track: id(track) in goal)
-    found = gains(recorded, int(run.about.get("cores") or os.cpu_count() or 1))
+    found = gains(recorded, _cores(run))
     took = (max(t.end_ns for t in part) - min(t.begin_ns for t in part)) * 1e-9
     if abs(found.seconds / took - 1) > _FAR:
         notes.append(
-            f"The replay takes {found.seconds:.2f} s for what took {took:.2f} s: something that was "
-            "not recorded holds it up or lets it go, and the gains are to be doubted."
+            f"The replay takes {found.seconds:.2f} s for what took {took:.2f} s: something that "
+            "was not recorded holds it up or lets it go, and the gains are to be doubted."
         )
     if found.stuck:
         notes.append(f"The replay lost {', '.join(found.stuck)}, who wait for what none sent.")
@@ -58,6 +58,10 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
         "critical_path": found.path,
         "notes": notes,
     }
+
+
+def _cores(run: Run) -> int:
+    return int(run.about.get("machine", {}).get("cores") or len(os.sched_getaffinity(0)))
 
 
 def replayed(every: Sequence[Track]) -> tuple[int, int]:

@@ -37,8 +37,8 @@ class Wait:
 @dataclass(frozen=True)
 class Division:
     """A thread's `wall` seconds: `busy` + `kept` (ready to run, while others had the CPUs) + those
-    of `waits`, the longest first, + `idle` (`asleep` of its own will, or waiting for nothing that is
-    known)."""
+    of `waits`, the longest first, + `idle`: `asleep` of its own will, or waiting for what nobody
+    knows."""
 
     track: str
     kind: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from rlox.profiling.processes.run import Process, Run
 
 SPANS = ("send", "wait", "poll", "hold")
 MAIN = "MainThread"
+_NUMBER = re.compile(r"[-_ ]*\d+")
 
 
 class Passage(NamedTuple):
@@ -53,8 +55,10 @@ class Track:
 
     @property
     def kind(self) -> str:
-        """What it has in common with equal threads."""
-        return self.role if self.thread == MAIN else f"{self.role}: {self.thread}"
+        """What it has in common with equal threads, whose names differ by a number."""
+        if self.thread == MAIN:
+            return self.role
+        return f"{self.role}: {_NUMBER.sub('', self.thread) or self.thread}"
 
 
 def tracks(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:

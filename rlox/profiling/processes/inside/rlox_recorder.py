@@ -128,6 +128,10 @@ class Recorder:
         timing.spans = self.source(timing.name, timing)
         timing.enabled = True
 
+    def flow(self, name: str, number: int) -> None:
+        """A passage of a flow, here and now."""
+        self.flows.here().extend((self.flows.index(name, "flow"), time.monotonic_ns(), number))
+
     def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
         """Note `read()` four times a second, or by how much a second it has grown."""
         self.gauges[name] = (read, rate)

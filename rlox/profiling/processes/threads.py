@@ -82,7 +82,7 @@ def _weight(samples: Samples | None, thread: str) -> float:
 
 
 def _tree(paths: list[str], threads: Iterable[ThreadSpans]) -> tuple[list[Phase], float]:
-    """Phases of the threads of one name, and seconds from each one's first begin to its last end."""
+    """Phases of the threads of one name; seconds from the first begin of each to its last end."""
     calls: defaultdict[str, int] = defaultdict(int)
     total: defaultdict[str, int] = defaultdict(int)
     between = 0
@@ -96,15 +96,16 @@ def _tree(paths: list[str], threads: Iterable[ThreadSpans]) -> tuple[list[Phase]
             calls[paths[number]] += int(mine.sum())
             total[paths[number]] += int((end[mine] - begin[mine]).sum())
     # An outer block that never closed took at least what is inside it.
-    for path in sorted(total, key=lambda path: -path.count("/")):
-        outer = path.rpartition("/")[0]
-        if outer and not calls.get(outer):
-            total[outer] += total[path]
+    for depth in range(max((path.count("/") for path in total), default=0), 0, -1):
+        for path in [path for path in total if path.count("/") == depth]:
+            outer = path.rpartition("/")[0]
+            if outer not in calls:
+                total[outer] += total[path]
     inner: defaultdict[str, int] = defaultdict(int)
     for path, ns in total.items():
         inner[path.rpartition("/")[0]] += ns
     phases = [
-        Phase(path, total[path] / 1e9, max(0, total[path] - inner[path]) / 1e9, calls[path])
+        Phase(path, total[path] / 1e9, max(0, total[path] - inner[path]) / 1e9, calls.get(path, 0))
         for path in _in_order(total)
     ]
     return phases, between / 1e9

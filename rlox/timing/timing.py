@@ -167,9 +167,9 @@ class Timing:
         self._spans: SpanLog | None = None
         self._owner = threading.current_thread().name
         # Set where `rlox-opt profile` records this process, whose every Timing then is recorded.
-        recorder = getattr(sys.modules.get("rlox_recorder"), "active", lambda: None)()
-        if recorder is not None:
-            recorder.adopt(self)
+        self._recorder = getattr(sys.modules.get("rlox_recorder"), "active", lambda: None)()
+        if self._recorder is not None:
+            self._recorder.adopt(self)
 
     def add_time(self, name: str) -> AbstractContextManager[None]:
         """Add the time of the block to what `name` has here so far."""
@@ -244,6 +244,17 @@ class Timing:
             now = perf_counter_ns()
             for thread in self._threads:
                 thread.root.reset(now)
+
+    def flow(self, name: str, number: int) -> None:
+        """What `number` stands for passes here, such as a rollout from its steps to the update: a
+        recorded run draws an arrow from each passage to the next, also into other processes."""
+        if self._recorder is not None:
+            self._recorder.flow(name, number)
+
+    def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
+        """Have a recorded run draw `read()` over time, or, at a `rate`, its growth per second."""
+        if self._recorder is not None:
+            self._recorder.gauge(name, read, rate)
 
     def totals(self) -> Iterator[tuple[str, int, int, int, int]]:
         """Of every block: its thread's name and native id, the index of its path in a log of

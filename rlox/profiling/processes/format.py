@@ -65,9 +65,9 @@ class Clock(NamedTuple):
     after_ns: int
 
     @property
-    def offset_ns(self) -> float:
+    def offset_ns(self) -> int:
         """What is added to a monotonic time to make it real."""
-        return self.real_ns - (self.before_ns + self.after_ns) / 2
+        return self.real_ns - (self.before_ns + self.after_ns) // 2
 
     @property
     def error_ns(self) -> float:

@@ -52,6 +52,11 @@ class Process:
         """ "rank 1", "env worker 0", "main"."""
         return self.role if self.index is None else f"{self.role} {self.index}"
 
+    @property
+    def from_its_beginning(self) -> bool:
+        """Whether all spans from its first moment to its last were kept."""
+        return len(self.recorded) == 1 and self.recorded[0][0] <= self.begin_ns
+
     def spans(self) -> Iterator[Block]:
         """Closed spans of all kinds, as they were written."""
         return self._blocks("spans")

@@ -129,6 +129,10 @@ class Recorder:
         timing.spans = self.source(timing.name, timing)
         timing.enabled = True
 
+    def flow(self, name: str, number: int) -> None:
+        """A passage of a flow, here and now."""
+        self.flows.here().extend((self.flows.index(name, "flow"), time.monotonic_ns(), number))
+
     def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
         """Note `read()` four times a second, or by how much a second it has grown."""
         self.gauges[name] = (read, rate)
@@ -226,12 +230,14 @@ class Recorder:
         for name, (read, rate) in list(self.gauges.items()):
             try:
                 value = float(read())
-            except Exception:  # what is looked at may be gone; the program must not notice
+            except Exception:  # what is looked at is gone; the program must not notice
+                del self.gauges[name]
                 continue
             before = self._gauged.get(name)
             self._gauged[name] = now, value
             if not rate:
-                found.append({"counter": [name, now, value]})
+                if before is None or before[1] != value:
+                    found.append({"counter": [name, now, value]})
             elif before is not None and now > before[0]:
                 growth = (value - before[1]) / (now - before[0]) * 1e9
                 found.append({"counter": [f"{name}/s", now, growth]})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
@@ -145,6 +146,21 @@ class Waits:
             return get
 
         replace(module.Queue, "get", make)
+        self._lengths(module.Queue, lambda queue: f"queue {_inode(queue._reader.fileno())}")
+
+    def _lengths(self, kind: Any, name: Callable[[Any], str]) -> None:
+        """Note how long the queues are that this process makes."""
+
+        def make(original: Any) -> Callable[..., Any]:
+            def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
+                original(queue, *args, **kwargs)
+                known = weakref.ref(queue)
+                # Of a queue that is gone, None has no length, which ends the counting.
+                self.recorder.gauge(f"length of {name(queue)}", lambda: known().qsize())
+
+            return begin
+
+        replace(kind, "__init__", make)
 
     def _thread_queues(self, module: Any) -> None:
         def index_of(queue: Any, kind: str, on: str) -> int:
@@ -152,6 +168,7 @@ class Waits:
             name = f"{on}: {'get' if kind == 'wait' else 'put'}"
             return int(self.source.index(name, kind, on, channel))
 
+        self._lengths(module.Queue, lambda queue: f"queue {os.getpid()} {id(queue)}")
         replace(module.Queue, "get", self._passing("wait", "queue", index_of))
         replace(module.Queue, "put", self._passing("send", "queue", index_of))
 

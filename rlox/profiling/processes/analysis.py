@@ -22,16 +22,16 @@ _FAR = 0.1  # a replay that is so far off the record is said to be
 _GOALS = ("rank", "main")
 
 
-def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, Any]:
-    """The table of a run, or of a part of it: `threads`, `kinds` (equal ones folded into one, with
-    their spread), `gains` and the `critical_path`, and `notes` on what they cannot bear.
+def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, Any] | None:
+    """The table of a run, or of a part of it. None where no thread recorded anything in that time.
 
-    Raises:
-        ValueError: no thread recorded anything in that time.
+    `threads` and `kinds` (equal ones folded into one, with their spread) are of all of it; `gains`,
+    the `critical_path` and `work`, seconds on a CPU by component and phase, of the part that was
+    replayed. `notes` say what they cannot bear.
     """
     every = tracks(run, from_ns, until_ns)
     if not every:
-        raise ValueError("no thread recorded anything in that time")
+        return None
     watch = Watch.load(run.folder)
     divisions = divide(every, watch)
     begin, end = replayed(every)
@@ -41,8 +41,8 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
     goal = {id(track) for track in goals(part)}
     recorded = programs(part, lambda track: spent[track.title], lambda track: id(track) in goal)
     found = gains(recorded, _cores(run))
-    took = (max(t.end_ns for t in part) - min(t.begin_ns for t in part)) * 1e-9
-    if abs(found.seconds / took - 1) > _FAR:
+    took = _seconds(part)
+    if abs(found.seconds - took) > _FAR * took:
         notes.append(
             f"The replay takes {found.seconds:.2f} s for what took {took:.2f} s: something that "
             "was not recorded holds it up or lets it go, and the gains are to be doubted."
@@ -50,14 +50,19 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
     if found.stuck:
         notes.append(f"The replay lost {', '.join(found.stuck)}, who wait for what none sent.")
     return {
-        "wall_s": (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9,
+        "wall_s": _seconds(every),
         "replayed": {"recorded_s": took, "replayed_s": found.seconds},
         "threads": [_row(division) for division in divisions],
         "kinds": kinds(divisions),
+        "work": found.work,
         "gains": [asdict(gain) for gain in found.gains],
         "critical_path": found.path,
         "notes": notes,
     }
+
+
+def _seconds(every: Sequence[Track]) -> float:
+    return (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9
 
 
 def _cores(run: Run) -> int:
@@ -77,7 +82,7 @@ def goals(every: Iterable[Track]) -> list[Track]:
     """The threads whose end is that of the whole: the ranks' own, or the first process's."""
     every = list(every)
     for role in _GOALS:
-        if found := [t for t in every if t.role == role and t.thread == MAIN]:
+        if found := [t for t in every if t.role.split(" of ")[0] == role and t.thread == MAIN]:
             return found
     return every
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from rlox.profiling.processes.programs import HAND_OVER, NOT_BEGUN, UNKNOWN, Part, Recorded
 from rlox.profiling.processes.replay import Program, path, replay
@@ -34,28 +35,24 @@ class Gain:
 
 @dataclass(frozen=True)
 class Gains:
-    """The most worthwhile first. `seconds` is what the replay of all as it was takes, `path` the
-    share of the critical path by what it is spent on, `stuck` the threads that it lost."""
+    """The most worthwhile first. `seconds` is what the replay of all as it was takes, `work` the
+    seconds on a CPU by component and phase, `path` the share of the critical path by what it is
+    spent on, `stuck` the threads that the replay lost."""
 
     seconds: float
+    work: dict[str, float]
     path: dict[str, float]
     gains: list[Gain]
     stuck: list[str]
 
 
 def gains(recorded: Recorded, cores: int) -> Gains:
-    """Every part that is worth a replay, alone.
-
-    Raises:
-        ValueError: there is nothing to replay.
-    """
+    """Every part that is worth a replay, alone. Raises ValueError as `replay` does."""
     programs = recorded.programs
-    if not any(program.stretches for program in programs):
-        raise ValueError("no thread recorded anything")
     work = _work(programs)
     base = replay(programs, cores, there=recorded.there)
     if not base.seconds:
-        raise ValueError("nothing took any time")
+        return Gains(0.0, {}, {}, [], base.stuck)
     on_path = path(programs, base)
     whole = sum(on_path.values())
 
@@ -76,18 +73,20 @@ def gains(recorded: Recorded, cores: int) -> Gains:
         sped = (ratio([part], of) for of in (0.5, 0.0, left))
         found.append(Gain(what, "straggler", work[part], shown, *sped))
     found.sort(key=lambda gain: (-gain.gone, -gain.seconds))
-    return Gains(base.seconds, _told(on_path, whole), found, base.stuck)
+    shares = {part: seconds / whole for part, seconds in on_path.items()}
+    on_cpu = _work(programs, rest=False)
+    return Gains(base.seconds, _told(on_cpu), _told(shares), found, base.stuck)
 
 
-def _work(programs: Sequence[Program]) -> dict[Part, float]:
-    """Seconds of each part; what nobody could make faster is none."""
+def _work(programs: Sequence[Program], rest: bool = True) -> dict[Part, float]:
+    """Seconds of each part, with what passes without a CPU or not; what nobody could make faster
+    is none."""
     found: defaultdict[Part, float] = defaultdict(float)
     for program in programs:
         for stretch in program.stretches:
-            for seconds in (stretch.cpu, stretch.rest):
-                for part, of in seconds.items():
-                    if isinstance(part, Part) and part.path not in _NOT_WORK:
-                        found[part] += of
+            for part, seconds in (*stretch.cpu.items(), *(stretch.rest.items() if rest else ())):
+                if isinstance(part, Part) and part.path not in _NOT_WORK:
+                    found[part] += seconds
     return found
 
 
@@ -121,9 +120,9 @@ def _stragglers(work: Mapping[Part, float]) -> list[tuple[str, Part, float]]:
     return found
 
 
-def _told(on_path: Mapping[object, float], whole: float) -> dict[str, float]:
+def _told(figures: Mapping[Any, float]) -> dict[str, float]:
+    """By component and phase, the largest first."""
     found: defaultdict[str, float] = defaultdict(float)
-    for part, seconds in on_path.items():
-        name = f"{part.kind}: {part.path}" if isinstance(part, Part) else str(part)
-        found[name] += seconds / whole
+    for part, figure in figures.items():
+        found[f"{part.kind}: {part.path}"] += figure
     return dict(sorted(found.items(), key=lambda item: -item[1]))

@@ -25,6 +25,7 @@ from rlox.profiling.processes import samplers
 from rlox.profiling.processes.format import RUN, SCHEMA
 from rlox.profiling.processes.inside.rlox_segments import read_clock
 from rlox.profiling.processes.run import keys
+from rlox.profiling.processes.watcher import Watcher
 
 INSIDE = Path(__file__).with_name("inside")
 _GRACE_S = 20.0  # for a program to end after Ctrl-C
@@ -123,7 +124,8 @@ def launch(
         if sampler is not None:
             sampler.begin(process.pid, folder, options.from_s, options.for_s)
         os.write(opener, b"\n")
-        outcome.status = _watch(process, folder, sampler, progress, clock[2])
+        with Watcher(process.pid, folder):
+            outcome.status = _watch(process, folder, sampler, progress, clock[2])
     except KeyboardInterrupt:
         outcome.interrupted = True
         outcome.status = _interrupt(process)

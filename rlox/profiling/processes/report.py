@@ -6,6 +6,8 @@
 - `processes`: each `title`, `pid`, `parent`, `begin_s`, `end_s`, `how` it ended (None: killed), and
   its `threads`: `name`, `seconds`, `samples`, `layers`.
 - `components`, `layers`, `ranking`: as `components` makes them.
+- `waiting`: who waits for whom, and what each part is worth, as `analysis` makes it; None where no
+  thread recorded anything.
 - `trace`: what the trace holds, and how the clocks were laid on each other.
 """
 
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rlox.profiling.machine import commit, versions
+from rlox.profiling.processes.analysis import analyse
 from rlox.profiling.processes.components import components, titles, together
 from rlox.profiling.processes.format import Clock
 from rlox.profiling.processes.run import Process, Run
@@ -67,6 +70,7 @@ def report(run: Run, trace: Path) -> Json:
         "components": components(shown, uses),
         "layers": layers,
         "ranking": ranking,
+        "waiting": analyse(run),
         "trace": told,
     }
 

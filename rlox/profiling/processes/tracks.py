@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rlox.profiling.processes.format import PHASE, Name
+import numpy as np
+
+from rlox.profiling.processes.alignment import align
+from rlox.profiling.processes.components import folded, groups, titles
+from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import Process, Run
+from rlox.profiling.samples import MAIN_THREAD as MAIN
 
 SPANS = ("send", "wait", "poll", "hold")
-MAIN = "MainThread"
-_NUMBER = re.compile(r"[-_ ]*\d+")
 
 
 class Passage(NamedTuple):
@@ -36,7 +38,7 @@ class Block(NamedTuple):
 
 @dataclass
 class Track:
-    """A thread. `role` is what equal processes have in common, `process` the title of its own."""
+    """A thread. `process` is the title of its process, `role` that of all equal ones."""
 
     pid: int
     tid: int
@@ -56,29 +58,71 @@ class Track:
     @property
     def kind(self) -> str:
         """What it has in common with equal threads, whose names differ by a number."""
-        if self.thread == MAIN:
-            return self.role
-        return f"{self.role}: {_NUMBER.sub('', self.thread) or self.thread}"
+        return self.role if self.thread == MAIN else f"{self.role}: {folded(self.thread)}"
 
 
 def tracks(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:
-    """The threads that did something between two times, of the earliest process first; spans that
-    reach over an end of that time are cut there. Clocks of processes of one machine are one."""
-    ends = {one: other for process in run.processes for one, other in process.pairs.items()}
-    found = []
+    """The threads that did something between two times of the run's clock, of the earliest process
+    first; spans that reach over an end of that time are cut there."""
+    names = titles(run.processes)
+    kinds = {p.key: kind for kind, equal in groups(run.processes).items() for p in equal}
+    found: list[Track] = []
     for process in run.processes:
-        own: dict[int, Track] = {}
-        first, last = max(from_ns, process.begin_ns), min(until_ns, process.end_ns)
-        for block in process.spans():
-            for index, begin, end in block.data.tolist():
-                name = process.names.get((block.source, index))
-                if name is None or begin >= last or end <= first:
-                    continue
-                if block.thread not in own:
-                    own[block.thread] = _track(process, block.thread, first, last)
-                _add(own[block.thread], name, max(begin, first), min(end, last), ends)
-        found += [own[thread] for thread in sorted(own)]
+        reader = _Reader(run, process, names[process.key], kinds[process.key], from_ns, until_ns)
+        found += reader.read()
     return found
+
+
+class _Reader:
+    """Reads the threads of one process."""
+
+    def __init__(
+        self, run: Run, process: Process, title: str, kind: str, from_ns: int, until_ns: int
+    ) -> None:
+        self.run, self.process, self.title, self.kind = run, process, title, kind
+        self.shift = align(run, process).shift_ns
+        self.first = max(from_ns, process.begin_ns + self.shift)
+        self.last = min(until_ns, process.end_ns + self.shift)
+        self.own: dict[int, Track] = {}
+
+    def read(self) -> list[Track]:
+        """Those that did something, the main one first."""
+        log = log_of(self.process)
+        for thread in log.threads:
+            for index, begin, end in np.frombuffer(thread.data, np.int64).reshape(-1, 3).tolist():
+                if cut := self._cut(begin, end):
+                    track = self._track(thread.native_id, thread.name)
+                    track.blocks.append(Block(log.paths[index], *cut))
+        passing = {
+            key: (name, self.run.channel(name))
+            for key, name in self.process.names.items()
+            if name.kind in SPANS
+        }
+        for block in self.process.spans():
+            who = self.process.threads[block.thread]
+            for index, begin, end in block.data.tolist():
+                known = passing.get((block.source, index))
+                if known is not None and (cut := self._cut(begin, end)):
+                    name, channel = known
+                    passage = Passage(name.kind, name.on, channel, name.path, *cut)
+                    self._track(*who).passages.append(passage)
+        for track in self.own.values():
+            if track.thread != MAIN:  # of its life is known what lies between its spans
+                spans = [*track.blocks, *track.passages]
+                track.begin_ns = min(span.begin_ns for span in spans)
+                track.end_ns = max(span.end_ns for span in spans)
+        return sorted(self.own.values(), key=lambda track: track.thread != MAIN)
+
+    def _cut(self, begin: int, end: int) -> tuple[int, int] | None:
+        begin, end = max(begin + self.shift, self.first), min(end + self.shift, self.last)
+        return (begin, end) if begin <= end else None
+
+    def _track(self, native_id: int, thread: str) -> Track:
+        if native_id not in self.own:
+            name = MAIN if native_id == self.process.header.pid else thread
+            who = self.process.header.pid, native_id, self.title, self.kind, name
+            self.own[native_id] = Track(*who, self.first, self.last)
+        return self.own[native_id]
 
 
 def exclusive(passages: Sequence[Passage]) -> list[Passage]:
@@ -89,20 +133,3 @@ def exclusive(passages: Sequence[Passage]) -> list[Passage]:
         if passage.kind != "hold" and (not found or passage.begin_ns >= found[-1].end_ns):
             found.append(passage)
     return found
-
-
-def _track(process: Process, thread: int, first: int, last: int) -> Track:
-    known = process.threads.get(thread)
-    tid, name = (known.native_id, known.name) if known else (0, str(thread))
-    if tid == process.header.pid:
-        name = MAIN
-    return Track(process.header.pid, tid, process.title, process.role, name, first, last)
-
-
-def _add(track: Track, name: Name, begin: int, end: int, ends: Mapping[str, str]) -> None:
-    if name.kind == PHASE:
-        track.blocks.append(Block(name.path, begin, end))
-    elif name.kind in SPANS:
-        # What is sent at one end of a connection is received at the other.
-        channel = ends.get(name.channel, name.channel) if name.kind == "send" else name.channel
-        track.passages.append(Passage(name.kind, name.on, channel, name.path, begin, end))

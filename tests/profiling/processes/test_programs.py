@@ -137,9 +137,9 @@ def test_the_lock_is_named_and_worth_the_time_that_it_is_held() -> None:
     lock = found["lock: train.py:7, while it is held"]
     assert lock.kind == "lock"
     assert lock.twice == pytest.approx(2.0, rel=0.02)
-    assert next(iter(found.values())) in (lock, found["main: T: inside"])
+    assert next(iter(found.values())) in (lock, found["main: T*: inside"])
     uncontended = by_name(contended(100, 2, held=0.2, else_=2.0))
-    assert uncontended["main: T: else"].gone > uncontended["main: T: inside"].gone
+    assert uncontended["main: T*: else"].gone > uncontended["main: T*: inside"].gone
 
 
 def test_of_threads_that_share_an_interpreter_all_work_counts() -> None:
@@ -150,7 +150,7 @@ def test_of_threads_that_share_an_interpreter_all_work_counts() -> None:
     recorded = programs(tracks, lambda _: Spent(0.5, 0.0, gil=True), lambda t: t is main.track)
     found = {gain.what: gain for gain in gains(recorded, 64).gains}
     assert replay(recorded.programs, 64).seconds == pytest.approx(0.010)
-    assert found["main: T: log"].gone == pytest.approx(2.0)
+    assert found["main: T*: log"].gone == pytest.approx(2.0)
     assert found["main: learn"].twice == pytest.approx(10 / 5)
 
 

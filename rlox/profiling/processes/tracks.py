@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -111,6 +112,10 @@ class _Reader:
                 spans = [*track.blocks, *track.passages]
                 track.begin_ns = min(span.begin_ns for span in spans)
                 track.end_ns = max(span.end_ns for span in spans)
+        equal = Counter(track.thread for track in self.own.values())
+        for number, track in enumerate(self.own.values(), 1):
+            if equal[track.thread] > 1:
+                track.thread = f"{track.thread} ({number})"
         return sorted(self.own.values(), key=lambda track: track.thread != MAIN)
 
     def _cut(self, begin: int, end: int) -> tuple[int, int] | None:

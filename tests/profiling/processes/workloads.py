@@ -2,7 +2,7 @@
 [PART=FACTOR …]`, which makes a part's work so many times as long.
 
 Work is measured by the thread's own CPU clock, so it is known however the machine shares its cores.
-At the end a line of JSON on stdout tells how long a turn took, and how much CPU each part.
+At the end a line of JSON on stdout tells how long a turn took.
 """
 
 from __future__ import annotations
@@ -37,20 +37,16 @@ class Work:
 
     def __init__(self, parts: dict[str, float], timing: Timing) -> None:
         self.parts, self.timing = parts, timing
-        self.spent: defaultdict[str, float] = defaultdict(float)
         self.owed: defaultdict[str, float] = defaultdict(float)
 
     def do(self, part: str, phase: str, free: bool = False) -> None:
         """A turn's work for `part`, in `phase`; `free` is without the interpreter's lock."""
         with self.timing.add_time(phase):
-            begin = time.thread_time()
-            until = begin + self.parts[part] * 1e-3 - self.owed[part]
+            until = time.thread_time() + self.parts[part] * 1e-3 - self.owed[part]
             while time.thread_time() < until:
                 if free:
                     hashlib.sha256(_BLOCK).digest()
-            end = time.thread_time()
-            self.owed[part] = end - until
-            self.spent[part] += end - begin
+            self.owed[part] = time.thread_time() - until
 
 
 class Until:
@@ -66,9 +62,9 @@ class Until:
         self.turns += not over
         return not over
 
-    def tell(self, spent: dict[str, float]) -> None:
+    def tell(self) -> None:
         turn = (self.now - self.begin) / self.turns
-        print(json.dumps({"turn_s": turn, "turns": self.turns, "cpu_s": spent}), flush=True)
+        print(json.dumps({"turn_s": turn, "turns": self.turns}), flush=True)
 
 
 def ranks(work: Work, seconds: float) -> None:
@@ -101,7 +97,7 @@ def ranks(work: Work, seconds: float) -> None:
             over[0] = not turns.go_on()
             dist.broadcast(over, 0)
     if rank == 0:
-        turns.tell(work.spent)
+        turns.tell()
     dist.destroy_process_group()
 
 
@@ -109,7 +105,6 @@ def _worker(work: Work, index: int, pipe: Connection) -> None:
     while pipe.recv():
         work.do(f"step {index}", "step")
         pipe.send(index)
-    pipe.send(work.spent[f"step {index}"])
 
 
 def workers(work: Work, seconds: float) -> None:
@@ -130,34 +125,33 @@ def workers(work: Work, seconds: float) -> None:
         for pipe in pipes:
             pipe.recv()
         work.do("learn", "learn")
-    for index, pipe in enumerate(pipes):
+    for pipe in pipes:
         pipe.send(False)
-        work.spent[f"step {index}"] = pipe.recv()
     for process in processes:
         process.join()
-    turns.tell(work.spent)
+    turns.tell()
 
 
 def lock(work: Work, seconds: float) -> None:
     """Three threads that want one lock; what they do needs no interpreter."""
     shared = threading.Lock()
     turns = Until(seconds)
-    works = [Work(work.parts, work.timing) for _ in range(3)]
 
-    def thread(own: Work) -> None:
+    def thread() -> None:
+        own = Work(work.parts, work.timing)
         while time.monotonic() < turns.end:
             own.do("outside", "outside", free=True)
             with shared:
                 turns.turns += 1
                 own.do("inside", "inside", free=True)
 
-    threads = [threading.Thread(target=thread, args=(own,), name="worker") for own in works]
+    threads = [threading.Thread(target=thread, name=f"worker-{i}") for i in range(3)]
     for started in threads:
         started.start()
     for started in threads:
         started.join()
     turns.now = time.monotonic()
-    turns.tell({part: sum(own.spent[part] for own in works) for part in work.parts})
+    turns.tell()
 
 
 def gil(work: Work, seconds: float) -> None:
@@ -177,7 +171,7 @@ def gil(work: Work, seconds: float) -> None:
         todo.put(True)
     todo.put(False)
     thread.join()
-    turns.tell({**work.spent, **logger.spent})
+    turns.tell()
 
 
 def main(name: str, seconds: float, *factors: str) -> None:

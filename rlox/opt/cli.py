@@ -19,6 +19,7 @@ from rlox.opt import (
     new,
     peers,
     profile,
+    profile_script,
     publish,
     record,
     regressions,
@@ -28,8 +29,8 @@ from rlox.opt import (
 from rlox.opt import list as list_
 
 VERBS = (
-    profile, list_, show, test, cmp, ladder, peers, new, diff, gate, bisect, calibrate, record,
-    regressions, publish,
+    profile, profile_script, list_, show, test, cmp, ladder, peers, new, diff, gate, bisect,
+    calibrate, record, regressions, publish,
 )  # fmt: skip
 INTERRUPTED = profile.INTERRUPTED
 
@@ -65,7 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
         verb.add_to(verbs)
-    arguments = parser.parse_args(argv)
+    words, rest = profile_script.split(sys.argv[1:] if argv is None else [*argv])
+    arguments = parser.parse_args(words)
+    arguments.rest = rest
     try:
         code = int(arguments.run(arguments))
         sys.stdout.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from rlox.history.compared import KINDS, Change, Compared
 from rlox.history.site.flame import flame
@@ -110,17 +109,13 @@ def markdown(found: Compared) -> str:
 
 def page(found: Compared) -> str:
     """One file that needs no other and no network."""
-    parts = []
-    for section in sections(found):
-        body = "".join(f"<p>{escape(text)}</p>" for text in section.text)
-        body += "".join(map(html.table_of, section.tables))
-        parts.append((section.id, section.title, _framed(section.id, section.title, body)))
+    told = [*sections(found), Section("reading", "How to read this", explained(found))]
+    parts = [(section.id, section.title, html.section_of(section)) for section in told]
     title = "Differential flamegraph"
     drawn = flame({"the mean of all runs": {"training": found.difference()}})
     stacks = drawn or "<p>There are no stacks of both sides to draw.</p>"
-    parts.append(("flamegraph", title, _framed("flamegraph", title, stacks)))
-    told = "".join(f"<p>{escape(text)}</p>" for text in explained(found))
-    parts.append(("reading", "How to read this", _framed("reading", "How to read this", told)))
+    section = f'<section id="flamegraph"><h2>{title}</h2>\n{stacks}</section>'
+    parts.insert(-1, ("flamegraph", title, section))
     return html.document(
         f"{heading(found)}: rlox training profiles",
         "rlox training profiles, before and after",
@@ -131,10 +126,6 @@ def page(found: Compared) -> str:
         [("Before", found.titles[0]), ("After", found.titles[1])],
         f"<script>\n{html.asset('flamegraph.js')}</script>" if drawn else "",
     )
-
-
-def _framed(id_: str, title: str, body: str) -> str:
-    return f'<section id="{id_}"><h2>{escape(title)}</h2>\n{body}</section>'
 
 
 def _figures(found: Compared) -> list[tuple[str, str]]:

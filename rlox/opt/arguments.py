@@ -134,7 +134,7 @@ def job_of(arguments: argparse.Namespace) -> Job:
         warmup = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"]
     if arguments.enable or arguments.disable:
         trainer["optimizations"] = _optimizations(arguments.enable, arguments.disable)
-    _check_out(arguments.out)
+    check_out(arguments.out)
     _check_threads(arguments.threads)
     _check_env(algo, values["env_id"], trainer)
     _check_device(arguments.device)
@@ -263,7 +263,7 @@ def _check_threads(threads: int) -> None:
         raise UsageError(f"--threads {threads}: more than the cores; use 1 to {cores}")
 
 
-def _check_out(out: Path | None) -> None:
+def check_out(out: Path | None) -> None:
     """The report can be written; to find out afterwards would cost minutes."""
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already, and is not overwritten; use a new folder")

@@ -15,12 +15,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox.opt import profile_script, profile_training
 from rlox.opt.arguments import FOLDER, UsageError, add_arguments, job_of
 
 if TYPE_CHECKING:
     from rlox.profiling.driver import Findings
 
-INTERRUPTED = 130
+INTERRUPTED = profile_script.INTERRUPTED
 
 _EXAMPLES = """\
 examples:
@@ -29,6 +30,8 @@ examples:
   rlox-opt profile ppo --env-id Acrobot-v1      any Gymnasium environment
   rlox-opt profile ppo --tools py-spy,perf --seconds 20
   rlox-opt profile ppo --tools none --json > report.json
+  rlox-opt profile ppo --nproc 2 --vector async  several processes: one report, one trace
+  rlox-opt profile train.py -- --lr 3e-4        any program: `rlox-opt profile-script --help`
 
 The plain run tells the true speed and phases; each tool then watches a run of its own. Ctrl-C keeps
 what is finished: the report is written, marked incomplete, and the exit code is 130.
@@ -46,6 +49,7 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
+    profile_training.add_arguments(parser)
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -58,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     for package in ("rich", "torch"):
         if importlib.util.find_spec(package) is None:
             arguments.parser.error(f"{package} is not installed: pip install 'rlox-opt[profile]'")
+    if profile_training.asked(arguments):
+        return profile_training.run(arguments, job)
     from rlox.opt.progress import reporter
     from rlox.profiling.driver import profile
     from rlox.profiling.process import ChildError

@@ -17,6 +17,7 @@ from rlox.opt.profile import INTERRUPTED
 if TYPE_CHECKING:
     from rlox.history.compared import Compared
 
+VERB = "profile-diff"  # "profile diff" for who types it
 _EXAMPLES = """\
 examples:
   rlox-opt profile diff profiles/before profiles/after
@@ -38,7 +39,7 @@ Where times cannot be compared, 1 is a layer whose share grew.
 def add_to(verbs: Any) -> None:
     """Add the verb to the command line, which takes "profile diff" for it."""
     parser = verbs.add_parser(
-        "profile-diff",
+        VERB,
         prog="rlox-opt profile diff",
         help="two profiles, commits or flag sets against each other (profile diff)",
         description="What takes more and what less time in training, by layer, phase and function, "

@@ -20,6 +20,16 @@ def sections(found: Mapping[str, Any]) -> list[Section]:
     return [_states(found), _gains(found), _path(found)]
 
 
+def worth(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
+    """The parts that are worth anything: what, and how many times as fast the whole would be with
+    it twice as fast, and without it."""
+    return [
+        (gain["what"], units.factor(gain["twice"]), units.factor(gain["gone"]))
+        for gain in (found or {}).get("gains", ())
+        if gain["gone"] >= _WORTH
+    ]
+
+
 def _states(found: Mapping[str, Any]) -> Section:
     rows: list[tuple[Cell, ...]] = [
         (

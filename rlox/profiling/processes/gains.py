@@ -13,6 +13,7 @@ from rlox.profiling.processes.programs import HAND_OVER, NOT_BEGUN, UNKNOWN, Par
 from rlox.profiling.processes.replay import Program, path, replay
 
 MOST = 20  # parts that are replayed
+_MOST_TIMES = 1000.0  # as fast is told of a program that nothing is left of
 _LEAST = 0.01  # of the whole: what all threads together spend less on is not
 _STRAGGLES = 1.2  # times what equal threads take at the median
 _NOT_WORK = (HAND_OVER, UNKNOWN, NOT_BEGUN)
@@ -61,7 +62,7 @@ def gains(recorded: Recorded, cores: int) -> Gains:
             return left if part in parts else 1.0
 
         taken = replay(programs, cores, scale, recorded.there).seconds
-        return base.seconds / taken if taken else float("inf")
+        return base.seconds / max(taken, base.seconds / _MOST_TIMES)
 
     found = []
     for (kind, what), parts in _groups(work).items():

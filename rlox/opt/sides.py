@@ -23,13 +23,14 @@ from rlox.profiling.bottlenecks import OUTSIDE
 from rlox.profiling.driver import Progress
 from rlox.profiling.functions import Text
 from rlox.profiling.machine import ROOT, slug
+from rlox.profiling.processes.report import KIND as PROCESSES
 from rlox.profiling.spec import Spec
 
 PROFILE = "profile.json"  # in a profile's folder, its condensed form
 _REPORT = "report.json"
 _BUILD_S = 40.0
 _RUN_S = 25.0
-_COMPARED = ("algo", "env_id", "total_timesteps", "features", "settings", "versions")
+_COMPARED = ("command", "algo", "env_id", "total_timesteps", "features", "settings", "versions")
 
 
 def are_folders(arguments: argparse.Namespace) -> bool:
@@ -67,7 +68,7 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
         runs.append(tuple(map(_run, paths, tables[-1])))
     every = [table for side in tables for table in side]
     machines = sorted({slug(table["machine"]) for table in every})
-    algos = sorted({f"{table['algo']} on {table['env_id']}" for table in every})
+    algos = sorted({_what(table) for table in every})
     notes = [f"Profiled on different machines: {', '.join(machines)}."] if machines[1:] else []
     notes += [f"Different training: {', '.join(algos)}."] if algos[1:] else []
     notes += _differences(tables[0][0], tables[1][0])
@@ -86,13 +87,22 @@ def _read(path: Path) -> dict[str, Any]:
         table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{path}: is not JSON: {error}") from None
-    if not table.get("phases") or not table.get("train_s"):
+    of_processes = table.get("kind") == PROCESSES
+    if not (table.get("wall_s") if of_processes else table.get("phases") and table.get("train_s")):
         raise ValueError(f"{path}: its plain run did not finish; profile again")
     return table
 
 
+def _what(table: dict[str, Any]) -> str:
+    if table.get("kind") == PROCESSES:
+        return " ".join(Path(word).name for word in table["command"][1:])
+    return f"{table['algo']} on {table['env_id']}"
+
+
 def _run(path: Path, table: dict[str, Any]) -> Run:
     """A folder's profile; of one that an earlier version wrote, without functions and stacks."""
+    if table.get("kind") == PROCESSES:
+        return _run_of_processes(table)
     step_s = 1 / table["sps"]
     kept = path.with_name(PROFILE)
     if kept.exists():
@@ -103,6 +113,22 @@ def _run(path: Path, table: dict[str, Any]) -> Run:
     samples = table["tools"].get(table["layer_source"], {}).get("samples", 0)
     layers = {layer["name"]: layer["share"] for layer in table["layers"]}
     return Run(Profile(samples, layers, phases), step_s)
+
+
+def _run_of_processes(table: dict[str, Any]) -> Run:
+    """Of several processes, the whole run is the step; shares are of the time of all threads."""
+    layers = {layer["name"]: layer["seconds"] for layer in table["layers"]}
+    phases: dict[str, float] = {}
+    for component in table["components"]:
+        for thread in component["threads"]:
+            for phase in thread["phases"]:
+                name = f"{component['title']}: {phase['name']}"
+                seconds = phase["self_seconds"] * thread["count"]
+                phases[name] = phases.get(name, 0.0) + seconds
+    whole = sum(layers.values()) or 1.0
+    samples = sum(thread["samples"] for of in table["components"] for thread in of["threads"])
+    shares = ({name: seconds / whole for name, seconds in of.items()} for of in (layers, phases))
+    return Run(Profile(samples, *shares), table["wall_s"])
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shlex
 import signal
 import sys
 import tempfile
@@ -23,6 +24,7 @@ examples:
   rlox-opt profile train.py --from 60 --for 30        of a long run, half a minute after the first
   rlox-opt profile train.py --torch 2                 with torch's operators, for two seconds
   rlox-opt profile -m package.train -- --steps 1000   a module
+  rlox-opt profile train.py --serial --workers=0      and what its processes cost
   rlox-opt profile train.py --python env/bin/python   in an environment that need not have rlox
 
 The program's own phases show if it says them: `with timing.add_time("load"):` of a
@@ -43,6 +45,13 @@ def add_to(verbs: Any) -> None:
     )
     parser.add_argument("script", help="a Python file, or with -m a module")
     parser.add_argument("-m", action="store_true", dest="module", help="SCRIPT is a module's name")
+    parser.add_argument(
+        "--serial",
+        type=shlex.split,
+        metavar="ARGUMENTS",
+        help="run the program once more with these as well, which put all into one process, and "
+        "tell what the processes cost",
+    )
     parser.add_argument(
         "--python", default=sys.executable, metavar="PATH", help="the interpreter (this one)"
     )
@@ -111,7 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
         target = ["-m", arguments.script] if arguments.module else [arguments.script]
         command = [arguments.python, *target, *arguments.rest]
         name = Path(arguments.script).stem if not arguments.module else arguments.script
-        return profile(command, name, arguments)
+        serial = None if arguments.serial is None else [*command, *arguments.serial]
+        return profile(command, name, arguments, serial=serial)
     except UsageError as error:
         arguments.parser.error(str(error))
         return 2
@@ -122,8 +132,10 @@ def profile(
     name: str,
     arguments: argparse.Namespace,
     environment: Mapping[str, str] | None = None,
+    serial: Sequence[str] | None = None,
 ) -> int:
-    """Run a command under the recorder and write its report; returns the exit code.
+    """Run a command under the recorder and write its report; returns the exit code. With `serial`,
+    a command that does the same in one process, the report says what the processes cost.
 
     Raises:
         UsageError: the arguments do not fit each other or the machine.
@@ -133,6 +145,7 @@ def profile(
     from rlox.profiling.processes.launch import Options, launch
     from rlox.profiling.processes.report import report
     from rlox.profiling.processes.run import read_run
+    from rlox.profiling.processes.serial import cost
     from rlox.report import processes as shown
 
     if arguments.every < 1:
@@ -161,9 +174,16 @@ def profile(
         except OSError as error:
             raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
         progress.end(f"exit status {outcome.status}")
+        alone = None
+        if serial is not None and not outcome.status and not outcome.interrupted:
+            progress.begin("in one process")
+            alone = launch(serial, part / "serial", options, None, progress, output, environment)
+            progress.end(f"exit status {alone.status}")
         progress.begin("report")
         with _not_interrupted():
             told = report(read_run(part / "run"), part / "trace.json")
+            if alone is not None and not alone.status:
+                told["serial"] = cost(read_run(part / "run"), read_run(part / "serial"))
             texts = {
                 "report.json": json.dumps(told, indent=1, ensure_ascii=False) + "\n",
                 "report.html": shown.render_html(told),

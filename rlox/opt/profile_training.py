@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rlox.profiling.spec import Job
 
 
+_MODULE = "rlox.profiling.processes.training"
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that make it several processes, and those of a run of several."""
     add = parser.add_argument_group("training in several processes").add_argument
@@ -24,12 +27,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("sync", "async"),
         help="Gymnasium's vector environment: all in one process, or each in one of its own",
     )
+    add(
+        "--serial",
+        action="store_true",
+        help="train in one process as well, and tell what the processes cost",
+    )
     profile_script.add_recording(parser)
 
 
 def asked(arguments: argparse.Namespace) -> bool:
     """Whether several processes are asked for."""
-    return arguments.nproc is not None or arguments.vector is not None
+    several = arguments.nproc is not None or arguments.vector is not None
+    if arguments.serial and not several:
+        arguments.parser.error("--serial: is one process beside several; add --nproc or --vector")
+    return several
 
 
 def run(arguments: argparse.Namespace, job: Job) -> int:
@@ -39,8 +50,15 @@ def run(arguments: argparse.Namespace, job: Job) -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="rlox-spec-") as folder:
             spec = replace(job.spec, folder=folder)
-            command = _command(arguments, str(spec.save()), spec.trainer["n_envs"])
-            return profile_script.profile(command, spec.algo, arguments, environment(spec))
+            path = str(spec.save())
+            command = _command(arguments, path, spec.trainer["n_envs"])
+            serial = None
+            if arguments.serial:
+                vector = "sync" if arguments.vector == "async" else arguments.vector
+                serial = [sys.executable, "-m", _MODULE, path, vector or "native"]
+            return profile_script.profile(
+                command, spec.algo, arguments, environment(spec), serial=serial
+            )
     except UsageError as error:
         arguments.parser.error(str(error))
         return 2
@@ -48,12 +66,11 @@ def run(arguments: argparse.Namespace, job: Job) -> int:
 
 def _command(arguments: argparse.Namespace, spec: str, n_envs: int) -> list[str]:
     nproc = arguments.nproc or 1
-    module = "rlox.profiling.processes.training"
     words = [spec, arguments.vector or "native"]
     if nproc < 1:
         raise UsageError(f"--nproc {nproc}: trains nowhere; use 1 or more")
     if nproc == 1:
-        return [sys.executable, "-m", module, *words]
+        return [sys.executable, "-m", _MODULE, *words]
     if arguments.algo != "ppo":
         raise UsageError(f"--nproc {nproc}: {arguments.algo.upper()} trains in one; use ppo")
     if arguments.collector == "async":
@@ -64,4 +81,4 @@ def _command(arguments: argparse.Namespace, spec: str, n_envs: int) -> list[str]
             f"{-(-n_envs // nproc) * nproc}"
         )
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    return [*torchrun, "--nproc-per-node", str(nproc), "-m", module, *words]
+    return [*torchrun, "--nproc-per-node", str(nproc), "-m", _MODULE, *words]

@@ -30,7 +30,7 @@ PROFILE = "profile.json"  # in a profile's folder, its condensed form
 _REPORT = "report.json"
 _BUILD_S = 40.0
 _RUN_S = 25.0
-_COMPARED = ("command", "algo", "env_id", "total_timesteps", "features", "settings", "versions")
+_COMPARED = ("algo", "env_id", "total_timesteps", "features", "settings", "versions")
 
 
 def are_folders(arguments: argparse.Namespace) -> bool:

@@ -21,6 +21,8 @@ _MOST_SPREADS = 12
 def sections(report: Report) -> list[Section]:
     """All but the trees, which are text: what is slow, who waits, in which layer, whose, when."""
     waits = waiting.sections(report["waiting"]) if report["waiting"] else []
+    if serial := report.get("serial"):
+        waits.append(waiting.cost(serial))
     return [_ranking(report), *waits, _layers(report), _components(report), _processes(report)]
 
 

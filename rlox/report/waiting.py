@@ -20,6 +20,31 @@ def sections(found: Mapping[str, Any]) -> list[Section]:
     return [_states(found), _gains(found), _path(found)]
 
 
+def cost(found: Mapping[str, Any]) -> Section:
+    """What `rlox.profiling.processes.serial` made."""
+    rows = [
+        (
+            title,
+            units.seconds(found[side]["train_s"]),
+            units.seconds(found[side]["cpu_s"]),
+            ", ".join(f"{on} {units.seconds(s)}" for on, s in found[side]["waits"].items()),
+        )
+        for title, side in (("in its processes", "processes"), ("in one", "serial"))
+    ]
+    columns = (
+        "The same training",
+        "From its first phase to its last",
+        "CPU of all threads",
+        "Waits",
+    )
+    more = "" if found["cpu"] is None else f", for {units.factor(found['cpu'])} the CPU"
+    text = [
+        f"In its processes training is {units.factor(found['faster'])} as fast as in one{more}. "
+        "What is taken more is what they cost: messages, copies, and work that each does again."
+    ]
+    return Section("serial", "What the processes cost", text, [Table(columns, rows)])
+
+
 def worth(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
     """The parts that are worth anything: what, and how many times as fast the whole would be with
     it twice as fast, and without it."""

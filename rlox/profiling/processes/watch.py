@@ -77,3 +77,13 @@ class Watch:
         """What was seen of a thread, where that is enough to tell anything."""
         found = self._seen.get((pid, tid))
         return found if found is not None and len(found.at) >= _FEW else None
+
+    def cpu_s(self, begin_ns: int, end_ns: int) -> float | None:
+        """Seconds for which all threads together ran between two times; None where nobody looked
+        then."""
+        found = [
+            seen.spent(seen.ran, max(begin_ns, seen.at[0]), min(end_ns, seen.at[-1]))
+            for seen in self._seen.values()
+            if seen.at[0] < end_ns and seen.at[-1] > begin_ns
+        ]
+        return sum(found) if found else None

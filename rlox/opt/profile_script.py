@@ -24,7 +24,7 @@ examples:
   rlox-opt profile train.py --from 60 --for 30        of a long run, half a minute after the first
   rlox-opt profile train.py --torch 2                 with torch's operators, for two seconds
   rlox-opt profile -m package.train -- --steps 1000   a module
-  rlox-opt profile train.py --serial --workers=0      and what its processes cost
+  rlox-opt profile train.py --serial='--workers=0'    and what its processes cost
   rlox-opt profile train.py --python env/bin/python   in an environment that need not have rlox
 
 The program's own phases show if it says them: `with timing.add_time("load"):` of a

@@ -9,6 +9,7 @@ phase that waits, and is told by the kernels that ran meanwhile.
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from bisect import bisect_left
@@ -114,7 +115,7 @@ def _parts(call: Call, kernels: Iterable[Kernel]) -> Iterable[tuple[Kernel | Non
     for kernel in inside:
         edges |= {max(kernel.begin_ns, call.begin_ns), min(kernel.end_ns, call.end_ns)}
     ordered = sorted(edges)
-    for begin, end in zip(ordered, ordered[1:], strict=False):
+    for begin, end in itertools.pairwise(ordered):
         running = [k for k in inside if k.begin_ns <= begin and k.end_ns >= end]
         yield max(running, key=lambda kernel: kernel.end_ns, default=None), end - begin
 

@@ -54,6 +54,7 @@ def sections(report: Report) -> list[Section]:
         details.latencies(report),
         details.crossings(report),
         details.hot_code(report),
+        *details.on_device(report),
         details.tools(report),
     ]
 

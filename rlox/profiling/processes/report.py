@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlox._core import build_info
 from rlox.profiling.machine import commit, versions
 from rlox.profiling.processes.components import components, titles, together
 from rlox.profiling.processes.format import Clock
@@ -56,6 +57,7 @@ def report(run: Run, trace: Path) -> Json:
         "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": head,
         "dirty": dirty,
+        "features": build_info()["features"],
         "machine": run.about["machine"],
         "versions": versions(),
         "options": run.about["options"],

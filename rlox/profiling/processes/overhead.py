@@ -23,6 +23,7 @@ from rlox.profiling.processes.launch import Options, launch
 from rlox.profiling.processes.samplers import Perf
 from rlox.timing.student import ratio_interval
 
+_MODULE = "rlox.profiling.processes.overhead"
 _WINDOW_S = 1.0
 _PAIRS = 10  # of iterations that are one observation: neighbours are not independent
 _WARM_UP = 20  # iterations
@@ -42,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
         folder = Path(name)
         looked = Alternating() if perf.unavailable() is None else None
         told = folder / "iterations.json"
-        command = [sys.executable, "-m", __spec__.name, "--train", str(seconds), str(told)]
+        command = [sys.executable, "-m", _MODULE, "--train", str(seconds), str(told)]
         launch(command, folder / "run", Options(), looked, _Silent(), sys.stderr)
         iterations: list[Iteration] = [tuple(i) for i in json.loads(told.read_text())]
     windows = looked.windows if looked else []
@@ -53,14 +54,11 @@ def main(argv: Sequence[str]) -> int:
 
 def of_spans(iterations: Sequence[Iteration], windows: Sequence[Window]) -> list[float]:
     """Logarithms of time with spans / time without, in blocks of neighbouring pairs."""
-    seen = [window for window in windows if window[2]]
-    quiet = [
-        i for i in iterations if not any(i[0] < end and begin < i[1] for begin, end, _ in seen)
-    ]
+    seen = [(begin, end) for begin, end, on in windows if on]
     pairs = [
         (first, second) if first[2] else (second, first)
-        for first, second in zip(quiet[::2], quiet[1::2], strict=False)
-        if first[2] != second[2]
+        for first, second in zip(iterations[::2], iterations[1::2], strict=False)
+        if not any(first[0] < end and begin < second[1] for begin, end in seen)
     ]
     return [
         log(sum(_took(on) for on, _ in block) / sum(_took(off) for _, off in block))

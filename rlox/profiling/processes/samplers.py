@@ -74,7 +74,7 @@ class Perf:
         with (folder / "perf.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [
-                    *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
+                    *("perf", "record", "-q", "-B", "-k", "CLOCK_MONOTONIC", "--switch-events"),
                     *("--call-graph", f"dwarf,{perf.STACK_BYTES}"),
                     *("-e", f"{perf.CPU}/freq={PERF_RATE}/"),
                     *("-e", f"{perf.SWITCH}/freq={perf.SWITCH_RATE}/"),

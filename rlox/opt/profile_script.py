@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shutil
 import signal
 import sys
 import tempfile
@@ -159,6 +160,7 @@ def profile(
         try:
             outcome = launch(command, part / "run", options, sampler, progress, output, environment)
         except OSError as error:
+            shutil.rmtree(part)
             raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
         progress.end(f"exit status {outcome.status}")
         progress.begin("report")

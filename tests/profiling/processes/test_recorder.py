@@ -144,22 +144,21 @@ def test_the_programs_own_sitecustomize_is_still_run(tmp_path: Path) -> None:
 
 def test_only_the_window_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     program = (
-        "import time\n"
+        "import rlox_recorder, time\n"
         "from rlox.timing import Timing\n"
         "timing = Timing()\n"
-        "for _ in range(120):\n"
+        "rlox_recorder.active().options['start_ns'] = time.monotonic_ns()\n"
+        "for _ in range(150):\n"
         "    with timing.add_time('step'): time.sleep(0.01)\n"
     )
-    start_ns = time.monotonic_ns() + 600_000_000  # later than imports take
-    run = run_program(tmp_path, program, start_ns=start_ns, from_s=0.2, for_s=0.4)
+    run = run_program(tmp_path, program, start_ns=2**62, from_s=0.3, for_s=0.5)
     (process,) = run.processes
     (total,) = process.totals
-    kept = sum(calls(process).values())
-    assert total.calls == 120
-    assert 0 < kept < 100
+    assert total.calls == 150
+    assert 0 < sum(calls(process).values()) < 130
     ((begin, end),) = process.recorded
-    assert begin >= start_ns
-    assert 0.2 <= (end - begin) / 1e9 <= 1.2
+    assert begin > process.begin_ns
+    assert 0.2 <= (end - begin) / 1e9 <= 1.3
 
 
 def test_a_program_without_rlox_is_recorded_as_well(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import json
 import shlex
+import shutil
 import signal
 import sys
 import tempfile
@@ -25,6 +26,9 @@ examples:
   rlox-opt profile train.py --torch 2                 with torch's operators, for two seconds
   rlox-opt profile -m package.train -- --steps 1000   a module
   rlox-opt profile train.py --serial='--workers=0'    and what its processes cost
+  rlox-opt profile -m sf_examples.train_gym_env --peer sample-factory \\
+    --beside train_dir/cartpole/sf_log.txt -- --env=CartPole-v1 --experiment=cartpole \\
+    --train_for_env_steps=200000 --use_rnn=False --device=cpu     its own report, and ours
   rlox-opt profile train.py --python env/bin/python   in an environment that need not have rlox
 
 The program's own phases show if it says them: `with timing.add_time("load"):` of a
@@ -52,8 +56,20 @@ def add_to(verbs: Any) -> None:
         help="run the program once more with these as well, which put all into one process, and "
         "tell what the processes cost",
     )
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--python", default=sys.executable, metavar="PATH", help="the interpreter (this one)"
+    )
+    which.add_argument(
+        "--peer",
+        metavar="NAME",
+        help="that of a peer of `rlox-opt peers`, whose environment is made if it is not there",
+    )
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        metavar="FILE",
+        help="a log with the program's own Timing report, to be told beside ours",
     )
     add_recording(parser)
     output = parser.add_argument_group("output")
@@ -118,13 +134,28 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError(f"script {arguments.script}: no such file; ppo and sac are trainers")
         check_out(arguments.out)
         target = ["-m", arguments.script] if arguments.module else [arguments.script]
-        command = [arguments.python, *target, *arguments.rest]
+        python = arguments.python if arguments.peer is None else _of_peer(arguments.peer)
+        command = [python, *target, *arguments.rest]
         name = Path(arguments.script).stem if not arguments.module else arguments.script
         serial = None if arguments.serial is None else [*command, *arguments.serial]
         return profile(command, name, arguments, serial=serial)
     except UsageError as error:
         arguments.parser.error(str(error))
         return 2
+
+
+def _of_peer(name: str) -> str:
+    """The interpreter of a peer. Raises UsageError."""
+    from rlox.opt import racing
+
+    _, peers = racing.load("ppo")
+    known = {peer.name: peer for peer in peers}
+    if name not in known:
+        raise UsageError(f"--peer {name}: is none; there are {', '.join(known)}")
+    try:
+        return str(racing.python_of(known[name]))
+    except racing.PeerError as error:
+        raise UsageError(f"--peer {name}: {error}") from error
 
 
 def profile(
@@ -172,6 +203,7 @@ def profile(
         try:
             outcome = launch(command, part / "run", options, sampler, progress, output, environment)
         except OSError as error:
+            shutil.rmtree(part)
             raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
         progress.end(f"exit status {outcome.status}")
         alone = None
@@ -184,6 +216,8 @@ def profile(
             told = report(read_run(part / "run"), part / "trace.json")
             if alone is not None and not alone.status:
                 told["serial"] = cost(read_run(part / "run"), read_run(part / "serial"))
+            if (log := getattr(arguments, "beside", None)) is not None:
+                told["own_timing"] = _own_timing(told, log)
             texts = {
                 "report.json": json.dumps(told, indent=1, ensure_ascii=False) + "\n",
                 "report.html": shown.render_html(told),
@@ -203,6 +237,19 @@ def profile(
     if outcome.interrupted:
         return INTERRUPTED
     return 1 if outcome.status else 0
+
+
+def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
+    from rlox.profiling.processes.own_timing import beside
+
+    try:
+        found = beside(told, log.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        told["incomplete"].append(f"--beside {log}: {error.strerror}")
+        return []
+    if not found:
+        told["incomplete"].append(f"--beside {log}: holds no Timing report")
+    return found
 
 
 def _slug(told: Mapping[str, Any]) -> str:

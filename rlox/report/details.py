@@ -128,8 +128,8 @@ def on_device(report: Report) -> list[Section]:
     )
     text = (
         "On a device work goes on after the call that asked for it has returned. Kernels count for "
-        "the phase that launched them; a wait is told by the kernels that ran meanwhile, so a phase "
-        "that only asks for a result is not blamed for computing it."
+        "the phase that launched them; a wait is told by the kernels that ran meanwhile, so a "
+        "phase that only asks for a result is not blamed for computing it."
     )
     return [Section("device", "Host and device", [text], [waited, phases])]
 

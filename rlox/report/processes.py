@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -23,6 +23,8 @@ def sections(report: Report) -> list[Section]:
     waits = waiting.sections(report["waiting"]) if report["waiting"] else []
     if serial := report.get("serial"):
         waits.append(waiting.cost(serial))
+    if own := report.get("own_timing"):
+        waits.append(own_timing(own))
     return [_ranking(report), *waits, _layers(report), _components(report), _processes(report)]
 
 
@@ -171,6 +173,23 @@ def _processes(report: Report) -> Section:
             )
     columns = ("Process", "Thread", "Layers", "Lived", "Time", "Samples")
     return Section("processes", "Processes and threads", [], [Table(columns, rows, left=3)])
+
+
+def own_timing(found: Sequence[Mapping[str, Any]]) -> Section:
+    """The program's own Timing report beside ours."""
+    rows = [
+        (
+            row["component"],
+            row["ours"] or units.MISSING,
+            row["block"],
+            units.seconds(row["own_s"]),
+            units.seconds(row["our_s"]),
+        )
+        for row in found
+    ]
+    columns = ("Component", "Here", "Block", "It says", "Recorded")
+    text = ["The program times its own blocks; the same blocks, as they were recorded here."]
+    return Section("own-timing", "Its own report, and ours", text, [Table(columns, rows, left=3)])
 
 
 def _layer(name: str) -> str:

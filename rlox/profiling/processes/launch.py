@@ -29,6 +29,7 @@ from rlox.profiling.processes.watcher import Watcher
 
 INSIDE = Path(__file__).with_name("inside")
 _GRACE_S = 20.0  # for a program to end after Ctrl-C
+_HELPERS_S = 2.0
 _POLL_S = 0.1
 
 
@@ -123,7 +124,8 @@ def launch(
     try:
         if sampler is not None:
             sampler.begin(process.pid, folder, options.from_s, options.for_s)
-        os.write(opener, b"\n")
+        with contextlib.suppress(BrokenPipeError):  # no Python, and over already
+            os.write(opener, b"\n")
         with Watcher(process.pid, folder):
             outcome.status = _watch(process, folder, sampler, progress, clock[2])
     except KeyboardInterrupt:
@@ -131,6 +133,7 @@ def launch(
         outcome.status = _interrupt(process)
     finally:
         os.close(opener)
+        _drain(process)
         end_group(process)
         about |= {"end": read_clock(), "status": process.returncode}
         about["interrupted"] = outcome.interrupted
@@ -155,6 +158,17 @@ def _watch(
         if sampler is not None:
             sampler.poll(elapsed)
         progress.note(f"{elapsed:.0f} s, {len(keys(folder))} processes")
+
+
+def _drain(process: subprocess.Popen[bytes]) -> None:
+    """Let what the program leaves behind, such as multiprocessing's helpers, end by itself."""
+    deadline = time.monotonic() + _HELPERS_S
+    while process.poll() is not None and time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> int:

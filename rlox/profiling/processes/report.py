@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlox._core import build_info
 from rlox.profiling.machine import commit, versions
 from rlox.profiling.processes.analysis import analyse
 from rlox.profiling.processes.components import components, titles, together
@@ -33,6 +34,7 @@ SCHEMA = 1
 KIND = "processes"
 _PASSING_S = 1.0  # a process that lived so shortly and recorded nothing is not worth a line
 _DOUBTFUL_US = 100.0
+_HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it ends as it likes
 
 Json = dict[str, Any]
 
@@ -59,6 +61,7 @@ def report(run: Run, trace: Path) -> Json:
         "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": head,
         "dirty": dirty,
+        "features": build_info()["features"],
         "machine": run.about["machine"],
         "versions": versions(),
         "options": run.about["options"],
@@ -93,7 +96,7 @@ def _incomplete(run: Run, shown: Sequence[Process], names: dict[str, str]) -> li
         found.append("The program was interrupted; the figures are those of its time until then.")
     elif run.about.get("status"):
         found.append(f"The program failed, with exit status {run.about['status']}.")
-    killed = [p for p in shown if p.how is None]
+    killed = [p for p in shown if p.how is None and p.role not in _HELPERS]
     if killed:
         found.append(
             "Ended without a word, so killed, and without what was recorded in the last quarter of "

@@ -37,7 +37,7 @@ def _read_perf(run: Run, data: Path) -> list[str]:
     rate = json.loads((run.folder / "perf.json").read_text(encoding="utf-8"))["rate"]
     with perf.script(data) as lines:
         events, lost = perf.collect(lines, rate)
-    missing = []
+    missing = [] if events else ["perf took no sample: the window lay outside the run."]
     for pid, processes in _by_pid(run).items():
         for process, own in _shared(events.pop(pid, []), processes):
             log = log_of(process)

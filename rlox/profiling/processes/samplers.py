@@ -74,7 +74,7 @@ class Perf:
         with (folder / "perf.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [
-                    *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
+                    *("perf", "record", "-q", "-B", "-k", "CLOCK_MONOTONIC", "--switch-events"),
                     *("--call-graph", f"dwarf,{perf.STACK_BYTES}"),
                     *("-e", f"{perf.CPU}/freq={PERF_RATE}/"),
                     *("-e", f"{perf.SWITCH}/freq={perf.SWITCH_RATE}/"),
@@ -89,18 +89,18 @@ class Perf:
             )
         os.close(command)
         os.close(ack)
-        # It answers once it looks on; nothing may have forked before.
-        self._tell("enable" if from_s <= 0 else "disable")
-        self._on = from_s <= 0
+        self.switch(from_s <= 0)  # it answers once it looks on; nothing may have forked before
 
     def poll(self, elapsed: float) -> None:
-        if self._until is not None and elapsed >= self._until:
-            if self._on:
-                self._tell("disable")
-            self._on, self._from = False, float("inf")
-        elif not self._on and elapsed >= self._from:
-            self._tell("enable")
-            self._on = True
+        ended = self._until is not None and elapsed >= self._until
+        wanted = elapsed >= self._from and not ended
+        if wanted != self._on:
+            self.switch(wanted)
+
+    def switch(self, on: bool) -> None:
+        """Look on, or away; returns when it does."""
+        self._tell("enable" if on else "disable")
+        self._on = on
 
     def end(self) -> None:
         if self._process is None:

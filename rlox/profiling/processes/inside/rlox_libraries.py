@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from array import array
 from collections.abc import Callable
 from time import monotonic_ns
@@ -25,6 +26,7 @@ class Libraries:
     def install(self) -> None:
         """Watch the modules that are imported, and ask those that are there at each flush."""
         on_import("gymnasium.vector.async_vector_env", self._workers)
+        on_import("sample_factory.utils.timing", self._sample_factory)
         self.recorder.polled += [self._rust, self._torch]
 
     def _workers(self, module: Any) -> None:
@@ -55,6 +57,32 @@ class Libraries:
             return worker
 
         replace(module, "_async_worker", make)
+
+    def _sample_factory(self, module: Any) -> None:
+        """The blocks of Sample Factory's Timing, which it sums up and does not keep."""
+        source, here = self.recorder.source("Sample Factory"), threading.local()
+
+        def make_enter(original: Any) -> Callable[..., Any]:
+            def enter(context: Any) -> Any:
+                if here.__dict__.get("key") != self.recorder.key:  # what was open in the parent
+                    here.key, here.open = self.recorder.key, []
+                outer = f"{here.open[-1][0]}/" if here.open else ""
+                here.open.append((f"{outer}{context._key}", monotonic_ns()))
+                return original(context)
+
+            return enter
+
+        def make_exit(original: Any) -> Callable[..., Any]:
+            def leave(context: Any, *error: Any) -> Any:
+                if here.__dict__.get("key") == self.recorder.key and here.open:
+                    path, begin = here.open.pop()
+                    source.here().extend((source.index(path), begin, monotonic_ns()))
+                return original(context, *error)
+
+            return leave
+
+        replace(module.TimingContext, "__enter__", make_enter)
+        replace(module.TimingContext, "__exit__", make_exit)
 
     def _rust(self) -> list[Any]:
         """Calls into the extension, which notes them itself: it knows its threads."""

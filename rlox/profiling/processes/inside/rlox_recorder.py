@@ -186,8 +186,12 @@ class Recorder:
         now = time.monotonic_ns()
         wanted = self._wanted(self._flushed)
         entries: list[Any] = []
-        for poll in self.polled:
-            entries += poll()
+        for poll in list(self.polled):
+            try:
+                entries += poll()
+            except Exception as error:  # of a library that is not as we know it: without it, then
+                self.polled.remove(poll)
+                sys.stderr.write(f"rlox: {poll.__name__} of process {os.getpid()}: {error!r}\n")
         for source in list(self.sources):
             for track in list(source.tracks):
                 words = len(track.data) // 3 * 3  # a thread may be between two appends
@@ -262,7 +266,8 @@ class Recorder:
         wake, self._wake = self._wake, None
         if wake is not None:
             wake.release()
-            self._done.acquire()
+            # Not for ever: it may be importing what this thread is importing as well.
+            self._done.acquire(timeout=5.0)
 
     def _loop(self, wake: Any, done: Any) -> None:
         try:

@@ -17,7 +17,7 @@ from rlox.profiling.processes.states import Division, divide
 from rlox.profiling.processes.tracks import MAIN, Track, tracks
 from rlox.profiling.processes.watch import Watch
 
-MOST_EVENTS = 20_000  # that are replayed, some twenty times
+MOST_EVENTS = 8_000  # that are replayed, some twenty times: seconds
 _FAR = 0.1  # a replay that is so far off the record is said to be
 _GOALS = ("rank", "main")
 

@@ -43,7 +43,7 @@ def render_html(report: Report) -> str:
     trees = "\n".join(line for c in report["components"] for line in [*tree_lines(c), ""])
     ranking, *others = sections(report)
     parts = [(ranking.id, ranking.title, html.section_of(ranking))]
-    body = f"<pre>{escape(trees.strip())}</pre>" if trees.strip() else "<p>No phases.</p>"
+    body = f'<pre tabindex="0">{escape(trees.strip())}</pre>' if trees.strip() else "<p>No phases.</p>"
     title = "Phases by component"
     parts.append(("trees", title, f'<section id="trees"><h2>{title}</h2>\n{body}</section>'))
     parts += [(section.id, section.title, html.section_of(section)) for section in others]

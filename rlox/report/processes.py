@@ -45,10 +45,10 @@ def notices(report: Report) -> list[tuple[str, list[str]]]:
 
 def render_html(report: Report) -> str:
     """The page: one file that needs no other."""
-    trees = "\n".join(line for c in report["components"] for line in [*tree_lines(c), ""])
+    trees = "\n\n".join("\n".join(lines) for c in report["components"] if (lines := tree_lines(c)))
     ranking, *others = sections(report)
     parts = [(ranking.id, ranking.title, html.section_of(ranking))]
-    body = f"<pre>{escape(trees.strip())}</pre>" if trees.strip() else "<p>No phases.</p>"
+    body = f'<pre tabindex="0">{escape(trees)}</pre>' if trees else "<p>No phases.</p>"
     title = "Phases by component"
     parts.append(("trees", title, f'<section id="trees"><h2>{title}</h2>\n{body}</section>'))
     parts += [(section.id, section.title, html.section_of(section)) for section in others]

@@ -1,10 +1,16 @@
 """Beliefs about the report of several processes: trees as text, tables, a page that reads alone."""
 
 import re
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from rlox.report import processes
 from rlox.report.component_tree import tree_lines
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 def phase(name: str, mean: float, low: float = 0.0, high: float = 0.0, who: str = "") -> Any:
@@ -130,3 +136,22 @@ def test_clocks_that_are_one_are_said_to_be_and_others_have_their_error() -> Non
     assert dict(processes.figures(report()))["Clocks aligned to"] == "one clock"
     clocks = {"clocks": [{"process": "a", "shift_us": 5e6, "error_us": 12.4, "seen_us": 5e6}]}
     assert dict(processes.figures(report(trace=clocks)))["Clocks aligned to"] == "± 12 µs"
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_page_fits_its_window_and_asks_for_nothing(
+    browser: "Browser", tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(processes.render_html(report()))
+    context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("request", lambda r: said.append(r.url) if r.url != file.as_uri() else None)
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#trees pre").inner_text().startswith("Learner profile tree view")
+    assert page.locator("#ranking tbody tr").count() == 1
+    assert said == []
+    context.close()

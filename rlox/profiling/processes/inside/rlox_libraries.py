@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic_ns
 from typing import Any
 
@@ -31,28 +32,25 @@ class Libraries:
 
     def _workers(self, module: Any) -> None:
         """The steps of Gymnasium's workers, which have no `Timing`."""
-        source = self.recorder.source("environments")
+        blocks = _Blocks(self.recorder.source("environments"))
 
-        def timed(name: str, original: Any) -> Callable[..., Any]:
-            index = source.index(f"python_env/{name}")
+        def timed(env: Any) -> Any:
+            step, reset = env.step, env.reset
 
-            def call(*args: Any, **kwargs: Any) -> Any:
-                begin = monotonic_ns()
-                result = original(*args, **kwargs)
-                source.here().extend((index, begin, monotonic_ns()))
-                return result
+            def timed_step(*args: Any, **kwargs: Any) -> Any:
+                with blocks.add_time("python_env/step"):
+                    return step(*args, **kwargs)
 
-            return call
+            def timed_reset(*args: Any, **kwargs: Any) -> Any:
+                with blocks.add_time("python_env/reset"):
+                    return reset(*args, **kwargs)
+
+            env.step, env.reset = timed_step, timed_reset
+            return env
 
         def make(original: Any) -> Callable[..., Any]:
             def worker(index: int, env_fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
-                def timed_env() -> Any:
-                    env = env_fn()
-                    for name in ("step", "reset"):
-                        setattr(env, name, timed(name, getattr(env, name)))
-                    return env
-
-                return original(index, timed_env, *args, **kwargs)
+                return original(index, lambda: timed(env_fn()), *args, **kwargs)
 
             return worker
 
@@ -122,6 +120,23 @@ class Libraries:
         elif now >= self.torch_until or self.recorder.ending:
             self.torch.write()
         return []
+
+
+class _Blocks:
+    """`add_time` as a `Timing` has it, where there is none. Samples without a time find their phase
+    by the line that calls it, so it is called with the name as it stands."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    @contextmanager
+    def add_time(self, path: str) -> Iterator[None]:
+        """A block of the source."""
+        begin = monotonic_ns()
+        try:
+            yield
+        finally:
+            self.source.here().extend((self.source.index(path), begin, monotonic_ns()))
 
 
 def allow_ptrace() -> None:

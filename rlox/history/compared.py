@@ -185,8 +185,10 @@ def mean(profiles: Sequence[Profile]) -> Profile:
 
     return Profile(
         sum(profile.samples for profile in profiles),
-        *(shares(of) for of in KINDS.values()),
-        folded=_folded([profile.folded for profile in profiles]),
+        shares(KINDS["layer"]),
+        shares(KINDS["phase"]),
+        shares(KINDS["function"]),
+        _folded([profile.folded for profile in profiles]),
     )
 
 

@@ -73,7 +73,8 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
     notes += [f"Different training: {', '.join(algos)}."] if algos[1:] else []
     notes += _differences(tables[0][0], tables[1][0])
     return Compared(
-        *runs,
+        runs[0],
+        runs[1],
         titles=(str(arguments.before), str(arguments.after)),
         rounds=False,
         steps=not machines[1:] and not algos[1:],
@@ -127,8 +128,8 @@ def _run_of_processes(table: dict[str, Any]) -> Run:
                 phases[name] = phases.get(name, 0.0) + seconds
     whole = sum(layers.values()) or 1.0
     samples = sum(thread["samples"] for of in table["components"] for thread in of["threads"])
-    shares = ({name: seconds / whole for name, seconds in of.items()} for of in (layers, phases))
-    return Run(Profile(samples, *shares), table["wall_s"])
+    shares = [{name: seconds / whole for name, seconds in of.items()} for of in (layers, phases)]
+    return Run(Profile(samples, shares[0], shares[1]), table["wall_s"])
 
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:

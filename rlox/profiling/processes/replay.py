@@ -143,7 +143,10 @@ class _Run:
         goals = [i for i, t in enumerate(threads) if t.program.goal]
         return Replay(
             self.now,
-            *([getattr(t, what) for t in threads] for what in ("began", "done", "left", "by")),
+            [t.began for t in threads],
+            [t.done for t in threads],
+            [t.left for t in threads],
+            [t.by for t in threads],
             stuck=[threads[i].program.name for i in goals if threads[i].waits],
             last=max(goals, key=lambda i: threads[i].done[-1] if threads[i].done else 0.0),
         )

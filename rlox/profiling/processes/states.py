@@ -89,7 +89,8 @@ def _divided(
     ran: Mapping[tuple[int, int], float],
 ) -> Division:
     noted: defaultdict[tuple[str, str, str], float] = defaultdict(float)
-    asleep, intervals = 0.0, []
+    asleep = 0.0
+    intervals: list[tuple[int, int]] = []
     for wait in _blocked(track):
         seconds = (wait.end_ns - wait.begin_ns) * _NS
         intervals.append((wait.begin_ns, wait.end_ns))

@@ -109,7 +109,7 @@ class _Reader:
                     self._track(*who).passages.append(passage)
         for track in self.own.values():
             if track.thread != MAIN:  # of its life is known what lies between its spans
-                spans = [*track.blocks, *track.passages]
+                spans: list[Block | Passage] = [*track.blocks, *track.passages]
                 track.begin_ns = min(span.begin_ns for span in spans)
                 track.end_ns = max(span.end_ns for span in spans)
         equal = Counter(track.thread for track in self.own.values())

@@ -47,7 +47,7 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
         parts += ["", "[bold]Where time goes, all processes together (share of busy time)[/]"]
         parts.append(ranked)
     gains = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    for what, twice, gone in waiting.worth(report["waiting"])[:_MOST_GAINS]:
+    for what, twice, gone in waiting.worth(report.get("waiting"))[:_MOST_GAINS]:
         gains.add_row(Text(what), f"twice as fast: {twice}", f"without it: {gone}")
     if gains.row_count:
         parts += ["", "[bold]How much faster the whole would be with one part faster[/]", gains]

@@ -20,7 +20,8 @@ _MOST_SPREADS = 12
 
 def sections(report: Report) -> list[Section]:
     """All but the trees, which are text: what is slow, who waits, in which layer, whose, when."""
-    waits = waiting.sections(report["waiting"]) if report["waiting"] else []
+    found = report.get("waiting")
+    waits = waiting.sections(found) if found else []
     if serial := report.get("serial"):
         waits.append(waiting.cost(serial))
     if own := report.get("own_timing"):

@@ -117,7 +117,7 @@ class _Channels:
         elif passage.kind == "wait" and passage.on == "collective":
             meetings[channel].append(took)
         elif passage.kind == "wait" and channel:
-            if passage.on != "lock":
+            if passage.on not in ("lock", "process"):
                 self.gets[channel].append(passage.end_ns)
             if took > BLOCKED_NS:
                 blocked.append(passage)
@@ -203,6 +203,8 @@ def _wait(work: _Work, passage: Passage, known: _Channels, waited: bool) -> Iter
         yield work.cut(event, passage.channel)
         if event == RECEIVE and passage.channel in known.full:
             yield work.cut(SEND, _room(passage.channel))
+        if passage.on == "process":  # that it has ended stays so, for who joins it again
+            yield work.cut(SEND, passage.channel)
         if waited:
             work.rest(latency, passage.path if event == MEET else HAND_OVER)
     elif passage.on == "lock":

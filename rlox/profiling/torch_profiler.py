@@ -81,9 +81,9 @@ def load(folder: Path, spans: SpanLog) -> TorchProfile:
         }
         for name, ns in sorted(own.items(), key=lambda item: -item[1])[:_TOP_OPS]
     ]
-    calls = [device.Call(*call) for call in raw.get("calls", ())]
+    asked = [device.Call(*call) for call in raw.get("calls", ())]
     kernels = [device.Kernel(*kernel) for kernel in raw.get("kernels", ())]
-    on_device = device.attribute(calls, kernels, _phase_at(calls, spans)) if kernels else ([], [])
+    on_device = device.attribute(asked, kernels, _phase_at(asked, spans)) if kernels else ([], [])
     return TorchProfile(events, ops, _fractions(outermost, spans), raw["updates"], *on_device)
 
 

@@ -15,12 +15,12 @@ Critical path analysis for the execution of parallel and distributed programs, I
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SEND, RECEIVE, MEET, ACQUIRE, RELEASE, END = "send", "receive", "meet", "acquire", "release", "end"
-Part = Hashable  # what work is for; parts of one name are made faster together
+Part = Any  # what work is for: anything that can be a key
 Scale = Callable[[Part], float]  # what is left of a part's time
 
 

@@ -13,8 +13,9 @@ from rlox.profiling.processes.alignment import align
 from rlox.profiling.processes.components import folded, groups, titles
 from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import Process, Run
-from rlox.profiling.samples import MAIN_THREAD as MAIN
+from rlox.profiling.samples import MAIN_THREAD
 
+MAIN = MAIN_THREAD
 SPANS = ("send", "wait", "poll", "hold")
 
 
@@ -134,7 +135,9 @@ def exclusive(passages: Sequence[Passage]) -> list[Passage]:
     """Waits, polls and gifts of a thread in their order, without those that lie within another: a
     queue's pipe, a collective's collectives."""
     found: list[Passage] = []
-    for passage in sorted(passages, key=lambda p: (p.begin_ns, -p.end_ns)):
+    # What takes no time is not inside what begins at the same.
+    order = sorted(passages, key=lambda p: (p.begin_ns, p.end_ns > p.begin_ns, -p.end_ns))
+    for passage in order:
         if passage.kind != "hold" and (not found or passage.begin_ns >= found[-1].end_ns):
             found.append(passage)
     return found

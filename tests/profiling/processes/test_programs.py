@@ -70,7 +70,7 @@ def test_of_threads_that_share_an_interpreter_all_work_counts() -> None:
     recorded = programs(tracks, lambda _: Spent(0.5, 0.0, gil=True), lambda t: t is main.track)
     found = {gain.what: gain for gain in gains(recorded, 64).gains}
     assert replay(recorded.programs, 64).seconds == pytest.approx(0.010)
-    assert found["main: T*: log"].gone == pytest.approx(2.0)
+    assert found["main: T: log"].gone == pytest.approx(2.0)
     assert found["main: learn"].twice == pytest.approx(10 / 5)
 
 

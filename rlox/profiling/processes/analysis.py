@@ -125,7 +125,7 @@ def _waits(equal: Sequence[Division]) -> list[dict[str, Any]]:
 
 def _row(division: Division) -> dict[str, Any]:
     table = asdict(division)
-    del table["asleep"]
+    del table["asleep"], table["running"]
     return table
 
 

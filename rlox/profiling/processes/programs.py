@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rlox.profiling.processes.replay import (
@@ -25,10 +24,9 @@ from rlox.profiling.processes.replay import (
     Program,
     Stretch,
 )
-from rlox.profiling.processes.tracks import Block, Passage, Track, exclusive
+from rlox.profiling.processes.tracks import OUTSIDE, Block, Passage, Track, exclusive
 
 BLOCKED_NS = 20_000  # a wait that is shorter was none: the call itself takes as long
-OUTSIDE = "outside all phases"
 HAND_OVER, UNKNOWN, NOT_BEGUN = "hand-over", "waiting for what was not recorded", "not begun"
 _NS = 1e-9
 
@@ -45,12 +43,19 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Spent:
-    """Of a thread's time outside waits, the share that it ran (`cpu`) and that it did neither that
-    nor wait for a core or the interpreter (`rest`); and whether it waits for the interpreter."""
+    """Of a thread's time outside waits, the share that it ran (`cpu`, and of some phases `of`) and
+    that it did neither that nor wait for a core or the interpreter (`rest`); and whether it waits
+    for the interpreter."""
 
     cpu: float = 1.0
     rest: float = 0.0
     gil: bool = False
+    of: Mapping[str, float] = field(default_factory=dict)
+
+    def shares(self, path: str) -> tuple[float, float]:
+        """Of a phase's time, what it ran, and what passed without."""
+        cpu = self.of.get(path, self.cpu)
+        return cpu, self.rest * (1 - cpu) / (1 - self.cpu) if self.cpu < 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,9 @@ class _Channels:
             at = bisect_right(gifts, wait.end_ns) - 1
             if at >= 0 and gifts[at] >= wait.begin_ns:
                 found[wait.channel].append(wait.end_ns - gifts[at])
-        return {channel: median(times) * _NS for channel, times in found.items()}
+        # The quick tenth: whoever took longer waited for a core, or for the interpreter as well,
+        # and that a replay does by itself.
+        return {channel: sorted(times)[len(times) // 10] * _NS for channel, times in found.items()}
 
     def latency(self, channel: str) -> float:
         """Seconds from a gift until who waited goes on; of a collective, those of its own."""
@@ -178,8 +185,8 @@ def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
             case "send":
                 if channel in known.full:
                     yield work.cut(RECEIVE, _room(channel))
-                    if waited:
-                        work.skip(passage.end_ns)
+                if waited:
+                    work.skip(passage.end_ns)
                 work.until(passage.end_ns)
                 yield work.cut(SEND, channel)
             case _ if not waited and known.event(passage) is None:
@@ -275,10 +282,11 @@ class _Work:
     def _add(self, ns: int, works: bool) -> None:
         if works and ns > self.at:
             seconds, part = (ns - self.at) * _NS, self._part(None)
-            if self.of.cpu:
-                self._cpu[part] += seconds * self.of.cpu
-            if self.of.rest:
-                self._rest[part] += seconds * self.of.rest
+            cpu, rest = self.of.shares(self._path)
+            if cpu:
+                self._cpu[part] += seconds * cpu
+            if rest:
+                self._rest[part] += seconds * rest
         self.at = max(self.at, ns)
 
     def _part(self, path: str | None) -> Part:

@@ -155,7 +155,8 @@ class _Run:
         """Go on until the work of some threads is done; which these are."""
         threads = [self.threads[i] for i in working]
         sharing = Counter(t.program.shares for t in threads if not t.rest)
-        rates = [1 / sharing[t.program.shares] if t.program.shares else 1.0 for t in threads]
+        sharing[""] = 1
+        rates = [1.0 if t.rest else 1 / sharing[t.program.shares] for t in threads]
         wanted = sum(rate for t, rate in zip(threads, rates, strict=True) if not t.rest)
         if wanted > self.cores:
             rates = [rate * self.cores / wanted for rate in rates]

@@ -10,9 +10,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rlox.profiling.processes.programs import BLOCKED_NS, Spent
+from rlox.profiling.processes.running import shares
 from rlox.profiling.processes.tracks import Passage, Track, exclusive
 from rlox.profiling.processes.watch import Watch
 
@@ -38,7 +39,7 @@ class Wait:
 class Division:
     """A thread's `wall` seconds: `busy` + `kept` (ready to run, while others had the CPUs) + those
     of `waits`, the longest first, + `idle`: `asleep` of its own will, or waiting for what nobody
-    knows."""
+    knows. `running` is the share of phases, outside noted waits, for which it ran."""
 
     track: str
     kind: str
@@ -49,6 +50,7 @@ class Division:
     waits: tuple[Wait, ...]
     watched: bool
     asleep: float = 0.0
+    running: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def waiting(self) -> float:
@@ -67,7 +69,8 @@ class Division:
             return Spent()
         gil = self.of("gil")
         rest = max(0.0, outside - self.busy - self.kept - gil)
-        return Spent(self.busy / outside, rest / outside, gil / outside > _GIL_BOUND)
+        of_gil = gil / outside > _GIL_BOUND
+        return Spent(self.busy / outside, rest / outside, of_gil, self.running)
 
 
 def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
@@ -125,6 +128,7 @@ def _divided(
         tuple(sorted(waits, key=lambda wait: -wait.seconds)),
         seen is not None,
         asleep,
+        {} if seen is None else shares(track, seen, intervals),
     )
 
 

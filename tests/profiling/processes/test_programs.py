@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlox.profiling.processes.gains import Gain, gains
-from rlox.profiling.processes.programs import OUTSIDE, Spent, phases, programs
+from rlox.profiling.processes.programs import Spent, phases, programs
 from rlox.profiling.processes.replay import replay
-from rlox.profiling.processes.tracks import Block, Passage, Track, exclusive
+from rlox.profiling.processes.tracks import OUTSIDE, Block, Passage, Track, exclusive
 
 
 def by_name(tracks: list[Track], cores: int = 64) -> dict[str, Gain]:

@@ -113,6 +113,12 @@ def test_threads_of_one_interpreter_run_one_at_a_time_and_others_beside_them() -
     assert replay([*bound, free], 2).left[3] == [pytest.approx(5)]
 
 
+def test_who_sleeps_leaves_the_interpreter_to_others() -> None:
+    sleeper = Program("sleeper", [Stretch({"spin": 1.0}, {"sleep": 2.0})], shares="7")
+    spinner = Program("spinner", [work("spin", 2.0)], shares="7")
+    assert replay([sleeper, spinner], MANY).left == [[pytest.approx(3)], [pytest.approx(2)]]
+
+
 def test_what_passes_by_itself_needs_no_core() -> None:
     programs = [Program(f"thread {i}", [Stretch({}, {"sleep": 2.0})]) for i in range(8)]
     assert took(programs, 1) == pytest.approx(2)

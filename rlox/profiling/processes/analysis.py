@@ -18,6 +18,7 @@ from rlox.profiling.processes.tracks import MAIN, Track, tracks
 from rlox.profiling.processes.watch import Watch
 
 MOST_EVENTS = 8_000  # that are replayed, some twenty times: seconds
+_BUSY = 0.05  # of the time of all threads, kept off the cores
 _FAR = 0.1  # a replay that is so far off the record is said to be
 _GOALS = ("rank", "main")
 
@@ -130,9 +131,16 @@ def _row(division: Division) -> dict[str, Any]:
 
 
 def _notes(divisions: Sequence[Division]) -> list[str]:
-    if all(division.watched for division in divisions):
-        return []
-    return [
-        "Nobody looked at some threads from outside: of those, time outside noted waits counts as "
-        "busy, and waiting for the interpreter is not told apart."
-    ]
+    found = []
+    wall = sum(division.wall for division in divisions)
+    if (kept := sum(division.kept for division in divisions)) > _BUSY * wall:
+        found.append(
+            f"For {100 * kept / wall:.0f} % of their time threads were kept off the cores. Where "
+            "other programs had them, a replay, which has the cores to itself, is quicker."
+        )
+    if not all(division.watched for division in divisions):
+        found.append(
+            "Nobody looked at some threads from outside: of those, time outside noted waits counts "
+            "as busy, and waiting for the interpreter is not told apart."
+        )
+    return found

@@ -129,7 +129,7 @@ def test_a_killed_process_leaves_what_it_had_written(tmp_path: Path) -> None:
 
 
 def _steps(folder: Path) -> bool:
-    return any('"spans"' in file.read_text() for file in folder.glob("*-*.jsonl"))
+    return any(file.read_text().count('"spans"') > 5 for file in folder.glob("*-*.jsonl"))
 
 
 def test_the_programs_own_sitecustomize_is_still_run(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 SCHEMA = 1
 RUN = "run.json"
 PHASE = "phase"
+RECORDER = "rlox recorder"  # the thread of each process that writes
 Triples = NDArray[np.int64]  # [n, 3]
 
 

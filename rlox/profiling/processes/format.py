@@ -127,11 +127,11 @@ class Block(NamedTuple):
 
 
 class Total(NamedTuple):
-    """All closed blocks of one name in one thread."""
+    """All closed blocks of one name (its index) in one thread."""
 
     source: int
     thread: int
-    index: int
+    name: int
     calls: int
     ns: int
 

@@ -86,7 +86,7 @@ def test_a_decorated_function_is_a_span_of_its_thread(family: Run) -> None:
 def test_totals_are_those_of_the_process_alone(family: Run) -> None:
     for process in family.processes:
         if process.role == "work":
-            paths = {process.names[t.source, t.index].path: t.calls for t in process.totals}
+            paths = {process.names[t.source, t.name].path: t.calls for t in process.totals}
             assert paths == {"step": 3, "step/inner": 3}
 
 

@@ -56,7 +56,7 @@ class Libraries:
 
     def _rust(self) -> list[Any]:
         """Calls into the extension, which notes them itself: it knows its threads."""
-        core = sys.modules.get("rlox._core")
+        core: Any = sys.modules.get("rlox._core")
         if not hasattr(core, "take_spans"):
             return []
         source = self.recorder.source("rust")

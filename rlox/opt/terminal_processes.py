@@ -30,7 +30,7 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
     parts += [Text(line, "yellow") for line in report["incomplete"] + report["warnings"]]
     for component in report["components"]:
         if lines := tree_lines(component):
-            parts += ["", *(Text(line) for line in lines)]
+            parts += ["", *(Text(line, no_wrap=True, overflow="ignore") for line in lines)]
     ranked = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for row in report["ranking"][:_MOST_RANKED]:
         thread = "" if row["thread"] == "MainThread" else f" [{row['thread']}]"

@@ -54,6 +54,7 @@ from numpy.typing import NDArray
 SCHEMA = 1
 RUN = "run.json"
 PHASE = "phase"
+RECORDER = "rlox recorder"  # the thread of each process that writes
 Triples = NDArray[np.int64]  # [n, 3]
 
 
@@ -126,11 +127,11 @@ class Block(NamedTuple):
 
 
 class Total(NamedTuple):
-    """All closed blocks of one name in one thread."""
+    """All closed blocks of one name (its index) in one thread."""
 
     source: int
     thread: int
-    index: int
+    name: int
     calls: int
     ns: int
 

@@ -16,6 +16,8 @@ from rlox.profiling.processes.samples_file import write_samples
 from rlox.profiling.samples import Sample, Samples
 from rlox.timing.spans import SpanLog
 
+_PASSING_S = 0.5  # of CPU time: what took less is not worth a sentence
+
 
 def read_samplers(run: Run) -> list[str]:
     """Write the samples of every process into the run's folder, and take the sampler's own files
@@ -47,8 +49,10 @@ def _read_perf(run: Run, data: Path) -> list[str]:
                 write_samples(run.folder, process.key, samples)
     if lost:
         missing.append(f"perf lost samples {lost} times; the shares of busy moments are too small.")
-    others = {event.comm for found in events.values() for event in found}
-    if others:
+    others: dict[str, float] = {}
+    for event in (event for found in events.values() for event in found if event.what == "cpu"):
+        others[event.comm] = others.get(event.comm, 0.0) + event.weight
+    if others := {comm: seconds for comm, seconds in others.items() if seconds > _PASSING_S}:
         missing.append(
             f"Processes that are not Python, or were started without this run's PYTHONPATH, are "
             f"not in the figures: {', '.join(sorted(others)[:8])}."

@@ -54,7 +54,9 @@ def choose(name: str | None = None) -> Sampler | None:
         if reason:
             raise ValueError(reason)
     found = name or next((name for name in NAMES if missing[name]() is None), None)
-    return {"perf": Perf, "py-spy": PySpy}[found]() if found else None
+    if found is None:
+        return None
+    return Perf() if found == Perf.name else PySpy()
 
 
 class Perf:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from rlox.profiling.processes.format import RECORDER
 from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import Process
 from rlox.profiling.samples import MAIN_THREAD, Samples
@@ -60,6 +61,8 @@ def threads_of(process: Process, samples: Samples | None) -> list[ThreadUse]:
     window = sum(end - begin for begin, end in process.recorded) / 1e9
     uses = []
     for name in dict.fromkeys([MAIN_THREAD, *spans, *sampled]):
+        if name == RECORDER:  # no part of the program
+            continue
         phases, between = _tree(log.paths, spans.get(name, ()))
         use = ThreadUse(name, _native_id(process, name), window, phases, samples=sampled[name])
         if name != MAIN_THREAD:

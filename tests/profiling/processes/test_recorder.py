@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from recorded import environment, finished, run_program
 
+from rlox.profiling.processes.format import RECORDER
 from rlox.profiling.processes.inside import rlox_identity
 from rlox.profiling.processes.inside.rlox_segments import read_clock
 from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import Process, Run, read_run
+from rlox.profiling.processes.threads import threads_of
 
 FAMILY = """
 import multiprocessing as mp, subprocess, sys, threading, time
@@ -84,7 +86,7 @@ def test_a_decorated_function_is_a_span_of_its_thread(family: Run) -> None:
 def test_totals_are_those_of_the_process_alone(family: Run) -> None:
     for process in family.processes:
         if process.role == "work":
-            paths = {process.names[t.source, t.index].path: t.calls for t in process.totals}
+            paths = {process.names[t.source, t.name].path: t.calls for t in process.totals}
             assert paths == {"step": 3, "step/inner": 3}
 
 
@@ -98,6 +100,13 @@ def test_what_is_put_into_a_queue_and_got_from_it_meets_on_one_channel(family: R
 def test_waiting_for_a_process_and_sleeping_are_waits(family: Run) -> None:
     waits = {n.on for p in family.processes for n in p.names.values() if n.kind == "wait"}
     assert {"process", "sleep", "queue"} <= waits
+
+
+def test_the_thread_that_records_is_no_part_of_the_program(family: Run) -> None:
+    for process in family.processes:
+        if process.end_ns - process.begin_ns > 500_000_000:
+            assert RECORDER in {thread.name for thread in process.threads.values()}
+            assert RECORDER not in {use.name for use in threads_of(process, None)}
 
 
 def test_the_clocks_of_one_machine_agree(family: Run) -> None:
@@ -129,7 +138,7 @@ def test_a_killed_process_leaves_what_it_had_written(tmp_path: Path) -> None:
 
 
 def _steps(folder: Path) -> bool:
-    return any('"spans"' in file.read_text() for file in folder.glob("*-*.jsonl"))
+    return any(file.read_text().count('"spans"') > 5 for file in folder.glob("*-*.jsonl"))
 
 
 def test_the_programs_own_sitecustomize_is_still_run(tmp_path: Path) -> None:

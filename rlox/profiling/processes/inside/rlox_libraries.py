@@ -84,7 +84,7 @@ class Libraries:
 
     def _rust(self) -> list[Any]:
         """Calls into the extension, which notes them itself: it knows its threads."""
-        core = sys.modules.get("rlox._core")
+        core: Any = sys.modules.get("rlox._core")
         if not hasattr(core, "take_spans"):
             return []
         source = self.recorder.source("rust")
@@ -111,10 +111,14 @@ class Libraries:
         # A fork is no place to start it: where there is a GPU that would take hold of it.
         if not options["torch_s"] or torch is None or self.recorder.header["start"] != "exec":
             return []
-        now = monotonic_ns()
+        now, timings = monotonic_ns(), self.recorder.timings
         if self.torch is None:
             begin = options["start_ns"] + options["from_s"] * 1e9
-            if now >= begin and not torch.__spec__._initializing:
+            # Not while the program still imports: its first block says that it works.
+            works = any(
+                self.recorder.sources[n].paths for n, timing in enumerate(timings) if timing
+            )
+            if now >= begin and works and not torch.__spec__._initializing:
                 self.torch = Operators(self.recorder)
                 self.torch_until = now + options["torch_s"] * 1e9
         elif now >= self.torch_until or self.recorder.ending:

@@ -25,7 +25,7 @@ class Operators:
 
         self.recorder = recorder
         activities = [ProfilerActivity.CPU]
-        if torch.cuda.is_initialized():
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             activities.append(ProfilerActivity.CUDA)
         everywhere = _ExperimentalConfig(profile_all_threads=True)
         self.profiler: Any = profile(activities=activities, experimental_config=everywhere)

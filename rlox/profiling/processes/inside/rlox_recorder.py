@@ -270,6 +270,7 @@ class Recorder:
             self._done.acquire(timeout=5.0)
 
     def _loop(self, wake: Any, done: Any) -> None:
+        self.thread(threading.get_native_id(), "rlox recorder")
         try:
             while not wake.acquire(timeout=_FLUSH_S):
                 self.flush()
@@ -314,6 +315,7 @@ def start() -> None:
     folder = os.environ.get(FOLDER)
     if not folder or _active is not None:
         return
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler's chatter on stderr
     gate = os.environ.pop(GATE, "")
     if gate:  # the run's first process waits until the sampler looks on
         os.read(int(gate), 1)

@@ -16,7 +16,8 @@ from typing import Any
 def read_clock() -> list[int]:
     """The real clock between two readings of the monotonic one: the closest of five, ns."""
     readings = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(5)]
-    return list(min(readings, key=lambda reading: reading[2] - reading[0]))
+    before, real, after = min(readings, key=lambda reading: reading[2] - reading[0])
+    return [before, real, after]
 
 
 def encode(words: array[int]) -> str:

@@ -154,7 +154,7 @@ class Waits:
         def make(original: Any) -> Callable[..., Any]:
             def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
                 original(queue, *args, **kwargs)
-                known = weakref.ref(queue)
+                known: Callable[[], Any] = weakref.ref(queue)
                 # Of a queue that is gone, None has no length, which ends the counting.
                 self.recorder.gauge(f"length of {name(queue)}", lambda: known().qsize())
 

@@ -10,12 +10,17 @@ phase that waits, and is told by the kernels that ran meanwhile.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+
+from rlox.profiling.phases import phases_by_clock
+from rlox.profiling.samples import MAIN_THREAD
+from rlox.timing import SpanLog
 
 # Calls of the runtime and of the driver that return when the device has done its work.
 WAITS = re.compile(r"^(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$")
@@ -120,53 +125,10 @@ def _parts(call: Call, kernels: Iterable[Kernel]) -> Iterable[tuple[Kernel | Non
         yield max(running, key=lambda kernel: kernel.end_ns, default=None), end - begin
 
 
-class Recorded(NamedTuple):
-    """What a trace of torch.profiler holds; `annotations` are its named blocks, (thread, name,
-    begin, end)."""
-
-    calls: list[Call]
-    kernels: list[Kernel]
-    annotations: list[tuple[int, str, int, int]]
-
-
-_ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
-_OF_RUNTIME = ("cuda_runtime", "cuda_driver", "privateuse1_runtime")
-
-
-def read_chrome(text: str) -> Recorded:
-    """The text of a Chrome trace that `torch.profiler` exported.
-
-    Raises:
-        ValueError: it is none.
-    """
-    table: Any = json.loads(text)
-    if not isinstance(table, dict) or "traceEvents" not in table:
-        raise ValueError("is no Chrome trace: it has no traceEvents")
-    found = Recorded([], [], [])
-    for event in table["traceEvents"]:
-        if event.get("ph") != "X":
-            continue
-        begin = round(event["ts"] * 1e3)
-        times = begin, begin + round(event.get("dur", 0) * 1e3)
-        arguments = event.get("args", {})
-        correlation = int(arguments.get("correlation", 0))
-        kind, name = event.get("cat"), event["name"]
-        if kind in _ON_DEVICE:
-            stream = int(arguments.get("stream", event["tid"]))
-            found.kernels.append(Kernel(name, stream, *times, correlation))
-        elif kind in _OF_RUNTIME:
-            found.calls.append(Call(name, event["tid"], *times, correlation))
-        elif kind == "user_annotation":
-            found.annotations.append((event["tid"], name, *times))
-    return found
-
-
-def annotated(recorded: Recorded) -> PhaseAt:
-    """The innermost named block of a thread at a time."""
-    blocks = sorted(recorded.annotations, key=lambda block: block[3] - block[2])
-
-    def phase_at(thread: int, ns: int) -> str:
-        inside = (name for of, name, begin, end in blocks if of == thread and begin <= ns < end)
-        return next(inside, "")
-
-    return phase_at
+def by_span(calls: Sequence[Call], spans: SpanLog) -> PhaseAt:
+    """The training thread's phase when a call began: autograd's thread works for it."""
+    main = [thread for thread in spans.threads if thread.name == MAIN_THREAD]
+    times = np.array([call.begin_ns for call in calls], np.int64)
+    paths, index = phases_by_clock(spans, main[0].native_id if main else 0, times)
+    known = {int(ns): paths[i] for ns, i in zip(times, index, strict=True)}
+    return lambda _, ns: known[ns]

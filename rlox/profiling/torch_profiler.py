@@ -83,17 +83,10 @@ def load(folder: Path, spans: SpanLog) -> TorchProfile:
     ]
     asked = [device.Call(*call) for call in raw.get("calls", ())]
     kernels = [device.Kernel(*kernel) for kernel in raw.get("kernels", ())]
-    on_device = device.attribute(asked, kernels, _phase_at(asked, spans)) if kernels else ([], [])
+    on_device = (
+        device.attribute(asked, kernels, device.by_span(asked, spans)) if kernels else ([], [])
+    )
     return TorchProfile(events, ops, _fractions(outermost, spans), raw["updates"], *on_device)
-
-
-def _phase_at(calls: Sequence[device.Call], spans: SpanLog) -> device.PhaseAt:
-    """The training thread's phase when a call began: autograd's thread works for it."""
-    main = next(thread for thread in spans.threads if thread.name == MAIN_THREAD)
-    times = np.array([call.begin_ns for call in calls], np.int64)
-    paths, index = phases_by_clock(spans, main.native_id, times)
-    known = {int(ns): paths[i] for ns, i in zip(times, index, strict=True)}
-    return lambda _, ns: known[ns]
 
 
 def nesting(events: Sequence[Event]) -> tuple[list[Event], list[int]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rlox.report import units
 from rlox.report.model import Cell, Report, Section, Table
 from rlox.report.titles import TOOLS_VIEW
@@ -95,10 +98,9 @@ def hot_code(report: Report) -> Section:
     return Section("hot-code", "Hot lines and operators", [text], tables)
 
 
-def on_device(report: Report) -> list[Section]:
+def on_device(found: Mapping[str, Any] | None) -> list[Section]:
     """The host's waits and the device's kernels, apart; no section where all is on the CPU."""
-    found = ((report.get("tools") or {}).get("torch.profiler") or {}).get("device") or {}
-    if not found.get("phases"):
+    if not found or not found["phases"]:
         return []
     waited = Table(
         ("Waits in", "For kernels launched in", "Kernel", "Time"),

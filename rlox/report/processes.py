@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from rlox.report import html, tables, units, waiting
+from rlox.report import details, html, tables, units, waiting
 from rlox.report.component_tree import tree_lines
 from rlox.report.markdown import table_lines
 from rlox.report.model import Report, Section, Table
@@ -26,6 +26,7 @@ def sections(report: Report) -> list[Section]:
         waits.append(waiting.cost(serial))
     if own := report.get("own_timing"):
         waits.append(own_timing(own))
+    waits += details.on_device(report.get("device"))
     return [_ranking(report), *waits, _layers(report), _components(report), _processes(report)]
 
 

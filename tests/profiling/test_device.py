@@ -5,21 +5,21 @@ whose last phase asks for a number, and so waits for the backward pass. What is 
 from its times.
 """
 
+import json
+from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
+from chrome_trace import annotated, read_chrome
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlox.profiling.device import (
-    NOTHING,
-    UNKNOWN,
-    Call,
-    Kernel,
-    annotated,
-    attribute,
-    read_chrome,
-)
+from rlox.profiling.device import NOTHING, UNKNOWN, Call, Kernel, attribute
+from rlox.profiling.processes.inside.rlox_segments import encode
+from rlox.profiling.processes.on_device import on_device
+from rlox.profiling.processes.run import read_run
+from rlox.report import details
 
 TRACE = Path(__file__).with_name("data") / "torch_trace_by_hand.json"
 US = 1e-6
@@ -78,6 +78,53 @@ def test_every_wait_is_told_to_the_last_nanosecond(
     assert round(sum(use.kernels for use in uses) * 1e9) == sum(ns for _, ns in ran)
 
 
-def test_what_is_no_trace_is_refused() -> None:
-    with pytest.raises(ValueError, match="no Chrome trace"):
-        read_chrome('{"events": []}')
+def test_in_a_run_of_processes_waits_are_told_from_what_torch_recorded_in_each(
+    tmp_path: Path,
+) -> None:
+    trace = read_chrome(TRACE.read_text())
+    names = ["forward", "backward", "after_optimizer"]
+    begins = {name: (begin, end) for _, name, begin, end in trace.annotations}
+    blocks = array("q", [w for n in names for w in (names.index(n), *begins[n])])
+    header = {
+        "key": "7-1", "pid": 7, "parent": 1, "parent_key": None, "role": "main", "index": None,
+        "name": "main", "start": "exec", "argv": ["train.py"],
+    }  # fmt: skip
+    head = [{"process": header}, {"thread": [0, 7, "MainThread"]}, {"source": [0, "PPO"]}]
+    phases = [{"name": [0, i, name]} for i, name in enumerate(names)]
+    lines(tmp_path / "7-1.0.jsonl", [*head, *phases, {"spans": [0, 0, encode(blocks)]}])
+
+    stream = 1_000_000_000
+    known: list[tuple[str, str]] = []
+    spans: dict[int, array[int]] = {7: array("q"), stream: array("q")}
+    flows: dict[int, array[int]] = {7: array("q"), stream: array("q")}
+    for of, kind, thread in ((trace.calls, "torch", 7), (trace.kernels, "device", stream)):
+        for one in of:
+            if (one.name, kind) not in known:
+                known.append((one.name, kind))
+            index = known.index((one.name, kind))
+            spans[thread].extend((index, one.begin_ns, one.end_ns))
+            flows[thread].extend((index, one.begin_ns, one.correlation))
+    torch = [{"process": header}, {"source": [0, "torch"]}]
+    torch += [{"thread": [thread, thread, "thread"]} for thread in spans]
+    torch += [{"name": [0, i, *name, "", ""]} for i, name in enumerate(known)]
+    torch += [{"spans": [0, thread, encode(data)]} for thread, data in spans.items()]
+    torch += [{"flows": [0, thread, encode(data)]} for thread, data in flows.items()]
+    lines(tmp_path / "7-1.torch.0.jsonl", torch)
+    (tmp_path / "run.json").write_text(json.dumps({"schema": 1, "clock": [1, 2, 3]}))
+
+    found = on_device(read_run(tmp_path))
+    assert found is not None
+    assert found["waited"][0] == {
+        "waits": "after_optimizer",
+        "launched": "backward",
+        "name": "ampere_sgemm_128x64_nn",
+        "seconds": pytest.approx((7060 - 2440) * US),
+    }
+    (section,) = details.on_device(found)
+    assert section.tables[0].rows[0] == (
+        "after_optimizer", "backward", "ampere_sgemm_128x64_nn", "4.62 ms",
+    )  # fmt: skip
+
+
+def lines(path: Path, entries: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))

@@ -6,6 +6,7 @@
 - `processes`: each `title`, `pid`, `parent`, `begin_s`, `end_s`, `how` it ended (None: killed), and
   its `threads`: `name`, `seconds`, `samples`, `layers`.
 - `components`, `layers`, `ranking`: as `components` makes them.
+- `device`: what was waited for on a device, as `on_device` makes it; None without one.
 - `waiting`: who waits for whom, and what each part is worth, as `analysis` makes it; None where no
   thread recorded anything.
 - `trace`: what the trace holds, and how the clocks were laid on each other.
@@ -23,6 +24,7 @@ from rlox.profiling.machine import commit, versions
 from rlox.profiling.processes.analysis import analyse
 from rlox.profiling.processes.components import components, titles, together
 from rlox.profiling.processes.format import Clock
+from rlox.profiling.processes.on_device import on_device
 from rlox.profiling.processes.run import Process, Run
 from rlox.profiling.processes.sampled import read_samplers
 from rlox.profiling.processes.samples_file import read_samples
@@ -74,6 +76,7 @@ def report(run: Run, trace: Path) -> Json:
         "layers": layers,
         "ranking": ranking,
         "waiting": analyse(run),
+        "device": on_device(run),
         "trace": told,
     }
 

@@ -50,7 +50,8 @@ def _spent(
     when = np.array([when for when, _ in changes], np.int64)
     names = [OUTSIDE, *(path for _, path in changes)]
     paths = list(dict.fromkeys(names))
-    number = np.array([paths.index(name) for name in names])
+    known = {path: index for index, path in enumerate(paths)}
+    number = np.array([known[name] for name in names])
     # The phase of each piece between two edges, and whether it lies in a wait.
     piece = number[np.searchsorted(when, times[:-1], side="right")]
     begins, ends = (np.array([wait[side] for wait in waits], np.int64) for side in (0, 1))

@@ -83,7 +83,7 @@ def alone(name: str, seconds: float, *factors: str) -> float:
 
 def recorded(name: str, seconds: float, folder: Path) -> dict[str, Any]:
     """The report on the program."""
-    out = folder / "said.json"
+    out = folder / "output.txt"
     with out.open("w") as file:
         outcome = launch(command(name, seconds), folder / "run", Options(), None, Quiet(), file)
     assert outcome.status == 0

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlox.opt import profile_script
+from rlox.opt import cli, profile_script
 
 SCRIPT = """
 import multiprocessing, os, signal, sys, time
@@ -106,11 +106,15 @@ def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None
         (["ppo", "--nproc", "2", "--every", "0"], "--every 0: keeps nothing"),
     ],
 )
-def test_mistakes_are_told_in_a_line(arguments: list[str], message: str, tmp_path: Path) -> None:
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 2
-    assert message in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+def test_mistakes_are_told_in_a_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["profile", *arguments])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert message in said
+    assert len(said.splitlines()) == 1
 
 
 @pytest.mark.slow

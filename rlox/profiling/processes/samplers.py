@@ -18,9 +18,9 @@ from rlox.profiling.processes.run import keys
 NAMES = ("perf", "py-spy")
 PERF_DATA = "perf.data"
 PERF_RATE = 199  # Hz; prime
-PYSPY_RATE = 50  # Hz, of each process, each stopped meanwhile
+PYSPY_RATE = 25  # Hz, of each process, each stopped meanwhile
 _MOST_BYTES = "768M"  # of perf's data, 8 KiB a sample: it ends there, the run goes on
-_SETTLED_S = 1.0  # a process younger than that is not worth a py-spy
+_SETTLED_S = 5.0  # a younger process imports still, which py-spy slows most of all
 _PATIENCE_S = 30.0
 _WRITING_S = 120.0
 

@@ -136,6 +136,8 @@ class Algorithm:
         self.optimizations = switchboard.for_run(self._asked, self._chosen, total_timesteps)
         self._running_return = np.zeros(self.n_envs)
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
+        if self._rank == 0:
+            self.timing.gauge("env steps", lambda: self.num_timesteps, rate=True)
         shown = progress_bar and self._rank == 0
         self.logger.start(type(self).__name__, self.num_timesteps, self._end, shown)
         try:

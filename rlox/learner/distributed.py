@@ -79,7 +79,8 @@ class Workers:
         seen = len(model.episode_returns)
         rollout = model.collect_rollout()
         own = (rollout is None, model.episode_returns[seen:], model.episode_lengths[seen:])
-        stopped, returns, lengths = zip(*self.gathered(own), strict=True)
+        with model.timing.add_time("gather"):
+            stopped, returns, lengths = zip(*self.gathered(own), strict=True)
         model.episode_returns[seen:] = chain.from_iterable(returns)
         model.episode_lengths[seen:] = chain.from_iterable(lengths)
         return None if any(stopped) else rollout
@@ -87,7 +88,8 @@ class Workers:
     def train(self, model: "PPO", rollout: "Rollout") -> Tensor:
         """`n_epochs` over the rollouts of all workers; returns the means of `FIGURES`."""
         model.policy.train(True)
-        advantages = self._joined(rollout.advantages, model.n_envs)
+        with model.timing.add_time("gather"):
+            advantages = self._joined(rollout.advantages, model.n_envs)
         figures = []
         for _ in range(model.n_epochs):
             order = torch.randperm(
@@ -108,35 +110,38 @@ class Workers:
         self, model: "PPO", rollout: "Rollout", advantages: Tensor, indices: Tensor
     ) -> Tensor:
         """A step of Adam from the transitions `indices` of all rollouts joined; `FIGURES`."""
-        if model.normalize_advantage and len(advantages) > 1:
-            advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        env = indices % (self.size * model.n_envs)
-        own = env // model.n_envs == self.rank
-        at = (indices // (self.size * model.n_envs) * model.n_envs + env % model.n_envs)[own]
-        batch = type(rollout)(*(column.index_select(0, at) for column in rollout))
-        batch = batch._replace(advantages=advantages[own])
+        timing = model.timing
+        with timing.add_time("minibatch"):
+            if model.normalize_advantage and len(advantages) > 1:
+                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+            env = indices % (self.size * model.n_envs)
+            own = env // model.n_envs == self.rank
+            at = (indices // (self.size * model.n_envs) * model.n_envs + env % model.n_envs)[own]
+            batch = type(rollout)(*(column.index_select(0, at) for column in rollout))
+            batch = batch._replace(advantages=advantages[own])
 
         params = [p for group in model.optimizer.param_groups for p in group["params"]]
-        model.optimizer.zero_grad()
-        loss, figures = model.loss(batch, normalize_advantage=False)
+        with timing.add_time("forward"):
+            model.optimizer.zero_grad()
+            loss, figures = model.loss(batch, normalize_advantage=False)
         share = len(at) / len(indices)
         if len(at):
-            (share * loss).backward()  # type: ignore[no-untyped-call]
+            with timing.add_time("backward"):
+                (share * loss).backward()  # type: ignore[no-untyped-call]
         # A mean over nothing is NaN: where no transition is its own, a worker adds zeros.
         figures = share * figures if len(at) else torch.zeros_like(figures)
-        flat = torch.cat(
-            [
-                *((torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in params),
-                figures,
-            ]
-        )
-        with self._together():
-            dist.all_reduce(flat)
-        parts = torch.split(flat, [*(p.numel() for p in params), len(figures)])
-        for p, grad in zip(params, parts[:-1], strict=True):
-            p.grad = grad.view_as(p)
-        nn.utils.clip_grad_norm_(params, model.max_grad_norm)
-        model.optimizer.step()
+        with timing.add_time("all_reduce"):
+            grads = (torch.zeros_like(p) if p.grad is None else p.grad for p in params)
+            flat = torch.cat([*(grad.flatten() for grad in grads), figures])
+            with self._together():
+                dist.all_reduce(flat)
+            parts = torch.split(flat, [*(p.numel() for p in params), len(figures)])
+            for p, grad in zip(params, parts[:-1], strict=True):
+                p.grad = grad.view_as(p)
+        with timing.add_time("clip"):
+            nn.utils.clip_grad_norm_(params, model.max_grad_norm)
+        with timing.add_time("optimizer"):
+            model.optimizer.step()
         return parts[-1]
 
     @contextmanager

@@ -149,6 +149,7 @@ class PPO(Algorithm):
         self.policy = policy.to(self.device)
         self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
+        self._rollout_number = 0  # of the rollout that is collected, or learnt from
         self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
         self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
         self._update_threads = min(2, torch.get_num_threads())
@@ -179,6 +180,7 @@ class PPO(Algorithm):
 
     def _collect(self) -> Rollout | None:
         self._callback.on_rollout_start()
+        self._rollout_number = self._rank << 40 | self.num_timesteps
         return self._workers.collect(self) if self._workers else self.collect_rollout()
 
     def _streams(self) -> dict[str, Tensor]:
@@ -219,6 +221,7 @@ class PPO(Algorithm):
                 actions, log_probs, values = act(obs, self._act_generator, timing)
                 env_actions = self._env_actions(actions.cpu().numpy())
             with timing.add_time("env_step"):
+                timing.flow("rollout", self._rollout_number)
                 new_obs, rewards, terminations, truncations, infos = self.env.step(env_actions)
             with timing.add_time("store"):
                 dones = terminations | truncations
@@ -272,6 +275,7 @@ class PPO(Algorithm):
     def _update(self, rollout: Rollout) -> None:
         self._callback.on_rollout_end()
         with self.timing.add_time("gradient_update"):
+            self.timing.flow("rollout", self._rollout_number)
             self.train(rollout)
 
     def train(self, rollout: Rollout) -> None:

@@ -36,8 +36,31 @@ class UsageError(Exception):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `profile`."""
-    count = _whole(1)
     parser.add_argument("algo", choices=sorted(DEFAULTS), help="the trainer to profile")
+    add_training(parser)
+    add_switches(parser, "train")
+    add = parser.add_argument_group("profiling").add_argument
+    add(
+        "--tools",
+        type=_tools,
+        default=TOOLS,
+        metavar="LIST",
+        help=f"comma-separated: {', '.join(TOOLS)}; or all, or none (all)",
+    )
+    add("--seconds", type=_seconds, metavar="S", help="how long each tool records (60; perf 25)")
+    add = parser.add_argument_group("output").add_argument
+    add(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="a new folder for the report (profiles/<date>_<machine>_<algo>)",
+    )
+    add("--json", action="store_true", help="print report.json to stdout, and nothing else")
+
+
+def add_training(parser: argparse.ArgumentParser) -> None:
+    """What is trained, beside the algorithm."""
+    count = _whole(1)
     add = parser.add_argument_group("training").add_argument
     add(
         "--env-id",
@@ -58,34 +81,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PPO: step and learn in turn, or step in the background (sync)",
     )
     add("--prioritized", action="store_true", help="SAC: prioritised replay")
+    add("--seed", type=_whole(0), default=0, metavar="N", help="of the trainer (%(default)s)")
+    add("--device", default="cpu", help="where torch computes: cpu, cuda, cuda:1 (%(default)s)")
+    add("--threads", type=count, default=1, metavar="N", help="torch's threads (%(default)s)")
+
+
+def add_switches(parser: argparse.ArgumentParser, does: str) -> None:
+    """Optimisations of the training loop: `does` says what is done with or without them."""
+    add = parser.add_argument_group("optimisations of the training loop").add_argument
     for option, what in (("--enable", "with"), ("--disable", "without")):
         add(
             option,
             type=_ids,
             default=frozenset(),
             metavar="IDS",
-            help=f"train {what} these optimisations of the training loop, comma-separated: r1,r4",
+            help=f"{does} {what} these, comma-separated: r1,r4",
         )
-    add("--seed", type=_whole(0), default=0, metavar="N", help="of the trainer (%(default)s)")
-    add("--device", default="cpu", help="where torch computes: cpu, cuda, cuda:1 (%(default)s)")
-    add("--threads", type=count, default=1, metavar="N", help="torch's threads (%(default)s)")
-    add = parser.add_argument_group("profiling").add_argument
-    add(
-        "--tools",
-        type=_tools,
-        default=TOOLS,
-        metavar="LIST",
-        help=f"comma-separated: {', '.join(TOOLS)}; or all, or none (all)",
-    )
-    add("--seconds", type=_seconds, metavar="S", help="how long each tool records (60; perf 25)")
-    add = parser.add_argument_group("output").add_argument
-    add(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="a new folder for the report (profiles/<date>_<machine>_<algo>)",
-    )
-    add("--json", action="store_true", help="print report.json to stdout, and nothing else")
 
 
 def reference(algo: str) -> Spec:
@@ -123,7 +134,7 @@ def job_of(arguments: argparse.Namespace) -> Job:
         warmup = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"]
     if arguments.enable or arguments.disable:
         trainer["optimizations"] = _optimizations(arguments.enable, arguments.disable)
-    _check_out(arguments.out)
+    check_out(arguments.out)
     _check_threads(arguments.threads)
     _check_env(algo, values["env_id"], trainer)
     _check_device(arguments.device)
@@ -252,7 +263,7 @@ def _check_threads(threads: int) -> None:
         raise UsageError(f"--threads {threads}: more than the cores; use 1 to {cores}")
 
 
-def _check_out(out: Path | None) -> None:
+def check_out(out: Path | None) -> None:
     """The report can be written; to find out afterwards would cost minutes."""
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already, and is not overwritten; use a new folder")

@@ -19,6 +19,8 @@ from rlox.opt import (
     new,
     peers,
     profile,
+    profile_diff,
+    profile_script,
     publish,
     record,
     regressions,
@@ -28,8 +30,8 @@ from rlox.opt import (
 from rlox.opt import list as list_
 
 VERBS = (
-    profile, list_, show, test, cmp, ladder, peers, new, diff, gate, bisect, calibrate, record,
-    regressions, publish,
+    profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, diff, gate,
+    bisect, calibrate, record, regressions, publish,
 )  # fmt: skip
 INTERRUPTED = profile.INTERRUPTED
 
@@ -65,7 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
         verb.add_to(verbs)
-    arguments = parser.parse_args(argv)
+    words, rest = profile_script.split(sys.argv[1:] if argv is None else [*argv])
+    if words[:2] == ["profile", "diff"]:
+        words[:2] = [profile_diff.VERB]
+    arguments = parser.parse_args(words)
+    arguments.rest = rest
     try:
         code = int(arguments.run(arguments))
         sys.stdout.flush()

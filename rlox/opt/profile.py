@@ -11,15 +11,17 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox.opt import profile_script, profile_training
 from rlox.opt.arguments import FOLDER, UsageError, add_arguments, job_of
 
 if TYPE_CHECKING:
     from rlox.profiling.driver import Findings
 
-INTERRUPTED = 130
+INTERRUPTED = profile_script.INTERRUPTED
 
 _EXAMPLES = """\
 examples:
@@ -28,6 +30,8 @@ examples:
   rlox-opt profile ppo --env-id Acrobot-v1      any Gymnasium environment
   rlox-opt profile ppo --tools py-spy,perf --seconds 20
   rlox-opt profile ppo --tools none --json > report.json
+  rlox-opt profile ppo --nproc 2 --vector async  several processes: one report, one trace
+  rlox-opt profile train.py -- --lr 3e-4        any program: `rlox-opt profile-script --help`
 
 The plain run tells the true speed and phases; each tool then watches a run of its own. Ctrl-C keeps
 what is finished: the report is written, marked incomplete, and the exit code is 130.
@@ -45,6 +49,7 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
+    profile_training.add_arguments(parser)
     parser.set_defaults(run=run, parser=parser)
 
 
@@ -57,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     for package in ("rich", "torch"):
         if importlib.util.find_spec(package) is None:
             arguments.parser.error(f"{package} is not installed: pip install 'rlox-opt[profile]'")
+    if profile_training.asked(arguments):
+        return profile_training.run(arguments, job)
     from rlox.opt.progress import reporter
     from rlox.profiling.driver import profile
     from rlox.profiling.process import ChildError
@@ -86,6 +93,8 @@ def write(found: Findings, out: Path | None) -> Path:
     Without `out` it is `profiles/<date>_<machine>_<algo>`, with -2, -3, … if that is there already.
     """
     import rlox.report
+    from rlox.history import condensed
+    from rlox.opt import sides
     from rlox.profiling.machine import slug
 
     report = found.report
@@ -96,6 +105,9 @@ def write(found: Findings, out: Path | None) -> Path:
     try:
         with _not_interrupted():
             rlox.report.write(part, report, found.samples, found.spans, found.torch_events)
+            if source := report["layer_source"]:
+                kept = condensed.profile(found.samples[source], found.self_seconds, sides.installed)
+                (part / sides.PROFILE).write_text(json.dumps(asdict(kept)), encoding="utf-8")
             part.chmod(0o755)
             for candidate in _candidates(target) if out is None else [target]:
                 # Renaming fails on a folder that is there and not empty.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from rlox.profiling.layers import TITLES
 from rlox.report import units
+from rlox.report.model import Section
 
 _BAR = 16  # characters of a share of 100 %
 _MOST_BOTTLENECKS = 6
@@ -38,6 +39,27 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
             parts += ["", f"[bold]{title}[/]", table]
     parts += ["", Text(f"{folder}/report.html, report.md, report.json, trace.json")]
     return Group(*parts)
+
+
+def show_sections(heading: str, sections: Sequence[Section]) -> None:
+    """Print sections as the report has them, to stdout."""
+    console = Console(highlight=False)
+    console.print(Text(heading, "bold"))
+    for section in sections:
+        for text in section.text:
+            console.print(Text(text))
+        for told in section.tables:
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+            for index, column in enumerate(told.columns):
+                words = index < told.left
+                table.add_column(
+                    column, justify="left" if words else "right", overflow="fold", no_wrap=not words
+                )
+            for row in told.rows:
+                cells = (cell if isinstance(cell, str) else ", ".join(cell) for cell in row)
+                table.add_row(*map(Text, cells))
+            console.print(table)
+        console.print()
 
 
 def _headline(report: Mapping[str, Any]) -> str:

@@ -8,11 +8,12 @@ not count as idle time of the program.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,11 +30,11 @@ RATE = 997  # Hz, at most; prime, so as not to beat with the program's own loops
 SAMPLES = 20_000  # as many as are worth their price: 8 KiB each on disk, and 1 ms to read
 STACK_BYTES = 8192  # of each stack; a quarter of them would do for the layers, not for a flamegraph
 SETTLE_S = 0.0  # it samples from its first moment on
-_SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
+SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
 
-_CPU, _SWITCH = "cpu-clock", "context-switches"
+CPU, SWITCH = "cpu-clock", "context-switches"
 _HEADER = re.compile(
-    r"^\s*(?P<comm>.*?)\s+(?P<tid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d+):\s+(?P<event>.*?)\s*$"
+    r"^\s*(?P<comm>.*?)\s+(?:(?P<pid>\d+)/)?(?P<tid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d+):\s+(?P<event>.*?)\s*$"
 )
 _FRAME = re.compile(r"^\s*(?P<ip>[0-9a-f]+) (?P<name>.*) \((?P<module>.*?)\)$")
 
@@ -44,7 +45,7 @@ def unavailable() -> str | None:
     if shutil.which("perf") is None:
         return "perf is not installed; install linux-perf (Debian) or linux-tools (Ubuntu)"
     probe = subprocess.run(
-        ["perf", "record", "-q", "-e", _CPU, "-k", "CLOCK_MONOTONIC", "-o", "-", "--", "true"],
+        ["perf", "record", "-q", "-e", CPU, "-k", "CLOCK_MONOTONIC", "-o", "-", "--", "true"],
         capture_output=True,
         timeout=60,
         check=False,
@@ -74,8 +75,8 @@ def attach(
         return subprocess.Popen(
             [
                 *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
-                *("--call-graph", f"dwarf,{STACK_BYTES}", "-e", f"{_CPU}/freq={rate}/"),
-                *("-e", f"{_SWITCH}/freq={_SWITCH_RATE}/"),
+                *("--call-graph", f"dwarf,{STACK_BYTES}", "-e", f"{CPU}/freq={rate}/"),
+                *("-e", f"{SWITCH}/freq={SWITCH_RATE}/"),
                 *("-p", str(pid), "-o", str(folder / "perf.data")),
                 *("--", "sleep", f"{seconds:.3f}"),
             ],
@@ -96,7 +97,14 @@ def load(folder: Path, spans: SpanLog | None) -> Samples:
         said = log.read_text(errors="replace") if log.exists() else ""
         raise ValueError(f"perf left no samples: {said.strip()[-500:] or 'it said nothing'}")
     asked = json.loads((folder / "perf.json").read_text())
-    fields = "comm,tid,time,event,ip,sym,dso"
+    with script(data) as lines:
+        return read(lines, asked["pid"], spans, asked["rate"])
+
+
+@contextlib.contextmanager
+def script(data: Path) -> Iterator[Iterable[str]]:
+    """The lines of `perf script` about a recording."""
+    fields = "comm,pid,tid,time,event,ip,sym,dso"
     with subprocess.Popen(
         [
             *("perf", "script", "--ns", "--no-inline", "-F", fields, "-i", str(data)),
@@ -106,24 +114,37 @@ def load(folder: Path, spans: SpanLog | None) -> Samples:
         stderr=subprocess.DEVNULL,
         text=True,
         errors="replace",
-    ) as script:
-        assert script.stdout is not None
-        return read(script.stdout, asked["pid"], spans, asked["rate"])
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout
 
 
 def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: float) -> Samples:
-    """Samples from the text of `perf script`, with the phases and layers filled in."""
-    samples = Samples("perf", period_s=1 / rate)
-    events: list[_Event] = []
+    """Samples of one process from the text of `perf script`, with phases and layers filled in."""
+    events, errors = collect(lines, rate)
+    log = SpanLog() if spans is None else spans
+    return place([event for found in events.values() for event in found], pid, log, rate, errors)
+
+
+def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[Event]], int]:
+    """The samples and waits of each process in the text of `perf script`, and how many were lost.
+    The process is 0 where the text does not tell it."""
+    events: dict[int, list[Event]] = {}
+    lost = 0
     for event in _intervals(_events(lines), 1 / rate):
         if event.what == "lost":
-            samples.errors += 1
+            lost += 1
         else:
-            events.append(event)
+            events.setdefault(event.pid, []).append(event)
+    return events, lost
+
+
+def place(events: Sequence[Event], pid: int, log: SpanLog, rate: float, errors: int = 0) -> Samples:
+    """The events of one process, each in its phase and layer."""
+    samples = Samples("perf", period_s=1 / rate, errors=errors)
     whole = addresses.resolver({ip for e in events for ip in e.frames if "/_core." in ip.module})
-    log = SpanLog() if spans is None else spans
     names = {thread.native_id: thread.name for thread in log.threads}
-    by_thread: dict[int, list[_Event]] = {}
+    by_thread: dict[int, list[Event]] = {}
     for event in events:
         by_thread.setdefault(event.tid, []).append(event)
     for tid, own in by_thread.items():
@@ -147,20 +168,22 @@ def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: float) -> 
 
 
 @dataclass
-class _Event:
-    """One record of perf: `what` is cpu (a sample), switch (a stack), out, preempted, in, lost."""
+class Event:
+    """One record of perf: `what` is cpu (a sample), switch (a stack), out, preempted, in, lost;
+    off is the time from an out to the next in."""
 
     what: str
     comm: str
+    pid: int
     tid: int
     time_ns: int
     frames: tuple[Frame, ...]
     weight: float = 0.0
 
 
-def _events(lines: Iterable[str]) -> Iterator[_Event]:
+def _events(lines: Iterable[str]) -> Iterator[Event]:
     """The records in the order of their times; frames, which perf prints leaf first, reversed."""
-    event: _Event | None = None
+    event: Event | None = None
     stack: list[Frame] = []
     for line in lines:
         if line.startswith("\t"):
@@ -177,16 +200,17 @@ def _events(lines: Iterable[str]) -> Iterator[_Event]:
             what = _what(header["event"])
             if what is not None:
                 ns = int(header["s"]) * 1_000_000_000 + int(header["ns"].ljust(9, "0")[:9])
-                event = _Event(what, header["comm"], int(header["tid"]), ns, ())
+                pid, tid = int(header["pid"] or 0), int(header["tid"])
+                event = Event(what, header["comm"], pid, tid, ns, ())
     if event is not None:
         event.frames = tuple(reversed(stack))
         yield event
 
 
 def _what(event: str) -> str | None:
-    if event.startswith(_CPU):
+    if event.startswith(CPU):
         return "cpu"
-    if event.startswith(_SWITCH):
+    if event.startswith(SWITCH):
         return "switch"
     if "LOST" in event:
         return "lost"
@@ -195,11 +219,14 @@ def _what(event: str) -> str | None:
     return None
 
 
-def _intervals(events: Iterable[_Event], period_s: float) -> Iterator[_Event]:
-    """Samples with the CPU time they stand for, and each wait with the time it lasted ("off")."""
-    left: dict[int, _Event] = {}  # threads off the CPU of their own will
+def _intervals(events: Iterable[Event], period_s: float) -> Iterator[Event]:
+    """Samples with the CPU time they stand for, and each wait with the time it lasted ("off"), to
+    the end of the recording where it lasted longer."""
+    left: dict[int, Event] = {}  # threads off the CPU of their own will
     stacks: dict[int, tuple[Frame, ...]] = {}  # where each thread was when it last went off
+    last_ns = 0
     for event in events:
+        last_ns = event.time_ns
         match event.what:
             case "cpu":
                 event.weight = period_s
@@ -218,6 +245,9 @@ def _intervals(events: Iterable[_Event], period_s: float) -> Iterator[_Event]:
                     yield out
             case _:
                 yield event
+    for out in left.values():
+        out.what, out.weight = "off", (last_ns - out.time_ns) * 1e-9
+        yield out
 
 
 @lru_cache(maxsize=262144)

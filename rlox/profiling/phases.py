@@ -1,7 +1,7 @@
 """Which phase of the program a sample was taken in: by its source line, or by its clock.
 
 By line: a sampler that names Python lines needs no clock. The phase of a stack is read off the
-`with timing.add_time("literal"):` blocks that enclose each frame's current line, outermost first.
+`with timing.add_time("literal"):` blocks, and `span`s, that enclose each frame's current line.
 By clock: a sampler that stamps its samples with the monotonic clock is joined with the spans.
 """
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rlox.profiling.samples import Frame
 from rlox.timing.spans import SpanLog
 
-_BLOCKS = frozenset({"add_time", "timeit", "time_avg"})
+_BLOCKS = frozenset({"add_time", "timeit", "time_avg", "span"})
 
 
 @lru_cache(maxsize=1024)
@@ -33,6 +33,9 @@ def _blocks(file: str) -> dict[str, list[tuple[int, int, int, int, tuple[str, ..
     def visit(node: ast.AST, function: str, first: int, last: int) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             function, first, last = node.name, node.lineno, node.end_lineno or node.lineno
+            decorated = [_decorator(item, function) for item in node.decorator_list]
+            if spans := tuple(name for name in decorated if name):
+                found.setdefault(function, []).append((first, last, first, last, spans))
         elif isinstance(node, ast.With):
             names = tuple(name for item in node.items if (name := _name(item.context_expr)))
             if names:
@@ -46,11 +49,22 @@ def _blocks(file: str) -> dict[str, list[tuple[int, int, int, int, tuple[str, ..
 
 
 def _name(call: ast.expr) -> str | None:
-    """The literal of `<anything>.add_time("literal")`."""
+    """The literal of `<anything>.add_time("literal")`, or of `span("literal")`."""
     match call:
-        case ast.Call(func=ast.Attribute(attr=attr), args=[ast.Constant(value=str(name))]):
-            return name if attr in _BLOCKS else None
+        case ast.Call(
+            func=ast.Attribute(attr=called) | ast.Name(id=called),
+            args=[ast.Constant(value=str(name))],
+        ):
+            return name if called in _BLOCKS else None
     return None
+
+
+def _decorator(item: ast.expr, function: str) -> str | None:
+    """The name that `@span` or `@span("literal")` gives a function."""
+    match item:
+        case ast.Attribute(attr="span") | ast.Name(id="span"):
+            return function
+    return _name(item)
 
 
 @lru_cache(maxsize=65536)

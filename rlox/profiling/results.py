@@ -226,6 +226,10 @@ def add_torch(found: Findings, recorded: TorchProfile, ticks: Ticks) -> None:
         "samples": len(recorded.events),
         "updates": recorded.updates,
         "ops": recorded.ops,
+        "device": {
+            "waited": [row._asdict() for row in recorded.waited],
+            "phases": [use._asdict() for use in recorded.uses],
+        },
         "layers": [
             {"name": name, "seconds": seconds, "share": seconds / total, "ci95": None}
             for name, seconds in sorted(layers.items(), key=lambda item: -item[1])

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rlox.profiling import device
 from rlox.profiling.phases import phases_by_clock
 from rlox.profiling.samples import MAIN_THREAD
 from rlox.timing import SpanLog
@@ -41,12 +42,16 @@ class TorchProfile:
         ops: the operators by self time: name, calls, self_us, share of torch's time.
         fractions: share of each phase's own time that torch's operators take.
         updates: gradient steps recorded.
+        waited, uses: what the host waited for on a device, as `device.attribute` has it; none
+            where all is on the CPU.
     """
 
     events: list[Event]
     ops: list[dict[str, Any]]
     fractions: dict[str, float]
     updates: int
+    waited: list[device.Waited] = field(default_factory=list)
+    uses: list[device.Use] = field(default_factory=list)
 
 
 def load(folder: Path, spans: SpanLog) -> TorchProfile:
@@ -76,7 +81,12 @@ def load(folder: Path, spans: SpanLog) -> TorchProfile:
         }
         for name, ns in sorted(own.items(), key=lambda item: -item[1])[:_TOP_OPS]
     ]
-    return TorchProfile(events, ops, _fractions(outermost, spans), raw["updates"])
+    asked = [device.Call(*call) for call in raw.get("calls", ())]
+    kernels = [device.Kernel(*kernel) for kernel in raw.get("kernels", ())]
+    on_device = (
+        device.attribute(asked, kernels, device.by_span(asked, spans)) if kernels else ([], [])
+    )
+    return TorchProfile(events, ops, _fractions(outermost, spans), raw["updates"], *on_device)
 
 
 def nesting(events: Sequence[Event]) -> tuple[list[Event], list[int]]:

@@ -60,10 +60,10 @@ class Recording(Window):
             for event in results.events()
             if _is_operator(event)
         ]
-        folder.joinpath(FILE).write_text(
-            json.dumps({"names": list(names), "events": events, "updates": self.updates}),
-            encoding="utf-8",
-        )
+        calls, kernels = _of_device(results, offset)
+        found = {"names": list(names), "events": events, "updates": self.updates}
+        found |= {"calls": calls, "kernels": kernels}
+        folder.joinpath(FILE).write_text(json.dumps(found), encoding="utf-8")
 
     def _updates(self) -> int:
         """Gradient steps so far: the most often entered phase right below the update."""
@@ -73,6 +73,19 @@ class Recording(Window):
             if p.name.count("/") == 1 and p.name.startswith("gradient_update/")
         )
         return max(calls, default=0)
+
+
+def _of_device(results: Any, offset: int) -> tuple[list[Any], list[Any]]:
+    """Calls of the device's runtime, and what ran on it: the fields of `device.Call`, `.Kernel`."""
+    calls, kernels = [], []
+    for event in results.events():
+        name, correlation = event.name(), event.correlation_id()
+        times = event.start_ns() + offset, event.end_ns() + offset
+        if event.device_type().name != "CPU":
+            kernels.append((name, event.device_resource_id(), *times, correlation))
+        elif name.startswith(("cuda", "hip", "cu")):
+            calls.append((name, event.start_thread_id(), *times, correlation))
+    return calls, kernels
 
 
 def _is_operator(event: Any) -> bool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rlox.report import units
 from rlox.report.model import Cell, Report, Section, Table
 from rlox.report.titles import TOOLS_VIEW
 
+OUTSIDE = "outside all phases"
 MOST_ROWS = 12  # of the hottest lines and operators; report.json holds more
 
 
@@ -92,6 +96,44 @@ def hot_code(report: Report) -> Section:
         else "Neither scalene nor torch.profiler gave any."
     )
     return Section("hot-code", "Hot lines and operators", [text], tables)
+
+
+def on_device(found: Mapping[str, Any] | None) -> list[Section]:
+    """The host's waits and the device's kernels, apart; no section where all is on the CPU."""
+    if not found or not found["phases"]:
+        return []
+    waited = Table(
+        ("Waits in", "For kernels launched in", "Kernel", "Time"),
+        [
+            (
+                row["waits"] or OUTSIDE,
+                row["launched"] or units.MISSING,
+                row["name"],
+                units.seconds(row["seconds"]),
+            )
+            for row in found["waited"][:MOST_ROWS]
+        ],
+        "What the host waited for",
+        left=3,
+    )
+    phases = Table(
+        ("Phase", "Host waits", "Its kernels run"),
+        [
+            (
+                use["phase"] or OUTSIDE,
+                units.seconds(use["waits"]),
+                units.seconds(use["kernels"]),
+            )
+            for use in found["phases"][:MOST_ROWS]
+        ],
+        "Phases, host and device",
+    )
+    text = (
+        "On a device work goes on after the call that asked for it has returned. Kernels count for "
+        "the phase that launched them; a wait is told by the kernels that ran meanwhile, so a "
+        "phase that only asks for a result is not blamed for computing it."
+    )
+    return [Section("device", "Host and device", [text], [waited, phases])]
 
 
 def tools(report: Report) -> Section:

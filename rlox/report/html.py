@@ -29,7 +29,7 @@ def render(report: Report, samples: Mapping[str, Samples]) -> str:
     flame = _flame(report, samples)
     parts = tables.sections(report)
     # The picture of the stacks stands where the reader asks what is in a layer.
-    places = {section.id: _section(section, report) for section in parts}
+    places = {section.id: section_of(section, report) for section in parts}
     order = [(section.id, section.title) for section in parts if section.id != "end-to-end"]
     order.insert(1, ("flamegraph", "Flamegraph"))
     places["flamegraph"] = flame[0]
@@ -58,9 +58,9 @@ def document(
 ) -> str:
     """A page: `over` stands above its heading, `sections` are (id, title, HTML), `script` is
     HTML; all else is text."""
-    return Template(_asset("page.html")).substitute(
+    return Template(asset("page.html")).substitute(
         title=escape(title),
-        style=_asset("page.css"),
+        style=asset("page.css"),
         over=escape(over),
         heading=escape(heading),
         figures=_pairs(figures),
@@ -72,7 +72,8 @@ def document(
     )
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file that pages are made of."""
     return files("rlox.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
@@ -103,11 +104,12 @@ def _notice(title: str, sentences: Sequence[str]) -> str:
     return f'<div class="notice" role="note"><h2>{escape(title)}</h2><ul>{items}</ul></div>'
 
 
-def _section(section: Section, report: Report) -> str:
-    drawn = {"layers": _chart, "phases": _phases}.get(section.id)
+def section_of(section: Section, report: Report | None = None) -> str:
+    """A section: sentences, then tables; with the report of one run, pictures for some of them."""
+    drawn = {"layers": _chart, "phases": _phases}.get(section.id) if report else None
     body = "\n".join(f"<p>{escape(text)}</p>" for text in section.text)
     shown = section.tables
-    if drawn and shown:
+    if drawn and shown and report:
         body += drawn(report)
         shown = shown[1:]  # the first table is the picture's own
     many = "grid" if len(shown) > 1 and all(len(t.columns) <= 3 for t in shown) else ""
@@ -253,6 +255,6 @@ def _flame(report: Report, samples: Mapping[str, Samples]) -> tuple[str, str]:
     escaped = data.replace("<", "\\u003c")
     script = (
         f'<script type="application/json" id="flame-data">{escaped}</script>\n'
-        f"<script>\n{_asset('flamegraph.js')}</script>"
+        f"<script>\n{asset('flamegraph.js')}</script>"
     )
     return title + body, script

@@ -45,6 +45,7 @@ def missing(report: Report) -> list[str]:
 
 def sections(report: Report) -> list[Section]:
     """All sections, as a reader asks: how fast, where, what to do about it, how do you know."""
+    profiler = (report.get("tools") or {}).get("torch.profiler") or {}
     return [
         _end_to_end(report),
         _layers(report),
@@ -54,6 +55,7 @@ def sections(report: Report) -> list[Section]:
         details.latencies(report),
         details.crossings(report),
         details.hot_code(report),
+        *details.on_device(profiler.get("device")),
         details.tools(report),
     ]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rlox.timing.paired import BAND, LEVEL, LOOKS, Verdict
@@ -44,11 +44,17 @@ def judge(
     settled = settled or {}
     fresh = {name: _estimate(of, level) for name, of in log_ratios.items() if name not in settled}
     found = {name: settled.get(name) or fresh[name] for name in log_ratios}
-    # The largest p that is below its share of the error, and all that are smaller.
-    ranked = sorted(judgement.p for judgement in found.values() if judgement.p is not None)
-    limits = [p for rank, p in enumerate(ranked, 1) if p <= level * rank / len(ranked)]
-    limit = max(limits, default=-1.0)
+    limit = passing([judgement.p for judgement in found.values()], level)
     return found | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
+
+
+def passing(ps: Iterable[float | None], level: float) -> float:
+    """The p up to which a difference counts, so that of all that count at most the part `level` is
+    expected to be none (Benjamini and Hochberg); -1 where none does. None is not judged."""
+    ranked = sorted(p for p in ps if p is not None)
+    # The largest p that is below its share of the error, and all that are smaller.
+    limits = [p for rank, p in enumerate(ranked, 1) if p <= level * rank / len(ranked)]
+    return max(limits, default=-1.0)
 
 
 def restarts_to_settle(deviation: float, band: float = BAND) -> int | None:

@@ -14,6 +14,7 @@ in the block that the thread is in.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -165,6 +166,10 @@ class Timing:
         self._paths: list[str] = []
         self._spans: SpanLog | None = None
         self._owner = threading.current_thread().name
+        # Set where `rlox-opt profile` records this process, whose every Timing then is recorded.
+        self._recorder = getattr(sys.modules.get("rlox_recorder"), "active", lambda: None)()
+        if self._recorder is not None:
+            self._recorder.adopt(self)
 
     def add_time(self, name: str) -> AbstractContextManager[None]:
         """Add the time of the block to what `name` has here so far."""
@@ -239,6 +244,34 @@ class Timing:
             now = perf_counter_ns()
             for thread in self._threads:
                 thread.root.reset(now)
+
+    def flow(self, name: str, number: int) -> None:
+        """What `number` stands for passes here, such as a rollout from its steps to the update: a
+        recorded run draws an arrow from each passage to the next, also into other processes."""
+        if self._recorder is not None:
+            self._recorder.flow(name, number)
+
+    def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
+        """Have a recorded run draw `read()` over time, or, at a `rate`, its growth per second."""
+        if self._recorder is not None:
+            self._recorder.gauge(name, read, rate)
+
+    def totals(self) -> Iterator[tuple[str, int, int, int, int]]:
+        """Of every block: its thread's name and native id, the index of its path in a log of
+        spans, calls, nanoseconds."""
+        for thread in list(self._threads):
+            for _, node in thread.root.walk():
+                yield thread.name, thread.native_id, node.index, node.calls, node.total_ns
+
+    def begin_child(self) -> None:
+        """In the child of a fork: only the forking thread is left, and has timed nothing."""
+        self._lock = threading.Lock()
+        thread: _Thread | None = getattr(self._local, "thread", None)
+        self._threads = [] if thread is None else [thread]
+        if thread is not None:
+            thread.native_id = threading.get_native_id()
+            thread.current = thread.root
+        self.reset()
 
     def phases(self) -> list[Phase]:
         """The blocks of the thread that made this Timing, outer before inner."""

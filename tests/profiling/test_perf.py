@@ -148,3 +148,21 @@ def test_a_live_run_is_divided_by_phase_and_layer(tmp_path: Path) -> None:
     assert samples.errors == 0
     shares = {share.name: share.share for share in attribute(samples, {"work": 3.0, "wait": 1.0})}
     assert shares["python"] == pytest.approx(0.75, abs=0.1)
+
+
+def test_processes_of_one_recording_are_told_apart() -> None:
+    text = SCRIPT.replace("python 31226 ", "python 31000/31226 ", 5)
+    events, lost = perf.collect(text.splitlines(keepends=True), 1000)
+    assert lost == 0
+    assert events.keys() == {31000, 0}
+    assert {event.tid for found in events.values() for event in found} == {PID}
+    assert sum(map(len, events.values())) == len(read().samples)
+
+
+def test_a_wait_that_does_not_end_lasts_to_the_end_of_the_recording() -> None:
+    text = (
+        "python 31226 1.000000000: PERF_RECORD_SWITCH OUT\n"
+        "python 31227 4.500000000: PERF_RECORD_SWITCH OUT preempt\n"
+    )
+    (wait,) = read(text).samples
+    assert (wait.layer, wait.weight) == ("idle", pytest.approx(3.5))

@@ -37,6 +37,17 @@ def train(self):
 class Env:
     def train(self):
         with self.timing.add_time("env"): step()
+
+
+@span
+def load():
+    with span("parse"):
+        parse()
+
+
+@rlox.timing.span("save it")
+def save():
+    write()
 """
 
 
@@ -61,6 +72,9 @@ def source(tmp_path: Path) -> str:
         ("train.<locals>.inner", 16, ""),  # runs when it is called, wherever that is
         ("train", 18, ""),
         ("Env.train", 23, "env"),
+        ("load", 28, "load"),
+        ("load", 29, "load/parse"),
+        ("save", 34, "save it"),
     ],
 )
 def test_the_blocks_around_a_line_are_its_phase(

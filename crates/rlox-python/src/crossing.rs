@@ -1,18 +1,23 @@
-//! Counts what crosses the boundary: calls, bytes and time per function. Off until asked for; while
-//! off, a crossing pays one relaxed load.
+//! Counts what crosses the boundary: calls, bytes and time per function; and notes when each call
+//! was (`spans`). Off until asked for; while off, a crossing pays one relaxed load.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-static COUNTING: AtomicBool = AtomicBool::new(false);
+use crate::spans;
+
+/// What is asked for: `COUNTS`, `SPANS`, both or neither.
+static WANTED: AtomicU8 = AtomicU8::new(0);
+const COUNTS: u8 = 1;
+pub(crate) const SPANS: u8 = 2;
 
 /// Tally of one binding function.
 pub(crate) struct Site {
-    name: &'static str,
+    pub(crate) name: &'static str,
     calls: AtomicU64,
     bytes: AtomicU64,
     nanos: AtomicU64,
@@ -26,7 +31,7 @@ macro_rules! sites {
             bytes: AtomicU64::new(0),
             nanos: AtomicU64::new(0),
         };)*
-        static SITES: &[&Site] = &[$(&$ident),*];
+        pub(crate) static SITES: &[&Site] = &[$(&$ident),*];
     };
 }
 
@@ -61,6 +66,7 @@ pub(crate) struct Crossing {
     site: &'static Site,
     bytes: u64,
     start: Option<Instant>,
+    excluded: Duration,
 }
 
 impl Site {
@@ -70,7 +76,8 @@ impl Site {
         Crossing {
             site: self,
             bytes: bytes as u64,
-            start: COUNTING.load(Relaxed).then(Instant::now),
+            start: (WANTED.load(Relaxed) != 0).then(Instant::now),
+            excluded: Duration::ZERO,
         }
     }
 }
@@ -87,8 +94,8 @@ impl Crossing {
     pub(crate) fn excluding<R>(&mut self, f: impl FnOnce() -> R) -> R {
         let paused = self.start.map(|_| Instant::now());
         let result = f();
-        if let (Some(start), Some(paused)) = (&mut self.start, paused) {
-            *start += paused.elapsed();
+        if let Some(paused) = paused {
+            self.excluded += paused.elapsed();
         }
         result
     }
@@ -97,20 +104,33 @@ impl Crossing {
 impl Drop for Crossing {
     #[inline]
     fn drop(&mut self) {
-        if let Some(start) = self.start {
+        let Some(start) = self.start else { return };
+        let (end, wanted) = (Instant::now(), WANTED.load(Relaxed));
+        if wanted & COUNTS != 0 {
+            let took = (end - start).saturating_sub(self.excluded);
             self.site.calls.fetch_add(1, Relaxed);
             self.site.bytes.fetch_add(self.bytes, Relaxed);
-            self.site
-                .nanos
-                .fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
+            self.site.nanos.fetch_add(took.as_nanos() as u64, Relaxed);
         }
+        if wanted & SPANS != 0 {
+            spans::note(self.site, start, end);
+        }
+    }
+}
+
+/// Want some of what there is, or no longer.
+pub(crate) fn want(what: u8, on: bool) {
+    if on {
+        WANTED.fetch_or(what, Relaxed);
+    } else {
+        WANTED.fetch_and(!what, Relaxed);
     }
 }
 
 /// Switch the counting of boundary crossings on or off.
 #[pyfunction]
 pub(crate) fn count_crossings(on: bool) {
-    COUNTING.store(on, Relaxed);
+    want(COUNTS, on);
 }
 
 /// Tallies since the last call, `{name: (calls, bytes, nanoseconds)}`, and a new start.

@@ -13,6 +13,7 @@ mod numbers;
 mod pairs;
 mod pipeline;
 mod sac;
+mod spans;
 mod training;
 
 use pyo3::prelude::*;
@@ -43,6 +44,8 @@ mod _core {
     use super::pipeline::AsyncCollector;
     #[pymodule_export]
     use super::sac::SacUpdate;
+    #[pymodule_export]
+    use super::spans::{record_spans, take_spans};
     #[pymodule_export]
     use super::training::{compute_gae, compute_gae_batched, compute_vtrace};
 

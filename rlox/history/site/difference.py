@@ -48,7 +48,7 @@ class Difference:
 
     def layers(self) -> list[Part]:
         """The layers, the largest first."""
-        found = self._parts(self.before.layers, self.after.layers)
+        found = self.parts(self.before.layers, self.after.layers)
         return sorted(found, key=lambda part: -max(part.before, part.after))
 
     def functions(self, most: int = 12) -> list[Part]:
@@ -56,11 +56,12 @@ class Difference:
 
         One that only one side lists may have been cut off from the other's list: it counts as
         nothing there."""
-        found = self._parts(self.before.functions, self.after.functions)
+        found = self.parts(self.before.functions, self.after.functions)
         told = [part for part in found if part.beyond_noise]
         return sorted(told, key=lambda part: -abs(part.change))[:most]
 
-    def _parts(self, before: Mapping[str, float], after: Mapping[str, float]) -> Iterable[Part]:
+    def parts(self, before: Mapping[str, float], after: Mapping[str, float]) -> Iterable[Part]:
+        """Shares of the two profiles side by side, those of either."""
         for name in dict.fromkeys([*before, *after]):
             b, a = before.get(name, 0.0), after.get(name, 0.0)
             variance = sum(

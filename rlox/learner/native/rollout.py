@@ -65,6 +65,7 @@ class NativeRollouts:
         model = self.model
         env, actor, critic, log_std = self._parts()
         with model.timing.add_time("native_rollout"):
+            model.timing.flow("rollout", model._rollout_number)
             columns = _core.collect_rollout(
                 env,
                 (actor.widths, actor.activation, _vector(actor.params)),

@@ -1,0 +1,139 @@
+"""`rlox-opt profile diff`: training before and after a change, by layer, phase and function."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox.opt.arguments import UsageError, add_switches, add_training
+from rlox.opt.diff import CANNOT_TELL, positive
+from rlox.opt.gate import REGRESSION
+from rlox.opt.profile import INTERRUPTED
+
+if TYPE_CHECKING:
+    from rlox.history.compared import Compared
+
+VERB = "profile-diff"  # "profile diff" for who types it
+_EXAMPLES = """\
+examples:
+  rlox-opt profile diff profiles/before profiles/after
+  rlox-opt profile diff main HEAD                     two commits, PPO, five rounds: 5 minutes
+  rlox-opt profile diff main . --algo sac --page diff.html
+  rlox-opt profile diff HEAD+none HEAD+opt-p1         two feature sets of one commit
+  rlox-opt profile diff --enable r4                   the build that is installed, without and with
+
+A and B are folders of `rlox-opt profile`, or folders of such folders, which are repeated runs; or
+revisions as in `rlox-opt diff`, which train in turns, in random order each round, a process each.
+Times of two machines are not compared: of such folders only shares are.
+
+Exit codes: 0 a step takes as long as before or less, 1 it takes longer, 2 could not tell (one run a
+side has no interval) or asked wrongly, 130 interrupted (the rounds that are done are told).
+Where times cannot be compared, 1 is a layer whose share grew.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line, which takes "profile diff" for it."""
+    parser = verbs.add_parser(
+        VERB,
+        prog="rlox-opt profile diff",
+        help="two profiles, commits or flag sets against each other (profile diff)",
+        description="What takes more and what less time in training, by layer, phase and function, "
+        "with intervals over repeated runs and a differential flamegraph.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("before", metavar="A", nargs="?", help="a folder, or a revision")
+    parser.add_argument("after", metavar="B", nargs="?", help="another")
+    add = parser.add_argument
+    add("--threshold", metavar="PERCENT", type=positive, default=2.0,
+        help="of a step: changes this small count as the same (default: 2)")  # fmt: skip
+    add("--runs", metavar="N", type=_runs, default=5, help="rounds of revisions (default: 5)")
+    add("--page", metavar="FILE", type=Path, help="write a page with the differential flamegraph")
+    add("--markdown", action="store_true", help="print tables for a pull request")
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    add = parser.add_argument_group("training of revisions").add_argument
+    add("--algo", choices=("ppo", "sac"), default="ppo", help="the trainer (default: ppo)")
+    add_training(parser)
+    add_switches(parser, "train B")
+    parser.set_defaults(run=run, parser=parser, tools=(), seconds=None, out=None)
+
+
+def _runs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare as asked; returns the exit code."""
+    from rlox.opt import sides
+    from rlox.opt.revisions import NotBuiltError
+    from rlox.profiling.process import ChildError
+
+    complete = True
+    try:
+        if sides.are_folders(arguments):
+            found = sides.of_folders(arguments)
+        else:
+            found, complete = sides.of_builds(arguments)
+    except UsageError as error:
+        arguments.parser.error(str(error))
+    except (NotBuiltError, ChildError, ValueError, OSError) as problem:
+        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    code, why = decision(found)
+    tell(found, arguments, {"complete": complete, "exit_code": code, "why": why})
+    print(f"{arguments.parser.prog}: {why}", file=sys.stderr)
+    return code if complete else INTERRUPTED
+
+
+def decision(found: Compared) -> tuple[int, str]:
+    """The exit code, and why: by the whole where steps can be compared, else by the layers."""
+    kind = "training" if found.steps else "layer"
+    judged = [change for change in found.changes if change.kind == kind]
+    if more := [change.name for change in judged if change.verdict == "more"]:
+        return REGRESSION, f"takes more: {', '.join(more)}"
+    if not judged:
+        return CANNOT_TELL, "cannot tell: nothing was measured on both sides"
+    if any(change.verdict == "undecided" for change in judged):
+        more_runs = "" if found.repeated else "; profile each side at least twice"
+        return CANNOT_TELL, f"cannot tell: the {kind} is undecided{more_runs}"
+    return 0, f"within {100 * found.band:g} %, or less"
+
+
+def tell(found: Compared, arguments: argparse.Namespace, more: dict[str, Any]) -> None:
+    """Print as asked, and write the page."""
+    from rlox.history import compared_page
+
+    if arguments.page is not None:
+        arguments.page.write_text(compared_page.page(found), encoding="utf-8")
+    if arguments.json:
+        print(json.dumps(facts(found) | more))
+    elif arguments.markdown:
+        print(compared_page.markdown(found), end="")
+    else:
+        from rlox.opt.terminal import show_sections
+
+        show_sections(compared_page.heading(found), compared_page.sections(found))
+        for text in compared_page.explained(found):
+            print(text)
+
+
+def facts(found: Compared) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "schema": 1,
+        "before": found.titles[0],
+        "after": found.titles[1],
+        "runs": [len(found.before), len(found.after)],
+        "rounds": found.rounds,
+        "shares_of": "a step before" if found.steps else "training",
+        "threshold": found.band,
+        "notes": list(found.notes),
+        "changes": [asdict(c) | {"change": c.change} for c in found.changes],
+    }

@@ -1,0 +1,290 @@
+"""`rlox-opt profile script.py -- arguments`: where the time of any Python program goes, in all the
+processes that it starts."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import shlex
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
+
+INTERRUPTED = 130
+VERB = "profile-script"
+_EXAMPLES = """\
+examples:
+  rlox-opt profile train.py -- --lr 3e-4              every process that it starts, in one report
+  rlox-opt profile train.py --from 60 --for 30        of a long run, half a minute after the first
+  rlox-opt profile train.py --torch 2                 with torch's operators, for two seconds
+  rlox-opt profile -m package.train -- --steps 1000   a module
+  rlox-opt profile train.py --serial='--workers=0'    and what its processes cost
+  rlox-opt profile -m sf_examples.train_gym_env --peer sample-factory \\
+    --beside train_dir/cartpole/sf_log.txt -- --env=CartPole-v1 --experiment=cartpole \\
+    --train_for_env_steps=200000 --use_rnn=False --device=cpu     its own report, and ours
+  rlox-opt profile train.py --python env/bin/python   in an environment that need not have rlox
+
+The program's own phases show if it says them: `with timing.add_time("load"):` of a
+rlox.timing.Timing, or `@rlox.timing.span`. Ctrl-C ends the program, and what it did until then is
+reported.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line, where `split` leads to it."""
+    parser = verbs.add_parser(
+        VERB,
+        help="profile any program, with all processes that it starts",
+        usage="rlox-opt profile [-m] SCRIPT [options] [-- arguments of the script]",
+        description="Run a program as it is, and tell where its time goes in all its processes.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("script", help="a Python file, or with -m a module")
+    parser.add_argument("-m", action="store_true", dest="module", help="SCRIPT is a module's name")
+    parser.add_argument(
+        "--serial",
+        type=shlex.split,
+        metavar="ARGUMENTS",
+        help="run the program once more with these as well, which put all into one process, and "
+        "tell what the processes cost",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--python", default=sys.executable, metavar="PATH", help="the interpreter (this one)"
+    )
+    which.add_argument(
+        "--peer",
+        metavar="NAME",
+        help="that of a peer of `rlox-opt peers`, whose environment is made if it is not there",
+    )
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        metavar="FILE",
+        help="a log with the program's own Timing report, to be told beside ours",
+    )
+    add_recording(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=Path, metavar="DIR", help="a new folder for the report")
+    output.add_argument("--json", action="store_true", help="print report.json to stdout alone")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """The options that say what of a run is kept."""
+    add = parser.add_argument_group("several processes").add_argument
+    add(
+        "--sampler",
+        choices=("perf", "py-spy", "none"),
+        help="what looks on from outside, for the layers (perf where it works, else py-spy)",
+    )
+    add(
+        "--from",
+        type=_seconds,
+        default=0.0,
+        dest="from_s",
+        metavar="S",
+        help="keep what is after so many seconds of the run (0)",
+    )
+    add(
+        "--for",
+        type=_seconds,
+        dest="for_s",
+        metavar="S",
+        help="keep so many seconds (to the end; of a very long run the last)",
+    )
+    add(
+        "--every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of N seconds keep the spans of one (1: of all)",
+    )
+    add(
+        "--torch",
+        type=_seconds,
+        default=0.0,
+        dest="torch_s",
+        metavar="S",
+        help="record torch's operators for so many seconds, which slows them (0)",
+    )
+
+
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words of the command line with `profile SCRIPT` led here, and what follows `--`."""
+    at = words.index("--") if "--" in words else len(words)
+    named = [word for word in words[1:at] if not word.startswith("-")]
+    if words[:1] != ["profile"] or not named or {*DEFAULTS, "diff"}.intersection(named):
+        return words, []
+    return [VERB, *words[1:at]], words[at + 1 :]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profile the program; returns the exit code."""
+    try:
+        if not arguments.module and not Path(arguments.script).is_file():
+            raise UsageError(f"script {arguments.script}: no such file; ppo and sac are trainers")
+        check_out(arguments.out)
+        target = ["-m", arguments.script] if arguments.module else [arguments.script]
+        python = arguments.python if arguments.peer is None else _of_peer(arguments.peer)
+        command = [python, *target, *arguments.rest]
+        name = Path(arguments.script).stem if not arguments.module else arguments.script
+        serial = None if arguments.serial is None else [*command, *arguments.serial]
+        return profile(command, name, arguments, serial=serial)
+    except UsageError as error:
+        arguments.parser.error(str(error))
+        return 2
+
+
+def _of_peer(name: str) -> str:
+    """The interpreter of a peer. Raises UsageError."""
+    from rlox.opt import racing
+
+    _, peers = racing.load("ppo")
+    known = {peer.name: peer for peer in peers}
+    if name not in known:
+        raise UsageError(f"--peer {name}: is none; there are {', '.join(known)}")
+    try:
+        return str(racing.python_of(known[name]))
+    except racing.PeerError as error:
+        raise UsageError(f"--peer {name}: {error}") from error
+
+
+def profile(
+    command: Sequence[str],
+    name: str,
+    arguments: argparse.Namespace,
+    environment: Mapping[str, str] | None = None,
+    serial: Sequence[str] | None = None,
+) -> int:
+    """Run a command under the recorder and write its report; returns the exit code. With `serial`,
+    a command that does the same in one process, the report says what the processes cost.
+
+    Raises:
+        UsageError: the arguments do not fit each other or the machine.
+    """
+    from rlox.opt.progress import reporter
+    from rlox.profiling.processes import samplers
+    from rlox.profiling.processes.launch import Options, launch
+    from rlox.profiling.processes.report import report
+    from rlox.profiling.processes.run import read_run
+    from rlox.profiling.processes.serial import cost
+    from rlox.report import processes as shown
+
+    if arguments.every < 1:
+        raise UsageError(f"--every {arguments.every}: keeps nothing; use 1 or more")
+    try:
+        sampler = samplers.choose(arguments.sampler)
+    except ValueError as error:
+        raise UsageError(f"--sampler {arguments.sampler}: {error}") from error
+    options = Options(
+        from_s=arguments.from_s,
+        for_s=arguments.for_s,
+        every=arguments.every,
+        torch_s=arguments.torch_s,
+        ptrace=sampler is not None and sampler.name == "py-spy",
+    )
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is there
+    home = FOLDER if arguments.out is None else arguments.out.parent
+    home.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".writing-", dir=home))
+    with reporter() as progress:
+        progress.plan([("the program", 60.0), ("report", 10.0)])
+        progress.begin("the program")
+        output = sys.stderr if arguments.json else None
+        try:
+            outcome = launch(command, part / "run", options, sampler, progress, output, environment)
+        except OSError as error:
+            shutil.rmtree(part)
+            raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
+        progress.end(f"exit status {outcome.status}")
+        alone = None
+        if serial is not None and not outcome.status and not outcome.interrupted:
+            progress.begin("in one process")
+            alone = launch(serial, part / "serial", options, None, progress, output, environment)
+            progress.end(f"exit status {alone.status}")
+        progress.begin("report")
+        with _not_interrupted():
+            told = report(read_run(part / "run"), part / "trace.json")
+            if alone is not None and not alone.status:
+                told["serial"] = cost(read_run(part / "run"), read_run(part / "serial"))
+            if (log := getattr(arguments, "beside", None)) is not None:
+                told["own_timing"] = _own_timing(told, log)
+            texts = {
+                "report.json": json.dumps(told, indent=1, ensure_ascii=False) + "\n",
+                "report.html": shown.render_html(told),
+                "report.md": shown.render_markdown(told),
+            }
+            for file, text in texts.items():
+                (part / file).write_text(text, encoding="utf-8")
+            part.chmod(0o755)
+            folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{name}")
+        progress.end(str(folder))
+    if arguments.json:
+        print(json.dumps(told, indent=1, ensure_ascii=False))
+    else:
+        from rlox.opt.terminal_processes import show
+
+        show(told, folder)
+    if outcome.interrupted:
+        return INTERRUPTED
+    return 1 if outcome.status else 0
+
+
+def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
+    from rlox.profiling.processes.own_timing import beside
+
+    try:
+        found = beside(told, log.read_text(encoding="utf-8", errors="replace"))
+    except OSError as error:
+        told["incomplete"].append(f"--beside {log}: {error.strerror}")
+        return []
+    if not found:
+        told["incomplete"].append(f"--beside {log}: holds no Timing report")
+    return found
+
+
+def _slug(told: Mapping[str, Any]) -> str:
+    from rlox.profiling.machine import slug
+
+    return slug(told["machine"])
+
+
+def _place(part: Path, out: Path | None, name: str) -> Path:
+    """Move a finished folder to `out`, or to the first `name`, `name`-2, … that is free."""
+    if out is not None:
+        return part.rename(out)
+    for number in range(1, 1000):
+        target = FOLDER / (name if number == 1 else f"{name}-{number}")
+        # Renaming fails on a folder that is there and not empty.
+        with contextlib.suppress(OSError):
+            return part.rename(target)
+    raise FileExistsError(f"{FOLDER}/{name}: is there a thousand times; the report is in {part}")
+
+
+@contextlib.contextmanager
+def _not_interrupted() -> Iterator[None]:
+    """A second Ctrl-C must not lose what the first one kept."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds

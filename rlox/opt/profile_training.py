@@ -1,0 +1,84 @@
+"""`rlox-opt profile ppo --nproc N --vector async`: a trainer in several processes."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlox.opt import profile_script
+from rlox.opt.arguments import UsageError
+
+if TYPE_CHECKING:
+    from rlox.profiling.spec import Job
+
+
+_MODULE = "rlox.profiling.processes.training"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that make it several processes, and those of a run of several."""
+    add = parser.add_argument_group("training in several processes").add_argument
+    add("--nproc", type=int, metavar="N", help="PPO: train in N processes, by torchrun")
+    add(
+        "--vector",
+        choices=("sync", "async"),
+        help="Gymnasium's vector environment: all in one process, or each in one of its own",
+    )
+    add(
+        "--serial",
+        action="store_true",
+        help="train in one process as well, and tell what the processes cost",
+    )
+    profile_script.add_recording(parser)
+
+
+def asked(arguments: argparse.Namespace) -> bool:
+    """Whether several processes are asked for."""
+    several = arguments.nproc is not None or arguments.vector is not None
+    if arguments.serial and not several:
+        arguments.parser.error("--serial: is one process beside several; add --nproc or --vector")
+    return several
+
+
+def run(arguments: argparse.Namespace, job: Job) -> int:
+    """Profile the training as any other program; returns the exit code."""
+    from rlox.profiling.driver import environment
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="rlox-spec-") as folder:
+            spec = replace(job.spec, folder=folder)
+            path = str(spec.save())
+            command = _command(arguments, path, spec.trainer["n_envs"])
+            serial = None
+            if arguments.serial:
+                vector = "sync" if arguments.vector == "async" else arguments.vector
+                serial = [sys.executable, "-m", _MODULE, path, vector or "native"]
+            return profile_script.profile(
+                command, spec.algo, arguments, environment(spec), serial=serial
+            )
+    except UsageError as error:
+        arguments.parser.error(str(error))
+        return 2
+
+
+def _command(arguments: argparse.Namespace, spec: str, n_envs: int) -> list[str]:
+    nproc = arguments.nproc or 1
+    words = [spec, arguments.vector or "native"]
+    if nproc < 1:
+        raise UsageError(f"--nproc {nproc}: trains nowhere; use 1 or more")
+    if nproc == 1:
+        return [sys.executable, "-m", _MODULE, *words]
+    if arguments.algo != "ppo":
+        raise UsageError(f"--nproc {nproc}: {arguments.algo.upper()} trains in one; use ppo")
+    if arguments.collector == "async":
+        raise UsageError(f"--nproc {nproc}: --collector async trains in one; use sync")
+    if n_envs % nproc:
+        raise UsageError(
+            f"--nproc {nproc}: the processes share {n_envs} environments; use --n-envs "
+            f"{-(-n_envs // nproc) * nproc}"
+        )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    return [*torchrun, "--nproc-per-node", str(nproc), "-m", _MODULE, *words]

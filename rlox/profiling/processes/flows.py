@@ -1,0 +1,80 @@
+"""What goes from one thread or process to another: flows that the program names, and messages.
+
+A channel is first in, first out, so the n-th message that is sent is the n-th that is received:
+the two are paired by counting, which needs the record of the channel from its beginning.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rlox.profiling.processes.alignment import Alignment
+from rlox.profiling.processes.run import Run
+
+MOST_ARROWS = 100_000
+
+
+class Passage(NamedTuple):
+    """Where a flow passes: in a process (its key) and thread, at a time of the run's clock."""
+
+    key: str
+    native_id: int
+    time_ns: int
+    name: str
+
+
+def arrows(run: Run, alignments: Mapping[str, Alignment], begin: int) -> Iterator[list[Passage]]:
+    """The passages of each flow in the order of their times, two at least, from `begin` on."""
+    count = 0
+    for found in (_named(run, alignments), _messages(run, alignments)):
+        for passages in found:
+            kept = sorted((p for p in passages if p.time_ns >= begin), key=lambda p: p.time_ns)
+            if len(kept) > 1 and count < MOST_ARROWS:
+                count += len(kept)
+                yield kept
+
+
+def _named(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Passage]]:
+    flows: defaultdict[tuple[str, int], list[Passage]] = defaultdict(list)
+    for process in run.processes:
+        shift = alignments[process.key].shift_ns
+        for block in process.flows():
+            native_id = process.threads[block.thread].native_id
+            for index, time_ns, number in block.data.tolist():
+                name = process.names[block.source, index].path
+                passage = Passage(process.key, native_id, time_ns + shift, name)
+                flows[name, number].append(passage)
+    yield from flows.values()
+
+
+def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Passage]]:
+    if any(p.dropped_segments or not p.from_its_beginning for p in run.processes):
+        return  # some were sent or received that nobody wrote down
+    sent: defaultdict[str, list[Passage]] = defaultdict(list)
+    received: defaultdict[str, list[Passage]] = defaultdict(list)
+    for process in run.processes:
+        shift = alignments[process.key].shift_ns
+        passing = {
+            key: (sent if name.kind == "send" else received, run.channel(name), name.on)
+            for key, name in process.names.items()
+            if name.channel and (name.kind == "send" or _receives(name.kind, name.on))
+        }
+        for block in process.spans():
+            native_id = process.threads[block.thread].native_id
+            for index, start, end in block.data.tolist():
+                found = passing.get((block.source, index))
+                if found is not None:
+                    side, channel, on = found
+                    # Just inside the block, so that the arrow is drawn from it and to it.
+                    time_ns = (start if side is sent else end - 1) + shift
+                    side[channel].append(Passage(process.key, native_id, time_ns, on))
+    for channel, messages in sent.items():
+        there = sorted(received.get(channel, ()), key=lambda p: p.time_ns)
+        for message, receipt in zip(sorted(messages, key=lambda p: p.time_ns), there, strict=False):
+            yield [message, receipt]
+
+
+def _receives(kind: str, on: str) -> bool:
+    return kind == "wait" and on in ("pipe", "queue")

@@ -1,0 +1,81 @@
+"""What a process is: its role, which of those that are equal, and its name in the program."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+_RANKED = "RLOX_RECORD_RANK"  # the rank whose process is known: its children inherit RANK
+_NUMBERED = re.compile(r"^(?P<role>.*?)[-_ :#]*(?P<index>\d+)$")
+_BY_DEFAULT = re.compile(r"^(Spawn|Fork|ForkServer)?Process-[\d:]+$")
+_ENV_WORKER = re.compile(r"^Worker<\w*VectorEnv>-(\d+)$")  # Gymnasium's
+
+Role = tuple[str, "int | None", str]
+
+
+def argv() -> list[str]:
+    """The command that started this process, as far as Python tells."""
+    found: list[str] = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
+    return [word if len(word) < 500 else word[:500] + "…" for word in found]
+
+
+def of_program() -> Role:
+    """Of a process that was started by a command."""
+    words = argv()
+    text = " ".join(words)
+    rank = os.environ.get("RANK", "")
+    if "multiprocessing.resource_tracker" in text:
+        return "resource tracker", None, "resource tracker"
+    if "multiprocessing.forkserver" in text:
+        return "fork server", None, "fork server"
+    if "--multiprocessing-fork" in words:
+        return "process", None, "process"  # until multiprocessing names it
+    if rank.isdigit() and os.environ.get(_RANKED) != rank:
+        os.environ[_RANKED] = rank
+        return "rank", int(rank), f"rank {rank}"
+    if "torch.distributed.run" in text or any(word.endswith("/torchrun") for word in words):
+        return "torchrun", None, "torchrun"
+    if "RLOX_RECORD_PARENT" not in os.environ:
+        return "main", None, _program(words)
+    return _program(words), None, _program(words)
+
+
+def _program(words: list[str]) -> str:
+    """ "train" of `python train.py`, "package.train" of `python -m package.train`."""
+    for at, word in enumerate(words[1:], 1):
+        if word == "-m" and at + 1 < len(words):
+            return words[at + 1]
+        if word == "-c":
+            return "python -c"
+        if not word.startswith("-"):
+            return re.sub(r"\.pyw?$", "", word.rsplit("/", 1)[-1])
+    return "python"
+
+
+def of_multiprocessing() -> Role | None:
+    """Of a child of multiprocessing, once it knows its name; None for any other process."""
+    module: Any = sys.modules.get("multiprocessing.process")
+    try:
+        current = module.current_process()
+        name = str(current.name)
+    except AttributeError:  # not there, or just being imported
+        return None
+    if name == "MainProcess":
+        return None
+    return named(name, getattr(getattr(current, "_target", None), "__name__", None))
+
+
+def named(name: str, target: str | None = None) -> Role:
+    """The role of a process that the program calls `name` and that runs the function `target`."""
+    worker = _ENV_WORKER.match(name)
+    if worker is not None:
+        return "env worker", int(worker.group(1)), name
+    numbered = _NUMBERED.match(name)
+    if numbered is None:
+        return name, None, name
+    role, index = numbered.group("role"), int(numbered.group("index"))
+    if _BY_DEFAULT.match(name) and target is not None:
+        role = target  # its number alone tells nothing
+    return role or name, index, name

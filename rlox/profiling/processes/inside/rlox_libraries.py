@@ -1,0 +1,152 @@
+"""What libraries do in the program: Gymnasium's workers, the Rust extension, torch."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic_ns
+from typing import Any
+
+from rlox_hooks import on_import, replace
+from rlox_operators import Operators
+from rlox_segments import encode
+
+
+class Libraries:
+    """Records as sources of their own what each of them does."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.rust_key = ""  # of the process whose calls the extension notes
+        self.rust_names: list[int] = []
+        self.torch: Operators | None = None
+
+    def install(self) -> None:
+        """Watch the modules that are imported, and ask those that are there at each flush."""
+        on_import("gymnasium.vector.async_vector_env", self._workers)
+        on_import("sample_factory.utils.timing", self._sample_factory)
+        self.recorder.polled += [self._rust, self._torch]
+
+    def _workers(self, module: Any) -> None:
+        """The steps of Gymnasium's workers, which have no `Timing`."""
+        blocks = _Blocks(self.recorder.source("environments"))
+
+        def timed(env: Any) -> Any:
+            step, reset = env.step, env.reset
+
+            def timed_step(*args: Any, **kwargs: Any) -> Any:
+                with blocks.add_time("python_env/step"):
+                    return step(*args, **kwargs)
+
+            def timed_reset(*args: Any, **kwargs: Any) -> Any:
+                with blocks.add_time("python_env/reset"):
+                    return reset(*args, **kwargs)
+
+            env.step, env.reset = timed_step, timed_reset
+            return env
+
+        def make(original: Any) -> Callable[..., Any]:
+            def worker(index: int, env_fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+                return original(index, lambda: timed(env_fn()), *args, **kwargs)
+
+            return worker
+
+        replace(module, "_async_worker", make)
+
+    def _sample_factory(self, module: Any) -> None:
+        """The blocks of Sample Factory's Timing, which it sums up and does not keep."""
+        source, here = self.recorder.source("Sample Factory"), threading.local()
+
+        def make_enter(original: Any) -> Callable[..., Any]:
+            def enter(context: Any) -> Any:
+                if here.__dict__.get("key") != self.recorder.key:  # what was open in the parent
+                    here.key, here.open = self.recorder.key, []
+                outer = f"{here.open[-1][0]}/" if here.open else ""
+                here.open.append((f"{outer}{context._key}", monotonic_ns()))
+                return original(context)
+
+            return enter
+
+        def make_exit(original: Any) -> Callable[..., Any]:
+            def leave(context: Any, *error: Any) -> Any:
+                if here.__dict__.get("key") == self.recorder.key and here.open:
+                    path, begin = here.open.pop()
+                    source.here().extend((source.index(path), begin, monotonic_ns()))
+                return original(context, *error)
+
+            return leave
+
+        replace(module.TimingContext, "__enter__", make_enter)
+        replace(module.TimingContext, "__exit__", make_exit)
+
+    def _rust(self) -> list[Any]:
+        """Calls into the extension, which notes them itself: it knows its threads."""
+        core: Any = sys.modules.get("rlox._core")
+        if not hasattr(core, "take_spans"):
+            return []
+        source = self.recorder.source("rust")
+        if self.rust_key != self.recorder.key:  # what a fork has copied is the parent's
+            self.rust_key = self.recorder.key
+            core.take_spans()
+            core.record_spans(monotonic_ns())
+        names, threads = core.take_spans()
+        while len(self.rust_names) < len(names):
+            self.rust_names.append(source.index(names[len(self.rust_names)], "rust"))
+        entries = []
+        for native_id, words in threads:
+            data = array("q")
+            data.frombytes(words)
+            data[0::3] = array("q", [self.rust_names[site] for site in data[0::3]])
+            number = self.recorder.thread(native_id)
+            entries.append({"spans": [source.number, number, encode(data)]})
+        return entries
+
+    def _torch(self) -> list[Any]:
+        """torch's operators, for the seconds that were asked for."""
+        options = self.recorder.options
+        torch: Any = sys.modules.get("torch")
+        # A fork is no place to start it: where there is a GPU that would take hold of it.
+        if not options["torch_s"] or torch is None or self.recorder.header["start"] != "exec":
+            return []
+        now, timings = monotonic_ns(), self.recorder.timings
+        if self.torch is None:
+            begin = options["start_ns"] + options["from_s"] * 1e9
+            # Not while the program still imports: its first block says that it works.
+            works = any(
+                self.recorder.sources[n].paths for n, timing in enumerate(timings) if timing
+            )
+            if now >= begin and works and not torch.__spec__._initializing:
+                self.torch = Operators(self.recorder)
+                self.torch_until = now + options["torch_s"] * 1e9
+        elif now >= self.torch_until or self.recorder.ending:
+            self.torch.write()
+        return []
+
+
+class _Blocks:
+    """`add_time` as a `Timing` has it, where there is none. Samples without a time find their phase
+    by the line that calls it, so it is called with the name as it stands."""
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    @contextmanager
+    def add_time(self, path: str) -> Iterator[None]:
+        """A block of the source."""
+        begin = monotonic_ns()
+        try:
+            yield
+        finally:
+            self.source.here().extend((self.source.index(path), begin, monotonic_ns()))
+
+
+def allow_ptrace() -> None:
+    """Let py-spy look into this process; where Linux does not ask, do nothing."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_ptracer, anybody = 0x59616D61, ctypes.c_ulong(-1)
+        ctypes.CDLL(None).prctl(set_ptracer, anybody, 0, 0, 0)

@@ -1,0 +1,81 @@
+"""torch's operators, by torch.profiler, in files of their own that have the form of the others.
+
+Kernels on a device are of kind "device", on a thread for each of its streams; a flow leads from the
+call that launched a kernel to the kernel.
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+from rlox_segments import Segments, encode, read_clock
+
+_LINE = 30_000  # integers in one line
+_STREAMS = 1_000_000_000  # the thread of stream n of a device is this and n
+
+
+class Operators:
+    """A recording of all threads, begun when it is made: by the recorder's thread."""
+
+    def __init__(self, recorder: Any) -> None:
+        import torch
+        from torch._C._profiler import _ExperimentalConfig
+        from torch.profiler import ProfilerActivity, profile
+
+        self.recorder = recorder
+        activities = [ProfilerActivity.CPU]
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            activities.append(ProfilerActivity.CUDA)
+        everywhere = _ExperimentalConfig(profile_all_threads=True)
+        self.profiler: Any = profile(activities=activities, experimental_config=everywhere)
+        self.profiler.start()
+
+    def write(self) -> None:
+        """End the recording and write it; what comes after the first time does nothing."""
+        if self.profiler is None:
+            return
+        profiler, self.profiler = self.profiler, None
+        profiler.stop()
+        clock = read_clock()
+        offset = (clock[0] + clock[2]) // 2 - clock[1]  # torch stamps by the real clock
+        names: dict[tuple[str, str], int] = {}
+        spans: dict[int, array[int]] = {}
+        flows: dict[int, array[int]] = {}
+        for event in profiler.profiler.kineto_results.events():
+            if event.is_hidden_event():
+                continue
+            on_cpu = event.device_type().name == "CPU"
+            thread = event.device_resource_id() + (0 if on_cpu else _STREAMS)
+            name = event.name(), "torch" if on_cpu else "device"
+            index = names.setdefault(name, len(names))
+            begin, end = event.start_ns() + offset, event.end_ns() + offset
+            spans.setdefault(thread, array("q")).extend((index, begin, end))
+            launch = event.correlation_id()
+            if launch and (not on_cpu or name[0].startswith(("cuda", "hip"))):
+                flows.setdefault(thread, array("q")).extend((index, begin, launch))
+
+        recorder = self.recorder
+
+        def preamble(number: int) -> list[Any]:
+            role, index, name = recorder.role
+            who = {"role": role, "index": index, "name": name, "segment": number}
+            return [
+                {"process": {**recorder.header, **who}},
+                {"clock": clock},
+                {"source": [0, "torch"]},
+                *({"thread": [thread, thread, _title(thread)]} for thread in spans),
+                *({"name": [0, at, *name, "", ""]} for name, at in names.items()),
+            ]
+
+        size = recorder.options["segment_bytes"]
+        files = Segments(f"{recorder.folder}/{recorder.key}.torch", size, 1 << 30, preamble)
+        for what, found in (("spans", spans), ("flows", flows)):
+            for thread, data in found.items():
+                for at in range(0, len(data), _LINE):
+                    files.write([{what: [0, thread, encode(data[at : at + _LINE])]}])
+        files.close()
+
+
+def _title(thread: int) -> str:
+    return f"stream {thread - _STREAMS}" if thread >= _STREAMS else f"thread {thread}"

@@ -1,0 +1,341 @@
+"""Records what this process does, for a run of several processes (`rlox.profiling.processes`).
+
+It lies in a folder of its own, which `PYTHONPATH` leads every Python process of the run to, so it
+needs nothing but the standard library: the program's environment may have no rlox, and an older
+Python. `sitecustomize` beside it calls `start`. What the files look like is told in `format`.
+
+Recording costs the program an append of three integers a span. Four times a second a thread takes
+what was appended, and writes it. That thread ends before a fork and begins anew after it, since a
+lock that it held would stay locked in the child for ever.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import rlox_identity
+import rlox_libraries
+import rlox_locks
+import rlox_waits
+from rlox_segments import Segments, encode, read_clock
+from rlox_source import Source
+
+FOLDER, OPTIONS, PARENT, GATE = (
+    "RLOX_RECORD",
+    "RLOX_RECORD_OPTIONS",
+    "RLOX_RECORD_PARENT",
+    "RLOX_RECORD_GATE",
+)
+# from_s, for_s (None: to the end), torch_s: seconds of the run, which begins at start_ns; every: of
+# so many seconds the spans of one are kept.
+_DEFAULTS = {
+    "start_ns": 0,
+    "from_s": 0.0,
+    "for_s": None,
+    "every": 1,
+    "torch_s": 0.0,
+    "segment_bytes": 8 << 20,
+    "segments": 16,
+    "ptrace": False,
+}
+_FLUSH_S = 0.25
+_SLOW_FLUSHES = 20  # flushes between two clocks and totals
+
+
+class Recorder:
+    """The record of this process: its sources, its threads, its counters, its files."""
+
+    def __init__(self, folder: str, options: dict[str, Any]) -> None:
+        self.folder, self.options = folder, {**_DEFAULTS, **options}
+        self.sources: list[Source] = []
+        self.timings: list[Any] = []  # each source's Timing, or None
+        self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
+        self.pairs: list[list[str]] = []  # the two ends of each connection that was made here
+        self.flows = self.source("flows", what="flows")
+        self._begin("exec", os.environ.get(PARENT), rlox_identity.of_program())
+
+    def _begin(self, start: str, parent_key: str | None, role: tuple[str, int | None, str]) -> None:
+        now = time.monotonic_ns()
+        self.lock, self.naming = _thread.allocate_lock(), _thread.allocate_lock()
+        self.key, self.role = f"{os.getpid()}-{now}", role
+        self.fixed_role = False
+        self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
+        self._gauged: dict[str, tuple[int, float]] = {}
+        self.threads: list[tuple[int, str]] = [
+            (threading.get_native_id(), threading.current_thread().name)
+        ]
+        self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
+        self._flushed = now
+        self._wake: Any = None
+        self.header = {
+            "key": self.key,
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "parent_key": parent_key,
+            "start": start,
+            "argv": rlox_identity.argv(),
+        }
+        os.environ[PARENT] = self.key
+        self.ending = False
+        self.files: Segments | None = Segments(
+            f"{self.folder}/{self.key}",
+            self.options["segment_bytes"],
+            self.options["segments"],
+            self._preamble,
+        )
+        self._start_thread()
+
+    def _preamble(self, number: int) -> list[Any]:
+        role, index, name = self.role
+        header = {**self.header, "role": role, "index": index, "name": name, "segment": number}
+        self._told_threads = self._told_sources = self._told_pairs = 0
+        for source in self.sources:
+            source.named = 0
+        return [{"process": header}, {"clock": read_clock()}, *self._news()]
+
+    def thread(self, native_id: int, name: str | None = None) -> int:
+        """The number of a thread; where its name is not known, it is the last one of that id."""
+        with self.naming:
+            for number in reversed(range(len(self.threads))):
+                found = self.threads[number]
+                if found[0] == native_id and name in (None, found[1]):
+                    return number
+            self.threads.append((native_id, name or f"thread {native_id}"))
+            return len(self.threads) - 1
+
+    def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
+        """The source of that name; each Timing has one of its own."""
+        if timing is None:
+            for source in self.sources:
+                if source.name == name and source.what == what:
+                    return source
+        source = Source(self, name, what)
+        source.number = len(self.sources)
+        self.sources.append(source)
+        # A Timing is kept: its sums are told to the end, and programs make few of them.
+        self.timings.append(timing)
+        return source
+
+    def adopt(self, timing: Any) -> None:
+        """Record every block of a `Timing`."""
+        timing.spans = self.source(timing.name, timing)
+        timing.enabled = True
+
+    def flow(self, name: str, number: int) -> None:
+        """A passage of a flow, here and now."""
+        self.flows.here().extend((self.flows.index(name, "flow"), time.monotonic_ns(), number))
+
+    def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
+        """Note `read()` four times a second, or by how much a second it has grown."""
+        self.gauges[name] = (read, rate)
+
+    def name_process(self, role: str, index: int | None = None, name: str = "") -> None:
+        """Say what this process is; equal ones differ by their index."""
+        self._become((role, index, name or role))
+        self.fixed_role = True
+
+    def _become(self, role: tuple[str, int | None, str]) -> None:
+        self.role = role
+        with self.lock:
+            self._write([{"role": list(role)}])
+
+    def flush(self, how: str | None = None) -> None:
+        """Write what was appended; with `how`, the end as well."""
+        found = None if self.fixed_role else rlox_identity.of_multiprocessing()
+        if found is not None and found != self.role:
+            self._become(found)
+        # Not for ever: an exit from within a signal handler may find it taken by its own thread.
+        if not self.lock.acquire(timeout=2.0):
+            return
+        try:
+            entries = self._take(bool(how))
+            if how:
+                entries.append({"end": [time.monotonic_ns(), how]})
+            self._write(entries)
+            if how and self.files is not None:
+                self.files.close()
+                self.files = None
+        finally:
+            self.lock.release()
+
+    def stop(self, how: str) -> None:
+        """Write the end; nothing is recorded any more."""
+        if self.files is not None:
+            self._stop_thread()
+            self.ending = True
+            self.flush(how)
+
+    def _write(self, entries: list[Any]) -> None:
+        if self.files is None:
+            return
+        try:
+            self.files.write(entries)
+        except OSError as error:
+            sys.stderr.write(f"rlox: recording of process {os.getpid()} ends: {error}\n")
+            self.files = None
+
+    def _take(self, last: bool) -> list[Any]:
+        now = time.monotonic_ns()
+        wanted = self._wanted(self._flushed)
+        entries: list[Any] = []
+        for poll in list(self.polled):
+            try:
+                entries += poll()
+            except Exception as error:  # of a library that is not as we know it: without it, then
+                self.polled.remove(poll)
+                sys.stderr.write(f"rlox: {poll.__name__} of process {os.getpid()}: {error!r}\n")
+        for source in list(self.sources):
+            for track in list(source.tracks):
+                words = len(track.data) // 3 * 3  # a thread may be between two appends
+                if words:
+                    data = track.data[:words]
+                    del track.data[:words]
+                    entries.append({source.what: [source.number, track.thread, encode(data)]})
+        entries += self._counters(now)
+        entries = [*entries, {"recorded": [self._flushed, now]}] if wanted else []
+        self._flushed, self._flushes = now, self._flushes + 1
+        if last or self._flushes % _SLOW_FLUSHES == 0:
+            entries += [{"clock": read_clock()}, {"totals": self._totals()}]
+        return self._news() + entries
+
+    def _wanted(self, now: int) -> bool:
+        """Whether spans that close from `now` on are kept."""
+        elapsed = (now - self.options["start_ns"]) / 1e9 - self.options["from_s"]
+        length, every = self.options["for_s"], self.options["every"]
+        inside = elapsed >= 0 and (length is None or elapsed < length)
+        return bool(inside and int(elapsed) % every == 0)
+
+    def _news(self) -> list[Any]:
+        """Lines of threads, sources and names that this segment does not hold yet."""
+        new: list[Any] = []
+        for number in range(self._told_threads, len(self.threads)):
+            new.append({"thread": [number, *self.threads[number]]})
+        for source in self.sources[self._told_sources :]:
+            new.append({"source": [source.number, source.name]})
+        new += [{"pair": pair} for pair in self.pairs[self._told_pairs :]]
+        self._told_threads, self._told_sources = len(self.threads), len(self.sources)
+        self._told_pairs = len(self.pairs)
+        for source in self.sources:
+            known = len(source.paths)
+            new += [source.name_line(index) for index in range(source.named, known)]
+            source.named = known
+        return new
+
+    def _counters(self, now: int) -> list[Any]:
+        found = []
+        for name, (read, rate) in list(self.gauges.items()):
+            try:
+                value = float(read())
+            except Exception:  # what is looked at is gone; the program must not notice
+                del self.gauges[name]
+                continue
+            before = self._gauged.get(name)
+            self._gauged[name] = now, value
+            if not rate:
+                if before is None or before[1] != value:
+                    found.append({"counter": [name, now, value]})
+            elif before is not None and now > before[0]:
+                growth = (value - before[1]) / (now - before[0]) * 1e9
+                found.append({"counter": [f"{name}/s", now, growth]})
+        return found
+
+    def _totals(self) -> list[list[int]]:
+        return [
+            [source.number, self.thread(native_id, name), index, calls, ns]
+            for source, timing in zip(self.sources, self.timings)  # noqa: B905  # Python 3.9
+            if timing is not None
+            for name, native_id, index, calls, ns in timing.totals()
+        ]
+
+    def _start_thread(self) -> None:
+        if self._wake is None and self.files is not None:
+            self._wake, self._done = _thread.allocate_lock(), _thread.allocate_lock()
+            self._wake.acquire()
+            self._done.acquire()
+            _thread.start_new_thread(self._loop, (self._wake, self._done))
+
+    def _stop_thread(self) -> None:
+        wake, self._wake = self._wake, None
+        if wake is not None:
+            wake.release()
+            # Not for ever: it may be importing what this thread is importing as well.
+            self._done.acquire(timeout=5.0)
+
+    def _loop(self, wake: Any, done: Any) -> None:
+        self.thread(threading.get_native_id(), "rlox recorder")
+        try:
+            while not wake.acquire(timeout=_FLUSH_S):
+                self.flush()
+        finally:
+            done.release()
+
+    def before_fork(self) -> None:
+        """Nothing of ours may run while the process is copied."""
+        self._forking = threading.get_native_id()
+        self._stop_thread()
+
+    def after_fork(self) -> None:
+        """The parent goes on."""
+        self._start_thread()
+
+    def in_child(self) -> None:
+        """The child of a fork is a process of its own, with files of its own."""
+        if self.files is not None:
+            self.files.close()
+            parent = self.role
+            ids = enumerate(self.threads)
+            forking = {number for number, (native_id, _) in ids if native_id == self._forking}
+            for source in self.sources:
+                source.begin_child(forking)
+            for timing in self.timings:
+                if timing is not None:
+                    timing.begin_child()
+            self._begin("fork", self.key, (f"{parent[0]} fork", None, f"{parent[2]} fork"))
+
+
+_active: Recorder | None = None
+
+
+def active() -> Recorder | None:
+    """The recorder of this process; None where nothing is recorded."""
+    return _active
+
+
+def start() -> None:
+    """Record this process, if `RLOX_RECORD` names a folder."""
+    global _active
+    folder = os.environ.get(FOLDER)
+    if not folder or _active is not None:
+        return
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler's chatter on stderr
+    gate = os.environ.pop(GATE, "")
+    if gate:  # the run's first process waits until the sampler looks on
+        os.read(int(gate), 1)
+        os.close(int(gate))
+    _active = recorder = Recorder(folder, json.loads(os.environ.get(OPTIONS, "{}")))
+    os.register_at_fork(
+        before=recorder.before_fork,
+        after_in_parent=recorder.after_fork,
+        after_in_child=recorder.in_child,
+    )
+    atexit.register(recorder.stop, "exit")
+    leave = os._exit
+
+    def exit_recorded(status: int) -> None:
+        recorder.stop("exit")
+        leave(status)
+
+    os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
+    rlox_waits.Waits(recorder).install()
+    rlox_locks.Locks(recorder).install()
+    rlox_libraries.Libraries(recorder).install()
+    if recorder.options["ptrace"]:
+        rlox_libraries.allow_ptrace()

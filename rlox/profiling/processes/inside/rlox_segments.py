@@ -1,0 +1,76 @@
+"""The files of the recorder: lines of JSON, cut into segments of which the last are kept."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import sys
+import time
+from array import array
+from collections.abc import Callable
+from typing import Any
+
+
+def read_clock() -> list[int]:
+    """The real clock between two readings of the monotonic one: the closest of five, ns."""
+    readings = [(time.monotonic_ns(), time.time_ns(), time.monotonic_ns()) for _ in range(5)]
+    before, real, after = min(readings, key=lambda reading: reading[2] - reading[0])
+    return [before, real, after]
+
+
+def encode(words: array[int]) -> str:
+    """Integers as base64 of little-endian int64."""
+    if sys.byteorder != "little":
+        words = words[:]
+        words.byteswap()
+    return base64.b64encode(words.tobytes()).decode("ascii")
+
+
+class Segments:
+    """Lines in files of `size` bytes or little more, of which the `most` latest are kept.
+
+    Each begins with the lines of `preamble(its number)`, so that it can be read alone.
+    """
+
+    def __init__(
+        self, stem: str, size: int, most: int, preamble: Callable[[int], list[Any]]
+    ) -> None:
+        self.stem, self.size, self.most, self.preamble = stem, size, most, preamble
+        self.number = self._file = -1
+        self._written = 0
+        self._next()
+
+    def write(self, entries: list[Any]) -> None:
+        """Append entries as lines."""
+        if self._written > self.size:
+            self._next()
+        self._append(entries)
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _next(self) -> None:
+        self.close()
+        self.number += 1
+        if self.number >= self.most:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path(self.number - self.most))  # noqa: PTH108  # pathlib is slow
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(self._path(self.number), flags, 0o644)
+        self._written = 0
+        self._append(self.preamble(self.number))
+
+    def _path(self, number: int) -> str:
+        return f"{self.stem}.{number}.jsonl"
+
+    def _append(self, entries: list[Any]) -> None:
+        text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+        data = memoryview(text.encode())
+        self._written += len(data)
+        while data:
+            data = data[os.write(self._file, data) :]

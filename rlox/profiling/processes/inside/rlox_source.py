@@ -1,0 +1,75 @@
+"""Who records in a process: names of blocks, and what threads append about them."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from typing import Any
+
+
+class Track:
+    """What one thread appended to a source, until it is written."""
+
+    __slots__ = ("data", "thread")
+
+    def __init__(self, thread: int) -> None:
+        self.thread = thread
+        self.data = array("q")
+
+
+class Source:
+    """Who records: the names of its blocks, and the triples that its threads append.
+
+    It has what a `Timing` asks of a log of spans: `paths`, and `open_thread(…).data.append`.
+    """
+
+    def __init__(self, recorder: Any, name: str, what: str = "spans") -> None:
+        self.recorder, self.name, self.what = recorder, name, what
+        self.number = -1
+        self.paths: list[str] = []
+        self.kinds: dict[int, tuple[str, str, str]] = {}
+        self.tracks: list[Track] = []
+        self.named = 0  # so many of the paths are in the file
+        self._numbers: dict[tuple[str, str, str, str], int] = {}
+        self._local = threading.local()
+
+    def open_thread(self, name: str, native_id: int) -> Track:
+        """A new track of one thread."""
+        track = Track(self.recorder.thread(native_id, name))
+        self.tracks.append(track)
+        return track
+
+    def here(self) -> array[int]:
+        """The calling thread's track, to be extended by (index, begin, end) in one call."""
+        try:
+            return self._local.track.data  # type: ignore[no-any-return]
+        except AttributeError:
+            name = threading.current_thread().name
+            self._local.track = self.open_thread(name, threading.get_native_id())
+            return self._local.track.data  # type: ignore[no-any-return]
+
+    def index(self, path: str, kind: str = "phase", on: str = "", channel: str = "") -> int:
+        """The number of a name; a new one where it is new."""
+        name = (path, kind, on, channel)
+        try:
+            return self._numbers[name]
+        except KeyError:
+            with self.recorder.naming:
+                if name not in self._numbers:
+                    self.kinds[len(self.paths)] = name[1:]
+                    self.paths.append(path)
+                    self._numbers[name] = len(self.paths) - 1
+                return self._numbers[name]
+
+    def name_line(self, index: int) -> dict[str, Any]:
+        """The line that tells what a number stands for."""
+        kind = self.kinds.get(index, ("phase", "", ""))
+        more = kind if kind != ("phase", "", "") else ()
+        return {"name": [self.number, index, self.paths[index], *more]}
+
+    def begin_child(self, forking: set[int]) -> None:
+        """After a fork: the forking thread, which had these numbers, alone goes on."""
+        self.tracks = [track for track in self.tracks if track.thread in forking]
+        for track in self.tracks:
+            track.thread = 0
+            del track.data[:]

@@ -1,0 +1,204 @@
+"""Notes what the program waits for, and who gives it: pipes, queues, collectives, processes, sleep.
+
+The functions of the standard library and of torch.distributed that wait are replaced by ones that
+read the clock before and after. Another 0.6 µs on calls that take 5 µs and more.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any
+
+from rlox_hooks import on_import, replace
+
+_COLLECTIVES = (
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_reduce",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "broadcast",
+    "gather",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+    "scatter",
+)
+
+
+class Waits:
+    """Replaces what waits, and records it as source "waits"."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.source = recorder.source("waits")
+
+    def install(self) -> None:
+        """Watch the modules that the program imports, those that it has imported already too."""
+        replace(time, "sleep", self._plain("sleep", lambda *_, **__: ""))
+        on_import("multiprocessing.connection", self._connections)
+        on_import("multiprocessing.queues", self._process_queues)
+        on_import("multiprocessing.process", self._processes)
+        on_import("subprocess", self._subprocesses)
+        on_import("queue", self._thread_queues)
+        on_import("torch.distributed.distributed_c10d", self._collectives)
+
+    def note(self, index: int, begin: int) -> None:
+        """A wait, or a gift, that ends now."""
+        self.source.here().extend((index, begin, monotonic_ns()))
+
+    def _plain(self, on: str, channel: Callable[..., str]) -> Callable[[Any], Callable[..., Any]]:
+        """Of a function all of whose time is waiting."""
+
+        def make(original: Any) -> Callable[..., Any]:
+            def waits(*args: Any, **kwargs: Any) -> Any:
+                begin = monotonic_ns()
+                try:
+                    return original(*args, **kwargs)
+                finally:
+                    name = f"{on}: {original.__name__}"
+                    self.note(self.source.index(name, "wait", on, channel(*args, **kwargs)), begin)
+
+            return waits
+
+        return make
+
+    def _passing(self, kind: str, on: str, index_of: Callable[..., int | None]) -> Any:
+        """Of a method that passes one thing through a channel; `index_of(self)` names it."""
+
+        def make(original: Any) -> Callable[..., Any]:
+            def passes(subject: Any, *args: Any, **kwargs: Any) -> Any:
+                index = index_of(subject, kind, on)
+                begin = monotonic_ns()
+                result = original(subject, *args, **kwargs)
+                if index is not None:  # nothing passed where an exception was raised
+                    self.note(index, begin)
+                return result
+
+            return passes
+
+        return make
+
+    def _connections(self, module: Any) -> None:
+        """Pipes between processes, and with them the queues and pools that are built on them."""
+        replace(module.Connection, "_recv_bytes", self._passing("wait", "pipe", self._pipe))
+        replace(module.Connection, "_send_bytes", self._passing("send", "pipe", self._pipe))
+
+        def make_pipe(original: Any) -> Callable[..., Any]:
+            def pipe(*args: Any, **kwargs: Any) -> Any:
+                ends = original(*args, **kwargs)
+                names = [_inode(end.fileno()) for end in ends]
+                if names[0] != names[1]:  # a socket has two ends, a pipe is one thing
+                    self.recorder.pairs.append(names)
+                return ends
+
+            return pipe
+
+        replace(module, "Pipe", make_pipe)
+
+        def make_wait(original: Any) -> Callable[..., Any]:
+            def wait(objects: Any, timeout: Any = None) -> Any:
+                begin = monotonic_ns()
+                ready = original(objects, timeout)
+                if timeout is None or timeout > 0:
+                    found = next((x for x in ready if isinstance(x, module.Connection)), None)
+                    channel = "" if found is None else _inode(found.fileno())
+                    self.note(self.source.index("pipe: poll", "poll", "pipe", channel), begin)
+                return ready
+
+            return wait
+
+        replace(module, "wait", make_wait)
+
+    def _pipe(self, connection: Any, kind: str, on: str) -> int | None:
+        known = connection.__dict__.get("_rlox")
+        if known is None:
+            known = connection.__dict__["_rlox"] = {}
+        try:
+            return known[kind]  # type: ignore[no-any-return]
+        except KeyError:
+            name = f"{on}: {'receive' if kind == 'wait' else 'send'}"
+            channel = _inode(connection.fileno())
+            known[kind] = self.source.index(name, kind, on, channel)
+            return known[kind]  # type: ignore[no-any-return]
+
+    def _process_queues(self, module: Any) -> None:
+        def make(original: Any) -> Callable[..., Any]:
+            def get(queue: Any, *args: Any, **kwargs: Any) -> Any:
+                # The whole of it waits, also for other readers: not the pipe inside on its own.
+                reader = queue._reader
+                reader.__dict__["_rlox"] = {"wait": None}
+                channel = _inode(reader.fileno())
+                begin = monotonic_ns()
+                try:
+                    result = original(queue, *args, **kwargs)
+                except Exception:
+                    self.note(self.source.index("queue: empty", "poll", "queue", channel), begin)
+                    raise
+                self.note(self.source.index("queue: get", "wait", "queue", channel), begin)
+                return result
+
+            return get
+
+        replace(module.Queue, "get", make)
+        self._lengths(module.Queue, lambda queue: f"queue {_inode(queue._reader.fileno())}")
+
+    def _lengths(self, kind: Any, name: Callable[[Any], str]) -> None:
+        """Note how long the queues are that this process makes."""
+
+        def make(original: Any) -> Callable[..., Any]:
+            def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
+                original(queue, *args, **kwargs)
+                known: Callable[[], Any] = weakref.ref(queue)
+                # Of a queue that is gone, None has no length, which ends the counting.
+                self.recorder.gauge(f"length of {name(queue)}", lambda: known().qsize())
+
+            return begin
+
+        replace(kind, "__init__", make)
+
+    def _thread_queues(self, module: Any) -> None:
+        def index_of(queue: Any, kind: str, on: str) -> int:
+            channel = f"queue {os.getpid()} {id(queue)}"
+            name = f"{on}: {'get' if kind == 'wait' else 'put'}"
+            return int(self.source.index(name, kind, on, channel))
+
+        self._lengths(module.Queue, lambda queue: f"queue {os.getpid()} {id(queue)}")
+        replace(module.Queue, "get", self._passing("wait", "queue", index_of))
+        replace(module.Queue, "put", self._passing("send", "queue", index_of))
+
+    def _processes(self, module: Any) -> None:
+        replace(module.BaseProcess, "join", self._plain("process", lambda p, *_, **__: str(p.pid)))
+
+    def _subprocesses(self, module: Any) -> None:
+        replace(module.Popen, "wait", self._plain("process", lambda p, *_, **__: str(p.pid)))
+
+    def _collectives(self, module: Any) -> None:
+        job = f"{os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}"
+
+        def make(original: Any) -> Callable[..., Any]:
+            def together(*args: Any, **kwargs: Any) -> Any:
+                group = kwargs.get("group")
+                of = "world" if group is None else getattr(group, "group_name", "group")
+                begin = monotonic_ns()
+                result = original(*args, **kwargs)
+                if result is None:  # else it is still under way, and the program goes on
+                    name = f"collective: {original.__name__}"
+                    self.note(self.source.index(name, "wait", "collective", f"{job} {of}"), begin)
+                return result
+
+            return together
+
+        for name in _COLLECTIVES:
+            replace(module, name, make)
+
+
+def _inode(descriptor: int) -> str:
+    """What a descriptor leads to, the same in every process that has it."""
+    found = os.fstat(descriptor)
+    return f"{found.st_dev:x}-{found.st_ino}"

@@ -1,0 +1,191 @@
+"""Starts a program whose every Python process records itself, and a sampler that looks on.
+
+The first process waits at a gate until the sampler looks on. The program is a session of its own,
+so that Ctrl-C in the terminal reaches the driver alone, which passes it on once: what was recorded
+until then is a run like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from rlox.profiling.driver import Progress
+from rlox.profiling.machine import machine
+from rlox.profiling.process import end_group
+from rlox.profiling.processes import samplers
+from rlox.profiling.processes.format import RUN, SCHEMA
+from rlox.profiling.processes.inside.rlox_segments import read_clock
+from rlox.profiling.processes.run import keys
+from rlox.profiling.processes.watcher import Watcher
+
+INSIDE = Path(__file__).with_name("inside")
+_GRACE_S = 20.0  # for a program to end after Ctrl-C
+_HELPERS_S = 2.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What of a run is kept.
+
+    Attributes:
+        from_s: seconds of the run after which spans and samples are kept.
+        for_s: for how many seconds; None: to the end.
+        every: of so many seconds, the spans of one are kept (1: of all).
+        torch_s: seconds, from `from_s` on, for which torch.profiler records operators.
+        segment_bytes: of a file of a process.
+        segments: of a process that are kept, the last ones.
+        ptrace: processes let py-spy look into them.
+    """
+
+    from_s: float = 0.0
+    for_s: float | None = None
+    every: int = 1
+    torch_s: float = 0.0
+    segment_bytes: int = 4 << 20
+    segments: int = 8
+    ptrace: bool = False
+
+
+@dataclass
+class Outcome:
+    """How the program ended: its exit status, and whether Ctrl-C ended it."""
+
+    status: int
+    interrupted: bool
+
+
+def launch(
+    command: Sequence[str],
+    folder: Path,
+    options: Options,
+    sampler: samplers.Sampler | None,
+    progress: Progress,
+    output: IO[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run the command to its end, or to Ctrl-C, and leave in `folder` what `format` describes.
+
+    Args:
+        sampler: what looks on; None: nothing does.
+        output: where the program's stdout goes; None: where ours does.
+        environment: of the program; None: ours.
+
+    Raises:
+        OSError: the command cannot be started.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = read_clock()
+    chosen = asdict(options) | {"start_ns": clock[2]}
+    about: dict[str, Any] = {
+        "schema": SCHEMA,
+        "command": list(command),
+        "clock": clock,
+        "options": chosen,
+        "sampler": None if sampler is None else sampler.name,
+        "machine": machine(),
+        "status": None,
+        "interrupted": False,
+    }
+    _write(folder, about)
+    gate, opener = os.pipe()
+    env = dict(os.environ if environment is None else environment)
+    paths = [str(INSIDE), *filter(None, [env.get("PYTHONPATH")])]
+    env |= {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "RLOX_RECORD": str(folder.absolute()),
+        "RLOX_RECORD_OPTIONS": json.dumps(chosen),
+        "RLOX_RECORD_GATE": str(gate),
+    }
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            env=env,
+            pass_fds=[gate],
+            start_new_session=True,
+        )
+    except OSError:
+        os.close(opener)
+        raise
+    finally:
+        os.close(gate)
+    outcome = Outcome(0, False)
+    try:
+        if sampler is not None:
+            sampler.begin(process.pid, folder, options.from_s, options.for_s)
+        with contextlib.suppress(BrokenPipeError):  # no Python, and over already
+            os.write(opener, b"\n")
+        with Watcher(process.pid, folder):
+            outcome.status = _watch(process, folder, sampler, progress, clock[2])
+    except KeyboardInterrupt:
+        outcome.interrupted = True
+        outcome.status = _interrupt(process)
+    finally:
+        os.close(opener)
+        _drain(process)
+        end_group(process)
+        about |= {"end": read_clock(), "status": process.returncode}
+        about["interrupted"] = outcome.interrupted
+        _write(folder, about)
+        if sampler is not None:
+            progress.note("writing samples")
+            sampler.end()
+    return outcome
+
+
+def _watch(
+    process: subprocess.Popen[bytes],
+    folder: Path,
+    sampler: samplers.Sampler | None,
+    progress: Progress,
+    start_ns: int,
+) -> int:
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(_POLL_S)
+        elapsed = (time.monotonic_ns() - start_ns) / 1e9
+        if sampler is not None:
+            sampler.poll(elapsed)
+        progress.note(f"{elapsed:.0f} s, {len(keys(folder))} processes")
+
+
+def _drain(process: subprocess.Popen[bytes]) -> None:
+    """Let what the program leaves behind, such as multiprocessing's helpers, end by itself."""
+    deadline = time.monotonic() + _HELPERS_S
+    while process.poll() is not None and time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> int:
+    """Pass Ctrl-C on to all of the program; whoever does not heed it is ended."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)
+        end_group(process)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return process.returncode
+
+
+def _write(folder: Path, about: Mapping[str, Any]) -> None:
+    part = folder / f".{RUN}.part"
+    part.write_text(json.dumps(about, indent=1), encoding="utf-8")
+    part.replace(folder / RUN)

@@ -1,0 +1,103 @@
+"""A program's own Timing report, as Sample Factory prints it at its end, beside ours.
+
+    [2026-01-31 12:00:00,000][4242] RolloutWorker_w0 profile tree view:
+    wait_for_trajectories: 0.0767, env_step: 170.3642
+    save_policy_outputs: 6.6260
+      split_output_tensors: 3.0167
+
+Blocks without inner ones share a line; below a block that has some, these are indented by two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_HEAD = re.compile(r"^(?:\x1b\[[\d;]*m)*(?:\[[^\]]*\])* *(?P<name>\S.*?) profile tree view:")
+_BLOCK = re.compile(r"(?P<name>[^\s:,][^:,]*): (?P<seconds>\d+(?:\.\d+)?(?:e[-+]\d+)?)(?:, |$)")
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
+_LITTLE_S = 0.01  # blocks shorter than that on both sides are not told
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A component's blocks: seconds by path, "outer/inner", outer before inner."""
+
+    component: str
+    seconds: Mapping[str, float]
+
+
+def trees(text: str) -> list[Tree]:
+    """Every report in a program's output, in its order; what is none is passed over."""
+    found: list[Tree] = []
+    lines = iter(_COLOUR.sub("", text).splitlines())
+    line = next(lines, None)
+    while line is not None:
+        head = _HEAD.match(line)
+        line = next(lines, None)
+        if head is None:
+            continue
+        seconds: dict[str, float] = {}
+        open_: list[str] = []
+        while line is not None and (blocks := list(_blocks(line))):
+            depth = (len(line) - len(line.lstrip())) // 2
+            del open_[depth:]
+            for name, value in blocks:
+                seconds["/".join([*open_, name])] = value
+            open_.append(blocks[-1][0])  # what is indented below is inside it
+            line = next(lines, None)
+        found.append(Tree(head["name"], seconds))
+    return found
+
+
+def _blocks(line: str) -> Iterator[tuple[str, float]]:
+    """Names and seconds of a line that holds nothing else."""
+    at, text = 0, line.strip()
+    found = []
+    while at < len(text):
+        match = _BLOCK.match(text, at)
+        if match is None:
+            return
+        found.append((match["name"], float(match["seconds"])))
+        at = match.end()
+    yield from found
+
+
+def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
+    """Each block of the program's own reports, with what we measured: `component`, `ours` (the
+    process and thread that has most of its blocks; None where none has any), `block`, `own_s`,
+    `our_s`."""
+    measured = {
+        title: {phase["name"]: phase["seconds"] for phase in thread["phases"]}
+        for process in report["processes"]
+        for thread in process["threads"]
+        for title in [_title(process["title"], thread["name"])]
+    }
+    rows = []
+    for tree in trees(text):
+        title = _nearest(tree, measured)
+        ours = measured.get(title or "", {})
+        for block, own_s in tree.seconds.items():
+            our_s = ours.get(block)
+            if max(own_s, our_s or 0.0) >= _LITTLE_S:
+                who = {"component": tree.component, "ours": title}
+                rows.append(who | {"block": block, "own_s": own_s, "our_s": our_s})
+    return rows
+
+
+def _title(process: str, thread: str) -> str:
+    return process if thread == "MainThread" else f"{process}: {thread}"
+
+
+def _nearest(tree: Tree, measured: Mapping[str, Mapping[str, float]]) -> str | None:
+    """Whose blocks have the same names, and of equal ones the nearest times."""
+    best: tuple[int, float] | None = None
+    found = None
+    for title, phases in measured.items():
+        common = tree.seconds.keys() & phases.keys()
+        apart = sum(abs(tree.seconds[block] - phases[block]) for block in common)
+        if common and (best is None or (len(common), -apart) > best):
+            best, found = (len(common), -apart), title
+    return found

@@ -1,0 +1,111 @@
+"""What the samplers left behind, as samples of each process, in their phases and layers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rlox.profiling import perf, pyspy
+from rlox.profiling.perf import Event
+from rlox.profiling.processes import samplers
+from rlox.profiling.processes.phases import log_of
+from rlox.profiling.processes.run import Process, Run
+from rlox.profiling.processes.samples_file import write_samples
+from rlox.profiling.samples import Sample, Samples
+from rlox.timing.spans import SpanLog
+
+_PASSING_S = 0.5  # of CPU time: what took less is not worth a sentence
+
+
+def read_samplers(run: Run) -> list[str]:
+    """Write the samples of every process into the run's folder, and take the sampler's own files
+    away; returns sentences on what is missing."""
+    data = run.folder / samplers.PERF_DATA
+    if data.exists():
+        missing = _read_perf(run, data)
+        data.unlink()
+        return missing
+    said = [_read_pyspy(run.folder, process) for process in run.processes]
+    if run.about.get("sampler") == samplers.Perf.name:
+        log = run.folder / "perf.log"
+        tail = log.read_text(errors="replace").strip()[-300:] if log.exists() else ""
+        return [f"perf left no samples: {tail or 'it said nothing'}"]
+    return [sentence for sentence in said if sentence]
+
+
+def _read_perf(run: Run, data: Path) -> list[str]:
+    rate = json.loads((run.folder / "perf.json").read_text(encoding="utf-8"))["rate"]
+    with perf.script(data) as lines:
+        events, lost = perf.collect(lines, rate)
+    missing = [] if events else ["perf took no sample: the window lay outside the run."]
+    for pid, processes in _by_pid(run).items():
+        for process, own in _shared(events.pop(pid, []), processes):
+            log = log_of(process)
+            samples = perf.place(own, pid, _all_threads(process, log), rate)
+            samples.samples = list(_recorded(process, samples.samples))
+            if samples.samples:
+                write_samples(run.folder, process.key, samples)
+    if lost:
+        missing.append(f"perf lost samples {lost} times; the shares of busy moments are too small.")
+    others: dict[str, float] = {}
+    for event in (event for found in events.values() for event in found if event.what == "cpu"):
+        others[event.comm] = others.get(event.comm, 0.0) + event.weight
+    if others := {comm: seconds for comm, seconds in others.items() if seconds > _PASSING_S}:
+        missing.append(
+            f"Processes that are not Python, or were started without this run's PYTHONPATH, are "
+            f"not in the figures: {', '.join(sorted(others)[:8])}."
+        )
+    return missing
+
+
+def _by_pid(run: Run) -> dict[int, list[Process]]:
+    found: dict[int, list[Process]] = {}
+    for process in run.processes:
+        found.setdefault(process.header.pid, []).append(process)
+    return found
+
+
+def _shared(
+    events: Iterable[Event], processes: list[Process]
+) -> Iterator[tuple[Process, list[Event]]]:
+    """The events of each of the processes that had one id, one after the other."""
+    own: dict[str, list[Event]] = {process.key: [] for process in processes}
+    for event in events:
+        begun = [process for process in processes if process.begin_ns <= event.time_ns]
+        own[(begun or processes)[-1 if begun else 0].key].append(event)
+    for process in processes:
+        yield process, own[process.key]
+
+
+def _all_threads(process: Process, log: SpanLog) -> SpanLog:
+    """The log with the names of threads that have no phases as well."""
+    there = {thread.native_id for thread in log.threads}
+    for thread in process.threads.values():
+        unnamed = thread.name == f"thread {thread.native_id}"  # perf knows better
+        if thread.native_id not in there and not unnamed:
+            log.open_thread(thread.name, thread.native_id)
+    return log
+
+
+def _recorded(process: Process, samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Samples taken while spans were kept: of others the phase is not known."""
+    for sample in samples:
+        time_ns = sample.time_ns or 0
+        if any(begin <= time_ns <= end for begin, end in process.recorded):
+            yield sample
+
+
+def _read_pyspy(folder: Path, process: Process) -> str | None:
+    left = folder / f"{process.key}.py-spy"
+    if not left.exists():
+        return None
+    try:
+        samples: Samples = pyspy.load(left, rate=samplers.PYSPY_RATE)
+    except ValueError as error:
+        return f"{process.title}: {error}"
+    finally:
+        shutil.rmtree(left)
+    write_samples(folder, process.key, samples)
+    return None

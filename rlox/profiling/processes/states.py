@@ -1,0 +1,216 @@
+"""A thread's time told apart: busy, waiting for whom, kept off the CPU, idle.
+
+Waits that the program's own functions noted are taken as they are. The rest is busy for as long as
+the kernel says that the thread ran; what is left is split by what it was seen at: waiting for the
+interpreter's lock, for other locks, for a pipe, asleep. Without a watch the rest is busy.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rlox.profiling.processes.programs import BLOCKED_NS, Spent
+from rlox.profiling.processes.running import shares
+from rlox.profiling.processes.tracks import Passage, Track, exclusive
+from rlox.profiling.processes.watch import Watch
+
+_NS = 1e-9
+_UNKNOWN = "unknown"
+_SEEN_WAITING = ("gil", "lock", "pipe", "process")  # the others are idle
+_GIL_BOUND = 0.02  # of a thread's time outside waits
+SEEN = "as seen from outside"
+OPERATION = "nobody: the operation itself"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Seconds that a thread waited: `on` a kind of thing, of which `what` says more, for `whom`."""
+
+    on: str
+    what: str
+    whom: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Division:
+    """A thread's `wall` seconds: `busy` + `kept` (ready to run, while others had the CPUs) + those
+    of `waits`, the longest first, + `idle`: `asleep` of its own will, or waiting for what nobody
+    knows. `running` is the share of phases, outside noted waits, for which it ran."""
+
+    track: str
+    kind: str
+    wall: float
+    busy: float
+    kept: float
+    idle: float
+    waits: tuple[Wait, ...]
+    watched: bool
+    asleep: float = 0.0
+    running: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> float:
+        return sum(wait.seconds for wait in self.waits)
+
+    def of(self, on: str) -> float:
+        """Seconds waited on a kind of thing."""
+        return sum(wait.seconds for wait in self.waits if wait.on == on)
+
+    @property
+    def spent(self) -> Spent:
+        """What its time outside noted waits and sleep was, for a replay."""
+        noted = sum(wait.seconds for wait in self.waits if wait.what != SEEN)
+        outside = self.wall - noted - self.asleep
+        if not self.watched or outside <= 0:
+            return Spent()
+        gil = self.of("gil")
+        rest = max(0.0, outside - self.busy - self.kept - gil)
+        of_gil = gil / outside > _GIL_BOUND
+        return Spent(self.busy / outside, rest / outside, of_gil, self.running)
+
+
+def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
+    """Each thread's time; the whole of each is its `wall`."""
+    whom = _Whom(tracks)
+    ran = {
+        (t.pid, t.tid): seen.spent(seen.ran, t.begin_ns, t.end_ns)
+        for t in tracks
+        if (seen := watch.of(t.pid, t.tid)) is not None
+    }
+    return [_divided(track, tracks, watch, whom, ran) for track in tracks]
+
+
+def _divided(
+    track: Track,
+    tracks: Sequence[Track],
+    watch: Watch,
+    whom: _Whom,
+    ran: Mapping[tuple[int, int], float],
+) -> Division:
+    noted: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    asleep = 0.0
+    intervals: list[tuple[int, int]] = []
+    for wait in _blocked(track):
+        seconds = (wait.end_ns - wait.begin_ns) * _NS
+        intervals.append((wait.begin_ns, wait.end_ns))
+        if wait.on == "sleep":
+            asleep += seconds
+            continue
+        for name, share in whom.of(track, wait).items():
+            noted[wait.on, wait.path, name] += seconds * share
+    wall = (track.end_ns - track.begin_ns) * _NS
+    outside = max(0.0, wall - asleep - sum(noted.values()))
+    busy, kept, idle = outside, 0.0, asleep
+    seen = watch.of(track.pid, track.tid)
+    if seen is not None:
+        busy = min(outside, ran[track.pid, track.tid])
+        states = seen.states(intervals, track.begin_ns, track.end_ns)
+        looks = sum(states.values())
+        if looks:
+            ready = outside * states["running"] / looks - busy
+            most = seen.spent(seen.kept, track.begin_ns, track.end_ns)
+            kept = min(max(0.0, ready), most, outside - busy)
+        left = outside - busy - kept
+        away = looks - states["running"]
+        for state in _SEEN_WAITING if away else ():
+            if seconds := left * states[state] / away:
+                for name, share in _others(state, track, tracks, ran).items():
+                    noted[state, SEEN, name] += seconds * share
+        waited = sum(states[state] for state in _SEEN_WAITING)
+        idle += left * (1 - waited / away) if away else left
+    waits = [Wait(*what, seconds) for what, seconds in noted.items()]
+    return Division(
+        *(track.title, track.kind, wall, busy, kept, idle),
+        tuple(sorted(waits, key=lambda wait: -wait.seconds)),
+        seen is not None,
+        asleep,
+        {} if seen is None else shares(track, seen, intervals),
+    )
+
+
+def _blocked(track: Track) -> Iterator[Passage]:
+    """Where it waited: gifts, too, wait for room."""
+    for passage in exclusive(track.passages):
+        if passage.end_ns - passage.begin_ns > BLOCKED_NS:
+            yield passage
+
+
+def _others(
+    state: str, track: Track, tracks: Sequence[Track], ran: Mapping[tuple[int, int], float]
+) -> dict[str, float]:
+    """For whom a thread waits that was seen waiting: for the interpreter those of its threads that
+    ran, as much as they did; of other things nothing tells."""
+    beside = {
+        other.title: ran.get((other.pid, other.tid), 0.0)
+        for other in tracks
+        if other.pid == track.pid and other.tid != track.tid
+    }
+    total = sum(beside.values())
+    if state != "gil" or not total:
+        return {_UNKNOWN: 1.0}
+    return {title: seconds / total for title, seconds in beside.items() if seconds}
+
+
+class _Whom:
+    """Who gives what others wait for."""
+
+    def __init__(self, tracks: Sequence[Track]) -> None:
+        self.givers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.takers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.shared: defaultdict[str, list[tuple[Passage, str]]] = defaultdict(list)
+        self.processes = {str(track.pid): track.process for track in tracks}
+        for track in tracks:
+            for passage in track.passages:
+                if passage.kind == "send":
+                    self.givers[passage.channel][track.title] += 1
+                elif passage.kind == "wait":
+                    self.takers[passage.channel][track.title] += 1
+                if passage.kind == "hold" or passage.on == "collective":
+                    self.shared[passage.channel].append((passage, track.title))
+        self._begins: dict[str, list[int]] = {}
+        self._longest: dict[str, int] = {}
+        for channel, found in self.shared.items():
+            found.sort(key=lambda pair: pair[0].begin_ns)
+            self._begins[channel] = [passage.begin_ns for passage, _ in found]
+            self._longest[channel] = max(p.end_ns - p.begin_ns for p, _ in found)
+
+    def of(self, track: Track, wait: Passage) -> dict[str, float]:
+        """Shares of a wait by who it was for; they sum to 1."""
+        if wait.on == "process":
+            return {self.processes.get(wait.channel, _UNKNOWN): 1.0}
+        if wait.on == "lock":
+            return self._held(track, wait)
+        if wait.on == "collective":
+            return self._last(wait)
+        found = (self.takers if wait.kind == "send" else self.givers)[wait.channel]
+        others = {title: n for title, n in found.items() if title != track.title}
+        total = sum(others.values())
+        return {title: n / total for title, n in others.items()} if total else {_UNKNOWN: 1.0}
+
+    def _beside(self, wait: Passage) -> Iterator[tuple[Passage, str]]:
+        """Holds, or parts of collectives, that overlap a wait."""
+        begins = self._begins.get(wait.channel, [])
+        longest = self._longest.get(wait.channel, 0)
+        first = bisect_left(begins, wait.begin_ns - longest)
+        for passage, title in self.shared[wait.channel][first : bisect_right(begins, wait.end_ns)]:
+            if passage.end_ns > wait.begin_ns and passage.begin_ns < wait.end_ns:
+                yield passage, title
+
+    def _held(self, track: Track, wait: Passage) -> dict[str, float]:
+        found = Counter[str]()
+        for hold, title in self._beside(wait):
+            if hold.kind == "hold" and title != track.title:
+                found[title] += min(hold.end_ns, wait.end_ns) - max(hold.begin_ns, wait.begin_ns)
+        total = sum(found.values())
+        return {title: ns / total for title, ns in found.items()} if total else {_UNKNOWN: 1.0}
+
+    def _last(self, wait: Passage) -> dict[str, float]:
+        """Of a collective, the time until the last one came is waited for that one; what is left
+        the operation takes."""
+        last, title = max(self._beside(wait), key=lambda pair: pair[0].begin_ns)
+        before = max(0, last.begin_ns - wait.begin_ns) / (wait.end_ns - wait.begin_ns)
+        return {title: before, OPERATION: 1 - before} if before else {OPERATION: 1.0}

@@ -1,0 +1,148 @@
+"""One process by its threads: how long each was there, its tree of phases, its layers.
+
+Seconds are those of the windows in which spans were kept: the whole run unless it was asked
+otherwise, or was too long to keep all of it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rlox.profiling.processes.format import RECORDER
+from rlox.profiling.processes.phases import log_of
+from rlox.profiling.processes.run import Process
+from rlox.profiling.samples import MAIN_THREAD, Samples
+from rlox.timing.spans import ThreadSpans
+from rlox.timing.timing import Phase
+
+UNSAMPLED = "unsampled"  # the layer of time that no sampler saw
+OUTSIDE = ""  # the phase of what is outside all phases
+
+
+@dataclass
+class ThreadUse:
+    """A thread's time.
+
+    Attributes:
+        seconds: how long it was there, as far as its blocks or samples tell.
+        phases: its tree, outer before inner.
+        cells: seconds by phase (without inner ones) and layer; they sum to `seconds`.
+        samples: how many were taken of it.
+    """
+
+    name: str
+    native_id: int | None
+    seconds: float
+    phases: list[Phase] = field(default_factory=list)
+    cells: dict[tuple[str, str], float] = field(default_factory=dict)
+    samples: int = 0
+
+    def layers(self) -> dict[str, float]:
+        """Seconds of each layer."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for (_, layer), seconds in self.cells.items():
+            found[layer] += seconds
+        return dict(found)
+
+
+def threads_of(process: Process, samples: Samples | None) -> list[ThreadUse]:
+    """The threads of a process, the main one first, then those that were there longest."""
+    log = log_of(process)
+    spans: defaultdict[str, list[ThreadSpans]] = defaultdict(list)
+    for thread in log.threads:
+        spans[thread.name].append(thread)
+    sampled: defaultdict[str, int] = defaultdict(int)
+    for sample in samples.samples if samples is not None else ():
+        sampled[sample.thread] += 1
+    window = sum(end - begin for begin, end in process.recorded) / 1e9
+    uses = []
+    for name in dict.fromkeys([MAIN_THREAD, *spans, *sampled]):
+        if name == RECORDER:  # no part of the program
+            continue
+        phases, between = _tree(log.paths, spans.get(name, ()))
+        use = ThreadUse(name, _native_id(process, name), window, phases, samples=sampled[name])
+        if name != MAIN_THREAD:
+            # Of another thread's life, that much is known which lies between its first and last
+            # block, or that its samples stand for.
+            use.seconds = max(between, _weight(samples, name))
+        use.cells = _cells(use, samples)
+        if use.seconds:
+            uses.append(use)
+    return sorted(uses, key=lambda use: (use.name != MAIN_THREAD, -use.seconds))
+
+
+def _native_id(process: Process, name: str) -> int | None:
+    return next((t.native_id for t in process.threads.values() if t.name == name), None)
+
+
+def _weight(samples: Samples | None, thread: str) -> float:
+    found = samples.samples if samples is not None else ()
+    return sum(sample.weight for sample in found if sample.thread == thread)
+
+
+def _tree(paths: list[str], threads: Iterable[ThreadSpans]) -> tuple[list[Phase], float]:
+    """Phases of the threads of one name; seconds from the first begin of each to its last end."""
+    calls: defaultdict[str, int] = defaultdict(int)
+    total: defaultdict[str, int] = defaultdict(int)
+    between = 0
+    for thread in threads:
+        if not len(thread):
+            continue
+        index, begin, end = np.frombuffer(thread.data, np.int64).reshape(-1, 3).T
+        between += int(end.max() - begin.min())
+        for number in np.unique(index).tolist():
+            mine = index == number
+            calls[paths[number]] += int(mine.sum())
+            total[paths[number]] += int((end[mine] - begin[mine]).sum())
+    # An outer block that never closed took at least what is inside it.
+    for depth in range(max((path.count("/") for path in total), default=0), 0, -1):
+        for path in [path for path in total if path.count("/") == depth]:
+            outer = path.rpartition("/")[0]
+            if outer not in calls:
+                total[outer] += total[path]
+    inner: defaultdict[str, int] = defaultdict(int)
+    for path, ns in total.items():
+        inner[path.rpartition("/")[0]] += ns
+    phases = [
+        Phase(path, total[path] / 1e9, max(0, total[path] - inner[path]) / 1e9, calls.get(path, 0))
+        for path in _in_order(total)
+    ]
+    return phases, between / 1e9
+
+
+def _in_order(total: Mapping[str, int]) -> list[str]:
+    """Outer before inner; beside each other the longest first."""
+
+    def rank(path: str) -> list[tuple[int, str]]:
+        parts = path.split("/")
+        outers = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+        return [(-total[outer], outer) for outer in outers]
+
+    return sorted(total, key=rank)
+
+
+def _cells(use: ThreadUse, samples: Samples | None) -> dict[tuple[str, str], float]:
+    """The thread's seconds by phase and layer: of each phase, as its samples are divided. A phase
+    without any is taken to be made like the phase around it, or like the whole (`attribution`)."""
+    own = {phase.name: phase.self_seconds for phase in use.phases}
+    own[OUTSIDE] = max(0.0, use.seconds - sum(own.values()))
+    strata: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    whole: defaultdict[str, float] = defaultdict(float)
+    for sample in samples.samples if samples is not None else ():
+        if sample.thread == use.name and sample.weight > 0:
+            strata[sample.phase][sample.layer] += sample.weight
+            whole[sample.layer] += sample.weight
+    cells: dict[tuple[str, str], float] = {}
+    for phase, seconds in own.items():
+        around = phase
+        while around and around not in strata:
+            around = around.rpartition("/")[0]
+        layers: Mapping[str, float] = strata.get(around, whole) or {UNSAMPLED: 1.0}
+        total = sum(layers.values())
+        if seconds:
+            cells |= {(phase, layer): seconds * w / total for layer, w in layers.items()}
+    return cells

@@ -1,0 +1,122 @@
+"""Looks at the threads of a run's processes from outside, some fifty times a second: for how long
+each has run, for how long others kept it off a CPU, and what it waits for.
+
+All from /proc. What a thread waits for is the system call that it is in; CPython's own lock is told
+from other futexes by its address, which lies among the interpreter's static variables. Where the
+kernel forbids to look, or where there is no /proc, nothing is known, and is said so.
+
+A watch is a file of JSON lines, `{"at": ns, "tasks": [[pid, tid, ran, kept, state], …]}`, times in
+nanoseconds, of tasks that were there; states are those of `STATES`.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import threading
+import time
+from pathlib import Path
+
+WATCH = "watch.jsonl"
+STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other")
+_PERIOD_S = 0.02
+_TREE_EVERY = 10  # looks, after which new processes are looked for
+# Of x86-64 (unistd_64.h); elsewhere only running is told from not running.
+_CALLS = {
+    **dict.fromkeys((0, 17, 19, 43, 45, 47, 288), "pipe"),  # read, recvfrom, accept, …
+    **dict.fromkeys((1, 18, 20, 44, 46), "pipe"),  # write, sendto, …
+    **dict.fromkeys((7, 23, 232, 270, 271, 281, 441), "poll"),
+    **dict.fromkeys((35, 230), "sleep"),
+    **dict.fromkeys((61, 247), "process"),
+}
+_FUTEX = 202
+_INTERPRETER = re.compile(r"/(lib)?python3[^/]*$")
+
+
+class Watcher:
+    """Watches a process, and all that it starts, until it is told to stop."""
+
+    def __init__(self, pid: int, folder: Path) -> None:
+        self.pid = pid
+        self._path = folder / WATCH
+        self._stop = threading.Event()
+        self._statics: dict[int, list[tuple[int, int]]] = {}
+        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+
+    def __enter__(self) -> Watcher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        pids: list[int] = []
+        with self._path.open("w", encoding="ascii") as file:
+            for number in range(1 << 62):
+                if number % _TREE_EVERY == 0:
+                    pids = tree(self.pid)
+                at = time.monotonic_ns()
+                tasks = [task for pid in pids for task in self._tasks(pid)]
+                file.write(json.dumps({"at": at, "tasks": tasks}, separators=(",", ":")) + "\n")
+                if self._stop.wait(_PERIOD_S):
+                    return
+
+    def _tasks(self, pid: int) -> list[tuple[int, int, int, int, int]]:
+        found = []
+        try:
+            for folder in Path(f"/proc/{pid}/task").iterdir():
+                ran, kept, _ = (folder / "schedstat").read_text().split()
+                found.append((pid, int(folder.name), int(ran), int(kept), self._state(folder, pid)))
+        except (OSError, ValueError):  # it has just ended
+            pass
+        return found
+
+    def _state(self, folder: Path, pid: int) -> int:
+        try:
+            call = (folder / "syscall").read_text().split()
+        except OSError:  # the kernel forbids it
+            return STATES.index("other")
+        if call[0] == "running" or platform.machine() != "x86_64":
+            return STATES.index("running" if call[0] == "running" else "other")
+        number = int(call[0])
+        if number == _FUTEX:
+            return STATES.index("gil" if self._is_static(pid, int(call[1], 16)) else "lock")
+        return STATES.index(_CALLS.get(number, "other"))
+
+    def _is_static(self, pid: int, address: int) -> bool:
+        if pid not in self._statics:
+            try:
+                self._statics[pid] = statics(Path(f"/proc/{pid}/maps").read_text())
+            except OSError:
+                self._statics[pid] = []
+        return any(start <= address < end for start, end in self._statics[pid])
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all that descend from it, as long as their parents live."""
+    found, left = [], [pid]
+    while left:
+        found.append(left.pop())
+        try:
+            for task in Path(f"/proc/{found[-1]}/task").iterdir():
+                left += [int(child) for child in (task / "children").read_text().split()]
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def statics(maps: str) -> list[tuple[int, int]]:
+    """Where the interpreter's own variables lie, from /proc/<pid>/maps: the writable mappings of
+    its file, and the nameless one right behind them, which begins as zeros."""
+    found: list[tuple[int, int]] = []
+    for line in maps.splitlines():
+        fields = line.split(maxsplit=5)
+        start, end = (int(part, 16) for part in fields[0].split("-"))
+        name = fields[5] if len(fields) > 5 else ""
+        behind = not name and bool(found) and found[-1][1] == start
+        if "w" in fields[1] and (behind or _INTERPRETER.search(name)):
+            found.append((start, end))
+    return found

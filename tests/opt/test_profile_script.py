@@ -1,0 +1,163 @@
+"""`rlox-opt profile script.py`: any program, all its processes, in one report and one trace."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlox.opt import cli, profile_script
+
+SCRIPT = """
+import multiprocessing, os, signal, sys, time
+from rlox.timing import Timing, span
+
+timing = Timing("worker")
+
+@span
+def prepare(argument):
+    assert argument == "--lr=3"
+
+def work(number):
+    until = time.perf_counter() + 0.8
+    while time.perf_counter() < until:
+        with timing.add_time("spin"):
+            sum(range(20_000))
+    if number == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+if __name__ == "__main__":
+    prepare(sys.argv[1])
+    print("what the script prints")
+    workers = [multiprocessing.Process(target=work, args=(n,)) for n in range(2)]
+    [worker.start() for worker in workers]
+    [worker.join() for worker in workers]
+"""
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "rlox.opt.cli", "profile", *arguments]
+
+
+@pytest.fixture(scope="module")
+def profiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any], Path]:
+    folder = tmp_path_factory.mktemp("script")
+    (folder / "train.py").write_text(SCRIPT)
+    out = folder / "out"
+    words = [str(folder / "train.py"), "--sampler", "none", "--json", "--out", str(out)]
+    done = subprocess.run(command(*words, "--", "--lr=3"), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stderr, json.loads(done.stdout), out
+
+
+def test_json_is_the_report_and_what_the_script_prints_goes_elsewhere(profiled: Any) -> None:
+    said, report, out = profiled
+    assert json.loads((out / "report.json").read_text()) == report
+    assert "what the script prints" in said
+
+
+def test_equal_workers_are_one_component_and_the_killed_one_is_in_it(profiled: Any) -> None:
+    _, report, _ = profiled
+    found = {component["title"]: component for component in report["components"]}
+    assert {"main", "work"} <= found.keys()
+    (thread,) = (t for t in found["work"]["threads"] if t["name"] == "MainThread")
+    (spin,) = thread["phases"]
+    assert (spin["name"], thread["count"]) == ("spin", 2)
+    assert 0.3 < spin["low"] <= spin["high"] < 5
+    killed = [process["title"] for process in report["processes"] if process["how"] is None]
+    assert killed == ["work 2"]
+    assert any("work 2" in sentence for sentence in report["incomplete"])
+
+
+def test_the_page_the_text_and_the_trace_lie_beside_it(profiled: Any) -> None:
+    _, _, out = profiled
+    assert "prepare" in (out / "report.html").read_text()
+    assert "spin" in (out / "report.md").read_text()
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    assert {"spin", "prepare"} <= {event["name"] for event in events if event["ph"] == "X"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["profile", "train.py", "--out", "x", "--", "--lr", "3"],
+         (["profile-script", "train.py", "--out", "x"], ["--lr", "3"])),
+        (["profile", "train.py", "--", "ppo"], (["profile-script", "train.py"], ["ppo"])),
+        (["profile", "--seed", "3", "ppo"], (["profile", "--seed", "3", "ppo"], [])),
+        (["profile", "--help"], (["profile", "--help"], [])),
+        (["list", "x"], (["list", "x"], [])),
+    ],
+)  # fmt: skip
+def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None:
+    assert profile_script.split(words) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothere.py"], "script nothere.py: no such file"),
+        (["ppo", "--nproc", "3"], "--nproc 3: the processes share 8 environments; use --n-envs 9"),
+        (["sac", "--nproc", "2"], "--nproc 2: SAC trains in one; use ppo"),
+        (["ppo", "--nproc", "2", "--every", "0"], "--every 0: keeps nothing"),
+    ],
+)
+def test_mistakes_are_told_in_a_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["profile", *arguments])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert message in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_program_and_keeps_what_it_did(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(
+        "import time\nfrom rlox.timing import span\n"
+        "while True:\n    with span('turn'): time.sleep(0.01)\n"
+    )
+    out = tmp_path / "out"
+    words = [str(tmp_path / "endless.py"), "--sampler", "none", "--out", str(out)]
+    with subprocess.Popen(command(*words), stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            files = [f.read_text() for f in tmp_path.glob(".writing-*/run/*-*.jsonl")]
+            if any('"spans"' in text for text in files):
+                break
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+    report = json.loads((out / "report.json").read_text())
+    assert any("interrupted" in sentence for sentence in report["incomplete"])
+    assert report["components"][0]["threads"][0]["phases"][0]["name"] == "turn"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["perf", "py-spy"])
+def test_two_ranks_with_two_environment_workers_each(sampler: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    words = ["ppo", "--nproc", "2", "--vector", "async", "--n-envs", "4", "--n-steps", "128"]
+    words += ["--total-timesteps", "8192", "--sampler", sampler, "--torch", "1", "--json"]
+    done = subprocess.run(
+        command(*words, "--out", str(out)), capture_output=True, text=True, cwd=tmp_path
+    )
+    if "use" in done.stderr and done.returncode == 2:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    found = {c["title"]: len(c["processes"]) for c in report["components"]}
+    assert (found["rank"], found["env worker"]) == (2, 4)
+    assert sum(row["share"] for row in report["ranking"]) > 0.9
+    layers = {row["layer"] for row in report["ranking"]}
+    assert {"torch_backward", "env_python", "python"} <= layers
+    events = json.loads((out / "trace.json").read_text())["traceEvents"]
+    kinds = {event.get("cat", "").split(",")[0] for event in events}
+    assert {"phase", "wait", "send", "flow", "torch"} <= kinds
+    assert any(event["ph"] == "C" and event["name"] == "env steps/s" for event in events)

@@ -1,0 +1,126 @@
+"""Beliefs about threads and components: seconds by phase and layer, equal workers folded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorded import Record, by_hand
+
+from rlox.profiling.processes.components import components, groups, titles, together
+from rlox.profiling.processes.run import Run, read_run
+from rlox.profiling.processes.threads import UNSAMPLED, ThreadUse, threads_of
+from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+
+STACK = (Frame("step", "env.py", 3),)
+
+
+def sampled(*entries: tuple[str, str, float], thread: str = MAIN_THREAD) -> Samples:
+    """Samples of (phase, layer, weight)."""
+    found = [Sample(STACK, phase, layer, weight, thread) for phase, layer, weight in entries]
+    return Samples("perf", found)
+
+
+def uses(run: Run, samples: dict[str, Samples] | None = None) -> dict[str, list[ThreadUse]]:
+    found = samples or {}
+    return {p.key: threads_of(p, found.get(p.title)) for p in run.processes}
+
+
+def test_a_threads_cells_sum_to_its_time_whatever_the_samples_weigh(tmp_path: Path) -> None:
+    Record(tmp_path, 5).span("a/b", 100, 300).span("a", 0, 500).span("c", 600, 700).until(1000)
+    by_hand(tmp_path)
+    samples = sampled(("a", "python", 7), ("a", "numpy", 21), ("a/b", "rust", 0.5), ("", "idle", 3))
+    (use,) = threads_of(read_run(tmp_path).processes[0], samples)
+    assert use.seconds == pytest.approx(1)
+    assert use.cells == {
+        ("a", "python"): pytest.approx(0.3 / 4),
+        ("a", "numpy"): pytest.approx(0.3 * 3 / 4),
+        ("a/b", "rust"): pytest.approx(0.2),
+        ("", "idle"): pytest.approx(0.4),
+        ("c", "idle"): pytest.approx(0.1),  # of c there is no sample: it is like what is around it
+    }
+    assert sum(use.layers().values()) == pytest.approx(1)
+
+
+def test_time_that_nobody_sampled_is_told_apart(tmp_path: Path) -> None:
+    Record(tmp_path, 5).span("a", 0, 250).until(1000)
+    (use,) = threads_of(by_hand(tmp_path).processes[0], None)
+    assert use.cells == {("a", UNSAMPLED): 0.25, ("", UNSAMPLED): 0.75}
+
+
+def test_an_outer_block_that_never_closed_holds_at_least_its_inner_ones(tmp_path: Path) -> None:
+    Record(tmp_path, 5).span("a/b/c", 100, 300).span("a/b/c", 400, 600).until(1000, None)
+    (use,) = threads_of(by_hand(tmp_path).processes[0], None)
+    assert [(p.name, p.seconds, p.self_seconds) for p in use.phases] == [
+        ("a", pytest.approx(0.4), 0),
+        ("a/b", pytest.approx(0.4), 0),
+        ("a/b/c", pytest.approx(0.4), pytest.approx(0.4)),
+    ]
+
+
+def family(folder: Path) -> Run:
+    """Two ranks with two environment workers each, of which one is slow."""
+    main = Record(folder, 1, "torchrun").until(1000)
+    for rank in range(2):
+        parent = Record(folder, 10 + rank, "rank", rank, main, begin=rank + 1)
+        parent.span("update", 100, 400 + 10 * rank).until(1000)
+        for worker in range(2):
+            slow = rank == 1 and worker == 0
+            pid = 20 + 2 * rank + worker
+            Record(folder, pid, "env worker", worker, parent, begin=pid).span(
+                "python_env/step", 100, 900 if slow else 300
+            ).until(1000)
+    return by_hand(folder)
+
+
+def test_equal_workers_are_one_component_and_the_straggler_has_a_name(tmp_path: Path) -> None:
+    run = family(tmp_path)
+    found = {component["title"]: component for component in components(run.processes, uses(run))}
+    assert found["rank"]["processes"] == ["rank 0", "rank 1"]
+    (thread,) = found["env worker"]["threads"]
+    assert thread["count"] == 4
+    step = next(phase for phase in thread["phases"] if phase["name"] == "python_env/step")
+    assert step["seconds"] == pytest.approx((3 * 0.2 + 0.8) / 4)
+    assert (step["low"], step["high"]) == (pytest.approx(0.2), pytest.approx(0.8))
+    assert step["high_in"] == "rank 1, env worker 0"
+
+
+def test_every_process_has_a_name_of_its_own(tmp_path: Path) -> None:
+    run = family(tmp_path)
+    Record(tmp_path, 90, "torchrun", begin=90).until(91)
+    names = titles(read_run(tmp_path).processes)
+    assert len(set(names.values())) == 8
+    assert "torchrun (2)" in names.values()
+    assert len(groups(run.processes)) == 3
+
+
+def test_the_ranking_is_of_all_that_is_done_and_leaves_waiting_out(tmp_path: Path) -> None:
+    run = family(tmp_path)
+    samples: dict[str, Any] = {
+        f"rank {n}": sampled(("update", "torch_backward", 1), ("", "idle", 1)) for n in range(2)
+    }
+    for worker in range(2):
+        title = f"env worker {worker}"
+        samples[title] = sampled(("python_env/step", "env_python", 1), ("", "idle", 1))
+    layers, ranking = together(run.processes, uses(run, samples))
+    busy = 0.3 + 0.31 + 3 * 0.2 + 0.8
+    assert [(row["component"], row["phase"], row["layer"]) for row in ranking] == [
+        ("env worker", "python_env/step", "env_python"),
+        ("rank", "update", "torch_backward"),
+    ]
+    assert ranking[0]["share"] == pytest.approx(1.4 / busy)
+    assert sum(row["share"] for row in ranking) == pytest.approx(1)
+    idle = next(layer for layer in layers if layer["name"] == "idle")
+    assert idle["share"] is None
+
+
+def test_threads_whose_names_differ_by_numbers_alone_are_equal(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5)
+    for number in range(3):
+        record.thread(number + 1, 50 + number, f"pool-0_{number}")
+        record.span("load", 100, 200 + number * 100, thread=number + 1)
+    run = by_hand(tmp_path) if record.until(1000) else None
+    assert run is not None
+    (component,) = components(run.processes, uses(run))
+    pool = component["threads"][1]
+    assert (pool["name"], pool["count"]) == ("pool-*_*", 3)
+    assert pool["seconds"] == pytest.approx(0.2)

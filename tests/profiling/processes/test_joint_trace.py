@@ -1,0 +1,141 @@
+"""Beliefs about the trace of all processes: valid, on one clock, of a bounded size, connected."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from recorded import Record, by_hand
+
+from rlox.profiling.processes.alignment import align
+from rlox.profiling.processes.run import read_run, segments
+from rlox.profiling.processes.samples_file import read_samples, write_samples
+from rlox.profiling.processes.trace import write_trace
+from rlox.profiling.samples import Frame, Sample, Samples
+
+
+def trace(folder: Path, most: int = 1000) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    told = write_trace(folder / "trace.json", read_run(folder), most)
+    loaded = json.loads((folder / "trace.json").read_text())
+    assert loaded["otherData"]["rlox"]["spans"] == told["spans"]
+    return loaded["traceEvents"], told
+
+
+def blocks(events: list[dict[str, Any]]) -> list[tuple[int, str, float, float]]:
+    return [(e["pid"], e["name"], e["ts"], e["dur"]) for e in events if e["ph"] == "X"]
+
+
+def test_every_process_and_thread_is_a_track_with_its_spans(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).thread(1, 51, "collector").span("update/forward", 1, 2)
+    record.span("update", 0, 3).span("rollout", 1, 4, thread=1).until(5)
+    Record(tmp_path, 6, "env worker", 0, record, begin=1).span("step", 2, 3).until(5)
+    by_hand(tmp_path)
+    events, told = trace(tmp_path)
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert names == {(5, 5): "MainThread", (5, 51): "collector", (6, 6): "MainThread"}
+    assert blocks(events) == [
+        (5, "forward", 1000, 1000),
+        (5, "update", 0, 3000),
+        (5, "rollout", 1000, 3000),
+        (6, "step", 2000, 1000),
+    ]
+    assert told["spans"] == 4
+
+
+def test_a_trace_of_a_process_that_died_anywhere_is_valid(tmp_path: Path) -> None:
+    Record(tmp_path, 5).span("a", 0, 3).until(5)
+    Record(tmp_path, 6, begin=1).span("b", 1, 2).flow("rollout", 1, 7).until(5, None)
+    by_hand(tmp_path)
+    (file,) = segments(tmp_path, "6-1000000")
+    whole = file.read_bytes()
+    for cut in range(0, len(whole), 7):
+        file.write_bytes(whole[:cut])
+        events, _ = trace(tmp_path)
+        assert (5, "a", 0, 3000) in blocks(events)
+
+
+def test_a_trace_holds_the_last_spans_when_there_are_too_many(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5)
+    for number in range(50):
+        record.span("step", number * 200, number * 200 + 100)
+    record.until(10_000)
+    by_hand(tmp_path)
+    events, told = trace(tmp_path, most=10)
+    assert len(blocks(events)) == told["spans"] == 10
+    assert min(ts for _, _, ts, _ in blocks(events)) == 40 * 200_000
+    assert told["from_s"] <= 8.0
+
+
+def test_a_message_is_an_arrow_from_its_sender_to_its_receiver(tmp_path: Path) -> None:
+    rank = Record(tmp_path, 5).write(pair=["a", "b"])
+    worker = Record(tmp_path, 6, "env worker", 0, rank, begin=0.5)
+    for at in (10, 20, 30):
+        rank.span("send", at, at + 1, "send", "pipe", "a")
+        worker.span("receive", at - 3, at + 2, "wait", "pipe", "b")
+    rank.until(50)
+    worker.until(50)
+    by_hand(tmp_path)
+    events, _ = trace(tmp_path)
+    arrows = [(e["ph"], e["pid"], e["id"]) for e in events if e.get("cat") == "flow"]
+    assert arrows == [(ph, pid, n) for n in (1, 2, 3) for ph, pid in (("s", 5), ("f", 6))]
+
+
+def test_a_flow_goes_from_each_passage_to_the_next(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).span("env_step", 0, 2).span("update", 3, 5)
+    record.flow("rollout", 4, 1).flow("rollout", 1, 1).flow("rollout", 1, 2).until(6)
+    by_hand(tmp_path)
+    events, _ = trace(tmp_path)
+    arrows = [(e["ph"], e["ts"]) for e in events if e.get("cat") == "flow"]
+    assert arrows == [("s", 1000), ("f", 4000)]  # of the second there is but one passage
+
+
+def test_samples_are_blocks_that_do_not_overlap(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).span("a", 0, 30).until(40)
+    stack = (Frame("main", "train.py", 1), Frame("step", "env.py", 7))
+    found = [Sample(stack, "a", "python", 0.005, "MainThread", n * 3_000_000) for n in range(4)]
+    found.append(Sample(stack, "a", "idle", 0.02, "MainThread", None))
+    write_samples(tmp_path, record.key, Samples("perf", found, 0.005, 2))
+    by_hand(tmp_path)
+    events, _ = trace(tmp_path)
+    drawn = sorted((e["ts"], e["dur"]) for e in events if "sample" in e.get("cat", ""))
+    assert drawn == [(0, 3000), (3000, 3000), (6000, 3000), (9000, 5000)]
+    back = read_samples(tmp_path, record.key)
+    assert back is not None
+    assert (back.tool, back.period_s, back.errors, back.samples) == ("perf", 0.005, 2, found)
+
+
+def test_torchs_operators_have_a_track_of_their_own(tmp_path: Path) -> None:
+    torch = Record(tmp_path, 5).span("aten::addmm", 1, 2, "torch", "", "")
+    (tmp_path / f"{torch.key}.0.jsonl").rename(tmp_path / f"{torch.key}.torch.0.jsonl")
+    Record(tmp_path, 5).span("forward", 0, 3).until(5)
+    by_hand(tmp_path)
+    events, _ = trace(tmp_path)
+    tracks = {e["tid"]: e["name"] for e in events if e["ph"] == "X"}
+    assert sorted(tracks.values()) == ["aten::addmm", "forward"]
+    assert len(tracks) == 2
+
+
+ORIGIN = 1_790_000_000_000_000_000  # the real clock when the monotonic one showed 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(apart=st.integers(-(10**12), 10**12), error=st.integers(0, 2000))
+def test_another_clock_is_shifted_and_the_same_one_is_left(
+    tmp_path: Path, apart: int, error: int
+) -> None:
+    for file in tmp_path.glob("*.jsonl"):
+        file.unlink()
+    now = 1_000_000_000
+    clock = [now - apart - error, ORIGIN + now, now - apart + error]
+    Record(tmp_path, 5).write(clock=clock).until(2000)
+    about = {"schema": 1, "clock": [0, ORIGIN, 0], "end": [4 * now, ORIGIN + 4 * now, 4 * now]}
+    (tmp_path / "run.json").write_text(json.dumps(about))
+    run = read_run(tmp_path)
+    found = align(run, run.processes[0])
+    if abs(apart) >= 1_000_000 + 2:
+        assert abs(found.shift_ns - apart) <= found.error_ns + 2
+        assert found.error_ns == pytest.approx(2 * error)
+    elif abs(apart) < 1_000_000 - 2:
+        assert (found.shift_ns, found.error_ns) == (0, 0)

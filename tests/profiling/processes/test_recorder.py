@@ -1,0 +1,207 @@
+"""Beliefs about recording: every process is found and says what it is, whatever starts it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from recorded import environment, finished, run_program
+
+from rlox.profiling.processes.format import RECORDER
+from rlox.profiling.processes.inside import rlox_identity
+from rlox.profiling.processes.inside.rlox_segments import read_clock
+from rlox.profiling.processes.phases import log_of
+from rlox.profiling.processes.run import Process, Run, read_run
+from rlox.profiling.processes.threads import threads_of
+
+FAMILY = """
+import multiprocessing as mp, subprocess, sys, threading, time
+from rlox.timing import Timing, span
+
+timing = Timing("Worker")
+
+def work(queue):
+    for _ in range(3):
+        with timing.add_time("step"):
+            with timing.add_time("inner"):
+                time.sleep(0.001)
+    queue.put("done")
+
+@span
+def in_thread():
+    time.sleep(0.002)
+
+if __name__ == "__main__":
+    with timing.add_time("before the fork"):
+        pass
+    for method in ("fork", "spawn"):
+        context = mp.get_context(method)
+        queue = context.Queue()
+        worker = context.Process(target=work, args=(queue,))
+        worker.start()
+        queue.get()
+        worker.join()
+    subprocess.run([sys.executable, "-c", "print(1)"], stdout=subprocess.DEVNULL, check=True)
+    thread = threading.Thread(target=in_thread, name="helper")
+    thread.start()
+    thread.join()
+"""
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return run_program(tmp_path_factory.mktemp("family"), FAMILY)
+
+
+def calls(process: Process) -> Counter[tuple[str, str]]:
+    return Counter((span.thread, span.path) for span in log_of(process))
+
+
+def test_forked_spawned_and_started_processes_record_themselves(family: Run) -> None:
+    main = family.processes[0]
+    assert main.title == "main"
+    found = {process.title for process in family.processes}
+    assert {"main", "work 1", "work 2", "python -c"} <= found
+    for process in family.processes[1:]:
+        assert process.header.parent_key == main.key or process.role == "resource tracker"
+    assert {p.how for p in family.processes if p.role != "resource tracker"} == {"exit"}
+
+
+def test_each_process_has_its_own_phases_and_not_its_parents(family: Run) -> None:
+    workers = [process for process in family.processes if process.role == "work"]
+    assert len(workers) == 2
+    for worker in workers:
+        assert calls(worker) == {("MainThread", "step"): 3, ("MainThread", "step/inner"): 3}
+    assert calls(family.processes[0])["MainThread", "before the fork"] == 1
+
+
+def test_a_decorated_function_is_a_span_of_its_thread(family: Run) -> None:
+    assert calls(family.processes[0])["helper", "in_thread"] == 1
+
+
+def test_totals_are_those_of_the_process_alone(family: Run) -> None:
+    for process in family.processes:
+        if process.role == "work":
+            paths = {process.names[t.source, t.name].path: t.calls for t in process.totals}
+            assert paths == {"step": 3, "step/inner": 3}
+
+
+def test_what_is_put_into_a_queue_and_got_from_it_meets_on_one_channel(family: Run) -> None:
+    main, worker = family.processes[0], next(p for p in family.processes if p.role == "work")
+    gets = {n.channel for n in main.names.values() if (n.kind, n.on) == ("wait", "queue")}
+    sends = {family.channel(n) for n in worker.names.values() if n.kind == "send"}
+    assert gets & sends
+
+
+def test_waiting_for_a_process_and_sleeping_are_waits(family: Run) -> None:
+    waits = {n.on for p in family.processes for n in p.names.values() if n.kind == "wait"}
+    assert {"process", "sleep", "queue"} <= waits
+
+
+def test_the_thread_that_records_is_no_part_of_the_program(family: Run) -> None:
+    for process in family.processes:
+        if process.end_ns - process.begin_ns > 500_000_000:
+            assert RECORDER in {thread.name for thread in process.threads.values()}
+            assert RECORDER not in {use.name for use in threads_of(process, None)}
+
+
+def test_the_clocks_of_one_machine_agree(family: Run) -> None:
+    begins = [process.begin_ns for process in family.processes]
+    assert begins == sorted(begins)
+    assert family.clock.after_ns < begins[0]
+
+
+def test_a_killed_process_leaves_what_it_had_written(tmp_path: Path) -> None:
+    program = (
+        "import time\n"
+        "from rlox.timing import Timing\n"
+        "timing = Timing()\n"
+        "while True:\n"
+        "    with timing.add_time('step'): time.sleep(0.01)\n"
+    )
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    clock = read_clock()
+    with subprocess.Popen([sys.executable, str(script)], env=environment(tmp_path)) as process:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and not _steps(tmp_path):
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+    run = finished(tmp_path, clock)
+    (killed,) = run.processes
+    assert killed.how is None
+    assert calls(killed)["MainThread", "step"] > 5
+
+
+def _steps(folder: Path) -> bool:
+    return any(file.read_text().count('"spans"') > 5 for file in folder.glob("*-*.jsonl"))
+
+
+def test_the_programs_own_sitecustomize_is_still_run(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.mark = 42\n")
+    env = environment(tmp_path)
+    env["PYTHONPATH"] += os.pathsep + str(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", "print(mark)"], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "42\n"
+
+
+def test_only_the_window_that_was_asked_for_is_kept(tmp_path: Path) -> None:
+    program = (
+        "import rlox_recorder, time\n"
+        "from rlox.timing import Timing\n"
+        "timing = Timing()\n"
+        "rlox_recorder.active().options['start_ns'] = time.monotonic_ns()\n"
+        "for _ in range(150):\n"
+        "    with timing.add_time('step'): time.sleep(0.01)\n"
+    )
+    run = run_program(tmp_path, program, start_ns=2**62, from_s=0.3, for_s=0.5)
+    (process,) = run.processes
+    (total,) = process.totals
+    assert total.calls == 150
+    assert 0 < sum(calls(process).values()) < 130
+    ((begin, end),) = process.recorded
+    assert begin > process.begin_ns
+    assert 0.2 <= (end - begin) / 1e9 <= 1.3
+
+
+def test_a_program_without_rlox_is_recorded_as_well(tmp_path: Path) -> None:
+    env = environment(tmp_path)
+    env["PYTHONPATH"] = env["PYTHONPATH"].split(os.pathsep)[0]
+    subprocess.run(
+        [sys.executable, "-c", "import time; time.sleep(0.01)"], env=env, cwd=tmp_path, check=True
+    )
+    (tmp_path / "run.json").write_text('{"schema": 1, "clock": [0, 0, 0]}')
+    (process,) = read_run(tmp_path).processes
+    assert [name.on for name in process.names.values()] == ["sleep"]
+
+
+def test_a_folder_that_cannot_be_written_does_not_harm_the_program(tmp_path: Path) -> None:
+    env = environment(tmp_path / "not there")
+    done = subprocess.run(
+        [sys.executable, "-c", "print(7)"], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "7\n"
+    assert "is not recorded" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "role"),
+    [
+        ("Worker<AsyncVectorEnv>-3", "_async_worker", ("env worker", 3)),
+        ("Process-2", "rollout", ("rollout", 2)),
+        ("Process-1:2", "rollout", ("rollout", 2)),
+        ("SpawnPoolWorker-4", "worker", ("SpawnPoolWorker", 4)),
+        ("rollout_proc11", None, ("rollout_proc", 11)),
+        ("learner", "train", ("learner", None)),
+    ],
+)
+def test_roles_come_from_the_names_that_programs_give(
+    name: str, target: str | None, role: tuple[str, int | None]
+) -> None:
+    assert rlox_identity.named(name, target)[:2] == role

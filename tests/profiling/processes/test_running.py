@@ -1,0 +1,46 @@
+"""For how much of each phase a thread ran, where phases are shorter than the time between looks."""
+
+import random
+
+import pytest
+from by_hand import MS, Clocked
+
+from rlox.profiling.processes.running import shares
+from rlox.profiling.processes.watch import Seen
+
+TRUE = {"spin": 1.0, "copy": 0.5, "sleep": 0.0}
+
+
+def looked_at(draw: random.Random, period_ms: float) -> tuple[Clocked, Seen, list[tuple[int, int]]]:
+    """Two seconds of short phases, between which it waits now and then."""
+    clocked, seen = Clocked("main", "main", 1), Seen()
+    waits, ran, next_ = [], 0.0, 0.0
+    while clocked.at < 2000:
+        phase, ms = draw.choice([*TRUE]), draw.uniform(0.5, 6)
+        clocked.work(phase, ms)
+        before, ran = ran, ran + TRUE[phase] * ms
+        while next_ <= clocked.at:  # looks fall anywhere
+            part = (next_ - (clocked.at - ms)) / ms if ms else 0.0
+            seen.at.append(round(next_ * MS))
+            seen.ran.append(round((before + max(0.0, part) * (ran - before)) * MS))
+            seen.kept.append(0)
+            seen.state.append(0)
+            next_ += period_ms
+        if draw.random() < 0.2:
+            begin = clocked.at
+            clocked.wait("q", begin + draw.uniform(1, 9))
+            waits.append((round(begin * MS), clocked.track.end_ns))
+    return clocked, seen, waits
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_shares_come_out_though_looks_are_coarser_than_phases(seed: int) -> None:
+    clocked, seen, waits = looked_at(random.Random(seed), 20.0)
+    found = shares(clocked.track, seen, waits)
+    for phase, share in TRUE.items():
+        assert found[phase] == pytest.approx(share, abs=0.12)
+
+
+def test_with_a_few_looks_nothing_is_told() -> None:
+    clocked, seen, waits = looked_at(random.Random(1), 400.0)
+    assert shares(clocked.track, seen, waits) == {}

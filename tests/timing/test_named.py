@@ -1,0 +1,63 @@
+"""Beliefs about `span`: a name for a block or a function, which costs nothing where unrecorded."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from rlox.timing import named, span
+
+
+@pytest.fixture
+def timing() -> Iterator[None]:
+    named._timing.enabled = True
+    named._timing.reset()
+    yield
+    named._timing.enabled = False
+
+
+def calls() -> dict[str, int]:
+    return {phase.name: phase.calls for phase in named._timing.phases()}
+
+
+def test_functions_and_blocks_have_the_names_that_they_are_given(timing: None) -> None:
+    @span
+    def load(n: int) -> int:
+        with span("parse"):
+            return n + 1
+
+    @span("save it")
+    def save() -> None:
+        """Doc."""
+
+    assert load(2) == 3
+    save()
+    assert (save.__name__, save.__doc__) == ("save", "Doc.")
+    assert calls() == {"load": 1, "load/parse": 1, "save it": 1}
+
+
+def test_a_function_that_calls_itself_is_inside_itself(timing: None) -> None:
+    @span
+    def down(n: int) -> None:
+        if n:
+            down(n - 1)
+
+    down(2)
+    assert {"down": 1, "down/down": 1, "down/down/down": 1}.items() <= calls().items()
+
+
+def test_nothing_is_timed_where_nothing_is_recorded() -> None:
+    named._timing.reset()
+    with span("a block"):
+        pass
+    assert "a block" not in calls()
+
+
+def test_what_works_after_the_call_is_refused() -> None:
+    async def coroutine() -> None: ...
+
+    def generator() -> Iterator[int]:
+        yield 1
+
+    for function in (coroutine, generator):
+        with pytest.raises(TypeError, match="after the call"):
+            span(function)

@@ -1,4 +1,4 @@
-"""`rlox-opt new p14 "title"`: the parts of a new optimisation, to be filled in."""
+"""`rlox-opt new p25 "title"`: the parts of a new optimisation, to be filled in."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LONGEST_TITLE = 70
 
 _EXAMPLES = """\
 examples:
-  rlox-opt new p14 "Rewards scaled while they are stored"
-  rlox-opt new p14 "Rewards scaled while they are stored" --in buffer --name reward_scale
-  rlox-opt new p14 "Batches from a memory pool" --kind type --in buffer
+  rlox-opt new p25 "Rewards scaled while they are stored"
+  rlox-opt new p25 "Rewards scaled while they are stored" --in buffer --name reward_scale
+  rlox-opt new p25 "Batches from a memory pool" --kind type --in buffer
 
 Writes the seam with its twins, the switchboard's entry, the cargo features, the pair and the card,
 and prints what to fill in. The pair compiles; its tests fail until it is filled.
@@ -49,7 +49,7 @@ def add_to(verbs: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("id", metavar="ID", help="the next free one: p14")
+    parser.add_argument("id", metavar="ID", help="the next free one: p25")
     parser.add_argument("title", help="what is varied, in a line without a full stop")
     parser.add_argument(
         "--kind",
@@ -100,7 +100,7 @@ def new_of(arguments: argparse.Namespace, taken: set[str], tree: Path) -> New:
             f"ID {id_}: is of a Python seam, which `new` does not write yet; use a P"
         )
     if not re.fullmatch(r"p[1-9]\d*", id_):
-        raise SkeletonError(f"ID {arguments.id}: use p and a number, for example p14")
+        raise SkeletonError(f"ID {arguments.id}: use p and a number, for example p25")
     if id_.upper() in taken:
         raise SkeletonError(f"ID {id_}: has a card already; `rlox-opt show {id_}` shows it")
     free = next(f"p{n}" for n in range(1, len(taken) + 2) if f"P{n}" not in taken)

@@ -43,7 +43,7 @@ class SkeletonError(ValueError):
 
 @dataclass(frozen=True)
 class New:
-    """An optimisation that is to be: `id` is "p14", `parent` the core's module for its seam."""
+    """An optimisation that is to be: `id` is "p25", `parent` the core's module for its seam."""
 
     id: str
     title: str
@@ -60,7 +60,7 @@ class New:
 
     @property
     def stem(self) -> str:
-        """Of the files named after it: "p14_name"."""
+        """Of the files named after it: "p25_name"."""
         return f"p{int(self.id[1:]):02d}_{self.name}"
 
     @property

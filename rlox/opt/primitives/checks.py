@@ -107,8 +107,8 @@ def _vtrace(answer: Answer, size: Size) -> None:
 
 
 def _token_kl(answer: Answer, size: Size) -> None:
-    columns = inputs().log_probs(size["rows"], size["tokens"], size["dtype"])
-    _equal(answer, ("kl",), (reference.compute_token_kl(*_wide(columns)),), size)
+    policy, ref = _wide(inputs().log_probs(size["rows"], size["tokens"], size["dtype"]))
+    _equal(answer, ("kl",), (reference.compute_token_kl(policy, ref),), size)
 
 
 def _group_advantages(answer: Answer, size: Size) -> None:

@@ -86,7 +86,8 @@ def cases_of(family: Family) -> list[Case]:
 
 def sizes_of(growth: Growth) -> list[int]:
     """Four a decade."""
-    sizes, n = [], 0
+    sizes: list[int] = []
+    n = 0
     while not sizes or sizes[-1] < growth.last:
         sizes.append(round(growth.first * 10 ** (n / _PER_DECADE)))
         n += 1

@@ -6,11 +6,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from asv_bench.injected import commits, scores, trials
 from asv_bench.injected.journal import Journal, Step
-from asv_bench.injected.regressions import Regression, load
+from asv_bench.injected.regressions import LIST, Regression, load
 from asv_bench.injected.tools import FOLDER
 from asv_bench.injected.trials import Trials
 from rlox.opt import revisions, trust
@@ -52,6 +53,10 @@ def parser() -> argparse.ArgumentParser:
         made.add_argument(
             "--at", metavar="REV", default="HEAD", help="inject into it (%(default)s)"
         )
+        made.add_argument(
+            "--list", metavar="FILE", type=Path, default=LIST,
+            help="what to inject (the list beside this program); an older REV may need its own",
+        )  # fmt: skip
         made.add_argument(
             "--only", metavar="NAME", nargs="+", default=[],
             help="regressions of these ids, kinds or bounds",
@@ -114,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    every = load()
+    every = load(arguments.list)
     chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score", "attribute"))
     base = revisions.resolve(arguments.at)
     idle = commits.idle(base.commit, every)

@@ -30,7 +30,7 @@ def test_what_looks_on_is_not_ours(module: str) -> None:
 
 
 def test_what_is_inlined_is_named_by_its_line() -> None:
-    path = "crates/rlox-core/src/llm/ops.rs"
+    path = "crates/rlox-core/src/llm/token_kl/baseline.rs"
     lines = text(path).splitlines()
     line = next(n for n, of in enumerate(lines, 1) if "let d = reference - policy" in of)
     inlined = Frame("_core::llm::compute_token_kl", path, line)

@@ -139,10 +139,16 @@ def test_one_update_per_environment_step_after_the_start(n_envs, updates):
 
 def test_each_update_draws_a_fresh_batch():
     model = small(n_envs=4)
-    batches, sample = [], model._sample
-    model._sample = lambda: batches.append(sample()) or batches[-1]
+    drawn, sample = [], model._sample
+
+    def noted():
+        batch = sample()
+        drawn.append(batch.obs.numpy().tobytes())  # the next is drawn into the same arrays
+        return batch
+
+    model._sample = noted
     model.learn(40)
-    assert len({batch.obs.numpy().tobytes() for batch in batches}) == len(batches) == 20
+    assert len({*drawn}) == len(drawn) == 20
 
 
 def test_priorities_become_the_errors_of_the_twins():

@@ -16,6 +16,7 @@ from rlox.profiling.processes.samples_file import write_samples
 from rlox.profiling.samples import Sample, Samples
 from rlox.timing.spans import SpanLog
 
+_CONNECTION = "multiprocessing/connection.py"
 _PASSING_S = 0.5  # of CPU time: what took less is not worth a sentence
 
 
@@ -107,5 +108,20 @@ def _read_pyspy(folder: Path, process: Process) -> str | None:
         return f"{process.title}: {error}"
     finally:
         shutil.rmtree(left)
+    names = {str(thread.native_id): thread.name for thread in process.threads.values()}
+    samples.samples = [
+        _told_from_work(sample)._replace(thread=names.get(sample.thread, sample.thread))
+        for sample in samples.samples
+    ]
     write_samples(folder, process.key, samples)
     return None
+
+
+def _told_from_work(sample: Sample) -> Sample:
+    """py-spy sees that a thread is in a system call, not whether anything is done there: one that
+    receives from another process waits for it."""
+    received = any(
+        frame.name.endswith("_recv") and frame.module.endswith(_CONNECTION)
+        for frame in sample.frames
+    )
+    return sample._replace(layer="idle") if received and sample.layer == "kernel" else sample

@@ -31,8 +31,15 @@ fn kept(n: usize, obs_dim: usize, act_dim: usize, weighted: bool) -> SampledBatc
     }
 }
 
-/// Pushes over the end of the ring and samples, of observations narrow and wide.
-fn play<B: Replay<f32>>(twin: Twin, mut buffer: B, weighted: bool, case: &mut Draw<'_>) -> String {
+/// Pushes over the end of the ring and samples, of observations narrow and wide; `pushed` is what
+/// follows a push.
+fn play<B: Replay<f32>>(
+    twin: Twin,
+    mut buffer: B,
+    weighted: bool,
+    case: &mut Draw<'_>,
+    pushed: impl Fn(&mut B, &mut Draw<'_>),
+) -> String {
     let (mut written, obs_dim) = (String::new(), buffer.storage().obs_dim());
     for _ in 0..2 + case.below(12) {
         if case.once_in(2) {
@@ -43,7 +50,7 @@ fn play<B: Replay<f32>>(twin: Twin, mut buffer: B, weighted: bool, case: &mut Dr
                 .collect();
             let (obs, rest) = numbers.split_at(obs_dim);
             let (next_obs, rest) = rest.split_at(obs_dim);
-            let _ = buffer.push_slices(Experience {
+            let done = buffer.push_slices(Experience {
                 obs,
                 next_obs,
                 action: &rest[..ACT_DIM],
@@ -51,6 +58,9 @@ fn play<B: Replay<f32>>(twin: Twin, mut buffer: B, weighted: bool, case: &mut Dr
                 terminated: case.once_in(3),
                 truncated: case.once_in(3),
             });
+            if done.is_ok() {
+                pushed(&mut buffer, case);
+            }
             continue;
         }
         let n = case.of(&[1, 2, 5, 17]);
@@ -109,8 +119,11 @@ impl Pair for IntoColumns {
             capacity, obs_dim, ACT_DIM, 0.6, 0.4, seed,
         );
         match (prioritized, ring, tree) {
-            (false, Ok(ring), _) => play(twin, ring, false, case),
-            (true, _, Ok(tree)) => play(twin, tree, true, case),
+            (false, Ok(ring), _) => play(twin, ring, false, case, |_, _| ()),
+            (true, _, Ok(tree)) => play(twin, tree, true, case, |tree, case| {
+                let row = case.below(tree.storage().len()) as i64;
+                let _ = tree.update_priorities(&[row], &[case.of(&[0.1, 1.0, 3.0])]);
+            }),
             _ => String::new(),
         }
     }

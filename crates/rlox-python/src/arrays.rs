@@ -23,8 +23,9 @@ pub(crate) enum Borrows {
     /// of it again.
     Counted,
     /// After: nothing of Python's runs meanwhile, so there is nothing to be told. A call in another
-    /// thread that has let go of the interpreter does run: arrays that it writes (parameters under
-    /// an update, kept samples) are not to be read here, and no error says so any more.
+    /// thread that has let go of the interpreter does run: what it writes (parameters under an
+    /// update, kept samples) is not to be read here, nor what it reads to be written, and no error
+    /// says so any more.
     Trusted,
 }
 

@@ -119,6 +119,15 @@ def test_reused_arrays_are_overwritten_by_the_next_sample_of_their_size(kind: An
 
 
 @KINDS
+def test_reused_arrays_may_be_given_another_shape(kind: Any) -> None:
+    buffer = full(kind)
+    obs = buffer.sample(4, seed=3, copy=False)["obs"]
+    obs.resize((2, 2, 3), refcheck=False)  # in place, as an assignment to `shape` is
+    assert buffer.sample(4, seed=4, copy=False)["obs"] is obs
+    np.testing.assert_array_equal(obs.reshape(4, 3), buffer.sample(4, seed=4)["obs"])
+
+
+@KINDS
 @given(
     n_envs=st.integers(1, 5),
     capacity=st.integers(1, 20),

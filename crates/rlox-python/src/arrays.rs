@@ -22,7 +22,10 @@ pub(crate) enum Borrows {
     /// Before: every array is entered into the table of borrows that extensions share, and taken out
     /// of it again.
     Counted,
-    /// After: nothing else runs meanwhile, so there is nothing to be told.
+    /// After: nothing of Python's runs meanwhile, so there is nothing to be told. A call in another
+    /// thread that has let go of the interpreter does run: what it writes (parameters under an
+    /// update, kept samples) is not to be read here, nor what it reads to be written, and no error
+    /// says so any more.
     Trusted,
 }
 

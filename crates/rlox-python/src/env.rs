@@ -199,31 +199,31 @@ impl VecEnv {
         &self,
         f: impl FnOnce(&mut CoreVecEnv) -> Result<R, RloxError>,
     ) -> Result<R, RloxError> {
-        let mut guard = match self.inner.try_lock() {
-            Ok(guard) => guard,
-            // A panic left them between two steps, which the next reset repairs.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                return Err(RloxError::InvalidState(
-                    "another thread is stepping these environments".into(),
-                ));
-            }
-        };
-        guard.as_mut().map_or_else(|| Err(lent()), f)
+        let mut slot = self.slot()?;
+        slot.as_mut().map_or_else(|| Err(lent()), f)
     }
 
     /// Hands the environments over to a collector.
     pub(crate) fn lend(&self) -> Result<CoreVecEnv, RloxError> {
-        self.slot().take().ok_or_else(lent)
+        self.slot()?.take().ok_or_else(lent)
     }
 
     /// Takes them back.
     pub(crate) fn restore(&self, env: CoreVecEnv) {
-        *self.slot() = Some(env);
+        // Of environments that are lent nobody keeps the lock for long.
+        *self.inner.lock().unwrap_or_else(PoisonError::into_inner) = Some(env);
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<CoreVecEnv>> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does not wait: who steps may want the interpreter, which whoever asks here keeps.
+    fn slot(&self) -> Result<MutexGuard<'_, Option<CoreVecEnv>>, RloxError> {
+        match self.inner.try_lock() {
+            Ok(slot) => Ok(slot),
+            // A panic left them between two steps, which the next reset repairs.
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(RloxError::InvalidState(
+                "another thread is stepping these environments".into(),
+            )),
+        }
     }
 }
 

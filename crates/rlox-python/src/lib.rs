@@ -18,7 +18,9 @@ mod training;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// Where Python has no lock of its own, it is to bring it back: calls that keep the interpreter rely on
+// nobody else writing to arrays meanwhile (`arrays`).
+#[pymodule(gil_used = true)]
 mod _core {
     use super::*;
 

@@ -156,6 +156,7 @@ fn prepared(id: &str, workload: &str, size: &Size) -> PyResult<Contest> {
 
 fn unknown(id: &str) -> PyErr {
     let mut ids: Vec<_> = all().map(Pair::id).collect();
+    ids.sort_unstable_by_key(|id| (id.len(), *id)); // some pairs are in the core and in the binding
     ids.dedup();
     PyValueError::new_err(format!("id: is {id:?}, expected one of {}", ids.join(", ")))
 }

@@ -13,7 +13,7 @@ use pyo3::types::PyBytes;
 
 use crate::crossing::{SITES, SPANS, Site, want};
 
-/// Calls kept where nobody takes them: 32 MB.
+/// Calls kept where nobody takes them: 40 MiB.
 const MOST: usize = 1 << 20;
 
 struct Call {

@@ -103,6 +103,10 @@ fn outcomes_may_differ_in_their_numbers_alone_and_by_the_tolerance() {
             "{after} {tolerance}"
         );
     }
+    for [before, after] in [["inf", "3.0"], ["3.0", "inf"], ["-inff32", "inff32"]] {
+        assert!(same(before, before, 1e-3).is_ok());
+        assert!(same(before, after, 1e-3).is_err(), "{before} {after}");
+    }
 }
 
 #[test]

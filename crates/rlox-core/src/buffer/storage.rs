@@ -318,11 +318,17 @@ pub(super) fn zeroed<T: Copy + Default>(rows: usize, width: usize) -> Result<Vec
     if fits::<T>(rows, width) {
         return Ok(vec![T::default(); rows * width]);
     }
-    Err(RloxError::argument(
+    Err(too_large::<T>(rows, width))
+}
+
+/// The error for a `capacity` whose rows of `width` elements there is no memory for.
+pub(super) fn too_large<T>(capacity: usize, width: usize) -> RloxError {
+    RloxError::argument(
         "capacity",
         format!(
-            "is {rows}, whose rows of {width} x {} bytes do not fit into memory; choose a smaller one",
+            "is {capacity}, whose rows of {width} x {} bytes do not fit into memory; choose a \
+             smaller one",
             size_of::<T>()
         ),
-    ))
+    )
 }

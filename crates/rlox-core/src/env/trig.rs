@@ -48,9 +48,6 @@ const COS: [f64; 7] = [
     reason = "a loop over lanes is written to be vectorised"
 )]
 pub(super) fn sin_cos(angles: &[f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
-    if !angles.iter().all(|angle| angle.abs() <= LIMIT) {
-        return (angles.map(f64::sin), angles.map(f64::cos));
-    }
     let (mut sines, mut cosines) = ([0.0; LANES], [0.0; LANES]);
     for l in 0..LANES {
         let shifted = angles[l] * FRAC_2_PI + ROUND;
@@ -77,6 +74,15 @@ pub(super) fn sin_cos(angles: &[f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
         let (sine, cosine) = if odd { (cos, sin) } else { (sin, cos) };
         sines[l] = f64::from_bits(sine.to_bits() ^ ((quadrant & 2) << 62));
         cosines[l] = f64::from_bits(cosine.to_bits() ^ (((quadrant + 1) & 2) << 62));
+    }
+    if !angles.iter().all(|angle| angle.abs() <= LIMIT) {
+        // Those alone: what an environment does must not depend on its neighbours.
+        for l in 0..LANES {
+            let within = angles[l].abs() <= LIMIT;
+            if !within {
+                (sines[l], cosines[l]) = (angles[l].sin(), angles[l].cos());
+            }
+        }
     }
     (sines, cosines)
 }
@@ -119,6 +125,17 @@ mod tests {
         check([0.0, -0.0, 1e-300, -1e-9, 1e6, -1e6, 999_999.9, 0.5]);
         let (sines, cosines) = sin_cos(&[f64::NAN, f64::INFINITY, 1e300, 1.0, 2.0, 3.0, 4.0, 5.0]);
         assert!(sines[0].is_nan() && cosines[1].is_nan());
-        assert_eq!((sines[2], cosines[3]), (1e300_f64.sin(), 1.0_f64.cos()));
+        assert_eq!((sines[2], cosines[2]), (1e300_f64.sin(), 1e300_f64.cos()));
+    }
+
+    #[test]
+    fn an_angle_beyond_the_limit_is_no_matter_to_its_neighbours() {
+        for i in 0..1_000 {
+            let mut angles = [f64::from(i) * 0.1; LANES];
+            let (expected, _) = sin_cos(&angles);
+            angles[LANES - 1] = [2.0 * LIMIT, f64::NAN][i as usize % 2];
+            let (found, _) = sin_cos(&angles);
+            assert_eq!(found[..LANES - 1], expected[..LANES - 1], "{angles:?}");
+        }
     }
 }

@@ -4,7 +4,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use numpy::{Element, Ix1, Ix2, PyArray, PyArray1, PyArray2, PyArrayMethods, ndarray::Dimension};
+use numpy::{
+    Element, Ix1, Ix2, IxDyn, PyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods,
+    ndarray::Dimension,
+};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -218,12 +221,13 @@ impl Arrays {
         buffer: &Mutex<B>,
         seed: Option<u64>,
     ) -> PyResult<()> {
-        let obs = self.obs.bind(py).cast::<PyArray2<O>>()?;
-        let next_obs = self.next_obs.bind(py).cast::<PyArray2<O>>()?;
+        // Of any shape: who keeps them may have assigned another one to them, as of frames.
+        let obs = self.obs.bind(py).cast::<PyArrayDyn<O>>()?;
+        let next_obs = self.next_obs.bind(py).cast::<PyArrayDyn<O>>()?;
         let weighted = self.weighted.as_ref();
         let mut columns = Columns {
-            obs: written::<O, Ix2>(obs)?,
-            next_obs: written::<O, Ix2>(next_obs)?,
+            obs: written::<O, IxDyn>(obs)?,
+            next_obs: written::<O, IxDyn>(next_obs)?,
             action: written::<f32, Ix2>(self.action.bind(py))?,
             reward: written::<f32, Ix1>(self.reward.bind(py))?,
             terminated: written::<bool, Ix1>(self.terminated.bind(py))?,

@@ -11,7 +11,7 @@
 
 use super::Observations;
 use crate::RloxError;
-use crate::buffer::storage::{ObsElement, gather, zeroed};
+use crate::buffer::storage::{ObsElement, gather, too_large, zeroed};
 
 /// The widest stride; transitions of more environments in turn have their own next observations.
 const SPARE: usize = 64;
@@ -143,7 +143,8 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
         Ok(Self {
             capacity,
             obs_dim,
-            places: zeroed(capacity.saturating_add(SPARE), obs_dim)?,
+            places: zeroed(capacity.saturating_add(SPARE), obs_dim)
+                .map_err(|_| too_large::<O>(capacity, obs_dim))?,
             next: zeroed(capacity, 1)?,
             aside: Vec::new(),
             free: Vec::new(),
@@ -199,5 +200,53 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
                 to.copy_from_slice(&self.aside[number as usize]);
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::buffer::observations::Twice;
+
+    /// As many environments as there are spare places, one fewer and one more, and rings that hold
+    /// hardly a step of them.
+    #[test]
+    fn the_widest_strides_give_back_what_was_stored() {
+        for n in SPARE - 1..=SPARE + 1 {
+            for capacity in [n - 1, n, n + 1, 2 * n + 3] {
+                let mut found = ByIndex::<f32>::new(capacity, 2).unwrap();
+                let mut plain = Twice::<f32>::new(capacity, 2).unwrap();
+                let mut obs: Vec<f32> = (0..n).flat_map(|env| [env as f32, 0.0]).collect();
+                for step in 1..9 {
+                    let next_obs: Vec<f32> =
+                        (0..n).flat_map(|env| [env as f32, step as f32]).collect();
+                    let pushed = (step - 1) * n;
+                    found.push_batch(pushed % capacity, &obs, &next_obs);
+                    plain.push_batch(pushed % capacity, &obs, &next_obs);
+                    for row in 0..capacity.min(pushed + n) {
+                        let (found, plain) = (
+                            (found.obs(row), found.next_obs(row)),
+                            (plain.obs(row), plain.next_obs(row)),
+                        );
+                        assert_eq!(found, plain, "{n} {capacity} {step} {row}");
+                    }
+                    obs = next_obs;
+                    // Some episodes end, and the next ones start elsewhere.
+                    for env in (step % 5..n).step_by(5) {
+                        obs[2 * env + 1] = -1.0;
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_capacity_that_is_too_large_is_told_as_it_was_given() {
+        let error = ByIndex::<f32>::new(1 << 60, 4).unwrap_err().to_string();
+        assert!(
+            error.starts_with("capacity: is 1152921504606846976, "),
+            "{error}"
+        );
     }
 }

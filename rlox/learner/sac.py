@@ -5,11 +5,11 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 
 import copy
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -89,6 +89,10 @@ class SAC(Algorithm):
         "actor_optimizer",
         "critic_optimizer",
     )
+    _state_of: ClassVar[Mapping[str, str]] = {
+        "temperature": "ent_coef",
+        "alpha_optimizer": "ent_coef",
+    }
 
     def __init__(
         self,

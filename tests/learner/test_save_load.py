@@ -33,7 +33,8 @@ def test_save_and_load_keep_the_policy_and_go_on(make, tmp_path):
 def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
     model = trained(make, optimizations=optimizations)
     model.save(tmp_path / "model.pt")
-    loaded = rlox.PPO.load(tmp_path / "model.pt", optimizations=optimizations)
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    assert loaded.optimizations == model.optimizations
     for one in (model, loaded):
         one.learn(384, reset_num_timesteps=False)
     assert same(weights(model), weights(loaded))
@@ -47,6 +48,40 @@ def test_another_seed_may_be_given_to_load(tmp_path):
     trained(ppo).save(tmp_path / "model.pt")
     first, second = (rlox.PPO.load(tmp_path / "model.pt", seed=seed) for seed in (1, 2))
     assert not same(weights(first.learn(128)), weights(second.learn(128)))
+
+
+@pytest.mark.parametrize(("was", "now"), [("auto", 0.3), (0.2, 0.3), (0.2, "auto_0.3")])
+def test_another_temperature_may_be_given_to_load(was, now, tmp_path):
+    sac(ent_coef=was).save(tmp_path / "model.pt")
+    loaded = rlox.SAC.load(tmp_path / "model.pt", ent_coef=now)
+    assert loaded.temperature().item() == pytest.approx(0.3)
+    assert (loaded.alpha_optimizer is None) is (now == 0.3)
+
+
+def test_numbers_of_numpys_are_saved_as_pythons(tmp_path):
+    """A sweep draws its settings with NumPy."""
+    settings = {
+        "learning_rate": np.float64(1e-3),
+        "gamma": np.float32(0.5),
+        "n_steps": np.int64(16),
+    }
+    ppo(**settings, seed=np.int64(3)).learn(64).save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    assert {name: getattr(loaded, name) for name in ("gamma", "n_steps", "seed")} == {
+        "gamma": 0.5,
+        "n_steps": 16,
+        "seed": 3,
+    }
+    assert loaded.optimizer.param_groups[0]["lr"] == 1e-3
+
+
+def test_random_streams_of_another_kind_of_device_begin_anew(tmp_path):
+    """A generator's state has 16 bytes on a GPU, thousands on a CPU."""
+    ppo().save(tmp_path / "model.pt")
+    saved = torch.load(tmp_path / "model.pt", weights_only=True)
+    saved["streams"] = [{name: torch.zeros(16, dtype=torch.uint8) for name in saved["streams"][0]}]
+    torch.save(saved, tmp_path / "model.pt")
+    assert rlox.PPO.load(tmp_path / "model.pt").learn(128).num_timesteps == 128
 
 
 def test_checkpoints_are_saved_between_update_and_rollout(tmp_path):
@@ -66,6 +101,7 @@ def test_optimiser_state_is_saved(tmp_path):
     ours, theirs = model.optimizer.state_dict(), loaded.optimizer.state_dict()
     assert ours["state"][0]["step"] == theirs["state"][0]["step"] > 0
     assert torch.equal(ours["state"][0]["exp_avg"], theirs["state"][0]["exp_avg"])
+    assert theirs["param_groups"][0]["lr"] == 0.1
 
 
 def test_file_of_another_algorithm_is_refused(tmp_path):

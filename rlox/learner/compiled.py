@@ -14,11 +14,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from rlox.learner.native.networks import Unfit, require_adam_without_extras
+
 BACKEND = "inductor"
 BETA_1, BETA_2 = 0.9, 0.999  # Adam's, torch's defaults
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
-FlatTensors = tuple[Tensor, Tensor, Tensor, Tensor]  # parameters, both moments, steps taken
+# Parameters, both moments, steps taken, learning rate.
+FlatTensors = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 @dataclass
@@ -88,7 +91,8 @@ def as_views(tensors: Sequence[Tensor], vector: Tensor | None = None) -> Tensor:
 class Flat:
     """The trainable parameters of a module as views of one vector, and Adam's moments likewise.
 
-    Raises ValueError for parameters that are not all float32 and on one device.
+    Raises `Unfit` for parameters that are not all float32 and on one device, and for an optimiser
+    that takes other steps than `adam_`.
     """
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
@@ -96,12 +100,18 @@ class Flat:
         self.names, self.params = list(named), list(named.values())
         kinds = {(p.dtype, p.device) for p in self.params}
         if len(kinds) != 1 or self.params[0].dtype != torch.float32:
-            raise ValueError("its parameters are not all float32 and on one device")
+            raise Unfit("its parameters are not all float32 and on one device")
+        require_adam_without_extras(optimizer)
+        if tuple(optimizer.param_groups[0]["betas"]) != (BETA_1, BETA_2):
+            raise Unfit("Adam's betas are not torch's defaults")
         self.shapes = [p.shape for p in self.params]
         self.sizes = [p.numel() for p in self.params]
         self.optimizer = optimizer
         self.vector: Tensor | None = None
         self.moments: list[Tensor | None] = [None, None]
+        self.eps = float(optimizer.param_groups[0]["eps"])
+        # A tensor: a number would be compiled into the graph, and a schedule make one a value.
+        self.lr = torch.zeros(())
 
     def bind(self) -> FlatTensors:
         """What `adam_` changes. Loading replaces tensors, so this is asked for again after it."""
@@ -118,7 +128,12 @@ class Flat:
         )
         self.moments = [first, second]
         self.step = state[self.params[0]]["step"].clone()
-        return self.vector, first, second, self.step
+        self.heed()
+        return self.vector, first, second, self.step, self.lr
+
+    def heed(self) -> None:
+        """Take the learning rate as it is now: a schedule may have moved it."""
+        self.lr.fill_(self.optimizer.param_groups[0]["lr"])
 
     def unflattened(self, vector: Tensor) -> dict[str, Tensor]:
         """`vector` as the module's parameters by name."""
@@ -132,16 +147,11 @@ class Flat:
         torch._foreach_copy_(steps, [self.step] * len(steps))
 
 
-def adam_(flat: FlatTensors, gradient: Tensor, lr: Tensor, eps: float) -> None:
+def adam_(flat: FlatTensors, gradient: Tensor, eps: float) -> None:
     """One step of Adam (Kingma and Ba 2015)."""
-    vector, exp_avg, exp_avg_sq, step = flat
+    vector, exp_avg, exp_avg_sq, step, lr = flat
     step += 1
     exp_avg.lerp_(gradient, 1 - BETA_1)
     exp_avg_sq.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
     root = (exp_avg_sq / (1 - BETA_2**step)).sqrt() + eps
     vector.sub_(lr / (1 - BETA_1**step) * exp_avg / root)
-
-
-def learning_rate(optimizer: torch.optim.Optimizer) -> Tensor:
-    """As a tensor: a number would be compiled into the graph, and a schedule make one a value."""
-    return torch.tensor(optimizer.param_groups[0]["lr"])

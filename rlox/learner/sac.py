@@ -249,7 +249,9 @@ class SAC(Algorithm):
         if self._native is not None and not self._native.fits(self):
             threads = self._native.threads  # torch may be held at one by now
             self._choose_update()
-            if self._native is not None:
+            if self._native is None:
+                self._begin_updates()
+            else:
                 self._native.threads = threads
         if self._native is not None:
             self._figures = {**self._native.train_once(self)}

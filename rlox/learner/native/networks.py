@@ -118,11 +118,16 @@ def require_plain_adam(optimizer: Any, params: list[Tensor]) -> None:
     """Raise `Unfit` unless `optimizer` is Adam without extras, for just these parameters."""
     if not all(param.requires_grad for param in params):
         raise Unfit("a parameter is frozen")
+    require_adam_without_extras(optimizer)
+    if {id(param) for param in optimizer.param_groups[0]["params"]} != {id(p) for p in params}:
+        raise Unfit("the optimizer has other parameters than the network")
+
+
+def require_adam_without_extras(optimizer: Any) -> None:
+    """Raise `Unfit` unless a step of `optimizer` is that of the paper, alike for all parameters."""
     groups: list[dict[str, Any]] = getattr(optimizer, "param_groups", [])
     if type(optimizer) is not torch.optim.Adam or len(groups) != 1:
         raise Unfit(f"the optimizer is a {type(optimizer).__name__}, or has several groups")
     extras = ("weight_decay", "amsgrad", "maximize", "differentiable", "decoupled_weight_decay")
     if any(groups[0].get(extra) for extra in extras) or isinstance(groups[0]["lr"], Tensor):
         raise Unfit("Adam runs with weight decay, amsgrad or the like")
-    if {id(param) for param in groups[0]["params"]} != {id(param) for param in params}:
-        raise Unfit("the optimizer has other parameters than the network")

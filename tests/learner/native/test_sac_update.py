@@ -284,6 +284,15 @@ def test_a_replaced_step_is_called() -> None:
     assert model.update_path == "torch: target_q is replaced"
 
 
+def test_an_update_of_ones_own_is_called() -> None:
+    class Own(SAC):
+        def update(self, batch: Any) -> Any:
+            return super().update(batch)
+
+    model = Own("Pendulum-v1", optimizations=["R9"])
+    assert model.update_path == "torch: update is replaced"
+
+
 def test_an_optimizer_with_extras_is_left_to_torch() -> None:
     model = sac(True)
     model.critic_optimizer.param_groups[0]["weight_decay"] = 0.1

@@ -62,6 +62,7 @@ def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
     """The twins."""
     if type(critic) is not TwinCritic:
         raise Unfit(f"the critic is a {type(critic).__name__}")
+    _require_no_hook("the critic", critic)
     q1, q2 = (_network("a critic", _leaves(q)) for q in (critic.q1, critic.q2))
     return q1, q2
 
@@ -71,8 +72,7 @@ def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[Ten
     if type(policy) not in (CategoricalActorCritic, GaussianActorCritic):
         raise Unfit(f"the policy is a {type(policy).__name__}")
     assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
-    if any(getattr(policy, hooks) for hooks in HOOKS):
-        raise Unfit("the policy has a hook")
+    _require_no_hook("the policy", policy)
     actor = _network("the actor", _leaves(policy.actor))
     critic = _network("the critic", _leaves(policy.critic))
     log_std: list[Tensor] = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []
@@ -92,8 +92,7 @@ def _network(name: str, layers: list[nn.Module]) -> Network:
 
 def _leaves(module: nn.Module) -> list[nn.Module]:
     """The layers of nested `Sequential`s."""
-    if any(getattr(module, hooks) for hooks in HOOKS):
-        raise Unfit("a layer has a hook")
+    _require_no_hook("a layer", module)
     if type(module) is not nn.Sequential:
         return [module]
     return [leaf for child in module for leaf in _leaves(child)]
@@ -102,8 +101,13 @@ def _leaves(module: nn.Module) -> list[nn.Module]:
 def _linear(module: nn.Module) -> nn.Linear:
     if type(module) is not nn.Linear or module.bias is None:
         raise Unfit(f"there is a {type(module).__name__} where a Linear with bias is expected")
-    _leaves(module)
+    _require_no_hook("a layer", module)
     return module
+
+
+def _require_no_hook(name: str, module: nn.Module) -> None:
+    if any(getattr(module, hooks) for hooks in HOOKS):
+        raise Unfit(f"{name} has a hook")
 
 
 def require_plain_parameters(params: list[Tensor]) -> None:

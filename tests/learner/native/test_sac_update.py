@@ -269,6 +269,15 @@ def test_other_modules_are_left_to_torch(policy: Any, reason: str) -> None:
     assert model.update_path.startswith("torch: ")
 
 
+def test_a_hook_of_the_critic_is_called() -> None:
+    model, calls = sac(True), []
+    model.critic.register_forward_hook(lambda *_: calls.append(1))
+    model._choose_update()
+    model.train_once()
+    assert model.update_path == "torch: the critic has a hook"
+    assert calls
+
+
 def test_a_replaced_step_is_called() -> None:
     class Bold(SAC):
         def actor_loss(self, *args: Any) -> Any:

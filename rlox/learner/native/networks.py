@@ -14,6 +14,7 @@ from rlox.learner.policies import (
 )
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+METHODS = {"get_action_and_logprob", "get_value", "evaluate_actions", "draw"}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -73,6 +74,8 @@ def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[Ten
         raise Unfit(f"the policy is a {type(policy).__name__}")
     assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
     _require_no_hook("the policy", policy)
+    if METHODS & vars(policy).keys():
+        raise Unfit("a method of the policy is replaced")
     actor = _network("the actor", _leaves(policy.actor))
     critic = _network("the critic", _leaves(policy.critic))
     log_std: list[Tensor] = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []

@@ -205,6 +205,11 @@ def own_loss(model: PPO) -> None:
     model.loss = lambda batch: loss(batch)
 
 
+def own_evaluation(model: PPO) -> None:
+    evaluate = model.policy.evaluate_actions
+    model.policy.evaluate_actions = lambda *batch: evaluate(*batch)
+
+
 def decaying(model: PPO) -> None:
     model.optimizer.param_groups[0]["weight_decay"] = 0.1
 
@@ -236,6 +241,7 @@ def doubled(model: PPO) -> None:
         (hooked, "a layer has a hook"),
         (frozen, "a parameter is frozen"),
         (own_loss, "the loss is replaced"),
+        (own_evaluation, "a method of the policy is replaced"),
         (decaying, "Adam runs with weight decay"),
         (own_policy, "the policy is a OwnForward"),
         (without_bias, "there is a Linear where a Linear with bias is expected"),

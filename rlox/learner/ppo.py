@@ -80,6 +80,7 @@ class PPO(Algorithm):
         device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
             one.
         threads: torch's while learning; None: one where every product is small, else torch's own.
+            Updates in Rust take two at most, and no more than are given.
         matmul_precision: of float32 products while learning, as
             `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
             machine can, which changes the numbers in their third digit.
@@ -152,7 +153,7 @@ class PPO(Algorithm):
         self._rollout_number = 0  # of the rollout that is collected, or learnt from
         self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
         self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
-        self._update_threads = min(2, torch.get_num_threads())
+        self._update_threads = min(2, threads or torch.get_num_threads())  # of Rust's
         self._choose_update()
 
     def _choose_update(self) -> None:

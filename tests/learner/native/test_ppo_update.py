@@ -173,6 +173,12 @@ def test_threads_change_nothing() -> None:
     assert models[0].logger.values == models[1].logger.values
 
 
+@pytest.mark.parametrize(("threads", "taken"), [(None, 2), (1, 1), (5, 2)])
+def test_threads_are_as_many_as_are_given_and_two_at_most(threads: int | None, taken: int) -> None:
+    torch.set_num_threads(3)
+    assert ppo("categorical", native=True, threads=threads)._update_threads == taken
+
+
 def test_weights_given_anew_are_learnt_from() -> None:
     model = ppo("categorical", native=True)
     other = ppo("categorical", native=True)

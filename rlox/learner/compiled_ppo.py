@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value
 
-from rlox.learner.compiled import Compiled, Flat, FlatTensors, adam_
+from rlox.learner.compiled import Compiled, FlatModule, FlatTensors, adam_
 from rlox.learner.native.networks import Unfit
 
 if TYPE_CHECKING:
@@ -56,9 +56,6 @@ class EagerMinibatch:
     def begin(self) -> None:
         """Before the minibatches of a rollout."""
 
-    def end(self) -> None:
-        """After them."""
-
 
 class CompiledMinibatch(EagerMinibatch):
     """R2 after: one graph over the flat parameters, whatever the policy is made of; minibatch by
@@ -71,13 +68,16 @@ class CompiledMinibatch(EagerMinibatch):
         model.compilations.append(self.report)
         self._loss = _Loss(model)
         try:
-            self._flat = Flat(self._loss, model.optimizer)
+            self._flat = FlatModule(self._loss, model.optimizer)
         except Unfit as reason:
             self._compiled.give_up(str(reason))
 
     def begin(self) -> None:
         if not self.report.given_up:
-            self._tensors = self._flat.bind()
+            try:
+                self._tensors = self._flat.bind()
+            except Unfit as reason:
+                self._compiled.give_up(str(reason))
 
     def __call__(self, rollout: "Rollout", indices: Tensor) -> Tensor:
         figures: Tensor | None = None
@@ -86,10 +86,6 @@ class CompiledMinibatch(EagerMinibatch):
             with self.model.timing.add_time("compiled"), torch.no_grad():
                 figures = self._compiled(sizes, rollout, indices, self._tensors)
         return super().__call__(rollout, indices) if figures is None else figures
-
-    def end(self) -> None:
-        if not self.report.given_up:
-            self._flat.tell()
 
     def _minibatch(self, rollout: "Rollout", indices: Tensor, flat: FlatTensors) -> Tensor:
         batch = type(rollout)(*(column.index_select(0, indices) for column in rollout))

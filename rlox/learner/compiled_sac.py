@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value
 
-from rlox.learner.compiled import Compiled, Flat, FlatTensors, adam_, as_views
+from rlox.learner.compiled import Compiled, FlatModule, FlatTensors, adam_
+from rlox.learner.flat import Flat
 from rlox.learner.native.networks import Unfit
 
 if TYPE_CHECKING:
@@ -130,13 +131,12 @@ class CompiledUpdate(EagerUpdate):
             self._compiled.give_up(f"{replaced[0]} is replaced")
             return
         self.actor_module = _FromNoise(model.policy)
-        self._target: Tensor | None = None
         try:
-            self.actor = Flat(self.actor_module, model.actor_optimizer)
-            self.critic = Flat(model.critic, model.critic_optimizer)
+            self.actor = FlatModule(self.actor_module, model.actor_optimizer)
+            self.critic = FlatModule(model.critic, model.critic_optimizer)
             self._optimized = [self.actor, self.critic]
             if model.alpha_optimizer:
-                self._optimized.append(Flat(model.temperature, model.alpha_optimizer))
+                self._optimized.append(FlatModule(model.temperature, model.alpha_optimizer))
         except Unfit as reason:
             self._compiled.give_up(str(reason))
 
@@ -144,9 +144,13 @@ class CompiledUpdate(EagerUpdate):
         if self.report.given_up:
             return
         model = self.model
-        self._flats = [flat.bind() for flat in self._optimized]
+        try:
+            self._flats = [flat.bind() for flat in self._optimized]
+        except Unfit as reason:
+            self._compiled.give_up(str(reason))
+            return
         targets = dict(model.critic_target.named_parameters())
-        self._target = as_views([targets[name] for name in self.critic.names], self._target)
+        (self._target,) = Flat([targets[name] for name in self.critic.names], None).tensors
 
     def __call__(self, batch: "Batch") -> Updated:
         model = self.model
@@ -161,8 +165,6 @@ class CompiledUpdate(EagerUpdate):
             with model.timing.add_time("compiled"), torch.no_grad():
                 found = self._compiled(len(batch.obs), tensors, noise, self._flats, self._target)
             if found is not None:
-                for flat in self._optimized:
-                    flat.tell()
                 return Updated(*found)
             if before is not None:  # as if it had not been tried
                 generator.set_state(before)

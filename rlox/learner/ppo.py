@@ -298,7 +298,6 @@ class PPO(Algorithm):
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
             learnt += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
-        minibatch.end()
         self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
 
     def _show(self, figures: Sequence[float] | NDArray[np.float32]) -> None:

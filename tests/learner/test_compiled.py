@@ -6,7 +6,6 @@ import torch
 import rlox
 from rlox.learner import compiled
 from rlox.learner.callbacks import BaseCallback
-from rlox.learner.compiled import as_views
 from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor
 
 
@@ -23,17 +22,6 @@ def ppo(on=("R2",), **arguments):
 
 def weights(model):
     return [p.detach().clone() for p in model.policy.parameters()]
-
-
-def test_tensors_become_views_of_one_vector_and_stay_so():
-    a, b = torch.arange(4.0).view(2, 2), torch.ones(3)
-    vector = as_views([a, b])
-    assert vector.tolist() == [0, 1, 2, 3, 1, 1, 1]
-    vector += 1
-    assert a.tolist() == [[1, 2], [3, 4]]
-    assert as_views([a, b], vector) is vector
-    b.data = b.clone()  # as loading does
-    assert as_views([a, b], vector) is not vector
 
 
 def test_parameters_and_moments_are_saved_and_loaded_as_ever(traced, tmp_path):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rlox import _core
-from rlox.learner.native.flat import Flat
+from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
     Unfit,
     actor_critic_networks,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox import PrioritizedReplayBuffer, _core
-from rlox.learner.native.flat import Flat
+from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
     Unfit,
     actor_network,

@@ -21,7 +21,12 @@ from torch import Tensor
 from rlox import compute_gae_batched
 from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
-from rlox.learner.arguments import require_at_least, require_fraction, require_methods
+from rlox.learner.arguments import (
+    require_at_least,
+    require_finite,
+    require_fraction,
+    require_methods,
+)
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
@@ -238,11 +243,7 @@ class PPO(Algorithm):
 
         with timing.add_time("gae_compute"):
             obs, actions, log_probs, values, rewards, dones = storage.stacked()
-            if not log_probs.isfinite().all():
-                raise ValueError(
-                    "policy: gives log-probabilities that are not finite; a lower learning_rate, "
-                    "or smaller rewards, may keep training from diverging"
-                )
+            require_finite(log_probs)
             with timing.add_time("value"), torch.no_grad():
                 last_values = self.policy.get_value(self._tensor(self._last_obs))
                 # A time limit is not part of the task: what would have followed is worth

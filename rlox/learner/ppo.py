@@ -156,7 +156,7 @@ class PPO(Algorithm):
         self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
         self._rollout_number = 0  # of the rollout that is collected, or learnt from
-        self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
+        self._minibatches: dict[tuple[Any, ...], EagerMinibatch] = {}
         self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
         self._update_threads = min(2, threads or torch.get_num_threads())  # of Rust's
         self._choose_update()
@@ -305,11 +305,13 @@ class PPO(Algorithm):
         self._log(dict(zip(FIGURES, figures, strict=True)))
 
     def _minibatch(self) -> EagerMinibatch:
-        """How a minibatch is learnt from; what has been compiled is kept."""
+        """How a minibatch is learnt from; what has been compiled is kept, for the objects that it
+        was compiled with."""
         form = switchboard.MINIBATCH.of(self.optimizations)
-        if form not in self._minibatches:
-            self._minibatches[form] = form(self)
-        return self._minibatches[form]
+        key = (form, *(getattr(self, name) for name in self._state))
+        if key not in self._minibatches:
+            self._minibatches[key] = form(self)
+        return self._minibatches[key]
 
     def loss(
         self, batch: Rollout, normalize_advantage: bool | None = None

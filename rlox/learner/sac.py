@@ -162,7 +162,7 @@ class SAC(Algorithm):
             self._state += ("alpha_optimizer",)
 
         self._update = EagerUpdate(self)
-        self._updates = {EagerUpdate: self._update}
+        self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
         buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
@@ -237,11 +237,13 @@ class SAC(Algorithm):
         return actions.cpu().numpy()
 
     def _begin_updates(self) -> None:
-        """Choose how to update; what has been compiled is kept."""
+        """Choose how to update; what has been compiled is kept, for the objects that it was
+        compiled with."""
         form = switchboard.UPDATE.of(self.optimizations)
-        if form not in self._updates:
-            self._updates[form] = form(self)
-        self._update = self._updates[form]
+        key = (form, *(getattr(self, name) for name in self._state))
+        if key not in self._updates:
+            self._updates[key] = form(self)
+        self._update = self._updates[key]
         self._update.bind()
 
     def train_once(self) -> None:

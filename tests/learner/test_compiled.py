@@ -49,6 +49,16 @@ def test_weights_loaded_between_trainings_are_trained_on(traced):
     assert model.optimizer.state[next(model.policy.parameters())]["step"] == 16
 
 
+def test_a_policy_given_between_trainings_is_what_is_trained(traced):
+    model = ppo().learn(16)
+    old, model.policy = model.policy, CategoricalActorCritic(4, 2)
+    model.optimizer = torch.optim.Adam(model.policy.parameters(), lr=0.01)
+    before, old_before = weights(model), [p.clone() for p in old.parameters()]
+    model.learn(16)
+    assert not torch.equal(before[0], weights(model)[0])
+    assert all(map(torch.equal, old_before, old.parameters()))
+
+
 def test_without_a_compiler_training_goes_on_and_says_so_once(monkeypatch):
     def no_compiler(graph, inputs):
         raise RuntimeError("No working C++ compiler found")

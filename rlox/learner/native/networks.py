@@ -1,4 +1,5 @@
-"""Which modules the native updates can train, and their parameters in the order of Rust."""
+"""Which policies, critics and optimisers are ours as they were made, so that another form may stand
+for them (in Rust, compiled, or joined), and their parameters in the order of Rust."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +15,7 @@ from rlox.learner.policies import (
 )
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+# Whoever replaces one of these on a policy wants it called.
 METHODS = {"get_action_and_logprob", "get_value", "evaluate_actions", "draw"}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 

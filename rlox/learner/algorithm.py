@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
@@ -45,6 +45,7 @@ class Algorithm:
     policy: StochasticPolicy
     batch_size: int
     _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
+    _state_of: ClassVar[Mapping[str, str]] = {}  # of those, the ones that an argument makes anew
     _generators: tuple[str, ...] = ("_act_generator", "_predict_generator")
     _joins = False  # whether several processes can train one model
 
@@ -78,19 +79,21 @@ class Algorithm:
         self.env_id = env if isinstance(env, str) else None
         self._workers = self._join()
         self.env = make_vector_env(env, self._workers.share(n_envs) if self._workers else n_envs)
-        self.n_envs = self.env.num_envs
+        self.n_envs = int(self.env.num_envs)
         self.observation_space = require_box_observations(self.env)
         self.action_space = self.env.single_action_space
         self.obs_dim = int(np.prod(self.observation_space.shape))
         self.seed = seed
+        asked = None if optimizations is None else sorted(self._chosen)
         # What `save` writes: of the constructor's arguments, those that are plain values.
         self._arguments = {
-            name: value
-            for name, value in (arguments | {"n_envs": n_envs}).items()
-            if name not in ("env", "device") and isinstance(value, int | float | str | None)
+            name: _plain(value)
+            for name, value in (arguments | {"n_envs": n_envs, "optimizations": asked}).items()
+            if name not in ("env", "device")
+            and isinstance(_plain(value), int | float | str | list | None)
         }
 
-        root = int(torch.randint(2**31, ()).item()) if seed is None else seed
+        root = int(torch.randint(2**31, ()).item() if seed is None else seed)
         if self._workers:
             root = self._workers.gathered(root)[0]
         # An environment that the user made keeps its own seed, unless this trainer is given one.
@@ -181,7 +184,8 @@ class Algorithm:
     def save(self, path: str | Path) -> None:
         """Write weights, optimisers, arguments, and where training stands: steps, episodes and
         random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
-        what it would do here. A replay buffer is not kept, nor are episodes under way.
+        what it would do here, on the same kind of device. A replay buffer is not kept, nor are
+        episodes under way.
 
         A file that is there is replaced at once, never left half. Where several processes train
         one model, all call this, and the first one writes.
@@ -225,13 +229,19 @@ class Algorithm:
             **{**saved["arguments"], "device": device, **arguments},
         )
         for name, state in saved["state"].items():
+            if cls._state_of.get(name) in arguments:
+                continue
+            part = getattr(model, name)
             try:
-                getattr(model, name).load_state_dict(state)
+                part.load_state_dict(state)
             except (RuntimeError, ValueError) as error:
                 raise ValueError(
                     f"{name}: what {path} holds does not fit this trainer; modules that were given "
                     f"at its making must be given to load, too ({error})"
                 ) from error
+            if isinstance(part, torch.optim.Optimizer) and "learning_rate" in arguments:
+                for group in part.param_groups:  # the state brought the saved trainer's
+                    group["lr"] = float(arguments["learning_rate"])
         model.num_timesteps = saved["num_timesteps"]
         model.episode_returns, model.episode_lengths = map(list, saved["episodes"])
         if "seed" not in arguments:
@@ -255,7 +265,10 @@ class Algorithm:
 
     def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
         for name in self._generators:
-            getattr(self, name).set_state(streams[name].cpu())
+            generator, state = getattr(self, name), streams[name].cpu()
+            # That of another kind of device is of another kind: it cannot go on here.
+            if state.shape == generator.get_state().shape:
+                generator.set_state(state)
 
     @property
     def _rank(self) -> int:
@@ -278,7 +291,7 @@ class Algorithm:
     def _adam(self, module: nn.Module, lr: float, eps: float = 1e-8) -> torch.optim.Adam:
         """Adam as one kernel over all parameters. It rounds otherwise than the one that goes
         operation by operation: by some 1e-7 of a step."""
-        return torch.optim.Adam(module.parameters(), lr=lr, eps=eps, fused=True)
+        return torch.optim.Adam(module.parameters(), lr=float(lr), eps=eps, fused=True)
 
     def _threads(self) -> int:
         """Torch's while learning."""
@@ -344,3 +357,8 @@ class Algorithm:
             )
         self.logger.record(figures)
         self.logger.dump(self.num_timesteps)
+
+
+def _plain(value: Any) -> Any:
+    """A NumPy scalar as Python's: `load` runs no code from the file, and takes no others."""
+    return value.item() if isinstance(value, np.generic) else value

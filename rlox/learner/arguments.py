@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 
 def require_at_least(minimum: float, **arguments: float) -> None:
@@ -49,4 +49,13 @@ def require_methods(argument: str, module: nn.Module, methods: Iterable[str]) ->
         raise TypeError(
             f"{argument} ({type(module).__name__}) lacks {', '.join(missing)}; "
             "rlox.learner.policies documents the interface"
+        )
+
+
+def require_finite(log_probs: Tensor) -> None:
+    """ValueError if one of a rollout's log-probabilities is infinite, or no number."""
+    if not log_probs.isfinite().all():
+        raise ValueError(
+            "policy: gives log-probabilities that are not finite; a lower learning_rate, "
+            "or smaller rewards, may keep training from diverging"
         )

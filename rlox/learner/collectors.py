@@ -12,6 +12,7 @@ from rlox import _core
 from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
 from rlox.learner import switchboard
+from rlox.learner.arguments import require_finite
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
@@ -57,6 +58,7 @@ class AsyncRollouts:
         model = self.model
         with model.timing.add_time("wait_rollout"):
             columns: dict[str, Array] = self.collector.take()
+            require_finite(torch.from_numpy(columns["log_probs"]))
         with model.timing.add_time("store"):
             dones = columns["terminated"] | columns["truncated"]
             for rewards, ended in zip(columns["rewards"], dones, strict=True):

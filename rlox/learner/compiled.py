@@ -6,19 +6,21 @@ cannot be traced as one graph, training goes on without, and says so once.
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from rlox.learner.flat import Flat
+from rlox.learner.native.networks import Unfit, require_adam_without_extras
+
 BACKEND = "inductor"
 BETA_1, BETA_2 = 0.9, 0.999  # Adam's, torch's defaults
-_MOMENTS = ("exp_avg", "exp_avg_sq")
 
-FlatTensors = tuple[Tensor, Tensor, Tensor, Tensor]  # parameters, both moments, steps taken
+# Parameters, both moments, steps made (a number for each parameter), learning rate.
+FlatTensors = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 @dataclass
@@ -68,57 +70,44 @@ class Compiled:
         warnings.warn(message, stacklevel=2)
 
 
-def as_views(tensors: Sequence[Tensor], vector: Tensor | None = None) -> Tensor:
-    """Make `tensors` views of one vector and return it: `vector`, where they are its views already.
+class FlatModule:
+    """The trainable parameters of a module, by name, in a vector with Adam's moments beside it.
 
-    They stay what they are to whoever holds them: only their memory moves.
-    """
-    if vector is not None:
-        places = accumulate([t.nbytes for t in tensors[:-1]], initial=vector.data_ptr())
-        if all(t.data_ptr() == place for t, place in zip(tensors, places, strict=True)):
-            return vector
-    vector = torch.cat([t.detach().reshape(-1) for t in tensors])
-    for tensor, part in zip(
-        tensors, torch.split(vector, [t.numel() for t in tensors]), strict=True
-    ):
-        tensor.data = part.view(tensor.shape)
-    return vector
-
-
-class Flat:
-    """The trainable parameters of a module as views of one vector, and Adam's moments likewise.
-
-    Raises ValueError for parameters that are not all float32 and on one device.
+    Raises `Unfit` for parameters that are not all float32 and on one device, and for an optimiser
+    that takes other steps than `adam_`.
     """
 
-    def __init__(self, module: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(self, module: nn.Module, optimizer: torch.optim.Adam) -> None:
         named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        self.names, self.params = list(named), list(named.values())
+        self.names, self.params = list(named), list[Tensor](named.values())
         kinds = {(p.dtype, p.device) for p in self.params}
         if len(kinds) != 1 or self.params[0].dtype != torch.float32:
-            raise ValueError("its parameters are not all float32 and on one device")
+            raise Unfit("its parameters are not all float32 and on one device")
+        require_adam_without_extras(optimizer)
+        if tuple(optimizer.param_groups[0]["betas"]) != (BETA_1, BETA_2):
+            raise Unfit("Adam's betas are not torch's defaults")
         self.shapes = [p.shape for p in self.params]
         self.sizes = [p.numel() for p in self.params]
         self.optimizer = optimizer
-        self.vector: Tensor | None = None
-        self.moments: list[Tensor | None] = [None, None]
+        self.eps = float(optimizer.param_groups[0]["eps"])
+        # A tensor: a number would be compiled into the graph, and a schedule make one a value.
+        self.lr = torch.zeros(())
+        self._flat: Flat | None = None
 
     def bind(self) -> FlatTensors:
-        """What `adam_` changes. Loading replaces tensors, so this is asked for again after it."""
-        state = self.optimizer.state
-        for p in self.params:
-            if not state[p]:
-                step_at = p.device if self.optimizer.defaults["fused"] else "cpu"
-                state[p]["step"] = torch.zeros((), device=step_at)
-                state[p] |= {name: torch.zeros_like(p) for name in _MOMENTS}
-        self.vector = as_views(self.params, self.vector)
-        first, second = (
-            as_views([state[p][name] for p in self.params], flat)
-            for name, flat in zip(_MOMENTS, self.moments, strict=True)
-        )
-        self.moments = [first, second]
-        self.step = state[self.params[0]]["step"].clone()
-        return self.vector, first, second, self.step
+        """What `adam_` changes. Loading replaces tensors, so this is asked for again after it.
+
+        Raises `Unfit` where the optimiser has made more steps with some parameters than others.
+        """
+        if self._flat is None or not self._flat.holds():
+            self._flat = Flat(self.params, self.optimizer)
+        self.heed()
+        vector, first, second = self._flat.tensors
+        return vector, first, second, self._flat.steps, self.lr
+
+    def heed(self) -> None:
+        """Take the learning rate as it is now: a schedule may have moved it."""
+        self.lr.fill_(self.optimizer.param_groups[0]["lr"])
 
     def unflattened(self, vector: Tensor) -> dict[str, Tensor]:
         """`vector` as the module's parameters by name."""
@@ -126,22 +115,13 @@ class Flat:
         shaped = (part.view(shape) for part, shape in zip(parts, self.shapes, strict=True))
         return dict(zip(self.names, shaped, strict=True))
 
-    def tell(self) -> None:
-        """Write the number of steps back into the optimiser's state."""
-        steps = [self.optimizer.state[p]["step"] for p in self.params]
-        torch._foreach_copy_(steps, [self.step] * len(steps))
 
-
-def adam_(flat: FlatTensors, gradient: Tensor, lr: Tensor, eps: float) -> None:
+def adam_(flat: FlatTensors, gradient: Tensor, eps: float) -> None:
     """One step of Adam (Kingma and Ba 2015)."""
-    vector, exp_avg, exp_avg_sq, step = flat
-    step += 1
+    vector, exp_avg, exp_avg_sq, steps, lr = flat
+    steps += 1
+    step = steps[0]
     exp_avg.lerp_(gradient, 1 - BETA_1)
     exp_avg_sq.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
     root = (exp_avg_sq / (1 - BETA_2**step)).sqrt() + eps
     vector.sub_(lr / (1 - BETA_1**step) * exp_avg / root)
-
-
-def learning_rate(optimizer: torch.optim.Optimizer) -> Tensor:
-    """As a tensor: a number would be compiled into the graph, and a schedule make one a value."""
-    return torch.tensor(optimizer.param_groups[0]["lr"])

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value
 
-from rlox.learner.compiled import Compiled, Flat, FlatTensors, adam_, learning_rate
+from rlox.learner.compiled import Compiled, FlatModule, FlatTensors, adam_
+from rlox.learner.native.networks import Unfit
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO, Rollout
@@ -55,9 +56,6 @@ class EagerMinibatch:
     def begin(self) -> None:
         """Before the minibatches of a rollout."""
 
-    def end(self) -> None:
-        """After them."""
-
 
 class CompiledMinibatch(EagerMinibatch):
     """R2 after: one graph over the flat parameters, whatever the policy is made of; minibatch by
@@ -69,32 +67,27 @@ class CompiledMinibatch(EagerMinibatch):
         self.report = self._compiled.report
         model.compilations.append(self.report)
         self._loss = _Loss(model)
-        self._eps = float(model.optimizer.defaults["eps"])
         try:
-            self._flat = Flat(self._loss, model.optimizer)
-        except ValueError as error:
-            self._compiled.give_up(str(error))
+            self._flat = FlatModule(self._loss, model.optimizer)
+        except Unfit as reason:
+            self._compiled.give_up(str(reason))
 
     def begin(self) -> None:
         if not self.report.given_up:
-            self._tensors = self._flat.bind()
-            self._lr = learning_rate(self.model.optimizer)
+            try:
+                self._tensors = self._flat.bind()
+            except Unfit as reason:
+                self._compiled.give_up(str(reason))
 
     def __call__(self, rollout: "Rollout", indices: Tensor) -> Tensor:
         figures: Tensor | None = None
         if not self.report.given_up:
             sizes = (len(rollout.obs), len(indices))
             with self.model.timing.add_time("compiled"), torch.no_grad():
-                figures = self._compiled(sizes, rollout, indices, self._tensors, self._lr)
+                figures = self._compiled(sizes, rollout, indices, self._tensors)
         return super().__call__(rollout, indices) if figures is None else figures
 
-    def end(self) -> None:
-        if not self.report.given_up:
-            self._flat.tell()
-
-    def _minibatch(
-        self, rollout: "Rollout", indices: Tensor, flat: FlatTensors, lr: Tensor
-    ) -> Tensor:
+    def _minibatch(self, rollout: "Rollout", indices: Tensor, flat: FlatTensors) -> Tensor:
         batch = type(rollout)(*(column.index_select(0, indices) for column in rollout))
 
         def loss(vector: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,6 +99,6 @@ class CompiledMinibatch(EagerMinibatch):
         gradient, (_, figures) = grad_and_value(loss, has_aux=True)(flat[0])
         norm = torch.linalg.vector_norm(gradient)
         gradient = gradient * (self.model.max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
-        adam_(flat, gradient, lr, self._eps)
+        adam_(flat, gradient, self._flat.eps)
         found: Tensor = figures
         return found

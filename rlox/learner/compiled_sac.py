@@ -11,12 +11,16 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value
 
-from rlox.learner.compiled import Compiled, Flat, FlatTensors, adam_, as_views, learning_rate
+from rlox.learner.compiled import Compiled, FlatModule, FlatTensors, adam_
+from rlox.learner.flat import Flat
+from rlox.learner.native.networks import Unfit
 
 if TYPE_CHECKING:
     from rlox.learner.sac import SAC, Batch
 
-_EPS = 1e-8  # Adam's, torch's default
+
+# What is compiled: those of the trainer's class, so that a subclass may have its own.
+EQUATIONS = ("target_q", "critic_loss", "actor_loss", "alpha_loss")
 
 
 class Updated(NamedTuple):
@@ -120,25 +124,33 @@ class CompiledUpdate(EagerUpdate):
         if not hasattr(model.policy, "from_noise"):
             self._compiled.give_up(f"the policy ({type(model.policy).__name__}) has no from_noise")
             return
+        replaced = [name for name in EQUATIONS if name in vars(model)]
+        if model.update.__module__ != "rlox.learner.sac":
+            replaced.append("update")
+        if replaced:
+            self._compiled.give_up(f"{replaced[0]} is replaced")
+            return
         self.actor_module = _FromNoise(model.policy)
-        self._target: Tensor | None = None
         try:
-            self.actor = Flat(self.actor_module, model.actor_optimizer)
-            self.critic = Flat(model.critic, model.critic_optimizer)
+            self.actor = FlatModule(self.actor_module, model.actor_optimizer)
+            self.critic = FlatModule(model.critic, model.critic_optimizer)
             self._optimized = [self.actor, self.critic]
             if model.alpha_optimizer:
-                self._optimized.append(Flat(model.temperature, model.alpha_optimizer))
-        except ValueError as error:
-            self._compiled.give_up(str(error))
+                self._optimized.append(FlatModule(model.temperature, model.alpha_optimizer))
+        except Unfit as reason:
+            self._compiled.give_up(str(reason))
 
     def bind(self) -> None:
         if self.report.given_up:
             return
         model = self.model
-        self._flats = [flat.bind() for flat in self._optimized]
+        try:
+            self._flats = [flat.bind() for flat in self._optimized]
+        except Unfit as reason:
+            self._compiled.give_up(str(reason))
+            return
         targets = dict(model.critic_target.named_parameters())
-        self._target = as_views([targets[name] for name in self.critic.names], self._target)
-        self._lr = learning_rate(model.critic_optimizer)
+        (self._target,) = Flat([targets[name] for name in self.critic.names], None).tensors
 
     def __call__(self, batch: "Batch") -> Updated:
         model = self.model
@@ -148,13 +160,11 @@ class CompiledUpdate(EagerUpdate):
             shape, device = batch.actions.shape, model.device
             noise = [torch.randn(shape, generator=generator, device=device) for _ in range(2)]
             tensors = batch._replace(indices=None)
+            for flat in self._optimized:
+                flat.heed()
             with model.timing.add_time("compiled"), torch.no_grad():
-                found = self._compiled(
-                    len(batch.obs), tensors, noise, self._flats, self._target, self._lr
-                )
+                found = self._compiled(len(batch.obs), tensors, noise, self._flats, self._target)
             if found is not None:
-                for flat in self._optimized:
-                    flat.tell()
                 return Updated(*found)
             if before is not None:  # as if it had not been tried
                 generator.set_state(before)
@@ -166,7 +176,6 @@ class CompiledUpdate(EagerUpdate):
         noise: list[Tensor],
         flats: list[FlatTensors],
         target: Tensor,
-        lr: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Losses of critics and actor, and the TD errors `[B]`."""
         model, (actor, critic, *alpha) = self.model, flats
@@ -185,15 +194,15 @@ class CompiledUpdate(EagerUpdate):
             return sac.actor_loss(at(vector, critic[0], log_alpha, noise[1]), batch)
 
         gradient, (loss_q, td_errors) = grad_and_value(critic_loss, has_aux=True)(critic[0])
-        adam_(critic, gradient, lr, _EPS)
+        adam_(critic, gradient, self.critic.eps)
         gradient, (loss_pi, log_probs) = grad_and_value(actor_loss, has_aux=True)(actor[0])
-        adam_(actor, gradient, lr, _EPS)
+        adam_(actor, gradient, self.actor.eps)
         if alpha:
 
             def alpha_loss(vector: Tensor) -> Tensor:
                 return sac.alpha_loss(at(actor[0], critic[0], vector[0], noise[1]), log_probs)
 
             gradient, _ = grad_and_value(alpha_loss)(alpha[0][0])
-            adam_(alpha[0], gradient, lr, _EPS)
+            adam_(alpha[0], gradient, self._optimized[2].eps)
         target.lerp_(critic[0], model.tau)
         return loss_q, loss_pi, td_errors

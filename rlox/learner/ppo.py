@@ -21,7 +21,12 @@ from torch import Tensor
 from rlox import compute_gae_batched
 from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
-from rlox.learner.arguments import require_at_least, require_fraction, require_methods
+from rlox.learner.arguments import (
+    require_at_least,
+    require_finite,
+    require_fraction,
+    require_methods,
+)
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
@@ -80,6 +85,7 @@ class PPO(Algorithm):
         device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
             one.
         threads: torch's while learning; None: one where every product is small, else torch's own.
+            Updates in Rust take two at most, and no more than are given.
         matmul_precision: of float32 products while learning, as
             `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
             machine can, which changes the numbers in their third digit.
@@ -150,9 +156,9 @@ class PPO(Algorithm):
         self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
         self._shuffle_generator = self._generator()
         self._rollout_number = 0  # of the rollout that is collected, or learnt from
-        self._minibatches: dict[type[EagerMinibatch], EagerMinibatch] = {}
+        self._minibatches: dict[tuple[Any, ...], EagerMinibatch] = {}
         self._native_rollouts = NativeRollouts(self) if "R4" in self.optimizations else None
-        self._update_threads = min(2, torch.get_num_threads())
+        self._update_threads = min(2, threads or torch.get_num_threads())  # of Rust's
         self._choose_update()
 
     def _choose_update(self) -> None:
@@ -237,11 +243,7 @@ class PPO(Algorithm):
 
         with timing.add_time("gae_compute"):
             obs, actions, log_probs, values, rewards, dones = storage.stacked()
-            if not log_probs.isfinite().all():
-                raise ValueError(
-                    "policy: gives log-probabilities that are not finite; a lower learning_rate, "
-                    "or smaller rewards, may keep training from diverging"
-                )
+            require_finite(log_probs)
             with timing.add_time("value"), torch.no_grad():
                 last_values = self.policy.get_value(self._tensor(self._last_obs))
                 # A time limit is not part of the task: what would have followed is worth
@@ -297,18 +299,19 @@ class PPO(Algorithm):
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
             learnt += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
-        minibatch.end()
         self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
 
     def _show(self, figures: Sequence[float] | NDArray[np.float32]) -> None:
         self._log(dict(zip(FIGURES, figures, strict=True)))
 
     def _minibatch(self) -> EagerMinibatch:
-        """How a minibatch is learnt from; what has been compiled is kept."""
+        """How a minibatch is learnt from; what has been compiled is kept, for the objects that it
+        was compiled with."""
         form = switchboard.MINIBATCH.of(self.optimizations)
-        if form not in self._minibatches:
-            self._minibatches[form] = form(self)
-        return self._minibatches[form]
+        key = (form, *(getattr(self, name) for name in self._state))
+        if key not in self._minibatches:
+            self._minibatches[key] = form(self)
+        return self._minibatches[key]
 
     def loss(
         self, batch: Rollout, normalize_advantage: bool | None = None

@@ -5,11 +5,11 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 
 import copy
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -89,6 +89,10 @@ class SAC(Algorithm):
         "actor_optimizer",
         "critic_optimizer",
     )
+    _state_of: ClassVar[Mapping[str, str]] = {
+        "temperature": "ent_coef",
+        "alpha_optimizer": "ent_coef",
+    }
 
     def __init__(
         self,
@@ -158,7 +162,7 @@ class SAC(Algorithm):
             self._state += ("alpha_optimizer",)
 
         self._update = EagerUpdate(self)
-        self._updates = {EagerUpdate: self._update}
+        self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
         buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
@@ -233,11 +237,13 @@ class SAC(Algorithm):
         return actions.cpu().numpy()
 
     def _begin_updates(self) -> None:
-        """Choose how to update; what has been compiled is kept."""
+        """Choose how to update; what has been compiled is kept, for the objects that it was
+        compiled with."""
         form = switchboard.UPDATE.of(self.optimizations)
-        if form not in self._updates:
-            self._updates[form] = form(self)
-        self._update = self._updates[form]
+        key = (form, *(getattr(self, name) for name in self._state))
+        if key not in self._updates:
+            self._updates[key] = form(self)
+        self._update = self._updates[key]
         self._update.bind()
 
     def train_once(self) -> None:
@@ -245,7 +251,9 @@ class SAC(Algorithm):
         if self._native is not None and not self._native.fits(self):
             threads = self._native.threads  # torch may be held at one by now
             self._choose_update()
-            if self._native is not None:
+            if self._native is None:
+                self._begin_updates()
+            else:
                 self._native.threads = threads
         if self._native is not None:
             self._figures = {**self._native.train_once(self)}

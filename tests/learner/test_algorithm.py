@@ -1,4 +1,4 @@
-"""What PPO and SAC share: seeds, save and load, predict, callbacks, figures, bad arguments."""
+"""What PPO and SAC share: seeds, predict, callbacks, figures, bad arguments."""
 
 import gymnasium as gym
 import numpy as np
@@ -7,47 +7,10 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from toys import Clock, TenPerStep
+from trainers import STEPS, each_trainer, ppo, sac, same, trained, weights
 
 import rlox
-from rlox.learner.callbacks import BaseCallback, Checkpoints, TimingCallback
-from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor, TwinCritic
-
-
-def ppo(env="CartPole-v1", **arguments):
-    return rlox.PPO(env, **{"n_envs": 4, "n_steps": 32, "batch_size": 64, "seed": 7, **arguments})
-
-
-def sac(env="Pendulum-v1", **arguments):
-    defaults = {"seed": 7, "buffer_size": 1000, "learning_starts": 50, "batch_size": 32}
-    return rlox.SAC(env, **{**defaults, **arguments})
-
-
-TRAINERS = {
-    "ppo": ppo,
-    "ppo-continuous": lambda **a: ppo("Pendulum-v1", **a),
-    "ppo-async": lambda **a: ppo(collector="async", **a),
-    "ppo-async-continuous": lambda **a: ppo("Pendulum-v1", collector="async", **a),
-    "sac": sac,
-    "sac-4": lambda **a: sac(n_envs=4, **a),
-    "sac-prioritized": lambda **a: sac(prioritized=True, **a),
-}
-each_trainer = pytest.mark.parametrize("make", TRAINERS.values(), ids=TRAINERS)
-STEPS = {"PPO": 384, "SAC": 80}
-
-
-def trained(make, **arguments):
-    model = make(**arguments)
-    return model.learn(STEPS[type(model).__name__])
-
-
-def weights(model):
-    names = ["policy", "critic", "critic_target", "temperature"]
-    modules = [getattr(model, name) for name in names if isinstance(model, rlox.SAC)]
-    return [p.detach().clone() for module in modules or [model.policy] for p in module.parameters()]
-
-
-def same(first, second):
-    return all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+from rlox.learner.callbacks import BaseCallback, TimingCallback
 
 
 @each_trainer
@@ -76,94 +39,6 @@ def test_without_a_seed_torchs_own_decides():
     assert not same(weights(first), weights(second))
     torch.manual_seed(0)
     assert same(weights(first), weights(ppo(seed=None)))
-
-
-@each_trainer
-def test_save_and_load_keep_the_policy_and_go_on(make, tmp_path):
-    model = trained(make)
-    model.save(tmp_path / "model.pt")
-    loaded = type(model).load(tmp_path / "model.pt")
-    assert same(weights(model), weights(loaded))
-    assert loaded.num_timesteps == model.num_timesteps
-    assert loaded._arguments == model._arguments
-    obs = model.observation_space.sample()
-    np.testing.assert_array_equal(
-        model.predict(obs, deterministic=True)[0], loaded.predict(obs, deterministic=True)[0]
-    )
-    before = weights(loaded)
-    loaded.learn(STEPS[type(model).__name__])
-    assert not same(before, weights(loaded))
-
-
-@pytest.mark.parametrize("optimizations", [(), ("R4", "R9")])
-@pytest.mark.parametrize("make", [TRAINERS[name] for name in ("ppo", "ppo-continuous")])
-def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
-    model = trained(make, optimizations=optimizations)
-    model.save(tmp_path / "model.pt")
-    loaded = rlox.PPO.load(tmp_path / "model.pt", optimizations=optimizations)
-    for one in (model, loaded):
-        one.learn(384, reset_num_timesteps=False)
-    assert same(weights(model), weights(loaded))
-    assert model.episode_returns == loaded.episode_returns
-    assert model.num_timesteps == loaded.num_timesteps == 768
-    obs = np.zeros((20, model.obs_dim))
-    np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
-
-
-def test_another_seed_may_be_given_to_load(tmp_path):
-    trained(ppo).save(tmp_path / "model.pt")
-    first, second = (rlox.PPO.load(tmp_path / "model.pt", seed=seed) for seed in (1, 2))
-    assert not same(weights(first.learn(128)), weights(second.learn(128)))
-
-
-def test_checkpoints_are_saved_between_update_and_rollout(tmp_path):
-    model = ppo().learn(512, callback=Checkpoints(tmp_path / "model.pt", every=200))
-    loaded = rlox.PPO.load(tmp_path / "model.pt")
-    assert loaded.num_timesteps == 256  # at 128 and 384 too little is new
-    assert loaded.episode_returns == model.episode_returns[: len(loaded.episode_returns)] != []
-    assert not same(weights(loaded), weights(model))
-    loaded.learn(256, reset_num_timesteps=False)
-    assert loaded.num_timesteps == 512
-
-
-def test_optimiser_state_is_saved(tmp_path):
-    model = trained(ppo)
-    model.save(tmp_path / "model.pt")
-    loaded = rlox.PPO.load(tmp_path / "model.pt", learning_rate=0.1)
-    ours, theirs = model.optimizer.state_dict(), loaded.optimizer.state_dict()
-    assert ours["state"][0]["step"] == theirs["state"][0]["step"] > 0
-    assert torch.equal(ours["state"][0]["exp_avg"], theirs["state"][0]["exp_avg"])
-
-
-def test_file_of_another_algorithm_is_refused(tmp_path):
-    ppo().save(tmp_path / "model.pt")
-    with pytest.raises(ValueError, match="holds a PPO, not a SAC"):
-        rlox.SAC.load(tmp_path / "model.pt")
-
-
-def test_environment_objects_are_given_again(tmp_path):
-    rlox.PPO(Clock(), n_steps=8).save(tmp_path / "model.pt")
-    with pytest.raises(ValueError, match="env is needed"):
-        rlox.PPO.load(tmp_path / "model.pt")
-    assert rlox.PPO.load(tmp_path / "model.pt", env=Clock()).n_envs == 1
-
-
-def test_replaced_modules_train_and_are_given_again(tmp_path):
-    net = CategoricalActorCritic(4, 2, hidden=(8,))
-    before = [p.clone() for p in net.parameters()]
-    model = ppo(policy=net).learn(128)
-    assert model.policy is net
-    assert not same(before, list(net.parameters()))
-    model.save(tmp_path / "model.pt")
-    loaded = rlox.PPO.load(tmp_path / "model.pt", policy=CategoricalActorCritic(4, 2, hidden=(8,)))
-    assert same(weights(model), weights(loaded))
-    with pytest.raises(ValueError, match=r"policy: .* must be given to load, too"):
-        rlox.PPO.load(tmp_path / "model.pt")
-
-    actor, critic = SquashedGaussianActor(3, 1, (8,)), TwinCritic(3, 1, (8,))
-    before = [p.clone() for p in (*actor.parameters(), *critic.parameters())]
-    sac(policy=actor, critic=critic).learn(60)
-    assert not same(before, [*actor.parameters(), *critic.parameters()])
 
 
 def test_predict_takes_one_observation_or_a_batch():

@@ -81,6 +81,13 @@ def test_a_policy_that_fails_fails_training():
     assert model.learn(100).num_timesteps == 1024
 
 
+def test_a_policy_that_has_diverged_is_told():
+    model = rlox.PPO("CartPole-v1", n_steps=4, collector="async")
+    torch.nn.init.constant_(model.policy.actor[-1].bias, float("nan"))
+    with pytest.raises(ValueError, match="policy: gives log-probabilities that are not finite"):
+        model.learn(32)
+
+
 def test_phases_of_the_two_threads():
     model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=16, seed=0, collector="async")
     model.learn(64, callback=TimingCallback())

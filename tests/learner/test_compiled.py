@@ -5,7 +5,7 @@ import torch
 
 import rlox
 from rlox.learner import compiled
-from rlox.learner.compiled import as_views
+from rlox.learner.callbacks import BaseCallback
 from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor
 
 
@@ -22,17 +22,6 @@ def ppo(on=("R2",), **arguments):
 
 def weights(model):
     return [p.detach().clone() for p in model.policy.parameters()]
-
-
-def test_tensors_become_views_of_one_vector_and_stay_so():
-    a, b = torch.arange(4.0).view(2, 2), torch.ones(3)
-    vector = as_views([a, b])
-    assert vector.tolist() == [0, 1, 2, 3, 1, 1, 1]
-    vector += 1
-    assert a.tolist() == [[1, 2], [3, 4]]
-    assert as_views([a, b], vector) is vector
-    b.data = b.clone()  # as loading does
-    assert as_views([a, b], vector) is not vector
 
 
 def test_parameters_and_moments_are_saved_and_loaded_as_ever(traced, tmp_path):
@@ -60,6 +49,16 @@ def test_weights_loaded_between_trainings_are_trained_on(traced):
     assert model.optimizer.state[next(model.policy.parameters())]["step"] == 16
 
 
+def test_a_policy_given_between_trainings_is_what_is_trained(traced):
+    model = ppo().learn(16)
+    old, model.policy = model.policy, CategoricalActorCritic(4, 2)
+    model.optimizer = torch.optim.Adam(model.policy.parameters(), lr=0.01)
+    before, old_before = weights(model), [p.clone() for p in old.parameters()]
+    model.learn(16)
+    assert not torch.equal(before[0], weights(model)[0])
+    assert all(map(torch.equal, old_before, old.parameters()))
+
+
 def test_without_a_compiler_training_goes_on_and_says_so_once(monkeypatch):
     def no_compiler(graph, inputs):
         raise RuntimeError("No working C++ compiler found")
@@ -71,6 +70,17 @@ def test_without_a_compiler_training_goes_on_and_says_so_once(monkeypatch):
     assert model.compilations[0].given_up
     eager = ppo(on=()).learn(32)
     for p, q in zip(weights(model), weights(eager), strict=True):
+        assert torch.equal(p, q)
+
+
+def test_an_optimiser_of_another_kind_is_not_taken_for_adam(traced):
+    made = [ppo(on=on) for on in (["R2"], [])]
+    for model in made:
+        model.optimizer = torch.optim.SGD(model.policy.parameters(), lr=0.01)
+    with pytest.warns(UserWarning, match="R2: not compiled.*the optimizer is a SGD"):
+        made[0].learn(16)
+    made[1].learn(16)
+    for p, q in zip(*map(weights, made), strict=True):
         assert torch.equal(p, q)
 
 
@@ -109,3 +119,35 @@ def test_sac_compiled_learns_as_eager_sac_does(prioritized):
     for one, other in zip(*(weights(model) for model in made), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
     assert made[1].compilations[0].graphs == 1
+
+
+class Freezes(BaseCallback):
+    """Stops the actor, and it alone, after half of the updates."""
+
+    def on_step(self):
+        if self.num_timesteps == 30:
+            self.model.actor_optimizer.param_groups[0]["lr"] = 0.0
+            self.actor, self.critic = weights(self.model), self.model.critic.q1[0].weight.clone()
+
+
+@pytest.mark.slow
+def test_each_optimisers_learning_rate_counts_at_every_update(traced):
+    model = rlox.SAC("Pendulum-v1", learning_starts=20, batch_size=8, seed=2, optimizations=["R3"])
+    callback = Freezes()
+    model.learn(40, callback)
+    assert not model.compilations[0].given_up
+    assert all(map(torch.equal, callback.actor, weights(model)))
+    assert not torch.equal(callback.critic, model.critic.q1[0].weight)
+
+
+class Halved(rlox.SAC):
+    def update(self, batch):
+        self.halved = True
+        return super().update(batch._replace(rewards=batch.rewards / 2))
+
+
+def test_an_update_of_ones_own_is_called_not_compiled():
+    model = Halved("Pendulum-v1", learning_starts=4, batch_size=8, optimizations=["R3"])
+    with pytest.warns(UserWarning, match="R3: not compiled.*update is replaced"):
+        model.learn(8)
+    assert model.halved

@@ -150,6 +150,7 @@ def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     from rlox.learner.distributed import Workers
 
     monkeypatch.setattr(Workers, "join", classmethod(lambda cls, device: cls(0, 2)))
+    monkeypatch.setattr(Workers, "gathered", lambda self, value: [value] * self.size)
 
 
 @pytest.mark.usefixtures("pretended")
@@ -158,3 +159,10 @@ def test_what_two_processes_cannot_do_is_refused() -> None:
         rlox.SAC("Pendulum-v1")
     with pytest.raises(ValueError, match="n_envs must be a multiple of the 2 workers"):
         ppo(n_envs=3)
+
+
+@pytest.mark.usefixtures("pretended")
+def test_updates_of_several_processes_are_told_to_be_torchs() -> None:
+    model = ppo(optimizations=["R4", "R9"])
+    assert model.update_path == "torch: several processes train one model"
+    assert model.rollout_path == "native"

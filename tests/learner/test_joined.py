@@ -52,8 +52,18 @@ def no_bias(policy):
     policy.critic[0] = nn.Linear(3, 4, bias=False)
 
 
+def hook(policy):
+    policy.actor[0].register_forward_hook(lambda *_: None)
+
+
+def own_value(policy):
+    policy.get_value = lambda obs: obs[:, 0]
+
+
 @pytest.mark.parametrize(
-    "change", [deeper_critic, other_activation, unknown_activation, no_bias], ids=str
+    "change",
+    [deeper_critic, other_activation, unknown_activation, no_bias, hook, own_value],
+    ids=str,
 )
 def test_networks_that_do_not_fit_together_are_left_alone(change):
     policy = CategoricalActorCritic(3, 2, (4, 4))

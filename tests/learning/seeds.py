@@ -88,18 +88,19 @@ def compare(
     rows = {(r["arm"], r["seed"]): r for r in racing.kept(path) if r["key"] == key}
     missing = [pair for pair in itertools.product(names, range(n_seeds)) if pair not in rows]
     missing.sort(key=lambda pair: pair[1])  # seed after seed: an interruption leaves whole ones
+
+    def run(name: str, seed: int) -> dict[str, Any]:
+        found = summary(train(peers[name], job | {"seed": seed}), job["total_timesteps"])
+        row = {"arm": name, "seed": seed, "key": key, **found}
+        racing.keep(row, path)  # here, so that what ends after Ctrl-C is kept, too
+        print(f"{task} {name} seed {seed}: {found['final']:.1f}", flush=True)
+        return row
+
     with ThreadPoolExecutor(2) as pool:
-        running = {
-            pool.submit(train, peers[name], job | {"seed": seed}): (name, seed)
-            for name, seed in missing
-        }
+        running = {pool.submit(run, *pair): pair for pair in missing}
         try:
             for done in as_completed(running):
-                name, seed = running[done]
-                found = summary(done.result(), job["total_timesteps"])
-                rows[name, seed] = {"arm": name, "seed": seed, "key": key, **found}
-                racing.keep(rows[name, seed], path)
-                print(f"{task} {name} seed {seed}: {found['final']:.1f}", flush=True)
+                rows[running[done]] = done.result()
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

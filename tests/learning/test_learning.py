@@ -6,6 +6,7 @@ the runs and gets the tables; `seeds.py` does the same for more tasks, arms and 
 
 import os
 from pathlib import Path
+from threading import Event
 from xml.etree import ElementTree
 
 import curves
@@ -59,6 +60,24 @@ def test_finished_trainings_are_kept_and_more_seeds_add_to_them(
     quick.clear()
     seeds.compare("ppo-cartpole", ("sb3",), 2, tmp_path, total=9_000)
     assert len(quick) == 2, "another task's runs do not count"
+
+
+def test_a_training_that_ends_after_another_failed_is_kept(
+    quick: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failed, quickly = Event(), seeds.train
+
+    def train(peer: Peer, job: dict) -> Outcome:
+        if peer.name == "R2":
+            failed.set()
+            raise RuntimeError("as planned")
+        failed.wait(10)
+        return quickly(peer, job)
+
+    monkeypatch.setattr(seeds, "train", train)
+    with pytest.raises(RuntimeError, match="as planned"):
+        seeds.compare("ppo-cartpole", ("sb3", "R2"), 1, tmp_path, total=10_000)
+    assert [row["arm"] for row in seeds.racing.kept(tmp_path / "ppo-cartpole.jsonl")] == ["sb3"]
 
 
 def test_a_worse_arm_shows_and_one_equal_to_the_bit_says_so(

@@ -1,4 +1,5 @@
-"""Which modules the native updates can train, and their parameters in the order of Rust."""
+"""Which policies, critics and optimisers are ours as they were made, so that another form may stand
+for them (in Rust, compiled, or joined), and their parameters in the order of Rust."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -14,6 +15,8 @@ from rlox.learner.policies import (
 )
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+# Whoever replaces one of these on a policy wants it called.
+METHODS = {"get_action_and_logprob", "get_value", "evaluate_actions", "draw"}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -62,6 +65,7 @@ def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
     """The twins."""
     if type(critic) is not TwinCritic:
         raise Unfit(f"the critic is a {type(critic).__name__}")
+    _require_no_hook("the critic", critic)
     q1, q2 = (_network("a critic", _leaves(q)) for q in (critic.q1, critic.q2))
     return q1, q2
 
@@ -71,8 +75,9 @@ def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[Ten
     if type(policy) not in (CategoricalActorCritic, GaussianActorCritic):
         raise Unfit(f"the policy is a {type(policy).__name__}")
     assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
-    if any(getattr(policy, hooks) for hooks in HOOKS):
-        raise Unfit("the policy has a hook")
+    _require_no_hook("the policy", policy)
+    if METHODS & vars(policy).keys():
+        raise Unfit("a method of the policy is replaced")
     actor = _network("the actor", _leaves(policy.actor))
     critic = _network("the critic", _leaves(policy.critic))
     log_std: list[Tensor] = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []
@@ -92,8 +97,7 @@ def _network(name: str, layers: list[nn.Module]) -> Network:
 
 def _leaves(module: nn.Module) -> list[nn.Module]:
     """The layers of nested `Sequential`s."""
-    if any(getattr(module, hooks) for hooks in HOOKS):
-        raise Unfit("a layer has a hook")
+    _require_no_hook("a layer", module)
     if type(module) is not nn.Sequential:
         return [module]
     return [leaf for child in module for leaf in _leaves(child)]
@@ -102,8 +106,13 @@ def _leaves(module: nn.Module) -> list[nn.Module]:
 def _linear(module: nn.Module) -> nn.Linear:
     if type(module) is not nn.Linear or module.bias is None:
         raise Unfit(f"there is a {type(module).__name__} where a Linear with bias is expected")
-    _leaves(module)
+    _require_no_hook("a layer", module)
     return module
+
+
+def _require_no_hook(name: str, module: nn.Module) -> None:
+    if any(getattr(module, hooks) for hooks in HOOKS):
+        raise Unfit(f"{name} has a hook")
 
 
 def require_plain_parameters(params: list[Tensor]) -> None:
@@ -118,11 +127,16 @@ def require_plain_adam(optimizer: Any, params: list[Tensor]) -> None:
     """Raise `Unfit` unless `optimizer` is Adam without extras, for just these parameters."""
     if not all(param.requires_grad for param in params):
         raise Unfit("a parameter is frozen")
+    require_adam_without_extras(optimizer)
+    if {id(param) for param in optimizer.param_groups[0]["params"]} != {id(p) for p in params}:
+        raise Unfit("the optimizer has other parameters than the network")
+
+
+def require_adam_without_extras(optimizer: Any) -> None:
+    """Raise `Unfit` unless a step of `optimizer` is that of the paper, alike for all parameters."""
     groups: list[dict[str, Any]] = getattr(optimizer, "param_groups", [])
     if type(optimizer) is not torch.optim.Adam or len(groups) != 1:
         raise Unfit(f"the optimizer is a {type(optimizer).__name__}, or has several groups")
     extras = ("weight_decay", "amsgrad", "maximize", "differentiable", "decoupled_weight_decay")
     if any(groups[0].get(extra) for extra in extras) or isinstance(groups[0]["lr"], Tensor):
         raise Unfit("Adam runs with weight decay, amsgrad or the like")
-    if {id(param) for param in groups[0]["params"]} != {id(param) for param in params}:
-        raise Unfit("the optimizer has other parameters than the network")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from rlox import _core
-from rlox.learner.native.flat import Flat
+from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
     Unfit,
     actor_critic_networks,
@@ -27,6 +27,8 @@ class NativeUpdate:
     def __init__(self, model: "PPO") -> None:
         if model.loss.__module__ != "rlox.learner.ppo":
             raise Unfit("the loss is replaced")
+        if model._workers:
+            raise Unfit("several processes train one model")
         actor, critic, log_std = actor_critic_networks(model.policy)
         if actor.widths[0] != model.obs_dim or critic.widths[0] != model.obs_dim:
             raise Unfit("a network does not take the observations as they are")

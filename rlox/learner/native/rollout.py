@@ -45,14 +45,12 @@ class NativeRollouts:
 
     def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[Tensor]]:
         """Environments, actor, critic and log-deviation; `Unfit` if they are of another kind."""
-        env, policy = self.model.env, self.model.policy
+        env = self.model.env
         if self.model.collector != "sync":
             raise Unfit("another thread collects")
         if type(env) is not VecEnv or not isinstance(env.backend, NativeBackend):
             raise Unfit("the environments run in Python")
-        actor, critic, log_std = actor_critic_networks(policy)
-        if {"get_action_and_logprob", "get_value"} & vars(policy).keys():
-            raise Unfit("a method of the policy is replaced")
+        actor, critic, log_std = actor_critic_networks(self.model.policy)
         require_plain_parameters([*actor.params, *critic.params, *log_std])
         return env.backend.core, actor, critic, log_std
 

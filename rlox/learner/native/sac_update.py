@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox import PrioritizedReplayBuffer, _core
-from rlox.learner.native.flat import Flat
+from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
     Unfit,
     actor_network,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlox.learner.sac import SAC
 
 # Whoever replaces one of these wants it called.
-STEPS = ("_sample", "target_q", "critic_loss", "actor_loss", "alpha_loss")
+STEPS = ("_sample", "update", "target_q", "critic_loss", "actor_loss", "alpha_loss")
 PRIORITY_EPSILON = 1e-6  # so that no transition is never drawn again
 OBJECTS = (
     *("policy", "critic", "critic_target", "temperature"),

@@ -173,6 +173,12 @@ def test_threads_change_nothing() -> None:
     assert models[0].logger.values == models[1].logger.values
 
 
+@pytest.mark.parametrize(("threads", "taken"), [(None, 2), (1, 1), (5, 2)])
+def test_threads_are_as_many_as_are_given_and_two_at_most(threads: int | None, taken: int) -> None:
+    torch.set_num_threads(3)
+    assert ppo("categorical", native=True, threads=threads)._update_threads == taken
+
+
 def test_weights_given_anew_are_learnt_from() -> None:
     model = ppo("categorical", native=True)
     other = ppo("categorical", native=True)
@@ -203,6 +209,11 @@ def frozen(model: PPO) -> None:
 def own_loss(model: PPO) -> None:
     loss = model.loss
     model.loss = lambda batch: loss(batch)
+
+
+def own_evaluation(model: PPO) -> None:
+    evaluate = model.policy.evaluate_actions
+    model.policy.evaluate_actions = lambda *batch: evaluate(*batch)
 
 
 def decaying(model: PPO) -> None:
@@ -236,6 +247,7 @@ def doubled(model: PPO) -> None:
         (hooked, "a layer has a hook"),
         (frozen, "a parameter is frozen"),
         (own_loss, "the loss is replaced"),
+        (own_evaluation, "a method of the policy is replaced"),
         (decaying, "Adam runs with weight decay"),
         (own_policy, "the policy is a OwnForward"),
         (without_bias, "there is a Linear where a Linear with bias is expected"),

@@ -269,6 +269,15 @@ def test_other_modules_are_left_to_torch(policy: Any, reason: str) -> None:
     assert model.update_path.startswith("torch: ")
 
 
+def test_a_hook_of_the_critic_is_called() -> None:
+    model, calls = sac(True), []
+    model.critic.register_forward_hook(lambda *_: calls.append(1))
+    model._choose_update()
+    model.train_once()
+    assert model.update_path == "torch: the critic has a hook"
+    assert calls
+
+
 def test_a_replaced_step_is_called() -> None:
     class Bold(SAC):
         def actor_loss(self, *args: Any) -> Any:
@@ -282,6 +291,15 @@ def test_a_replaced_step_is_called() -> None:
     model.train_once()
     assert calls
     assert model.update_path == "torch: target_q is replaced"
+
+
+def test_an_update_of_ones_own_is_called() -> None:
+    class Own(SAC):
+        def update(self, batch: Any) -> Any:
+            return super().update(batch)
+
+    model = Own("Pendulum-v1", optimizations=["R9"])
+    assert model.update_path == "torch: update is replaced"
 
 
 def test_an_optimizer_with_extras_is_left_to_torch() -> None:

@@ -208,5 +208,8 @@ fn norm_squared_body<I: Instructions>(values: &[f32]) -> f64 {
 
 /// What `torch.nn.utils.clip_grad_norm_` multiplies a gradient of this squared norm by.
 pub fn clip_scale(norm_squared: f64, max_norm: f64) -> f32 {
-    (max_norm / (norm_squared.sqrt() + 1e-6)).min(1.0) as f32
+    let scale = max_norm / (norm_squared.sqrt() + 1e-6);
+    // NaN stays NaN, as in torch; `min` would let one network take an unclipped step because the
+    // other one's gradient is no number.
+    if scale > 1.0 { 1.0 } else { scale as f32 }
 }

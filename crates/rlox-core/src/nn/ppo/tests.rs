@@ -130,6 +130,22 @@ fn a_thread_that_panics_does_not_leave_the_other_waiting() {
 }
 
 #[test]
+fn gradients_are_clipped_as_torch_clips_them() {
+    assert_eq!(clip_scale(0.04, 0.5), 1.0);
+    assert!((clip_scale(4.0, 0.5) - 0.25).abs() < 1e-6);
+    assert_eq!(clip_scale(f64::INFINITY, 0.5), 0.0);
+    assert!(clip_scale(f64::NAN, 0.5).is_nan());
+}
+
+#[test]
+fn a_diverged_critic_shows_in_the_actor_too() {
+    let mut case = Case::new(10, 8, 3);
+    case.columns[2][4] = f32::NAN;
+    assert!(case.update(false, &order(10, 1), 1).is_ok());
+    assert!(case.state[0][0].iter().all(|param| param.is_nan()));
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let mut case = Case::new(10, 8, 3);
     assert!(case.update(false, &[], 1).is_err());

@@ -1,5 +1,7 @@
-"""torch's parameters, and Adam's moments of them, as views of flat vectors that Rust writes to."""
+"""torch's parameters, and Adam's moments of them, as views of flat vectors: what one compiled graph
+or Rust goes over in one pass."""
 
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,7 +14,8 @@ from rlox.learner.native.networks import Unfit
 class Flat:
     """Parameters side by side in one float32 vector; modules and optimiser keep working with them.
 
-    `arrays`: the parameters and, where there is an optimiser, its two moments, as NumPy views.
+    `tensors`: the parameters and, where there is an optimiser, its two moments. `steps`: how many
+    steps it has made, a number for each parameter. Raises `Unfit` where these differ.
     """
 
     def __init__(self, params: list[Tensor], optimizer: torch.optim.Adam | None) -> None:
@@ -21,17 +24,24 @@ class Flat:
         for param, view in zip(params, self._views(values), strict=True):
             param.data = view
         self._pointers = [param.data_ptr() for param in params]
-        self.arrays: tuple[NDArray[Any], ...] = (values.numpy(),)
+        self.tensors: tuple[Tensor, ...] = (values,)
         if optimizer is not None:
             self._state = optimizer.state
-            self._adopt_moments([self._state[param] for param in params])
+            # Where torch wants them.
+            at = values.device if optimizer.param_groups[0].get("fused") else torch.device("cpu")
+            self._adopt_moments([self._state[param] for param in params], at)
 
-    def _adopt_moments(self, states: list[dict[str, Tensor]]) -> None:
+    @cached_property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """`tensors` as NumPy sees them."""
+        return tuple(tensor.numpy() for tensor in self.tensors)
+
+    def _adopt_moments(self, states: list[dict[str, Tensor]], at: torch.device) -> None:
         steps = {float(state.get("step", 0.0)) for state in states}
         if len(steps) > 1:
             raise Unfit("Adam has taken more steps with some parameters than with others")
-        # A number for each parameter, as torch has it, so that it can go on by itself.
-        self.steps = torch.full((len(states),), steps.pop())
+        # As torch has them, so that it can go on by itself.
+        self.steps = torch.full((len(states),), steps.pop(), device=at)
         for state, step in zip(states, self.steps, strict=True):
             state["step"] = step
         for name in ("exp_avg", "exp_avg_sq"):
@@ -39,7 +49,7 @@ class Flat:
             moment = _gathered([s[name] if name in s else torch.zeros_like(p) for s, p in pairs])
             for state, view in zip(states, self._views(moment), strict=True):
                 state[name] = view
-            self.arrays += (moment.numpy(),)
+            self.tensors += (moment,)
 
     def _views(self, vector: Tensor) -> list[Tensor]:
         parts = torch.split(vector, [param.numel() for param in self.params])

@@ -1,0 +1,135 @@
+"""What `save` writes and `load` makes of it: weights, optimisers, arguments, random streams."""
+
+import numpy as np
+import pytest
+import torch
+from toys import Clock
+from trainers import STEPS, TRAINERS, each_trainer, ppo, sac, same, trained, weights
+
+import rlox
+from rlox.learner.callbacks import Checkpoints
+from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor, TwinCritic
+
+
+@each_trainer
+def test_save_and_load_keep_the_policy_and_go_on(make, tmp_path):
+    model = trained(make)
+    model.save(tmp_path / "model.pt")
+    loaded = type(model).load(tmp_path / "model.pt")
+    assert same(weights(model), weights(loaded))
+    assert loaded.num_timesteps == model.num_timesteps
+    assert loaded._arguments == model._arguments
+    obs = model.observation_space.sample()
+    np.testing.assert_array_equal(
+        model.predict(obs, deterministic=True)[0], loaded.predict(obs, deterministic=True)[0]
+    )
+    before = weights(loaded)
+    loaded.learn(STEPS[type(model).__name__])
+    assert not same(before, weights(loaded))
+
+
+@pytest.mark.parametrize("optimizations", [(), ("R4", "R9")])
+@pytest.mark.parametrize("make", [TRAINERS[name] for name in ("ppo", "ppo-continuous")])
+def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
+    model = trained(make, optimizations=optimizations)
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    assert loaded.optimizations == model.optimizations
+    for one in (model, loaded):
+        one.learn(384, reset_num_timesteps=False)
+    assert same(weights(model), weights(loaded))
+    assert model.episode_returns == loaded.episode_returns
+    assert model.num_timesteps == loaded.num_timesteps == 768
+    obs = np.zeros((20, model.obs_dim))
+    np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
+
+
+def test_another_seed_may_be_given_to_load(tmp_path):
+    trained(ppo).save(tmp_path / "model.pt")
+    first, second = (rlox.PPO.load(tmp_path / "model.pt", seed=seed) for seed in (1, 2))
+    assert not same(weights(first.learn(128)), weights(second.learn(128)))
+
+
+@pytest.mark.parametrize(("was", "now"), [("auto", 0.3), (0.2, 0.3), (0.2, "auto_0.3")])
+def test_another_temperature_may_be_given_to_load(was, now, tmp_path):
+    sac(ent_coef=was).save(tmp_path / "model.pt")
+    loaded = rlox.SAC.load(tmp_path / "model.pt", ent_coef=now)
+    assert loaded.temperature().item() == pytest.approx(0.3)
+    assert (loaded.alpha_optimizer is None) is (now == 0.3)
+
+
+def test_numbers_of_numpys_are_saved_as_pythons(tmp_path):
+    """A sweep draws its settings with NumPy."""
+    settings = {
+        "learning_rate": np.float64(1e-3),
+        "gamma": np.float32(0.5),
+        "n_steps": np.int64(16),
+    }
+    ppo(**settings, seed=np.int64(3)).learn(64).save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    assert {name: getattr(loaded, name) for name in ("gamma", "n_steps", "seed")} == {
+        "gamma": 0.5,
+        "n_steps": 16,
+        "seed": 3,
+    }
+    assert loaded.optimizer.param_groups[0]["lr"] == 1e-3
+
+
+def test_random_streams_of_another_kind_of_device_begin_anew(tmp_path):
+    """A generator's state has 16 bytes on a GPU, thousands on a CPU."""
+    ppo().save(tmp_path / "model.pt")
+    saved = torch.load(tmp_path / "model.pt", weights_only=True)
+    saved["streams"] = [{name: torch.zeros(16, dtype=torch.uint8) for name in saved["streams"][0]}]
+    torch.save(saved, tmp_path / "model.pt")
+    assert rlox.PPO.load(tmp_path / "model.pt").learn(128).num_timesteps == 128
+
+
+def test_checkpoints_are_saved_between_update_and_rollout(tmp_path):
+    model = ppo().learn(512, callback=Checkpoints(tmp_path / "model.pt", every=200))
+    loaded = rlox.PPO.load(tmp_path / "model.pt")
+    assert loaded.num_timesteps == 256  # at 128 and 384 too little is new
+    assert loaded.episode_returns == model.episode_returns[: len(loaded.episode_returns)] != []
+    assert not same(weights(loaded), weights(model))
+    loaded.learn(256, reset_num_timesteps=False)
+    assert loaded.num_timesteps == 512
+
+
+def test_optimiser_state_is_saved(tmp_path):
+    model = trained(ppo)
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt", learning_rate=0.1)
+    ours, theirs = model.optimizer.state_dict(), loaded.optimizer.state_dict()
+    assert ours["state"][0]["step"] == theirs["state"][0]["step"] > 0
+    assert torch.equal(ours["state"][0]["exp_avg"], theirs["state"][0]["exp_avg"])
+    assert theirs["param_groups"][0]["lr"] == 0.1
+
+
+def test_file_of_another_algorithm_is_refused(tmp_path):
+    ppo().save(tmp_path / "model.pt")
+    with pytest.raises(ValueError, match="holds a PPO, not a SAC"):
+        rlox.SAC.load(tmp_path / "model.pt")
+
+
+def test_environment_objects_are_given_again(tmp_path):
+    rlox.PPO(Clock(), n_steps=8).save(tmp_path / "model.pt")
+    with pytest.raises(ValueError, match="env is needed"):
+        rlox.PPO.load(tmp_path / "model.pt")
+    assert rlox.PPO.load(tmp_path / "model.pt", env=Clock()).n_envs == 1
+
+
+def test_replaced_modules_train_and_are_given_again(tmp_path):
+    net = CategoricalActorCritic(4, 2, hidden=(8,))
+    before = [p.clone() for p in net.parameters()]
+    model = ppo(policy=net).learn(128)
+    assert model.policy is net
+    assert not same(before, list(net.parameters()))
+    model.save(tmp_path / "model.pt")
+    loaded = rlox.PPO.load(tmp_path / "model.pt", policy=CategoricalActorCritic(4, 2, hidden=(8,)))
+    assert same(weights(model), weights(loaded))
+    with pytest.raises(ValueError, match=r"policy: .* must be given to load, too"):
+        rlox.PPO.load(tmp_path / "model.pt")
+
+    actor, critic = SquashedGaussianActor(3, 1, (8,)), TwinCritic(3, 1, (8,))
+    before = [p.clone() for p in (*actor.parameters(), *critic.parameters())]
+    sac(policy=actor, critic=critic).learn(60)
+    assert not same(before, [*actor.parameters(), *critic.parameters()])

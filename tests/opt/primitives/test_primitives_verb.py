@@ -56,22 +56,28 @@ def test_a_first_call_that_compiles_is_not_what_is_timed(made_up: Path) -> None:
     assert took < 0.001
 
 
-def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
-    made_up: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = [*COMMAND, "--only", "slow"]
-    hold, held = contest.hold, []
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The cases that were timed, in order; Ctrl-C comes once there are three."""
+    hold, keys = contest.hold, list[str]()
 
     def interrupted(processes: Any, case: Case, *rest: Any) -> dict[str, Any]:
-        if len(held) == 3:
+        if len(keys) == 3:
             raise KeyboardInterrupt
-        held.append(case.key)
+        keys.append(case.key)
         return hold(processes, case, *rest)
 
     monkeypatch.setattr(contest, "hold", interrupted)
+    return keys
+
+
+def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
+    made_up: Path, held: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*COMMAND, "--only", "slow"]
     assert cli.main(command) == INTERRUPTED
     assert "3 readings are kept" in capsys.readouterr().err
-    held[:] = []
+    held.clear()
     assert cli.main(command) == 0
     assert len(held) == 1
     found = json.loads(capsys.readouterr().out)
@@ -79,6 +85,18 @@ def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
         (restart, case) for restart in (0, 1) for case in ("gae/n=32", "gae/n=8")
     ]
     assert not list(made_up.glob("environments/*.jsonl")), "what is recorded is not kept twice"
+
+
+def test_a_record_of_some_cases_leaves_the_readings_of_the_others(
+    made_up: Path, held: list[str]
+) -> None:
+    command = [*COMMAND, "--only", "slow"]
+    assert cli.main(command) == INTERRUPTED
+    others = [key for key in held if key != "gae/n=8"]
+    held.clear()
+    assert cli.main([*command, "--case", "n=8"]) == 0
+    (kept,) = made_up.glob("environments/*.jsonl")
+    assert [json.loads(line)["case"] for line in kept.read_text().splitlines()] == others
 
 
 def test_cases_and_engines_are_listed_without_running_any(

@@ -116,11 +116,12 @@ class Ring:
     def push_batch(self, *rows):
         """Several; `rows` are columns."""
         end = self.at + len(rows[0])
-        # Only where it wraps around are rows told one by one.
-        wraps = end > self.capacity
-        at = np.arange(self.at, end) % self.capacity if wraps else slice(self.at, end)
+        over = end - self.capacity
         for column, values in zip(self.columns, rows, strict=True):
-            column[at] = values
+            if over > 0:
+                column[self.at :], column[:over] = values[:-over], values[-over:]
+            else:
+                column[self.at : end] = values
         self.at = end % self.capacity
 
     def sample(self, batch):

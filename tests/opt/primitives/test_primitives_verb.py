@@ -200,6 +200,7 @@ def test_rows_that_are_lost_are_shown_as_plainly_as_the_others() -> None:
     for text in (report.markdown(found), report.page(found)):
         assert "ahead" in text
         assert "1.83× (" in text
+        assert "0.0203× (" in text, "how far ahead is seen, however far it is"
         assert ") behind" in text
         assert "does not install: no wheel" in text
     assert "&lt;numpy&gt;" in report.page(found)

@@ -21,7 +21,6 @@ from rlox.opt.testing.commands import CompileError, cargo
 from rlox.opt.testing.commands import run as run_command
 from rlox.profiling.machine import ROOT
 
-BY_CRITERION = ("native", "burn", "candle")
 _BENCH = "nn_backends"
 _LIMIT_S = 1800.0
 _EXAMPLES = """\

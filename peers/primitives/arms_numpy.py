@@ -101,21 +101,28 @@ class Ring:
         self.capacity, self.at, self.rng = n, 0, np.random.default_rng(0)
         self.out = ()
 
-    def push(self, *transition):
-        """One transition."""
+    def push(self, obs, next_obs, action, reward, terminated, truncated):
+        """One transition; each column by itself, since a loop over them costs."""
         at = self.at
-        for column, value in zip(self.columns, transition, strict=True):
-            column[at] = value
+        observations, next_observations, actions, rewards, terminations, truncations = self.columns
+        observations[at] = obs
+        next_observations[at] = next_obs
+        actions[at] = action
+        rewards[at] = reward
+        terminations[at] = terminated
+        truncations[at] = truncated
         self.at = (at + 1) % self.capacity
 
     def push_batch(self, *rows):
         """Several; `rows` are columns."""
-        n = len(rows[0])
-        first = min(n, self.capacity - self.at)
+        end = self.at + len(rows[0])
+        over = end - self.capacity
         for column, values in zip(self.columns, rows, strict=True):
-            column[self.at : self.at + first] = values[:first]
-            column[: n - first] = values[first:]
-        self.at = (self.at + n) % self.capacity
+            if over > 0:
+                column[self.at :], column[:over] = values[:-over], values[-over:]
+            else:
+                column[self.at : end] = values
+        self.at = end % self.capacity
 
     def sample(self, batch):
         """Columns of rows drawn uniformly, by name."""
@@ -129,7 +136,7 @@ class Ring:
         rows = self.rng.integers(self.capacity, size=batch)
         for column, out in zip(self.columns, self.out, strict=True):
             # With its default mode, `take` writes to a buffer of its own first.
-            np.take(column, rows, axis=0, out=out, mode="clip")
+            column.take(rows, axis=0, out=out, mode="clip")
         return dict(zip(NAMES, self.out, strict=True))
 
 

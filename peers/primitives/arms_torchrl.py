@@ -198,6 +198,7 @@ def rollout(n_envs, n_steps):
     pushes = inputs.pushes(n_envs)
     converted = [_tensor(actions) for actions in pushes]
     values = inputs.values(n_steps + 1, n_envs)
+    now, after = (torch.from_numpy(x.T.copy()).unsqueeze(-1) for x in (values[:-1], values[1:]))
     turn = 0
 
     def act(_):
@@ -211,7 +212,6 @@ def rollout(n_envs, n_steps):
         nonlocal turn
         turn = 0
         data = env.rollout(n_steps, policy, break_when_any_done=False)
-        now, after = (torch.from_numpy(x.T.copy()).unsqueeze(-1) for x in (values[:-1], values[1:]))
         found = vec_generalized_advantage_estimate(
             inputs.GAMMA,
             inputs.GAE_LAMBDA,

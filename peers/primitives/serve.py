@@ -14,6 +14,7 @@ import gc
 import importlib
 import itertools
 import json
+import math
 import os
 import resource
 import sys
@@ -32,6 +33,7 @@ import numpy as np  # noqa: E402
 from arm import Unsupported  # noqa: E402
 
 _WARM_BELOW_S = 0.002  # a longer call warms itself up
+_SETTLED = 0.9  # of the call before: one that is not faster than this is as fast as they get
 
 
 def timed(call, calls: int) -> float:
@@ -74,8 +76,14 @@ class Engine:
         np.savez(path, **self._arm.answer())
 
     def fit(self, seconds: float) -> tuple[int, float]:
-        """As many calls as take `seconds`, one at least, and what one of them took."""
-        calls, took = 1, timed(self._arm.call, 1)
+        """As many calls as take `seconds`, one at least, and what one of them took.
+
+        The first calls of a process compile, or touch their memory for the first time: a long one
+        is followed by others until they are as fast as they get.
+        """
+        calls, before, took = 1, math.inf, timed(self._arm.call, 1)
+        while seconds <= took < _SETTLED * before:
+            before, took = took, timed(self._arm.call, 1)
         while took < seconds:
             calls *= 2
             took = timed(self._arm.call, calls)

@@ -98,6 +98,9 @@ def python_of(peer: Peer) -> Path:
         _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(making))
         _uv(*sync)
         making.rename(target)
+    except OSError:
+        if not python.exists():  # else another command was sooner, of the same lock
+            raise
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return python

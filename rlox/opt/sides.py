@@ -183,10 +183,10 @@ def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
                 runs.append(found)
                 progress.end(f"a step takes {found[1].step_s / found[0].step_s:.3f} × A's")
         except KeyboardInterrupt:
+            if not runs:  # there is nothing to tell
+                raise
             complete = False
             progress.end("interrupted")
-    if not runs:
-        raise ValueError("interrupted before the first round was done")
     before, after = zip(*runs, strict=True)
     compared = Compared(
         before,

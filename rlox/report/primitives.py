@@ -3,6 +3,7 @@ every time with its interval, who was left out and why."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -13,6 +14,7 @@ from rlox.report.model import Table
 from rlox.report.scaling_picture import Line, picture
 
 HEADING = "Operations, side by side"
+_SMALL = 0.1  # a ratio below it is told to three digits: some peers take a thousand times as long
 
 
 def summary(found: Mapping[str, Any]) -> Table:
@@ -214,6 +216,11 @@ def _against(row: Mapping[str, Any] | None, name: str) -> str:
     if row is None or name not in row["against"]:
         return units.MISSING
     against = row["against"][name]
-    ends = against["ci95"]
-    shown = units.estimate(against["ratio"], ends) if ends else units.factor(against["ratio"])
+    ratio, ends = against["ratio"], against["ci95"]
+    if ratio < _SMALL:
+        places = 2 - math.floor(math.log10(ratio))
+        within = f" ({ends[0]:.{places}f}–{ends[1]:.{places}f})" if ends else ""
+        shown = f"{ratio:.{places}f}×{within}"
+    else:
+        shown = units.estimate(ratio, ends) if ends else units.factor(ratio)
     return f"{shown} {against['verdict']}"

@@ -124,6 +124,27 @@ def test_a_peer_that_cannot_be_installed_says_why(
     assert not list((made_up / "environments").iterdir()), "no half environment is left"
 
 
+def test_two_commands_at_once_make_one_environment(
+    made_up: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (made_up / "locks").mkdir()
+    (made_up / "locks" / "x.lock").write_text("")
+    one = Peer("x", "", "driver.py", "", lock="x")
+    others: list[Path] = []
+
+    def uv(*arguments: str) -> None:
+        if arguments[0] == "venv":
+            (Path(arguments[-1]) / "bin").mkdir()
+            (Path(arguments[-1]) / "bin" / "python").touch()
+        elif not others:
+            others.append(Path())
+            others.append(racing.python_of(one))  # the other command, from first to last
+
+    monkeypatch.setattr(racing, "_uv", uv)
+    assert racing.python_of(one) == others[1]
+    assert len(list((made_up / "environments").iterdir())) == 1, "no half environment is left"
+
+
 def episodes(*returns: float) -> Outcome:
     return Outcome(10.0, 2.0, 4000, [(0.1 * n, n, value) for n, value in enumerate(returns)])
 

@@ -151,3 +151,13 @@ def test_switches_are_of_b_alone_and_the_sides_take_turns(
     assert (update["before"], update["after"]) == (pytest.approx(0.75), pytest.approx(0.25))
     assert update["verdict"] == "less"
     assert "Differential flamegraph" in page.read_text()
+
+
+def test_an_interrupted_first_round_is_no_failure(
+    trained: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(brief, "profile", interrupted)
+    assert rlox_opt("profile", "diff", "--enable", "r4").returncode == 130

@@ -118,7 +118,7 @@ def _group_advantages(answer: Answer, size: Size) -> None:
 
 
 def _rows(answer: Answer, n: int, obs_dim: int) -> NDArray[np.int64]:
-    """Which of the first `n` transitions were drawn; each row must be one of them, whole."""
+    """Which of the first `n` transitions were drawn; the first 256 rows must be theirs, whole."""
     rewards = answer["reward"].reshape(-1)
     numbers = np.rint(rewards).astype(np.int64)
     if ((numbers < 0) | (numbers >= n) | (numbers != rewards)).any():
@@ -128,8 +128,8 @@ def _rows(answer: Answer, n: int, obs_dim: int) -> NDArray[np.int64]:
     for row, number in enumerate(numbers[:256]):
         columns = inputs().transitions(number, number + 1, obs_dim)
         for name, expected in zip(names, columns, strict=False):
-            found = np.asarray(answer[name], np.float64).reshape(len(numbers), -1)[row]
-            if (found != np.asarray(expected, np.float64).reshape(-1)).any():
+            found = answer[name].reshape(len(numbers), -1)[row]
+            if (found != expected.reshape(-1)).any():
                 raise WrongError(f"{name} of transition {number} is another one's")
     return numbers
 

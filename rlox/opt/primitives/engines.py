@@ -74,12 +74,12 @@ def validate(process: Process, case: Case) -> None:
     with tempfile.TemporaryDirectory() as there:
         path = Path(there) / "answer.npz"
         process("answer", str(path))
-        with np.load(path) as found:
-            answer: Answer = {name: found[name] for name in found.files}
-    try:
-        check(case, answer)
-    except (LookupError, TypeError, ValueError) as problem:
-        raise WrongError(f"its answer cannot be read: {problem!r}") from None
+        try:
+            with np.load(path) as found:
+                answer: Answer = {name: found[name] for name in found.files}
+            check(case, answer)
+        except (LookupError, TypeError, ValueError) as problem:
+            raise WrongError(f"its answer cannot be read: {problem!r}") from None
 
 
 class Processes:

@@ -118,8 +118,11 @@ def with_knees(found: dict[str, Any], families: Mapping[str, Family]) -> dict[st
 
 
 def _weights(readings: Sequence[Mapping[str, Any]], key: str, engine: str) -> dict[str, float]:
-    """Medians over restarts of the engine's CPU share, bytes held and at the peak, page faults."""
-    times = [row["times"][engine] for row in readings if row["case"] == key]
+    """Medians over restarts of the engine's CPU share, bytes held and at the peak, page faults; of
+    those restarts in which it did not fail."""
+    times = [
+        row["times"][engine] for row in readings if row["case"] == key and engine in row["times"]
+    ]
     return {
         name: statistics.median(row[name] for row in times if name in row)
         for name in _WEIGHTS

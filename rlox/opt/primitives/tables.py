@@ -39,13 +39,15 @@ class Tables:
     ) -> None:
         from rlox._core import build_info
         from rlox.opt.cmp import provenance
+        from rlox.timing.restarts import installed
 
         self.name, self.families = name, {family.name: family for family in families}
         self.cases, self.engines, self.threads, self._weigh = chosen, engines, threads, weigh
         self.ours = [engine.name for engine in engines if engine.ours]
         self.where = provenance(build_info())
         names = [engine.name for engine in engines]
-        what = [cases.digest(), names, threads, self.where["commit"], self.where["machine"]]
+        built = hashlib.sha256(installed().read_bytes()).hexdigest()
+        what = [cases.digest(), names, threads, built, self.where["commit"], self.where["machine"]]
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
         self.path = racing.ENVIRONMENTS / f"{name}-{key}.jsonl"
         wanted = {case.key for case in chosen}
@@ -95,8 +97,12 @@ class Tables:
         progress.end(f"{restarts} restarts of {len(self.cases)} cases")
 
     def forget(self) -> None:
-        """Remove the readings' file: they are in a record."""
+        """Remove the readings that are in a record now; those of other cases stay."""
+        wanted = {case.key for case in self.cases}
+        others = [row for row in racing.kept(self.path) if row["case"] not in wanted]
         self.path.unlink(missing_ok=True)
+        for row in others:
+            racing.keep(row, self.path)
 
     def _dear(self, case: Case) -> set[str]:
         """Engines whose calls take so long that they have been timed often enough."""

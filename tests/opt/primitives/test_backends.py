@@ -25,8 +25,9 @@ def criterion(folder: Path, step: str, backend: str, ns: float) -> None:
 
 
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A benchmark that has run: ours is right in all, Candle is wrong in one step."""
+def ran(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """A benchmark that has run: ours is right in all, Candle is wrong in one step. It ends as the
+    parameter says."""
 
     def run(command: Any, cwd: Path, env: dict[str, str], limit_s: float) -> Done:
         assert "nn-backends,accepted" in command
@@ -39,7 +40,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> None:
                 if (backend, step) == ("candle", "ppo_step"):
                     found[7] += 0.01
                 found.tofile(Path(env["RLOX_NN_ANSWERS"]) / f"{step}_{backend}.f32")
-        return Done(0, "", 1.0)
+        done: Done = getattr(request, "param", Done(0, "", 1.0))
+        return done
 
     monkeypatch.setattr(backends, "run_command", run)
     monkeypatch.setattr(backends, "cargo", lambda: "cargo")
@@ -54,6 +56,13 @@ def test_medians_are_read_and_a_wrong_backend_is_left_out(ran: None) -> None:
     ((reason, steps),) = wrong["candle"].items()
     assert reason.startswith("is wrong: params is off by 0.01")
     assert steps == ["ppo_step"]
+
+
+@pytest.mark.parametrize("ran", [Done(101, "error: bench failed", 1.0)], indirect=True)
+def test_a_benchmark_that_stops_midway_loses_nothing(ran: None) -> None:
+    times, wrong = backends.by_criterion(threads=1)
+    assert set(times) == set(networks.STEPS)
+    assert wrong["criterion"] == {"stops midway: error: bench failed": []}
 
 
 def test_a_benchmark_that_does_not_build_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

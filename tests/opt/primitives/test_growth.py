@@ -10,7 +10,7 @@ import pytest
 
 from rlox.opt import cli
 from rlox.opt.primitives import cases
-from rlox.opt.primitives.growth import sizes_of
+from rlox.opt.primitives.growth import sizes_of, with_knees
 from rlox.report import growth as report
 from rlox.report.scaling_picture import Line, Mark, picture
 
@@ -47,6 +47,23 @@ def test_growth_is_measured_with_its_memory(
         ".md",
         ".html",
     }
+
+
+def test_an_engine_that_failed_in_a_restart_has_a_curve_of_the_others() -> None:
+    families = {family.name: family for family in cases.load()[0]}
+    weights = {"s": 1e-6, "share": 1.0, "held": 160, "peak": 320, "faults": 0.0}
+    row = {"engine": "numpy", "s": 1e-6, "ci95": None}
+    found = {
+        "families": [{"name": "gae"}],
+        "engines": [{"name": "numpy"}],
+        "cases": [{"key": "gae/n=10", "family": "gae", "size": {"n": 10}, "rows": [row]}],
+        "readings": [
+            {"case": "gae/n=10", "times": {"numpy": weights}},
+            {"case": "gae/n=10", "times": {}},
+        ],
+    }
+    (curve,) = with_knees(found, families)["curves"]
+    assert curve["held"] == [160]
 
 
 def curve(engine: str, seconds: list[float], knees: list[dict[str, Any]]) -> dict[str, Any]:

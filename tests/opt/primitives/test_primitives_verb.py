@@ -1,18 +1,22 @@
 """`rlox-opt peers primitives`: that a failing engine stays its own affair, that an interrupted run
 goes on, and what a run comes to."""
 
+import dataclasses
 import json
 import math
 import os
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from rlox.opt import cli
-from rlox.opt.primitives import contest, results
+from rlox.opt.primitives import cases, contest, results
 from rlox.opt.primitives.cases import Case
+from rlox.opt.primitives.engines import Process, Processes
 from rlox.opt.primitives.tables import INTERRUPTED
+from rlox.opt.racing import python_of
 from rlox.report import primitives as report
 
 COMMAND = ["peers", "primitives", "--runs", "2", "--json"]
@@ -42,22 +46,38 @@ def test_engines_are_held_to_the_reference_and_to_each_other(
     assert {path.suffix for path in record.parent.iterdir()} == {".json", ".md", ".html"}
 
 
-def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
-    made_up: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = [*COMMAND, "--only", "slow"]
-    hold, held = contest.hold, []
+def test_a_first_call_that_compiles_is_not_what_is_timed(made_up: Path) -> None:
+    engine = dataclasses.replace(cases.load()[1][0], form="compiles")
+    process = Process(engine, python_of(engine.peer), 1, Random(0))
+    process("prepare", "gae", {"n": 8})
+    calls, took = process("fit", 0.0005)
+    process.close()
+    assert calls > 1
+    assert took < 0.001
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The cases that were timed, in order; Ctrl-C comes once there are three."""
+    hold, keys = contest.hold, list[str]()
 
     def interrupted(processes: Any, case: Case, *rest: Any) -> dict[str, Any]:
-        if len(held) == 3:
+        if len(keys) == 3:
             raise KeyboardInterrupt
-        held.append(case.key)
+        keys.append(case.key)
         return hold(processes, case, *rest)
 
     monkeypatch.setattr(contest, "hold", interrupted)
+    return keys
+
+
+def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
+    made_up: Path, held: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*COMMAND, "--only", "slow"]
     assert cli.main(command) == INTERRUPTED
     assert "3 readings are kept" in capsys.readouterr().err
-    held[:] = []
+    held.clear()
     assert cli.main(command) == 0
     assert len(held) == 1
     found = json.loads(capsys.readouterr().out)
@@ -65,6 +85,18 @@ def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
         (restart, case) for restart in (0, 1) for case in ("gae/n=32", "gae/n=8")
     ]
     assert not list(made_up.glob("environments/*.jsonl")), "what is recorded is not kept twice"
+
+
+def test_a_record_of_some_cases_leaves_the_readings_of_the_others(
+    made_up: Path, held: list[str]
+) -> None:
+    command = [*COMMAND, "--only", "slow"]
+    assert cli.main(command) == INTERRUPTED
+    others = [key for key in held if key != "gae/n=8"]
+    held.clear()
+    assert cli.main([*command, "--case", "n=8"]) == 0
+    (kept,) = made_up.glob("environments/*.jsonl")
+    assert [json.loads(line)["case"] for line in kept.read_text().splitlines()] == others
 
 
 def test_cases_and_engines_are_listed_without_running_any(
@@ -168,6 +200,7 @@ def test_rows_that_are_lost_are_shown_as_plainly_as_the_others() -> None:
     for text in (report.markdown(found), report.page(found)):
         assert "ahead" in text
         assert "1.83× (" in text
+        assert "0.0203× (" in text, "how far ahead is seen, however far it is"
         assert ") behind" in text
         assert "does not install: no wheel" in text
     assert "&lt;numpy&gt;" in report.page(found)
@@ -192,12 +225,6 @@ def test_the_page_shows_pictures_and_asks_nothing_of_anyone(browser: Any, tmp_pa
 
 
 def test_all_engines_share_the_same_cores(made_up: Path) -> None:
-    from random import Random
-
-    from rlox.opt.primitives import cases
-    from rlox.opt.primitives.engines import Processes
-    from rlox.opt.racing import python_of
-
     engines = [one for one in cases.load()[1] if one.name in ("rlox", "slow")]
     pythons = {one.name: python_of(one.peer) for one in engines}
     with Processes(engines, pythons, 1, Random(0)) as processes:

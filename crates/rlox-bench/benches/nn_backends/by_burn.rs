@@ -17,7 +17,8 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
     match step {
         Step::DqnStep => {
             let loss = Dqn {
-                target: Net::new(&Q_NET, SECOND, &device),
+                // Or its passes would be recorded as well.
+                target: Net::new(&Q_NET, SECOND, &device).no_grad(),
                 obs: matrix(&batch.obs, 4, &device),
                 next_obs: matrix(&batch.next_obs, 4, &device),
                 actions: indices(&batch.actions, &device),

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,7 @@ def profile(
     """
     from rlox.opt.progress import reporter
     from rlox.profiling.processes import samplers
-    from rlox.profiling.processes.launch import Options, launch
+    from rlox.profiling.processes.launch import Options, launch, not_interrupted
     from rlox.profiling.processes.report import report
     from rlox.profiling.processes.run import read_run
     from rlox.profiling.processes.serial import cost
@@ -212,9 +212,12 @@ def profile(
             alone = launch(serial, part / "serial", options, None, progress, output, environment)
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
-        with _not_interrupted():
+        with not_interrupted():
             told = report(read_run(part / "run"), part / "trace.json")
-            if alone is not None and not alone.status:
+            if alone is not None and (alone.status or alone.interrupted):
+                how = "was interrupted" if alone.interrupted else f"failed ({alone.status})"
+                told["incomplete"].append(f"The run in one process {how}: no cost of the processes")
+            elif alone is not None:
                 told["serial"] = cost(read_run(part / "run"), read_run(part / "serial"))
             if (log := getattr(arguments, "beside", None)) is not None:
                 told["own_timing"] = _own_timing(told, log)
@@ -234,9 +237,10 @@ def profile(
         from rlox.opt.terminal_processes import show
 
         show(told, folder)
-    if outcome.interrupted:
+    ended = [outcome] if alone is None else [outcome, alone]
+    if any(each.interrupted for each in ended):
         return INTERRUPTED
-    return 1 if outcome.status else 0
+    return 1 if any(each.status for each in ended) else 0
 
 
 def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
@@ -268,16 +272,6 @@ def _place(part: Path, out: Path | None, name: str) -> Path:
         with contextlib.suppress(OSError):
             return part.rename(target)
     raise FileExistsError(f"{FOLDER}/{name}: is there a thousand times; the report is in {part}")
-
-
-@contextlib.contextmanager
-def _not_interrupted() -> Iterator[None]:
-    """A second Ctrl-C must not lose what the first one kept."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _seconds(text: str) -> float:

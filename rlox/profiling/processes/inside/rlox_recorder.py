@@ -296,8 +296,9 @@ class Recorder:
 
     def in_child(self) -> None:
         """The child of a fork is a process of its own, with files of its own."""
-        if self.files is not None:
-            self.files.close()
+        files, self.files = self.files, None
+        if files is not None:
+            files.close()
             parent = self.role
             ids = enumerate(self.threads)
             # The child's only thread has the identifier that it had, but another native one.

@@ -76,9 +76,9 @@ class Recorder:
         self.fixed_role = False
         self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
         self._gauged: dict[str, tuple[int, float]] = {}
-        self.threads: list[tuple[int, str]] = [
-            (threading.get_native_id(), threading.current_thread().name)
-        ]
+        self.threads: list[tuple[int, str]] = []
+        self._numbers: dict[tuple[int, str | None], int] = {}  # of threads; under None the last
+        self.thread(threading.get_native_id(), threading.current_thread().name)
         self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
         self._flushed = now
         self._wake: Any = None
@@ -111,12 +111,13 @@ class Recorder:
     def thread(self, native_id: int, name: str | None = None) -> int:
         """The number of a thread; where its name is not known, it is the last one of that id."""
         with self.naming:
-            for number in reversed(range(len(self.threads))):
-                found = self.threads[number]
-                if found[0] == native_id and name in (None, found[1]):
-                    return number
-            self.threads.append((native_id, name or f"thread {native_id}"))
-            return len(self.threads) - 1
+            number = self._numbers.get((native_id, name))
+            if number is None:
+                number = len(self.threads)
+                self.threads.append((native_id, name or f"thread {native_id}"))
+                for known in (self.threads[number][1], None):
+                    self._numbers[native_id, known] = number
+            return number
 
     def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
         """The source of that name; each Timing has one of its own."""

@@ -13,9 +13,12 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
+
+if TYPE_CHECKING:
+    from rlox.profiling.processes.launch import Outcome
 
 INTERRUPTED = 130
 VERB = "profile-script"
@@ -176,7 +179,6 @@ def profile(
     from rlox.profiling.processes.launch import Options, launch, not_interrupted
     from rlox.profiling.processes.report import report
     from rlox.profiling.processes.run import read_run
-    from rlox.profiling.processes.serial import cost
     from rlox.report import processes as shown
 
     if arguments.every < 1:
@@ -214,11 +216,8 @@ def profile(
         progress.begin("report")
         with not_interrupted():
             told = report(read_run(part / "run"), part / "trace.json")
-            if alone is not None and (alone.status or alone.interrupted):
-                how = "was interrupted" if alone.interrupted else f"failed ({alone.status})"
-                told["incomplete"].append(f"The run in one process {how}: no cost of the processes")
-            elif alone is not None:
-                told["serial"] = cost(read_run(part / "run"), read_run(part / "serial"))
+            if alone is not None:
+                _add_serial(told, part, alone)
             if (log := getattr(arguments, "beside", None)) is not None:
                 told["own_timing"] = _own_timing(told, log)
             texts = {
@@ -241,6 +240,22 @@ def profile(
     if any(each.interrupted for each in ended):
         return INTERRUPTED
     return 1 if any(each.status for each in ended) else 0
+
+
+def _add_serial(told: dict[str, Any], part: Path, alone: Outcome) -> None:
+    """What the processes cost, or why that is not told."""
+    from rlox.profiling.processes.run import read_run
+    from rlox.profiling.processes.serial import cost
+
+    why = "says no phases, or had none in one of its two runs"
+    if alone.interrupted:
+        why = "was interrupted in one process"
+    elif alone.status:
+        why = f"failed in one process, with exit status {alone.status}"
+    elif (found := cost(read_run(part / "run"), read_run(part / "serial"))) is not None:
+        told["serial"] = found
+        return
+    told["incomplete"].append(f"The program {why}, so what its processes cost is not told.")
 
 
 def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:

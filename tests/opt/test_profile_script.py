@@ -93,7 +93,9 @@ def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert "serial" not in report
-    assert any("in one process failed (3)" in sentence for sentence in report["incomplete"])
+    assert any(
+        "failed in one process, with exit status 3" in sentence for sentence in report["incomplete"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from typing import Literal
 from rlox.history.site.difference import Difference
 from rlox.history.store import Profile
 from rlox.timing.family import passing
-from rlox.timing.student import deviation, t_quantile, t_tail
+from rlox.timing.student import deviation, t_quantile, t_tail, welch
 
 Verdict = Literal["more", "less", "same", "undecided"]
 KINDS: dict[str, Callable[[Profile], Mapping[str, float]]] = {
@@ -212,11 +212,4 @@ def _student(
     if rounds:
         changes = [a - b for b, a in zip(before, after, strict=True)]
         return fmean(changes), deviation(changes) / math.sqrt(len(changes)), len(changes) - 1
-    change = fmean(after) - fmean(before)
-    parts = [(deviation(side) ** 2 / len(side), len(side) - 1) for side in (before, after)]
-    variance = sum(part for part, _ in parts)
-    if not variance:
-        return change, 0.0, sum(n for _, n in parts)
-    # Welch, The generalization of Student's problem, 1947.
-    df = variance**2 / sum(part**2 / n for part, n in parts)
-    return change, math.sqrt(variance), max(1, math.floor(df))
+    return welch(after, before)

@@ -96,6 +96,7 @@ def write(found: Findings, out: Path | None) -> Path:
     from rlox.history import condensed
     from rlox.opt import sides
     from rlox.profiling.machine import slug
+    from rlox.profiling.processes.launch import not_interrupted
 
     report = found.report
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
@@ -103,7 +104,7 @@ def write(found: Findings, out: Path | None) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
     try:
-        with _not_interrupted():
+        with not_interrupted():
             rlox.report.write(part, report, found.samples, found.spans, found.torch_events)
             if source := report["layer_source"]:
                 kept = condensed.profile(found.samples[source], found.self_seconds, sides.installed)
@@ -122,13 +123,3 @@ def _candidates(target: Path) -> Iterator[Path]:
     yield target
     for number in range(2, 1000):
         yield target.with_name(f"{target.name}-{number}")
-
-
-@contextlib.contextmanager
-def _not_interrupted() -> Iterator[None]:
-    """A second Ctrl-C must not lose what the first one kept."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -11,11 +11,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
+
+if TYPE_CHECKING:
+    from rlox.profiling.processes.launch import Outcome
 
 INTERRUPTED = 130
 VERB = "profile-script"
@@ -173,10 +176,9 @@ def profile(
     """
     from rlox.opt.progress import reporter
     from rlox.profiling.processes import samplers
-    from rlox.profiling.processes.launch import Options, launch
+    from rlox.profiling.processes.launch import Options, launch, not_interrupted
     from rlox.profiling.processes.report import report
     from rlox.profiling.processes.run import read_run
-    from rlox.profiling.processes.serial import cost
     from rlox.report import processes as shown
 
     if arguments.every < 1:
@@ -212,10 +214,10 @@ def profile(
             alone = launch(serial, part / "serial", options, None, progress, output, environment)
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
-        with _not_interrupted():
+        with not_interrupted():
             told = report(read_run(part / "run"), part / "trace.json")
-            if alone is not None and not alone.status:
-                told["serial"] = cost(read_run(part / "run"), read_run(part / "serial"))
+            if alone is not None:
+                _add_serial(told, part, alone)
             if (log := getattr(arguments, "beside", None)) is not None:
                 told["own_timing"] = _own_timing(told, log)
             texts = {
@@ -234,9 +236,26 @@ def profile(
         from rlox.opt.terminal_processes import show
 
         show(told, folder)
-    if outcome.interrupted:
+    ended = [outcome] if alone is None else [outcome, alone]
+    if any(each.interrupted for each in ended):
         return INTERRUPTED
-    return 1 if outcome.status else 0
+    return 1 if any(each.status for each in ended) else 0
+
+
+def _add_serial(told: dict[str, Any], part: Path, alone: Outcome) -> None:
+    """What the processes cost, or why that is not told."""
+    from rlox.profiling.processes.run import read_run
+    from rlox.profiling.processes.serial import cost
+
+    why = "says no phases, or had none in one of its two runs"
+    if alone.interrupted:
+        why = "was interrupted in one process"
+    elif alone.status:
+        why = f"failed in one process, with exit status {alone.status}"
+    elif (found := cost(read_run(part / "run"), read_run(part / "serial"))) is not None:
+        told["serial"] = found
+        return
+    told["incomplete"].append(f"The program {why}, so what its processes cost is not told.")
 
 
 def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
@@ -268,16 +287,6 @@ def _place(part: Path, out: Path | None, name: str) -> Path:
         with contextlib.suppress(OSError):
             return part.rename(target)
     raise FileExistsError(f"{FOLDER}/{name}: is there a thousand times; the report is in {part}")
-
-
-@contextlib.contextmanager
-def _not_interrupted() -> Iterator[None]:
-    """A second Ctrl-C must not lose what the first one kept."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _seconds(text: str) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -114,15 +114,18 @@ def attribute(
 
 
 def _parts(call: Call, kernels: Iterable[Kernel]) -> Iterable[tuple[Kernel | None, int]]:
-    """A wait cut by what it is for; None where nothing ran."""
+    """A wait cut by what it is for, of kernels by their begin; None where nothing ran."""
     inside = [k for k in kernels if k.end_ns > call.begin_ns and k.begin_ns < call.end_ns]
     edges = {call.begin_ns, call.end_ns}
     for kernel in inside:
         edges |= {max(kernel.begin_ns, call.begin_ns), min(kernel.end_ns, call.end_ns)}
-    ordered = sorted(edges)
-    for begin, end in itertools.pairwise(ordered):
-        running = [k for k in inside if k.begin_ns <= begin and k.end_ns >= end]
-        yield max(running, key=lambda kernel: kernel.end_ns, default=None), end - begin
+    begun = deque(inside)
+    last: Kernel | None = None  # to end, of those that have begun: once it has ended, none runs
+    for begin, end in itertools.pairwise(sorted(edges)):
+        while begun and begun[0].begin_ns <= begin:
+            kernel = begun.popleft()
+            last = kernel if last is None or kernel.end_ns > last.end_ns else last
+        yield (last if last is not None and last.end_ns > begin else None), end - begin
 
 
 def by_span(calls: Sequence[Call], spans: SpanLog) -> PhaseAt:

@@ -82,6 +82,22 @@ def test_the_page_the_text_and_the_trace_lie_beside_it(profiled: Any) -> None:
     assert {"spin", "prepare"} <= {event["name"] for event in events if event["ph"] == "X"}
 
 
+def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import sys\nfrom rlox.timing import span\n"
+        "with span('turn'): sum(range(10**6))\n"
+        "sys.exit(3 * ('--serial' in sys.argv))\n"
+    )
+    words = [str(tmp_path / "train.py"), "--sampler", "none", "--serial=--serial", "--json"]
+    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert "serial" not in report
+    assert any(
+        "failed in one process, with exit status 3" in sentence for sentence in report["incomplete"]
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

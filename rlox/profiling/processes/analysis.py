@@ -36,7 +36,7 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
     watch = Watch.load(run.folder)
     divisions = divide(every, watch)
     begin, end = replayed(every)
-    notes = _notes(divisions)
+    notes = _notes(run, divisions)
     part = tracks(run, max(from_ns, begin), min(until_ns, end))
     spent = {division.track: division.spent for division in divide(part, watch)}
     goal = {id(track) for track in goals(part)}
@@ -130,8 +130,13 @@ def _row(division: Division) -> dict[str, Any]:
     return table
 
 
-def _notes(divisions: Sequence[Division]) -> list[str]:
+def _notes(run: Run, divisions: Sequence[Division]) -> list[str]:
     found = []
+    if any(len(process.recorded) > 1 for process in run.processes):
+        found.append(
+            "Spans of some seconds only were kept: what was waited for in the others counts as "
+            "busy, and the gains are to be doubted."
+        )
     wall = sum(division.wall for division in divisions)
     if (kept := sum(division.kept for division in divisions)) > _BUSY * wall:
         found.append(

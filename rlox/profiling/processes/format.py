@@ -4,6 +4,7 @@
     <key>.<segment>.jsonl        what a process recorded; <key> is "<pid>-<its first ns>"
     <key>.torch.<segment>.jsonl  torch's operators in it, in the same form
     <key>.samples.jsonl          what the sampler saw of it (`samples_file`)
+    watch.seen.<segment>.jsonl   what its threads were at, seen from outside (`watcher`)
 
 Processes only ever append whole lines, so a file is good up to its last line break whenever its
 writer dies. Files are cut into segments; a long run drops the oldest, `totals` keep their sums.
@@ -23,7 +24,8 @@ an object with one key:
     {"totals": [[source, thread, index, calls, ns], …]}   sums so far, of `Timing`s
     {"pair": [channel, channel]}           two ends: what is sent at one is received at the other
     {"recorded": [from, until]}            spans that closed then are here; outside, only totals are
-    {"end": [time, how]}                   absent where the process was killed
+    {"end": [time, how]}                   "exit", or "exec" where another program took its place;
+                                           absent where the process was killed
 
 `data` is base64 of little-endian int64, three of them an entry, in the order of closing. Each
 segment repeats the process, threads, sources and names that it needs.

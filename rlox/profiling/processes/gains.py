@@ -52,10 +52,10 @@ def gains(recorded: Recorded, cores: int) -> Gains:
     programs = recorded.programs
     work = _work(programs)
     base = replay(programs, cores, there=recorded.there)
-    if not base.seconds:
-        return Gains(0.0, {}, {}, [], base.stuck)
     on_path = path(programs, base)
     whole = sum(on_path.values())
+    if not whole:  # no time passed, or none of it on the way of those that matter
+        return Gains(base.seconds, {}, {}, [], base.stuck)
 
     def ratio(parts: Collection[Part], left: float) -> float:
         def scale(part: object) -> float:

@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -120,28 +120,44 @@ def launch(
         raise
     finally:
         os.close(gate)
-    outcome = Outcome(0, False)
+    interrupted = False
     try:
-        if sampler is not None:
-            sampler.begin(process.pid, folder, options.from_s, options.for_s)
-        with contextlib.suppress(BrokenPipeError):  # no Python, and over already
-            os.write(opener, b"\n")
-        with Watcher(process.pid, folder):
-            outcome.status = _watch(process, folder, sampler, progress, clock[2])
+        try:
+            if sampler is not None:
+                sampler.begin(process.pid, folder, options.from_s, options.for_s)
+            with contextlib.suppress(BrokenPipeError):  # no Python, and over already
+                os.write(opener, b"\n")
+        finally:
+            os.close(opener)  # for all who come to the gate after the first
+        from_ns = clock[2] + round(options.from_s * 1e9)
+        for_ns = 1 << 62 if options.for_s is None else round(options.for_s * 1e9)
+        with Watcher(process.pid, folder, from_ns, from_ns + for_ns):
+            _watch(process, folder, sampler, progress, clock[2])
     except KeyboardInterrupt:
-        outcome.interrupted = True
-        outcome.status = _interrupt(process)
+        interrupted = True
     finally:
-        os.close(opener)
-        _drain(process)
-        end_group(process)
-        about |= {"end": read_clock(), "status": process.returncode}
-        about["interrupted"] = outcome.interrupted
-        _write(folder, about)
-        if sampler is not None:
-            progress.note("writing samples")
-            sampler.end()
-    return outcome
+        with not_interrupted():
+            if interrupted:
+                _interrupt(process)
+            _drain(process)
+            end_group(process)
+            about |= {"end": read_clock(), "status": process.returncode}
+            about["interrupted"] = interrupted
+            _write(folder, about)
+            if sampler is not None:
+                progress.note("writing samples")
+                sampler.end()
+    return Outcome(process.returncode, interrupted)
+
+
+@contextlib.contextmanager
+def not_interrupted() -> Iterator[None]:
+    """A second Ctrl-C must not lose what the first one kept."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _watch(
@@ -150,10 +166,11 @@ def _watch(
     sampler: samplers.Sampler | None,
     progress: Progress,
     start_ns: int,
-) -> int:
+) -> None:
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.wait(_POLL_S)
+            process.wait(_POLL_S)
+            return
         elapsed = (time.monotonic_ns() - start_ns) / 1e9
         if sampler is not None:
             sampler.poll(elapsed)
@@ -171,18 +188,13 @@ def _drain(process: subprocess.Popen[bytes]) -> None:
         time.sleep(0.02)
 
 
-def _interrupt(process: subprocess.Popen[bytes]) -> int:
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
     """Pass Ctrl-C on to all of the program; whoever does not heed it is ended."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGINT)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE_S)
-        end_group(process)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    return process.returncode
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE_S)
+    end_group(process)
 
 
 def _write(folder: Path, about: Mapping[str, Any]) -> None:

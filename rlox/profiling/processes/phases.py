@@ -20,12 +20,12 @@ def log_of(process: Process) -> SpanLog:
     front. A path whose outer block never closed, since the process was killed, is kept as it is.
     """
     found: defaultdict[int, list[tuple[int, Triples]]] = defaultdict(list)
-    phases = {key for key, name in process.names.items() if name.kind == PHASE}
+    phases: defaultdict[int, list[int]] = defaultdict(list)
+    for (source, index), name in process.names.items():
+        if name.kind == PHASE:
+            phases[source].append(index)
     for block in process.spans():
-        sources = np.array(
-            [(block.source, index) in phases for index in range(_most(block.data) + 1)], bool
-        )
-        data = block.data[sources[block.data[:, 0]]]
+        data = block.data[np.isin(block.data[:, 0], phases[block.source])]
         if len(data):
             found[block.thread].append((block.source, data))
     log = SpanLog()
@@ -40,10 +40,6 @@ def log_of(process: Process) -> SpanLog:
             numbers.setdefault(path, len(numbers))
     log.paths = list(numbers)
     return log
-
-
-def _most(data: Triples) -> int:
-    return int(data[:, 0].max()) if len(data) else -1
 
 
 def _merged(

@@ -101,7 +101,8 @@ class _Channels:
             holds = [passage for passage in track.passages if passage.kind == "hold"]
             for passage in (*exclusive(track.passages), *holds):
                 self._take(passage, meetings, blocked)
-            self.gifts[str(track.pid)].append(track.end_ns)  # its end, for who joins it
+            if track.tid == track.pid:  # the end of the process, for who joins it
+                self.gifts[str(track.pid)].append(track.end_ns)
         for times in (*self.gifts.values(), *self.gets.values()):
             times.sort()
         self._latency = self._latencies(blocked)

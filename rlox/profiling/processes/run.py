@@ -83,8 +83,8 @@ class Process:
 
 def keys(folder: Path) -> list[str]:
     """The processes that left something in the folder, the earliest first."""
-    found = {path.name.split(".")[0] for path in folder.glob("*.*.jsonl")}
-    found = {key for key in found if segments(folder, key)}
+    names = (path.name.split(".") for path in folder.glob("*.*.jsonl"))
+    found = {parts[0] for parts in names if len(parts) == 3 and parts[1].isdigit()}
     return sorted(found, key=lambda key: int(key.partition("-")[2]))
 
 

@@ -210,7 +210,11 @@ class _Whom:
 
     def _last(self, wait: Passage) -> dict[str, float]:
         """Of a collective, the time until the last one came is waited for that one; what is left
-        the operation takes."""
-        last, title = max(self._beside(wait), key=lambda pair: pair[0].begin_ns)
+        the operation takes. Who has left already may be in the next one."""
+        same: dict[str, tuple[int, Passage]] = {}
+        for passage, title in self._beside(wait):
+            together = min(passage.end_ns, wait.end_ns) - max(passage.begin_ns, wait.begin_ns)
+            same[title] = max(same.get(title, (0, passage)), (together, passage))
+        title, (_, last) = max(same.items(), key=lambda item: item[1][1].begin_ns)
         before = max(0, last.begin_ns - wait.begin_ns) / (wait.end_ns - wait.begin_ns)
         return {title: before, OPERATION: 1 - before} if before else {OPERATION: 1.0}

@@ -84,8 +84,10 @@ class _Reader:
     ) -> None:
         self.run, self.process, self.title, self.kind = run, process, title, kind
         self.shift = align(run, process).shift_ns
-        self.first = max(from_ns, process.begin_ns + self.shift)
-        self.last = min(until_ns, process.end_ns + self.shift)
+        # Of what was not kept nothing is known: neither that it worked nor that it waited.
+        kept = process.recorded or [(process.begin_ns, process.end_ns)]
+        self.first = max(from_ns, kept[0][0] + self.shift)
+        self.last = min(until_ns, kept[-1][1] + self.shift)
         self.own: dict[int, Track] = {}
 
     def read(self) -> list[Track]:

@@ -3,7 +3,6 @@ not."""
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -12,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
+from rlox.profiling.processes.format import lines
+from rlox.profiling.processes.run import segments
 from rlox.profiling.processes.watcher import STATES, WATCH
 
 _FEW = 5  # looks at a thread, with fewer of which nothing is said
@@ -61,16 +62,14 @@ class Watch:
         """The watch of a run; an empty one where there is none. A last line that was cut short is
         left out."""
         seen: dict[tuple[int, int], Seen] = {}
-        path = folder / WATCH
-        text = path.read_text(encoding="ascii") if path.exists() else ""
-        for line in text[: text.rfind("\n") + 1].splitlines():
-            look = json.loads(line)
-            for pid, tid, ran, kept, state in look["tasks"]:
-                thread = seen.setdefault((pid, tid), Seen())
-                thread.at.append(look["at"])
-                thread.ran.append(ran)
-                thread.kept.append(kept)
-                thread.state.append(state)
+        for path in segments(folder, WATCH):
+            for _, (at, tasks) in lines(path):
+                for pid, tid, ran, kept, state in tasks:
+                    thread = seen.setdefault((pid, tid), Seen())
+                    thread.at.append(at)
+                    thread.ran.append(ran)
+                    thread.kept.append(kept)
+                    thread.state.append(state)
         return cls(seen)
 
     def of(self, pid: int, tid: int) -> Seen | None:

@@ -5,21 +5,23 @@ All from /proc. What a thread waits for is the system call that it is in; CPytho
 from other futexes by its address, which lies among the interpreter's static variables. Where the
 kernel forbids to look, or where there is no /proc, nothing is known, and is said so.
 
-A watch is a file of JSON lines, `{"at": ns, "tasks": [[pid, tid, ran, kept, state], …]}`, times in
-nanoseconds, of tasks that were there; states are those of `STATES`.
+A watch is files of JSON lines, of a long run the last: `{"look": [ns, [[pid, tid, ran, kept,
+state], …]]}`, times in nanoseconds, of tasks that were there; states are those of `STATES`.
 """
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 import threading
 import time
 from pathlib import Path
 
-WATCH = "watch.jsonl"
+from rlox.profiling.processes.inside.rlox_segments import Segments
+
+WATCH = "watch.seen"  # what its files' names begin with
 STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other")
+_BYTES, _FILES = 8 << 20, 8  # of a file, and how many are kept: an hour of ten threads
 _PERIOD_S = 0.02
 _TREE_EVERY = 10  # looks, after which new processes are looked for
 # Of x86-64 (unistd_64.h); elsewhere only running is told from not running.
@@ -35,11 +37,12 @@ _INTERPRETER = re.compile(r"/(lib)?python3[^/]*$")
 
 
 class Watcher:
-    """Watches a process, and all that it starts, until it is told to stop."""
+    """Watches a process, and all that it starts, between two times of the monotonic clock, until it
+    is told to stop."""
 
-    def __init__(self, pid: int, folder: Path) -> None:
-        self.pid = pid
-        self._path = folder / WATCH
+    def __init__(self, pid: int, folder: Path, from_ns: int = 0, until_ns: int = 1 << 62) -> None:
+        self.pid, self.from_ns, self.until_ns = pid, from_ns, until_ns
+        self._files = Segments(str(folder / WATCH), _BYTES, _FILES, lambda _: [])
         self._stop = threading.Event()
         self._statics: dict[int, list[tuple[int, int]]] = {}
         self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
@@ -51,18 +54,19 @@ class Watcher:
     def __exit__(self, *error: object) -> None:
         self._stop.set()
         self._thread.join()
+        self._files.close()
 
     def _run(self) -> None:
         pids: list[int] = []
-        with self._path.open("w", encoding="ascii") as file:
-            for number in range(1 << 62):
-                if number % _TREE_EVERY == 0:
-                    pids = tree(self.pid)
-                at = time.monotonic_ns()
+        for number in range(1 << 62):
+            if number % _TREE_EVERY == 0:
+                pids = tree(self.pid)
+            at = time.monotonic_ns()
+            if self.from_ns <= at < self.until_ns:
                 tasks = [task for pid in pids for task in self._tasks(pid)]
-                file.write(json.dumps({"at": at, "tasks": tasks}, separators=(",", ":")) + "\n")
-                if self._stop.wait(_PERIOD_S):
-                    return
+                self._files.write([{"look": [at, tasks]}])
+            if self._stop.wait(_PERIOD_S):
+                return
 
     def _tasks(self, pid: int) -> list[tuple[int, int, int, int, int]]:
         found = []

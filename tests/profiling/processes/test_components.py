@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from recorded import Record, by_hand
 
+from rlox.profiling.processes.analysis import analyse
 from rlox.profiling.processes.components import components, groups, titles, together
 from rlox.profiling.processes.run import Run, read_run
 from rlox.profiling.processes.threads import UNSAMPLED, ThreadUse, threads_of
@@ -124,3 +125,15 @@ def test_threads_whose_names_differ_by_numbers_alone_are_equal(tmp_path: Path) -
     pool = component["threads"][1]
     assert (pool["name"], pool["count"]) == ("pool-*_*", 3)
     assert pool["seconds"] == pytest.approx(0.2)
+
+
+def test_of_a_part_of_a_run_only_that_part_is_divided_and_replayed(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).span("step", 1000, 1400)
+    record.span("sleep: sleep", 1400, 2000, "wait", "sleep", "")
+    record.write(recorded=[10**9, 2 * 10**9]).write(end=[5 * 10**9, "exit"])
+    found = analyse(by_hand(tmp_path))
+    assert found is not None
+    (thread,) = found["threads"]
+    assert (thread["wall"], thread["busy"], thread["idle"]) == pytest.approx((1.0, 0.4, 0.6))
+    assert found["replayed"]["recorded_s"] == pytest.approx(1.0)
+    assert found["work"] == {"main: step": pytest.approx(0.4)}

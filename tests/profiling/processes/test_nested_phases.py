@@ -1,11 +1,13 @@
 """Beliefs about the tree of one thread, recorded by several Timings."""
 
+from array import array
 from pathlib import Path
 
 import numpy as np
 from recorded import Record, by_hand
 
 from rlox.profiling.phases import phases_by_clock
+from rlox.profiling.processes.inside.rlox_segments import encode
 from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import read_run
 
@@ -47,3 +49,10 @@ def test_the_phase_of_a_time_is_the_innermost_of_all_timings(tmp_path: Path) -> 
     times = np.array([0, 1_500_000, 3_000_000, 5_000_000, 7_000_000])
     names, index = phases_by_clock(log, 5, times)
     assert [names[i] for i in index] == ["", "outer", "outer/inner", "outer", ""]
+
+
+def test_what_no_name_was_written_for_is_left_out(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).span("a", 1, 2)
+    record.write(spans=[0, 0, encode(array("q", [10**18, 1, 2]))]).until(3)
+    (process,) = by_hand(tmp_path).processes
+    assert [span.path for span in log_of(process)] == ["a"]

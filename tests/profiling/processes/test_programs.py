@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlox.profiling.processes.gains import Gain, gains
-from rlox.profiling.processes.programs import Spent, phases, programs
-from rlox.profiling.processes.replay import replay
+from rlox.profiling.processes.programs import Part, Recorded, Spent, phases, programs
+from rlox.profiling.processes.replay import RECEIVE, Program, Stretch, replay
 from rlox.profiling.processes.tracks import OUTSIDE, Block, Passage, Track, exclusive
 
 
@@ -98,6 +98,25 @@ def test_a_queue_that_was_full_makes_its_sender_wait_in_the_replay_too() -> None
     found = by_name([maker.track, user.track])
     assert found["user: use"].twice > 1.5
     assert found["main: make"].gone < 1.05
+
+
+def test_the_end_of_a_process_whose_main_thread_left_nothing_is_not_waited_for() -> None:
+    main, helper = Clocked("main", "main", 1), Clocked("worker", "worker", 77, "T", 78)
+    main.work("learn", 1.0)
+    main.wait("77", 50.0, "process", "join")
+    helper.work("step", 40.0)
+    recorded = programs([main.track, helper.track])
+    found = replay(recorded.programs, 4, there=recorded.there)
+    assert not found.stuck
+    assert found.seconds == pytest.approx(0.05)
+
+
+def test_a_replay_that_is_lost_from_the_first_is_worth_nothing_and_names_who_waits() -> None:
+    part = Part("worker", "worker", "step")
+    lost = Program("main", [Stretch({}, {}, RECEIVE, "never"), Stretch({part: 1.0}, {})])
+    other = Program("worker", [Stretch({part: 1.0}, {})], goal=False)
+    found = gains(Recorded([lost, other], {}), 4)
+    assert (found.seconds, found.gains, found.stuck) == (1.0, [], ["main"])
 
 
 def test_the_innermost_phase_has_the_time() -> None:

@@ -190,6 +190,141 @@ def test_a_folder_that_cannot_be_written_does_not_harm_the_program(tmp_path: Pat
     assert "is not recorded" in done.stderr
 
 
+AS_DOCUMENTED = """
+import multiprocessing, threading, weakref
+from multiprocessing import connection
+
+class Pool:
+    make_lock = threading.Lock
+
+lock = multiprocessing.Lock()
+assert lock.acquire(block=False)
+assert not lock.acquire(block=False)
+assert not lock.acquire(timeout=-1)
+lock.release()
+with lock, multiprocessing.Lock():
+    pass
+one, other = multiprocessing.Pipe()
+assert connection.wait(object_list=[one], timeout=0.01) == []
+assert Pool().make_lock().acquire()
+made = threading.Lock()
+assert weakref.ref(made)() is made
+assert isinstance(threading.Lock, type)  # as from Python 3.13 on, for `threading.Lock | None`
+"""
+
+
+def test_what_the_recorder_replaces_takes_what_the_original_takes(tmp_path: Path) -> None:
+    (process,) = run_program(tmp_path, AS_DOCUMENTED).processes
+    assert process.how == "exit"
+    locks = {name.channel for name in process.names.values() if name.kind == "hold"}
+    assert len(locks) == 2
+
+
+FORKS = """
+import os, threading
+import rlox_recorder
+from rlox.timing import Timing
+
+timing = Timing("Worker")
+recorder = rlox_recorder.active()
+stop, others = recorder._stop_thread, []
+
+def fork(name):
+    child = os.fork()
+    if not child:
+        with timing.add_time(name):
+            pass
+        os._exit(0)
+    os.waitpid(child, 0)
+
+def stop_meanwhile_another_forks(*patience):
+    stop(*patience)
+    if not others:
+        others.append(threading.Thread(target=fork, args=("of another thread",)))
+        others[0].start()
+        others[0].join()
+
+recorder._stop_thread = stop_meanwhile_another_forks
+with timing.add_time("before"):
+    pass
+fork("of this thread")
+"""
+
+
+def test_two_threads_may_fork_at_once(tmp_path: Path) -> None:
+    run = run_program(tmp_path, FORKS)
+    found = sorted(span.path for process in run.processes[1:] for span in log_of(process))
+    assert found == ["of another thread", "of this thread"]
+
+
+def test_a_process_whose_place_another_program_takes_was_not_killed(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\n"
+        "from rlox.timing import span\n"
+        "with span('before'): pass\n"
+        "try: os.execv('/not/there', ['x'])\n"
+        "except FileNotFoundError: pass\n"
+        "with span('still there'): pass\n"
+        "os.execvp(sys.executable, [sys.executable, '-c', 'print(1)'])\n"
+    )
+    first, second = run_program(tmp_path, program).processes
+    assert (first.how, second.how) == ("exec", "exit")
+    assert first.header.pid == second.header.pid
+    assert [span.path for span in log_of(first)] == ["before", "still there"]
+
+
+def library(folder: Path, text: str) -> None:
+    """A package that has the name of one that is recorded."""
+    inner = folder / "sample_factory" / "utils"
+    inner.mkdir(parents=True)
+    for package in (inner.parent, inner):
+        (package / "__init__.py").touch()
+    (inner / "timing.py").write_text(text)
+
+
+def test_a_module_that_was_looked_for_first_is_recorded_when_it_is_imported(tmp_path: Path) -> None:
+    library(
+        tmp_path,
+        "class TimingContext:\n"
+        "    def __init__(self, key): self._key = key\n"
+        "    def __enter__(self): pass\n"
+        "    def __exit__(self, *error): pass\n",
+    )
+    program = (
+        "import importlib.util\n"
+        "assert importlib.util.find_spec('sample_factory.utils.timing')\n"
+        "from sample_factory.utils.timing import TimingContext\n"
+        "with TimingContext('rollout'): pass\n"
+    )
+    (process,) = run_program(tmp_path, program).processes
+    assert calls(process) == {("MainThread", "rollout"): 1}
+
+
+def test_a_library_that_is_not_as_we_know_it_is_imported_all_the_same(tmp_path: Path) -> None:
+    library(tmp_path, "mark = 42\n")
+    program = tmp_path / "program.py"
+    program.write_text("from sample_factory.utils.timing import mark\nprint(mark)")
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "42\n"
+    assert "sample_factory.utils.timing is not recorded" in done.stderr
+
+
+def test_a_gauge_that_shows_no_number_is_left_out(tmp_path: Path) -> None:
+    program = (
+        "import rlox_recorder\n"
+        "rlox_recorder.active().gauge('nothing', lambda: float('nan'))\n"
+        "rlox_recorder.active().gauge('length', lambda: 3)\n"
+    )
+    (process,) = run_program(tmp_path, program).processes
+    assert [(name, value) for name, _, value in process.counters()] == [("length", 3.0)]
+
+
 @pytest.mark.parametrize(
     ("name", "target", "role"),
     [

@@ -1,6 +1,7 @@
 """Beliefs about what a run leaves behind: read back as written, and good up to the last line."""
 
 import json
+import os
 from array import array
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,22 @@ def test_a_long_run_keeps_its_last_segments_each_readable_by_itself(tmp_path: Pa
     assert process.sources == {0: "PPO"}
     begins = [int(row[1]) for block in process.spans() for row in block.data]
     assert begins == list(range(begins[0], 400))
+
+
+def test_a_program_that_closes_all_files_keeps_its_own_to_itself(tmp_path: Path) -> None:
+    files = Segments(str(tmp_path / KEY), 1 << 20, 8, preamble)
+    files.write([ENTRIES[1]])
+    number = files._file
+    own = os.open(tmp_path / "own", os.O_WRONLY | os.O_CREAT)
+    os.dup2(own, number)  # which closes what had the number
+    files.write([ENTRIES[2]])
+    os.write(number, b"the program's")
+    files.close()
+    for descriptor in (own, number):
+        os.close(descriptor)
+    assert (tmp_path / "own").read_bytes() == b"the program's"
+    process = read_process(tmp_path, KEY)
+    assert (len(process.threads), len(process.names)) == (1, 1)
 
 
 def test_processes_come_in_the_order_in_which_they_began(tmp_path: Path) -> None:

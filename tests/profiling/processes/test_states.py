@@ -48,6 +48,20 @@ def test_a_rank_waits_for_the_one_that_comes_last_and_then_for_the_operation() -
     assert found["rank 1"].busy == pytest.approx(0.25)
 
 
+def test_a_rank_that_is_in_the_next_operation_already_was_not_the_last() -> None:
+    found = [Clocked(f"rank {i}", "rank", 10 + i) for i in range(3)]
+    for clocked, came, left, came_next in zip(
+        found, (0.0, 5.0, 9.0), (10.0, 9.9, 9.95), (10.5, 9.92, 15.0), strict=True
+    ):
+        clocked.work("gradient", came)
+        clocked.wait("world", left, "collective", "all_reduce")
+        clocked.work("gradient", came_next - left)
+        clocked.wait("world", 20.0, "collective", "all_reduce")
+    first = divide([clocked.track for clocked in found], NOBODY)[0]
+    waits = {wait.whom: wait.seconds for wait in first.waits}
+    assert waits == {"rank 2": pytest.approx(0.0135), OPERATION: pytest.approx(0.006)}
+
+
 def test_workers_wait_for_the_learner_and_the_learner_for_workers() -> None:
     found = {d.track: d for d in divide(workers(50, [2.0, 6.0], 3.0), NOBODY)}
     assert {wait.whom for wait in found["worker 0"].waits} == {"main"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -9,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from rlox.profiling.processes.format import lines
+from rlox.profiling.processes.run import segments
 from rlox.profiling.processes.watch import Watch
-from rlox.profiling.processes.watcher import Watcher, statics, tree
+from rlox.profiling.processes.watcher import WATCH, Watcher, statics, tree
 
 MAPS = """\
 55d0c0000000-55d0c0001000 r--p 00000000 08:01 11 /usr/bin/python3.11
@@ -79,3 +82,12 @@ def test_threads_of_a_process_and_its_children_are_seen_running_and_waiting(tmp_
     for states in found:  # each has the interpreter half of the time
         assert states["gil"] + states["running"] >= 0.9 * sum(states.values())
         assert states["gil"] > 0.1 * sum(states.values())
+
+
+def test_it_looks_only_in_the_time_that_was_asked_for(tmp_path: Path) -> None:
+    begin = time.monotonic_ns()
+    with Watcher(os.getpid(), tmp_path, begin + 10**8, begin + 3 * 10**8):
+        time.sleep(0.5)
+    looks = [at for file in segments(tmp_path, WATCH) for _, (at, _) in lines(file)]
+    assert looks
+    assert begin + 10**8 <= min(looks) <= max(looks) < begin + 3 * 10**8

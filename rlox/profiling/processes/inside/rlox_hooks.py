@@ -16,28 +16,39 @@ class _Finder:
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         callbacks = self.waiting.pop(name, None)
-        if callbacks is None:
+        if callbacks is None:  # nobody waits, or another finder that was asked asks again
             return None
-        for finder in sys.meta_path:
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec = None if find is None else find(name, path, target)
-            if spec is not None:
-                self._listen(spec.loader, callbacks)
-                return spec
+        try:
+            for finder in sys.meta_path:
+                find = None if finder is self else getattr(finder, "find_spec", None)
+                spec = None if find is None else find(name, path, target)
+                if spec is not None:
+                    self._listen(spec.loader)
+                    return spec
+        finally:
+            self.waiting[name] = callbacks
         return None
 
-    @staticmethod
-    def _listen(loader: Any, callbacks: list[Callable[[Any], None]]) -> None:
+    def _listen(self, loader: Any) -> None:
         run = getattr(loader, "exec_module", None)
         if run is None or isinstance(loader, type):  # a built-in module's loader is a class
             return
 
         def exec_module(module: Any) -> None:
             run(module)
-            for callback in callbacks:
-                callback(module)
+            # Not before: to look for a module is not to import it. A loader may have several.
+            for callback in self.waiting.pop(module.__name__, ()):
+                _call(callback, module)
 
         loader.exec_module = exec_module
+
+
+def _call(callback: Callable[[Any], None], module: Any) -> None:
+    """A library that is not as we know it is the program's all the same: without its record."""
+    try:
+        callback(module)
+    except Exception as error:
+        sys.stderr.write(f"rlox: {module.__name__} is not recorded: {error!r}\n")
 
 
 _finder = _Finder()
@@ -46,7 +57,7 @@ _finder = _Finder()
 def on_import(name: str, callback: Callable[[Any], None]) -> None:
     """Call `callback(module)` right after the program has imported `name`, or now if it has."""
     if name in sys.modules:
-        callback(sys.modules[name])
+        _call(callback, sys.modules[name])
         return
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)

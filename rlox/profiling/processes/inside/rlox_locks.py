@@ -33,18 +33,19 @@ class Locks:
 
     def install(self) -> None:
         """From here on; locks that were made before stay as they are."""
+        original, locks = threading.Lock, self
 
-        def make(original: Any) -> Callable[[], Any]:
-            def lock() -> Any:
+        class Made:
+            """A class, as `threading.Lock` is from Python 3.13 on: for `Lock | None`."""
+
+            def __new__(cls) -> Any:
                 made, frame = original(), sys._getframe(1)
                 whose = str(frame.f_globals.get("__name__", "")).partition(".")[0]
                 if whose in _THEIRS or whose.startswith("rlox_"):
                     return made
-                return Lock(self, made.acquire, made.release, _where(frame), made)
+                return Lock(locks, made.acquire, made.release, _where(frame), made)
 
-            return lock
-
-        replace(threading, "Lock", make)
+        vars(threading)["Lock"] = Made
         on_import("multiprocessing.synchronize", self._between_processes)
 
     def _between_processes(self, module: Any) -> None:
@@ -56,8 +57,10 @@ class Locks:
                 if type(lock) is module.Lock:
                     inner = lock._semlock
                     own = Lock(self, inner.acquire, inner.release, _outside(), inner)
-                    own.contended, own.channel = True, f"lock {inner.name}"
-                    lock.acquire, lock.release = own.acquire, own.release
+                    # One that only forks can share has no name; the forks have this one.
+                    name = inner.name or f"{os.getpid()} {id(lock)}"
+                    own.contended, own.channel = True, f"lock {name}"
+                    lock.acquire, lock.release = own.acquire_shared, own.release
 
             return make_methods
 
@@ -70,6 +73,7 @@ class Lock:
     """In place of a lock, whose `take` and `give` are its own."""
 
     __slots__ = (
+        "__weakref__",
         "channel",
         "contended",
         "give",
@@ -109,6 +113,10 @@ class Lock:
             self._name()
             self.locks.source.here().extend((self.wait, begin, self.since))
         return taken
+
+    def acquire_shared(self, block: bool = True, timeout: float | None = None) -> bool:
+        """As that of a lock of multiprocessing, to which a negative time is none."""
+        return self.acquire(block, None if timeout is None else max(0.0, timeout))
 
     def release(self) -> None:
         """As the lock's own."""

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import _thread
 import atexit
+import contextlib
 import json
+import math
 import os
 import sys
 import threading
@@ -21,6 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import rlox_hooks
 import rlox_identity
 import rlox_libraries
 import rlox_locks
@@ -46,7 +49,9 @@ _DEFAULTS = {
     "segments": 16,
     "ptrace": False,
 }
+EXEC = "exec"  # how a process ends whose place another program takes
 _FLUSH_S = 0.25
+_WRITING_S = 60.0  # for torch's operators, of which there may be many
 _SLOW_FLUSHES = 20  # flushes between two clocks and totals
 
 
@@ -59,19 +64,21 @@ class Recorder:
         self.timings: list[Any] = []  # each source's Timing, or None
         self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
         self.pairs: list[list[str]] = []  # the two ends of each connection that was made here
-        self.flows = self.source("flows", what="flows")
+        self._forking: dict[int, int] = {}  # threads that have forked, to their native ids
         self._begin("exec", os.environ.get(PARENT), rlox_identity.of_program())
+        self.flows = self.source("flows", what="flows")
 
     def _begin(self, start: str, parent_key: str | None, role: tuple[str, int | None, str]) -> None:
         now = time.monotonic_ns()
-        self.lock, self.naming = _thread.allocate_lock(), _thread.allocate_lock()
+        self.lock = _thread.allocate_lock()
+        self.naming = threading.RLock()  # a signal handler may name something within a naming
         self.key, self.role = f"{os.getpid()}-{now}", role
         self.fixed_role = False
         self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
         self._gauged: dict[str, tuple[int, float]] = {}
-        self.threads: list[tuple[int, str]] = [
-            (threading.get_native_id(), threading.current_thread().name)
-        ]
+        self.threads: list[tuple[int, str]] = []
+        self._numbers: dict[tuple[int, str | None], int] = {}  # of threads; under None the last
+        self.thread(threading.get_native_id(), threading.current_thread().name)
         self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
         self._flushed = now
         self._wake: Any = None
@@ -104,25 +111,27 @@ class Recorder:
     def thread(self, native_id: int, name: str | None = None) -> int:
         """The number of a thread; where its name is not known, it is the last one of that id."""
         with self.naming:
-            for number in reversed(range(len(self.threads))):
-                found = self.threads[number]
-                if found[0] == native_id and name in (None, found[1]):
-                    return number
-            self.threads.append((native_id, name or f"thread {native_id}"))
-            return len(self.threads) - 1
+            number = self._numbers.get((native_id, name))
+            if number is None:
+                number = len(self.threads)
+                self.threads.append((native_id, name or f"thread {native_id}"))
+                for known in (self.threads[number][1], None):
+                    self._numbers[native_id, known] = number
+            return number
 
     def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
         """The source of that name; each Timing has one of its own."""
-        if timing is None:
-            for source in self.sources:
-                if source.name == name and source.what == what:
-                    return source
-        source = Source(self, name, what)
-        source.number = len(self.sources)
-        self.sources.append(source)
-        # A Timing is kept: its sums are told to the end, and programs make few of them.
-        self.timings.append(timing)
-        return source
+        with self.naming:
+            if timing is None:
+                for source in self.sources:
+                    if source.name == name and source.what == what:
+                        return source
+            source = Source(self, name, what)
+            source.number = len(self.sources)
+            self.sources.append(source)
+            # A Timing is kept: its sums are told to the end, and programs make few of them.
+            self.timings.append(timing)
+            return source
 
     def adopt(self, timing: Any) -> None:
         """Record every block of a `Timing`."""
@@ -139,28 +148,25 @@ class Recorder:
 
     def name_process(self, role: str, index: int | None = None, name: str = "") -> None:
         """Say what this process is; equal ones differ by their index."""
-        self._become((role, index, name or role))
-        self.fixed_role = True
-
-    def _become(self, role: tuple[str, int | None, str]) -> None:
-        self.role = role
+        self.role, self.fixed_role = (role, index, name or role), True
         with self.lock:
-            self._write([{"role": list(role)}])
+            self._write([{"role": list(self.role)}])
 
     def flush(self, how: str | None = None) -> None:
         """Write what was appended; with `how`, the end as well."""
-        found = None if self.fixed_role else rlox_identity.of_multiprocessing()
-        if found is not None and found != self.role:
-            self._become(found)
         # Not for ever: an exit from within a signal handler may find it taken by its own thread.
         if not self.lock.acquire(timeout=2.0):
             return
         try:
+            found = None if self.fixed_role else rlox_identity.of_multiprocessing()
             entries = self._take(bool(how))
+            if found is not None and found != self.role:
+                self.role = found
+                entries.append({"role": list(found)})
             if how:
                 entries.append({"end": [time.monotonic_ns(), how]})
             self._write(entries)
-            if how and self.files is not None:
+            if how and how != EXEC and self.files is not None:  # an exec may fail
                 self.files.close()
                 self.files = None
         finally:
@@ -169,7 +175,7 @@ class Recorder:
     def stop(self, how: str) -> None:
         """Write the end; nothing is recorded any more."""
         if self.files is not None:
-            self._stop_thread()
+            self._stop_thread(_WRITING_S)
             self.ending = True
             self.flush(how)
 
@@ -216,13 +222,14 @@ class Recorder:
     def _news(self) -> list[Any]:
         """Lines of threads, sources and names that this segment does not hold yet."""
         new: list[Any] = []
-        for number in range(self._told_threads, len(self.threads)):
+        # Other threads add to them meanwhile: what comes now is told the next time.
+        threads, sources, pairs = len(self.threads), len(self.sources), len(self.pairs)
+        for number in range(self._told_threads, threads):
             new.append({"thread": [number, *self.threads[number]]})
-        for source in self.sources[self._told_sources :]:
+        for source in self.sources[self._told_sources : sources]:
             new.append({"source": [source.number, source.name]})
-        new += [{"pair": pair} for pair in self.pairs[self._told_pairs :]]
-        self._told_threads, self._told_sources = len(self.threads), len(self.sources)
-        self._told_pairs = len(self.pairs)
+        new += [{"pair": pair} for pair in self.pairs[self._told_pairs : pairs]]
+        self._told_threads, self._told_sources, self._told_pairs = threads, sources, pairs
         for source in self.sources:
             known = len(source.paths)
             new += [source.name_line(index) for index in range(source.named, known)]
@@ -236,6 +243,8 @@ class Recorder:
                 value = float(read())
             except Exception:  # what is looked at is gone; the program must not notice
                 del self.gauges[name]
+                continue
+            if not math.isfinite(value):  # which JSON has no number for
                 continue
             before = self._gauged.get(name)
             self._gauged[name] = now, value
@@ -262,12 +271,12 @@ class Recorder:
             self._done.acquire()
             _thread.start_new_thread(self._loop, (self._wake, self._done))
 
-    def _stop_thread(self) -> None:
+    def _stop_thread(self, patience_s: float = 5.0) -> None:
         wake, self._wake = self._wake, None
         if wake is not None:
             wake.release()
             # Not for ever: it may be importing what this thread is importing as well.
-            self._done.acquire(timeout=5.0)
+            self._done.acquire(timeout=patience_s)
 
     def _loop(self, wake: Any, done: Any) -> None:
         self.thread(threading.get_native_id(), "rlox recorder")
@@ -279,7 +288,7 @@ class Recorder:
 
     def before_fork(self) -> None:
         """Nothing of ours may run while the process is copied."""
-        self._forking = threading.get_native_id()
+        self._forking[threading.get_ident()] = threading.get_native_id()
         self._stop_thread()
 
     def after_fork(self) -> None:
@@ -288,11 +297,14 @@ class Recorder:
 
     def in_child(self) -> None:
         """The child of a fork is a process of its own, with files of its own."""
-        if self.files is not None:
-            self.files.close()
+        files, self.files = self.files, None
+        if files is not None:
+            files.close()
             parent = self.role
             ids = enumerate(self.threads)
-            forking = {number for number, (native_id, _) in ids if native_id == self._forking}
+            # The child's only thread has the identifier that it had, but another native one.
+            native = self._forking[threading.get_ident()]
+            forking = {number for number, (native_id, _) in ids if native_id == native}
             for source in self.sources:
                 source.begin_child(forking)
             for timing in self.timings:
@@ -318,8 +330,9 @@ def start() -> None:
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler's chatter on stderr
     gate = os.environ.pop(GATE, "")
     if gate:  # the run's first process waits until the sampler looks on
-        os.read(int(gate), 1)
-        os.close(int(gate))
+        with contextlib.suppress(OSError):  # one that is not Python may have closed it
+            os.read(int(gate), 1)
+            os.close(int(gate))
     _active = recorder = Recorder(folder, json.loads(os.environ.get(OPTIONS, "{}")))
     os.register_at_fork(
         before=recorder.before_fork,
@@ -330,9 +343,20 @@ def start() -> None:
     leave = os._exit
 
     def exit_recorded(status: int) -> None:
-        recorder.stop("exit")
-        leave(status)
+        try:
+            recorder.stop("exit")
+        finally:  # whatever it is: what asks for this must end
+            leave(status)
 
+    def make_exec(original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute(*args: Any, **kwargs: Any) -> Any:
+            recorder.flush(EXEC)
+            return original(*args, **kwargs)
+
+        return execute
+
+    for name in ("execv", "execve"):  # which the others call
+        rlox_hooks.replace(os, name, make_exec)
     os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
     rlox_waits.Waits(recorder).install()
     rlox_locks.Locks(recorder).install()

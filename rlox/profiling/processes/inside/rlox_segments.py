@@ -31,7 +31,9 @@ def encode(words: array[int]) -> str:
 class Segments:
     """Lines in files of `size` bytes or little more, of which the `most` latest are kept.
 
-    Each begins with the lines of `preamble(its number)`, so that it can be read alone.
+    Each begins with the lines of `preamble(its number)`, so that it can be read alone. A program
+    may close what it did not open, as daemons do, and open a file of its own under that number:
+    that one is left alone, and ours is opened again.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Segments:
     ) -> None:
         self.stem, self.size, self.most, self.preamble = stem, size, most, preamble
         self.number = self._file = -1
+        self._identity: tuple[int, ...] = ()
         self._written = 0
         self._next()
 
@@ -50,9 +53,20 @@ class Segments:
 
     def close(self) -> None:
         """Give the file back."""
-        if self._file >= 0:
+        if self._is_ours():
             os.close(self._file)
-            self._file = -1
+        self._file = -1
+
+    def _is_ours(self) -> bool:
+        try:
+            return os.fstat(self._file)[1:3] == self._identity
+        except OSError:  # closed
+            return False
+
+    def _open(self) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file = os.open(self._path(self.number), flags, 0o644)
+        self._identity = os.fstat(self._file)[1:3]  # inode and device
 
     def _next(self) -> None:
         self.close()
@@ -60,8 +74,7 @@ class Segments:
         if self.number >= self.most:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path(self.number - self.most))  # noqa: PTH108  # pathlib is slow
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        self._file = os.open(self._path(self.number), flags, 0o644)
+        self._open()
         self._written = 0
         self._append(self.preamble(self.number))
 
@@ -72,5 +85,7 @@ class Segments:
         text = "".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
         data = memoryview(text.encode())
         self._written += len(data)
+        if not self._is_ours():
+            self._open()
         while data:
             data = data[os.write(self._file, data) :]

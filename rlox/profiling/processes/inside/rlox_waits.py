@@ -102,9 +102,9 @@ class Waits:
         replace(module, "Pipe", make_pipe)
 
         def make_wait(original: Any) -> Callable[..., Any]:
-            def wait(objects: Any, timeout: Any = None) -> Any:
+            def wait(object_list: Any, timeout: Any = None) -> Any:
                 begin = monotonic_ns()
-                ready = original(objects, timeout)
+                ready = original(object_list, timeout)
                 if timeout is None or timeout > 0:
                     found = next((x for x in ready if isinstance(x, module.Connection)), None)
                     channel = "" if found is None else _inode(found.fileno())
@@ -146,17 +146,17 @@ class Waits:
             return get
 
         replace(module.Queue, "get", make)
-        self._lengths(module.Queue, lambda queue: f"queue {_inode(queue._reader.fileno())}")
+        self._lengths(module.Queue, "qsize", lambda q: f"queue {_inode(q._reader.fileno())}")
 
-    def _lengths(self, kind: Any, name: Callable[[Any], str]) -> None:
-        """Note how long the queues are that this process makes."""
+    def _lengths(self, kind: Any, read: str, name: Callable[[Any], str]) -> None:
+        """Note how long the queues are that this process makes; `read` takes no lock of theirs."""
 
         def make(original: Any) -> Callable[..., Any]:
             def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
                 original(queue, *args, **kwargs)
                 known: Callable[[], Any] = weakref.ref(queue)
                 # Of a queue that is gone, None has no length, which ends the counting.
-                self.recorder.gauge(f"length of {name(queue)}", lambda: known().qsize())
+                self.recorder.gauge(f"length of {name(queue)}", lambda: getattr(known(), read)())
 
             return begin
 
@@ -168,7 +168,7 @@ class Waits:
             name = f"{on}: {'get' if kind == 'wait' else 'put'}"
             return int(self.source.index(name, kind, on, channel))
 
-        self._lengths(module.Queue, lambda queue: f"queue {os.getpid()} {id(queue)}")
+        self._lengths(module.Queue, "_qsize", lambda q: f"queue {os.getpid()} {id(q)}")
         replace(module.Queue, "get", self._passing("wait", "queue", index_of))
         replace(module.Queue, "put", self._passing("send", "queue", index_of))
 

@@ -283,6 +283,7 @@ class PPO(Algorithm):
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
         if self._workers:
+            self._minibatch()  # where R2 is asked for, it says that it does not apply
             self._show(self._workers.train(self, rollout).cpu().numpy())
             return
         if self._native is not None and not self._native.fits(self):

@@ -60,7 +60,9 @@ class PPO(Algorithm):
     """Clipped PPO for `Box` observations and `Discrete` or `Box` actions.
 
     Args:
-        env: id of a registered environment, one environment, or a vector environment.
+        env: id of a registered environment, one environment, or a vector environment. What is
+            made of an id returns the same arrays at every step, as `VecEnv(…, copy=False)` does:
+            who steps `model.env` copies what is kept.
         n_envs: environments to make of an id (8, or 32 with R11); other forms of `env` bring their
             own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).

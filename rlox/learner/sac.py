@@ -53,7 +53,7 @@ class SAC(Algorithm):
     """SAC for `Box` observations and bounded `Box` actions.
 
     Args:
-        env: id of a registered environment, one environment, or a vector environment.
+        env: as PPO's.
         n_envs: environments to make of an id (1, or 4 with R6); other forms of `env` bring their
             own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).

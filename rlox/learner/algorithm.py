@@ -184,8 +184,8 @@ class Algorithm:
     def save(self, path: str | Path) -> None:
         """Write weights, optimisers, arguments, and where training stands: steps, episodes and
         random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
-        what it would do here, on the same kind of device. A replay buffer is not kept, nor are
-        episodes under way.
+        what it would do here, on the same kind of device. A replay buffer is not kept (SAC fills a
+        new one before it learns on), nor are episodes under way.
 
         A file that is there is replaced at once, never left half. Where several processes train
         one model, all call this, and the first one writes.

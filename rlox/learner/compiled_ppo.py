@@ -68,6 +68,8 @@ class CompiledMinibatch(EagerMinibatch):
         model.compilations.append(self.report)
         self._loss = _Loss(model)
         try:
+            if model._workers:
+                raise Unfit("several processes train one model")
             self._flat = FlatModule(self._loss, model.optimizer)
         except Unfit as reason:
             self._compiled.give_up(str(reason))

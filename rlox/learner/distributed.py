@@ -5,7 +5,8 @@ and every update is that of the joined minibatch. All shuffle alike, each takes 
 minibatch that it has collected, and the sum of the workers' gradients, each weighted with its share
 of the minibatch, is the gradient of the whole; advantages are normalised over the whole as well. So
 a step is that of one process that had collected all, but for rounding. What differs is the noise of
-the actions, since each worker draws its own.
+the actions, since each worker draws its own. Updates are torch's, uncompiled: R2 and R9 do not
+apply, and say so.
 
 The worker of rank 0 alone saves and shows figures; `save` and `learn` are called by all of them.
 Gloo on CPUs, NCCL on CUDA. A worker that ends, or is silent for `PATIENCE`, ends the others with

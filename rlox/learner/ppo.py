@@ -60,7 +60,9 @@ class PPO(Algorithm):
     """Clipped PPO for `Box` observations and `Discrete` or `Box` actions.
 
     Args:
-        env: id of a registered environment, one environment, or a vector environment.
+        env: id of a registered environment, one environment, or a vector environment. What is
+            made of an id returns the same arrays at every step, as `VecEnv(…, copy=False)` does:
+            who steps `model.env` copies what is kept.
         n_envs: environments to make of an id (8, or 32 with R11); other forms of `env` bring their
             own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
@@ -283,6 +285,7 @@ class PPO(Algorithm):
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
         if self._workers:
+            self._minibatch()  # where R2 is asked for, it says that it does not apply
             self._show(self._workers.train(self, rollout).cpu().numpy())
             return
         if self._native is not None and not self._native.fits(self):

@@ -53,12 +53,14 @@ class SAC(Algorithm):
     """SAC for `Box` observations and bounded `Box` actions.
 
     Args:
-        env: id of a registered environment, one environment, or a vector environment.
+        env: as PPO's.
         n_envs: environments to make of an id (1, or 4 with R6); other forms of `env` bring their
             own number.
         seed: same seed, same result (on a CPU with the same number of threads, to the bit).
         buffer_size: transitions that the replay buffer holds.
-        learning_starts: steps with uniformly random actions before the first update.
+        learning_starts: steps with uniformly random actions before the first update. What `load`
+            returns has an empty replay buffer: its own policy fills it for as many steps before
+            updates go on.
         batch_size: transitions per update.
         tau: step of the target networks (Polyak averaging).
         gamma: discount.
@@ -215,13 +217,20 @@ class SAC(Algorithm):
             if not self._callback.on_step():
                 return
             self._callback.on_rollout_end()
-            if self.num_timesteps > self.learning_starts:
+            if self._has_enough():
                 with timing.add_time("gradient_update"):
                     for _ in range(self.gradient_steps):
                         self.train_once()
             self.logger.advance(self.num_timesteps)
             if n_episodes // LOG_EPISODES < len(self.episode_returns) // LOG_EPISODES:
                 self._log({name: float(value) for name, value in self._figures.items()})
+
+    def _has_enough(self) -> bool:
+        """Whether training has begun, with the transitions for it: after `load` there are none."""
+        if self.num_timesteps <= self.learning_starts:
+            return False
+        stored = len(self.replay_buffer)
+        return stored > self.learning_starts or stored == self.replay_buffer.capacity
 
     def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
         """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""

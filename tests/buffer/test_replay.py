@@ -119,6 +119,20 @@ def test_reused_arrays_are_overwritten_by_the_next_sample_of_their_size(kind: An
 
 
 @KINDS
+def test_an_array_that_is_marked_read_only_is_never_overwritten(kind: Any) -> None:
+    buffer = full(kind)
+    for key in buffer.sample(5, seed=3, copy=False):
+        kept = buffer.sample(5, seed=3, copy=False)[key]
+        before = kept.copy()
+        kept.flags.writeable = False
+        drawn = buffer.sample(5, seed=4, copy=False)
+        assert drawn[key] is not kept
+        np.testing.assert_array_equal(kept, before)
+        for name, array in buffer.sample(5, seed=4).items():
+            np.testing.assert_array_equal(drawn[name], array)
+
+
+@KINDS
 def test_reused_arrays_may_be_given_another_shape(kind: Any) -> None:
     buffer = full(kind)
     obs = buffer.sample(4, seed=3, copy=False)["obs"]

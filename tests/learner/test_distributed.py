@@ -12,7 +12,8 @@ import torch
 from workers import ROLLOUT, SETTINGS, SIZE, facts, ppo
 
 import rlox
-from rlox.learner.ppo import Rollout
+from rlox.learner.distributed import Workers
+from rlox.learner.ppo import FIGURES, Rollout
 
 HERE = Path(__file__).parent
 
@@ -147,8 +148,6 @@ def test_torchrun_trains_with_the_same_script_and_resumes(tmp_path: Path) -> Non
 @pytest.fixture
 def pretended(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if torchrun had started two workers, none of which need be met."""
-    from rlox.learner.distributed import Workers
-
     monkeypatch.setattr(Workers, "join", classmethod(lambda cls, device: cls(0, 2)))
     monkeypatch.setattr(Workers, "gathered", lambda self, value: [value] * self.size)
 
@@ -166,3 +165,18 @@ def test_updates_of_several_processes_are_told_to_be_torchs() -> None:
     model = ppo(optimizations=["R4", "R9"])
     assert model.update_path == "torch: several processes train one model"
     assert model.rollout_path == "native"
+
+
+@pytest.mark.usefixtures("pretended")
+def test_updates_of_several_processes_are_told_to_be_uncompiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Workers, "train", lambda *_: torch.zeros(len(FIGURES)))
+    model = ppo(optimizations=["R2"])
+    model.logger.start("PPO", 0, 1, progress_bar=False)
+    rollout = Rollout(*[torch.zeros(0)] * len(Rollout._fields))
+    with pytest.warns(UserWarning, match="R2: not compiled.*several processes") as told:
+        model.train(rollout)
+        model.train(rollout)
+    assert len(told) == 1
+    assert model.compilations[0].given_up == "several processes train one model"

@@ -137,6 +137,20 @@ def test_one_update_per_environment_step_after_the_start(n_envs, updates):
     assert len(model.replay_buffer) == 60
 
 
+@pytest.mark.parametrize(("capacity", "first"), [(1000, 61), (15, 55)])
+def test_a_loaded_trainer_fills_its_buffer_before_it_learns_on(capacity, first, tmp_path):
+    model = small(buffer_size=capacity).learn(40)
+    model.save(tmp_path / "model.pt")
+    modules = {"policy": model.policy, "critic": model.critic}
+    loaded = rlox.SAC.load(tmp_path / "model.pt", **modules)
+    count, train_once = [], loaded.train_once
+    loaded.train_once = lambda: (count.append(loaded.num_timesteps), train_once())
+    loaded._explore_rng = None  # it acts by its policy all the while
+    loaded.learn(30, reset_num_timesteps=False)
+    assert count[0] == first  # as many as `learning_starts`, or a full buffer
+    assert count == list(range(first, 71))
+
+
 def test_each_update_draws_a_fresh_batch():
     model = small(n_envs=4)
     drawn, sample = [], model._sample

@@ -4,9 +4,9 @@ hyperparameters and seeds, and compares what they have learnt.
 `python tests/learning/seeds.py ppo-cartpole --seeds 10 --arms sb3,baseline,native --out folder`
 
 appends a line to `<task>.jsonl` for each finished training, and writes `<task>.json`, `.md` and
-`.svg`. The same command goes on where it was interrupted. Two trainings run at a time, each on one
-thread, in a process of its own: the drivers are those of `rlox-opt peers`. LunarLander and
-HalfCheetah take the dependency group `learning`, which installs from wheels.
+`.svg`. The same command at the same commit goes on where it was interrupted. Two trainings run at a
+time, each on one thread, in a process of its own: the drivers are those of `rlox-opt peers`.
+LunarLander and HalfCheetah take the dependency group `learning`, which installs from wheels.
 """
 
 import argparse
@@ -26,6 +26,7 @@ from curves import picture
 
 from rlox.opt import racing
 from rlox.opt.racing import Outcome, Peer
+from rlox.profiling import machine
 from rlox.timing.student import t_quantile, welch
 
 EPISODES = 50  # a training's figure is the mean return of its last episodes
@@ -60,6 +61,12 @@ def job_of(task: str) -> dict[str, Any]:
     return racing.load(algo)[0] | TASKS[task] | {"algo": algo, "threads": 1}
 
 
+def key_of(peer: Peer, job: dict[str, Any]) -> str:
+    """Of what decides how an arm learns: only trainings of one key stand for each other."""
+    what = [job, racing.digest(peer), machine.commit()[0]]
+    return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+
+
 def train(peer: Peer, job: dict[str, Any]) -> Outcome:
     """One training in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
@@ -84,14 +91,14 @@ def compare(
     job["total_timesteps"] = total or job["total_timesteps"]
     peers = {name: arm(name, job["algo"]) for name in names}
     path = out / f"{task}.jsonl"
-    key = hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:12]
-    rows = {(r["arm"], r["seed"]): r for r in racing.kept(path) if r["key"] == key}
+    keys = {name: key_of(peer, job) for name, peer in peers.items()}
+    rows = {(r["arm"], r["seed"]): r for r in racing.kept(path) if r["key"] == keys.get(r["arm"])}
     missing = [pair for pair in itertools.product(names, range(n_seeds)) if pair not in rows]
     missing.sort(key=lambda pair: pair[1])  # seed after seed: an interruption leaves whole ones
 
     def run(name: str, seed: int) -> dict[str, Any]:
         found = summary(train(peers[name], job | {"seed": seed}), job["total_timesteps"])
-        row = {"arm": name, "seed": seed, "key": key, **found}
+        row = {"arm": name, "seed": seed, "key": keys[name], **found}
         racing.keep(row, path)  # here, so that what ends after Ctrl-C is kept, too
         print(f"{task} {name} seed {seed}: {found['final']:.1f}", flush=True)
         return row

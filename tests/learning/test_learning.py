@@ -50,7 +50,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def test_finished_trainings_are_kept_and_more_seeds_add_to_them(
-    quick: list[tuple[str, int]], tmp_path: Path
+    quick: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seeds.compare("ppo-cartpole", ("sb3", "R2"), 2, tmp_path, total=10_000)
     assert sorted(quick) == [("R2", 0), ("R2", 1), ("sb3", 0), ("sb3", 1)]
@@ -60,6 +60,10 @@ def test_finished_trainings_are_kept_and_more_seeds_add_to_them(
     quick.clear()
     seeds.compare("ppo-cartpole", ("sb3",), 2, tmp_path, total=9_000)
     assert len(quick) == 2, "another task's runs do not count"
+    quick.clear()
+    monkeypatch.setattr(seeds.machine, "commit", lambda: ("another", False))
+    seeds.compare("ppo-cartpole", ("sb3", "R2"), 2, tmp_path, total=10_000)
+    assert len(quick) == 4, "nor do another commit's"
 
 
 def test_a_training_that_ends_after_another_failed_is_kept(

@@ -67,6 +67,12 @@ def test_cards_off_every_trainers_path_have_no_spot() -> None:
     assert not by_id("P9").spot
 
 
+def test_compiling_claims_the_update_alone() -> None:
+    """What acting takes, and waiting for it, is none of what R2 and R3 could remove."""
+    for id_ in ("R2", "R3"):
+        assert {phase for spot in by_id(id_).spot for phase in spot.phases} == {"gradient_update"}
+
+
 @pytest.mark.parametrize(
     ("id_", "algo", "settings", "applies"),
     [

@@ -106,7 +106,7 @@ pub(crate) fn target<'py, T: Element, D: Dimension>(
     let array = typed::<T, D>(argument, object, Some(shape))?;
     if BORROWS == Borrows::Counted {
         array.try_readwrite().map_err(|_| not_writable(argument))?;
-    } else if !is_writable(array) {
+    } else if !is_writable(array.as_untyped()) {
         return Err(not_writable(argument));
     }
     Ok(Write(array.clone()))
@@ -125,8 +125,9 @@ impl<T: Element, D: Dimension> Write<'_, T, D> {
     }
 }
 
+/// Whether nobody has marked it read-only.
 #[allow(unsafe_code, reason = "NumPy's flags are fields of its struct")]
-fn is_writable<T: Element, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> bool {
+pub(crate) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
     // SAFETY: the array is alive.
     unsafe { (*_PyArray_GET_ITEM_DATA(array.as_array_ptr())).flags & NPY_ARRAY_WRITEABLE != 0 }
 }

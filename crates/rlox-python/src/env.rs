@@ -130,8 +130,8 @@ impl VecEnv {
     /// terminations bool, truncations bool (all `[n_envs]`), and infos: where episodes have ended,
     /// those of Gymnasium's same-step autoreset, else an empty dictionary.
     ///
-    /// `actions`: integers `[n_envs]`, or float32 `[n_envs, act_dim]`. `out` takes the four arrays
-    /// of an earlier step and writes into them.
+    /// `actions`: integers `[n_envs]` (not uint64), or float32 `[n_envs, act_dim]`. `out` takes the
+    /// four arrays of an earlier step and writes into them.
     #[pyo3(signature = (actions, out=None))]
     fn step<'py>(
         &self,
@@ -238,8 +238,8 @@ pub(crate) enum ActionArray<'py> {
 }
 
 impl<'py> ActionArray<'py> {
-    /// Actions of `n_envs` environments, of the dtype and shape of `space`. Integers of any width
-    /// do for a discrete one.
+    /// Actions of `n_envs` environments, of the dtype and shape of `space`. For a discrete one all
+    /// integers do but uint64, of which not every number is one of int64.
     pub(crate) fn extract(
         space: &Space,
         n_envs: usize,

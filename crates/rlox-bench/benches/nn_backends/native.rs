@@ -87,7 +87,7 @@ impl Learner {
         self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
         self.mlp
-            .backward(&self.params, x, rows, acts, grad_out, grad, None);
+            .backward(&self.params, x, rows, acts, grad_out, grad);
         self.t += 1;
         let mut moments = Moments {
             params: &mut self.params,

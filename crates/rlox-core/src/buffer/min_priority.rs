@@ -1,5 +1,6 @@
 //! P5's seam: how the smallest positive priority is known.
 
+use super::storage::{too_large, zeroed};
 use super::sum_tree::SumTree;
 use crate::RloxError;
 
@@ -51,7 +52,7 @@ pub struct MinTree {
 impl MinPriority for MinTree {
     fn new(capacity: usize) -> Result<Self, RloxError> {
         let leaves = capacity.checked_next_power_of_two().unwrap_or(usize::MAX);
-        let mut nodes = super::storage::zeroed(leaves, 2)?;
+        let mut nodes = zeroed(leaves, 2).map_err(|_| too_large::<f64>(capacity, 2))?;
         nodes.fill(f64::INFINITY);
         Ok(Self { leaves, nodes })
     }

@@ -1,6 +1,6 @@
 //! A binary tree of partial sums: set a leaf and find a prefix sum in O(log n).
 
-use super::storage::zeroed;
+use super::storage::{too_large, zeroed};
 use crate::RloxError;
 
 /// Non-negative leaves under nodes that hold the sum of their two children; node 1 is the root, the
@@ -20,7 +20,7 @@ impl SumTree {
         let leaves = capacity.checked_next_power_of_two().unwrap_or(usize::MAX);
         Ok(Self {
             leaves,
-            nodes: zeroed(leaves, 2)?,
+            nodes: zeroed(leaves, 2).map_err(|_| too_large::<f64>(capacity, 2))?,
         })
     }
 

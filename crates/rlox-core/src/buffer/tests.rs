@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use super::min_priority::{MinPriority, MinTree};
 use super::sum_tree::SumTree;
 use super::*;
 use crate::switchboard::{PrioritizedReplayBuffer, ReplayBuffer};
@@ -360,6 +361,9 @@ fn mistakes_are_named() {
         ReplayBuffer::<f32>::new(1 << 60, 1, 1, 0).unwrap_err(),
         "capacity: ",
     );
+    let told = "capacity: is 864691128455135233, ";
+    starts(SumTree::new((3 << 58) + 1).unwrap_err(), told);
+    starts(MinTree::new((3 << 58) + 1).unwrap_err(), told);
     starts(
         PrioritizedReplayBuffer::<u8>::new(1, 1, 1, -0.1, 0.4, 0).unwrap_err(),
         "alpha: ",

@@ -216,14 +216,13 @@ impl Mlp {
         &acts.layers[n_layers - 1]
     }
 
-    /// Adds the gradient by the parameters to `grad`, and writes that by the inputs to `grad_x`.
+    /// Adds the gradient by the parameters to `grad`.
     ///
     /// `grad_out`, `[rows, out]`, is the gradient by the outputs of the latest [`Self::forward`]
     /// with this `acts`, whose `params`, `x` and `rows` are given again.
     ///
     /// # Panics
     /// If a slice is shorter than the shapes say.
-    #[expect(clippy::too_many_arguments, reason = "the chain rule's inputs")]
     pub fn backward(
         &self,
         params: &[f32],
@@ -232,7 +231,6 @@ impl Mlp {
         acts: &mut Activations,
         grad_out: &[f32],
         grad: &mut [f32],
-        mut grad_x: Option<&mut [f32]>,
     ) {
         let Activations {
             layers,
@@ -252,25 +250,22 @@ impl Mlp {
             let delta_here = &delta[..rows * n_out];
             layers::add_columns(delta_here, grad_bias);
             layers::add_weight_gradient(rows, delta_here, input, n_out, n_in, grad_weight);
+            if layer == 0 {
+                return;
+            }
 
-            let below = match (layer, &mut grad_x) {
-                (0, None) => return,
-                (0, Some(grad_x)) => &mut grad_x[..rows * n_in],
-                _ => grown(delta_below, rows * n_in),
-            };
+            let below = grown(delta_below, rows * n_in);
             let a = Strided {
                 data: delta_here,
                 row: n_out,
                 column: 1,
             };
             gemm(rows, n_in, n_out, a, weight, n_in, below, false);
-            if layer > 0 {
-                match self.activation {
-                    Activation::Tanh => layers::times_tanh_derivative(below, input),
-                    Activation::Relu => layers::times_relu_derivative(below, input),
-                }
-                std::mem::swap(delta, delta_below);
+            match self.activation {
+                Activation::Tanh => layers::times_tanh_derivative(below, input),
+                Activation::Relu => layers::times_relu_derivative(below, input),
             }
+            std::mem::swap(delta, delta_below);
         }
     }
 }

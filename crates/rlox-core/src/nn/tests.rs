@@ -102,11 +102,36 @@ proptest! {
             let oracle = Oracle::new(&widths, activation, &params, &x, &grad_out);
             prop_assert!(all_close(&outputs, &oracle.outputs, oracle.scale));
             let mut grad = vec![1.0; mlp.n_params()];
-            let mut grad_x = vec![f32::NAN; x.len()];
-            mlp.backward(&params, &x, rows, &mut acts, &grad_out, &mut grad, Some(&mut grad_x));
+            mlp.backward(&params, &x, rows, &mut acts, &grad_out, &mut grad);
             let scale = oracle.scale * (1.0 + rows as f64);
             prop_assert!(all_close(&grad, &oracle.grad, scale));
-            prop_assert!(all_close(&grad_x, &oracle.grad_x, oracle.scale));
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn gradients_by_inputs_agree_with_the_formulas_in_f64(
+        widths in proptest::collection::vec(1usize..70, 1..4),
+        tanh in any::<bool>(),
+        rows in 0usize..70,
+        from in any::<prop::sample::Index>(),
+        salt in any::<u64>(),
+    ) {
+        let activation = if tanh { Activation::Tanh } else { Activation::Relu };
+        let (widths, from) = ([&widths[..], &[1]].concat(), from.index(widths[0]));
+        let mlp = Mlp::new(&widths, activation).unwrap();
+        let params = numbers(mlp.n_params(), 0.3, salt);
+        let x = numbers(rows * widths[0], 1.0, salt ^ 1);
+        let grad_out = numbers(rows, 1.0, salt ^ 2);
+        let every: Vec<usize> = (0..rows).collect();
+        let oracle = Oracle::new(&widths, activation, &params, &x, &grad_out);
+        let by_row = oracle.grad_x.chunks(widths[0]);
+        let expected: Vec<f64> = by_row.flat_map(|row| row[from..].to_vec()).collect();
+        at_every_level(|| {
+            let (mut acts, mut room) = (Activations::default(), InputGradient::default());
+            mlp.forward(&params, &x, rows, &mut acts);
+            let found = mlp.input_gradient(&params, &acts, &every, &grad_out, from, &mut room);
+            prop_assert!(all_close(found, &expected, oracle.scale));
             Ok(())
         })?;
     }

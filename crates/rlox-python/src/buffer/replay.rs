@@ -142,7 +142,7 @@ impl ReplayBuffer {
     /// copy : bool
     ///     With False the arrays are the same ones at every call of one batch size, and the next
     ///     such call overwrites them: no memory is allocated, which is most of the cost of wide
-    ///     samples. Not for several threads at once.
+    ///     samples. Not for several threads at once. After one is marked read-only they are new.
     ///
     /// Returns
     /// -------

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use numpy::{
     Element, Ix1, Ix2, IxDyn, PyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods,
-    ndarray::Dimension,
+    PyUntypedArray, ndarray::Dimension,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,6 +18,7 @@ use rlox_core::switchboard::{P11, P20};
 
 use super::gil::{Gil, Held, Released};
 use super::lock;
+use crate::arrays::is_writable;
 use crate::crossing::Site;
 use crate::errors::to_py;
 
@@ -185,7 +186,7 @@ pub(crate) fn sample_under<
         .lock_py_attached(py)
         .unwrap_or_else(PoisonError::into_inner);
     let arrays = match kept.take() {
-        Some(arrays) if arrays.shape == shape => arrays,
+        Some(arrays) if arrays.shape == shape && arrays.are_writable(py) => arrays,
         _ => Arrays::new::<O, WEIGHTED>(py, shape),
     };
     let arrays = kept.insert(arrays);
@@ -212,6 +213,24 @@ impl Arrays {
                 (weights.unbind(), indices.unbind())
             }),
         }
+    }
+
+    /// Whether nobody has marked one of them read-only, to keep what is in it.
+    fn are_writable(&self, py: Python<'_>) -> bool {
+        let columns = [
+            self.obs.as_any(),
+            self.next_obs.as_any(),
+            self.action.as_any(),
+            self.reward.as_any(),
+            self.terminated.as_any(),
+            self.truncated.as_any(),
+        ];
+        let weighted = self.weighted.iter();
+        let weighted = weighted.flat_map(|(weights, indices)| [weights.as_any(), indices.as_any()]);
+        columns.into_iter().chain(weighted).all(|array| {
+            let array = array.bind(py).cast::<PyUntypedArray>();
+            array.is_ok_and(is_writable)
+        })
     }
 
     /// Writes a sample into them.

@@ -7,7 +7,10 @@
 //! aside, as the next observation of its own row alone. Which of both it was is told by comparing the
 //! elements, so any order of pushes gives back what was stored; the right one halves the memory.
 //!
-//! Places are rows and 64 more: the spare ones are those of the observations to come.
+//! Places are rows and 64 more: the spare ones are those of the observations to come. What is aside
+//! has a column of its own, of whose memory only what is needed is ever touched.
+
+use std::ops::Range;
 
 use super::Observations;
 use crate::RloxError;
@@ -38,8 +41,10 @@ pub struct ByIndex<O> {
     obs_dim: usize,
     places: Vec<O>,
     next: Vec<Next>,
-    aside: Vec<Box<[O]>>,
-    /// Those of `aside` whose rows are gone.
+    /// Room for one of each row, of which `n_aside` have been in use.
+    aside: Vec<O>,
+    n_aside: u32,
+    /// Those of them whose rows are gone.
     free: Vec<u32>,
     /// The row whose turn it is, and the place of its observation.
     row: usize,
@@ -66,29 +71,38 @@ impl<O: ObsElement> ByIndex<O> {
         if place < n { place } else { place - n }
     }
 
+    /// Where the elements of the observation with this number are, among the places or aside.
+    fn elements(&self, number: usize) -> Range<usize> {
+        number * self.obs_dim..(number + 1) * self.obs_dim
+    }
+
     fn at(&self, place: usize) -> &[O] {
-        &self.places[place * self.obs_dim..(place + 1) * self.obs_dim]
+        &self.places[self.elements(place)]
+    }
+
+    fn aside(&self, number: u32) -> &[O] {
+        &self.aside[self.elements(number as usize)]
     }
 
     fn write(&mut self, place: usize, obs: &[O]) {
-        self.places[place * self.obs_dim..(place + 1) * self.obs_dim].copy_from_slice(obs);
+        let to = self.elements(place);
+        self.places[to].copy_from_slice(obs);
     }
 
-    /// Room aside for the next observation of `row`.
-    fn aside_of(&mut self, row: usize) -> usize {
+    /// Room aside for the next observation of `row`, which has none there yet.
+    fn aside_of(&mut self, row: usize) -> Range<usize> {
         let number = self.free.pop().unwrap_or_else(|| {
-            self.aside.push(vec![O::default(); self.obs_dim].into());
-            (self.aside.len() - 1) as u32
+            self.n_aside += 1;
+            self.n_aside - 1
         });
         self.next[row] = Next::Aside(number);
-        number as usize
+        self.elements(number as usize)
     }
 
     /// Moves what lies at `place` aside, as the next observation of `row`.
     fn move_aside(&mut self, row: usize, place: usize) {
-        let number = self.aside_of(row);
-        let from = place * self.obs_dim..(place + 1) * self.obs_dim;
-        self.aside[number].copy_from_slice(&self.places[from]);
+        let (from, to) = (self.elements(place), self.aside_of(row));
+        self.aside[to].copy_from_slice(&self.places[from]);
     }
 
     /// From here on, transitions of `n` environments come in turn. What the last rows expect will
@@ -127,8 +141,8 @@ impl<O: ObsElement> ByIndex<O> {
             self.next[row] = Next::After(self.stride as u32);
             self.pending = (self.pending + 1).min(self.stride);
         } else {
-            let number = self.aside_of(row);
-            self.aside[number].copy_from_slice(next_obs);
+            let to = self.aside_of(row);
+            self.aside[to].copy_from_slice(next_obs);
         }
         self.place = self.on_from(place, 1);
         self.row = row + 1;
@@ -140,14 +154,21 @@ impl<O: ObsElement> ByIndex<O> {
 
 impl<O: ObsElement> Observations<O> for ByIndex<O> {
     fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
+        // Numbers of rows are kept in 32 bits.
+        if u32::try_from(capacity).is_err() {
+            return Err(too_large::<O>(capacity, obs_dim));
+        }
+        let mut free = zeroed(capacity, 1)?;
+        free.clear(); // its memory stays
         Ok(Self {
             capacity,
             obs_dim,
             places: zeroed(capacity.saturating_add(SPARE), obs_dim)
                 .map_err(|_| too_large::<O>(capacity, obs_dim))?,
             next: zeroed(capacity, 1)?,
-            aside: Vec::new(),
-            free: Vec::new(),
+            aside: zeroed(capacity, obs_dim)?,
+            n_aside: 0,
+            free,
             row: 0,
             place: 0,
             first: 0,
@@ -183,7 +204,7 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
     fn next_obs(&self, row: usize) -> &[O] {
         match self.next[row] {
             Next::After(stride) => self.at(self.on_from(self.place_of(row), stride as usize)),
-            Next::Aside(number) => &self.aside[number as usize],
+            Next::Aside(number) => self.aside(number),
         }
     }
 
@@ -197,7 +218,7 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
         gather(&self.places, self.obs_dim, places, next_obs);
         for (to, &row) in next_obs.chunks_exact_mut(self.obs_dim).zip(rows) {
             if let Next::Aside(number) = self.next[row] {
-                to.copy_from_slice(&self.aside[number as usize]);
+                to.copy_from_slice(self.aside(number));
             }
         }
     }
@@ -243,10 +264,24 @@ mod tests {
 
     #[test]
     fn a_capacity_that_is_too_large_is_told_as_it_was_given() {
-        let error = ByIndex::<f32>::new(1 << 60, 4).unwrap_err().to_string();
-        assert!(
-            error.starts_with("capacity: is 1152921504606846976, "),
-            "{error}"
-        );
+        for capacity in [1 << 60, 1 << 32] {
+            let error = ByIndex::<u8>::new(capacity, 1).unwrap_err().to_string();
+            let told = format!("capacity: is {capacity}, whose rows of 1 x 1 bytes do not fit");
+            assert!(error.starts_with(&told), "{error}");
+        }
+    }
+
+    /// Transitions in no order, over and over: each has its next observation aside, and there is
+    /// room for all of them from the start.
+    #[test]
+    fn what_is_aside_has_its_memory_from_the_start() {
+        let (capacity, n) = (5, SPARE + 1);
+        let mut rows = ByIndex::<u8>::new(capacity, 1).unwrap();
+        let room = (rows.aside.as_ptr(), rows.free.as_ptr());
+        for step in 0..4 {
+            rows.push_batch(step * n % capacity, &[1; SPARE + 1], &[2; SPARE + 1]);
+        }
+        assert_eq!((rows.aside.as_ptr(), rows.free.as_ptr()), room);
+        assert_eq!(rows.n_aside, 5);
     }
 }

@@ -108,15 +108,7 @@ impl Side for Actor<'_> {
 
         self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
-        mlp.backward(
-            params,
-            &self.obs,
-            batch.len(),
-            acts,
-            &rows.grad_out,
-            grad,
-            None,
-        );
+        mlp.backward(params, &self.obs, batch.len(), acts, &rows.grad_out, grad);
         norm_squared(&self.grad) + norm_squared(&self.grad_log_std)
     }
 

@@ -49,7 +49,7 @@ impl Side for Critic<'_> {
 
         self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
-        mlp.backward(params, &self.obs, rows, acts, &self.grad_out, grad, None);
+        mlp.backward(params, &self.obs, rows, acts, &self.grad_out, grad);
         norm_squared(&self.grad)
     }
 

@@ -155,7 +155,6 @@ impl Half {
             &mut self.acts,
             &self.grad_heads,
             &mut self.grad,
-            None,
         );
     }
 }

@@ -73,7 +73,6 @@ impl Critic {
             &mut self.acts,
             &self.grad_q,
             &mut self.grad,
-            None,
         );
         let (adam, t) = settings.critic;
         adam.step_and_follow(t, trained, &self.grad, target, settings.tau);

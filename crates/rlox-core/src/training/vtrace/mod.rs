@@ -115,12 +115,15 @@ pub fn compute_vtrace_into<T: Real>(
     if vs.first().is_none_or(|first| first.is_finite()) {
         return Ok(());
     }
+    // Minus infinity is allowed, so it is not to blame: it stands as a finite number here.
+    let lowest = T::min_value();
+    let log_rhos: Vec<T> = log_rhos.iter().map(|&rho| rho.max(lowest)).collect();
     Err(not_finite(&[
         ("rewards", rewards),
         ("values", values),
         ("dones", dones),
         ("last_value", &[last_value]),
-        ("log_rhos", log_rhos),
+        ("log_rhos", &log_rhos),
     ]))
 }
 

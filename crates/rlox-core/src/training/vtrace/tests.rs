@@ -163,6 +163,16 @@ fn an_impossible_action_weighs_nothing() {
 }
 
 #[test]
+fn an_overflow_is_not_put_down_to_an_impossible_action() {
+    let (two, most) = ([0.0; 2], [f64::MAX; 2]);
+    let never = [0.0, f64::NEG_INFINITY];
+    let error = compute_vtrace(&never, &most, &two, &two, f64::MAX, 1.0, 1.0, 1.0);
+    let told = "rewards: is finite, but the result overflows";
+    let message = error.unwrap_err().to_string();
+    assert!(message.starts_with(told), "{message}");
+}
+
+#[test]
 fn bad_arguments_are_named() {
     let two = [0.0f64; 2];
     let nan = [0.0, f64::NAN];

@@ -1,6 +1,7 @@
 """The engines that need no environment of their own give right results, and a wrong one is seen."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ import pytest
 from rlox.opt.primitives import cases, checks, networks
 from rlox.opt.primitives.cases import Case, Engine
 from rlox.opt.primitives.checks import WrongError, check
-from rlox.opt.primitives.engines import MissingError, Process, validate
+from rlox.opt.primitives.engines import MissingError, Process, Processes, validate
 from rlox.opt.primitives.growth import in_this_interpreter
 from rlox.opt.racing import python_of
 
@@ -31,7 +32,16 @@ SMALL: dict[str, dict[str, Any]] = {
     "env_step": {"n_envs": 4},
     "rollout": {"n_envs": 4, "n_steps": 50},
 }
-HERE = ("rlox", "rlox-kept", "numpy", "numpy-out", "gymnasium-sync", "gymnasium-vector")
+NO_CC = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+HERE = (
+    "rlox",
+    "rlox-kept",
+    "numpy",
+    "numpy-out",
+    "gymnasium-sync",
+    "gymnasium-vector",
+    pytest.param("c", marks=NO_CC),
+)
 
 
 def started(name: str) -> Process:
@@ -77,6 +87,18 @@ def test_an_engine_of_this_interpreter_is_right_in_all_that_it_has(process: Proc
             validate(process, case)
             held.append(family)
     assert held or process.engine.name == "rlox-kept"
+
+
+def test_c_is_left_out_with_the_reason_where_there_is_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    engines = [engine for engine in ENGINES if engine.name == "c"]
+    pythons = {engine.name: python_of(engine.peer) for engine in engines}
+    with Processes(engines, pythons, 1, Random(0)) as processes:
+        assert not list(processes)
+    assert processes.left_out["c"].startswith("does not start")
+    assert "needs a C compiler: there is no cc" in processes.left_out["c"]
 
 
 @pytest.mark.slow

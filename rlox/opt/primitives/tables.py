@@ -21,7 +21,8 @@ from rlox.profiling.machine import ROOT
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
 
-_DEAR_S = 20.0  # a call that takes longer is timed in so many restarts:
+# A call that takes longer is timed in so many restarts: too few for a verdict on who is far behind.
+_DEAR_S = 20.0
 _DEAR_RESTARTS = 3
 
 

@@ -108,6 +108,12 @@ def test_an_interrupted_race_keeps_its_runs_and_goes_on_with_the_others(
     assert cli.main(command) == 0, "a race that is recorded begins anew"
 
 
+def test_a_race_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> None:
+    assert cli.main(["peers", "ppo", "--runs", "1", "--only", "rlox", "--no-record", "--json"]) == 0
+    assert not list(made_up.glob("environments/*.jsonl"))
+    assert not (made_up / "record").exists()
+
+
 def test_an_unknown_peer_is_refused(made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.main(["peers", "ppo", "--only", "sb4"])

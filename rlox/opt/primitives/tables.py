@@ -98,7 +98,7 @@ class Tables:
         progress.end(f"{restarts} restarts of {len(self.cases)} cases")
 
     def forget(self) -> None:
-        """Remove the readings that are in a record now; those of other cases stay."""
+        """Remove the readings, so that the next run makes its own; those of other cases stay."""
         wanted = {case.key for case in self.cases}
         others = [row for row in racing.kept(self.path) if row["case"] not in wanted]
         self.path.unlink(missing_ok=True)
@@ -177,11 +177,12 @@ def conclude(
     for sentence in report.left_out(found):
         print(f"rlox-opt peers: {sentence}", file=sys.stderr)
     if not any(case["rows"] for case in found["cases"]):
+        tables.forget()
         return 1
     found = finish(found)
     if not arguments.no_record:
         found["record"] = write(found, tables.name, report)
-        tables.forget()
+    tables.forget()
     if arguments.json:
         print(json.dumps(found))
     else:

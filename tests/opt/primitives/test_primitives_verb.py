@@ -99,6 +99,19 @@ def test_a_record_of_some_cases_leaves_the_readings_of_the_others(
     assert [json.loads(line)["case"] for line in kept.read_text().splitlines()] == others
 
 
+def test_a_run_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> None:
+    assert cli.main([*COMMAND, "--only", "slow", "--no-record"]) == 0
+    assert not list(made_up.glob("environments/*.jsonl"))
+    assert not (made_up / "record").exists()
+
+
+def test_a_run_that_timed_nothing_leaves_nothing_to_the_next(made_up: Path) -> None:
+    toml = made_up / "primitives" / "primitives.toml"
+    toml.write_text(toml.read_text().replace('form = "right"', 'form = "crashes"'))
+    assert cli.main([*COMMAND, "--only", "rlox"]) == 1
+    assert not list(made_up.glob("environments/*.jsonl"))
+
+
 def test_cases_and_engines_are_listed_without_running_any(
     made_up: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -75,12 +75,19 @@ def ratio(logs: Sequence[float]) -> dict[str, Any]:
 def left_out(
     restarts: Iterable[Mapping[str, Any]], altogether: Mapping[str, str]
 ) -> dict[str, dict[str, list[str]]]:
-    """Engines without times and why: {engine: {reason: [cases]}}; no case is named where the
-    engine was left out of all."""
-    found: dict[str, dict[str, list[str]]] = {name: {why: []} for name, why in altogether.items()}
-    for row in restarts:
+    """Engines without times and why: {engine: {reason: [cases]}}; no case is named where it is
+    every one. A reason that did not hold in every restart says in how many."""
+    rows = list(restarts)
+    every, numbers = {row["case"] for row in rows}, {row["restart"] for row in rows}
+    said: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
         for name, why in row["left_out"].items():
-            cases = found.setdefault(name, {}).setdefault(why, [])
-            if row["case"] not in cases:
-                cases.append(row["case"])
+            said.setdefault((name, why), []).append(row)
+    found: dict[str, dict[str, list[str]]] = {name: {why: []} for name, why in altogether.items()}
+    for (name, why), own in said.items():
+        cases = list(dict.fromkeys(row["case"] for row in own))
+        times = len({row["restart"] for row in own})
+        if times < len(numbers):
+            why = f"{why}, in {times} of {len(numbers)} restarts"
+        found.setdefault(name, {})[why] = [] if set(cases) == every else cases
     return found

@@ -75,16 +75,13 @@ class Tables:
         done = {(row["restart"], row["case"]) for row in self.rows}
         known: set[tuple[str, str]] = set()
         progress.begin("timing")
+        installed = [engine for engine in self.engines if engine.name in self._pythons]
         for number in range(restarts):
             left = [case for case in self.cases if (number, case.key) not in done]
-            working = [engine for engine in self.engines if engine.name in self._pythons]
             if not left:
                 continue
             rng = random.Random()
-            with Processes(working, self._pythons, self.threads, rng) as processes:
-                for name, why in processes.left_out.items():
-                    self._left_out[name] = why
-                    del self._pythons[name]
+            with Processes(installed, self._pythons, self.threads, rng) as processes:
                 for at, case in enumerate(rng.sample(left, len(left))):
                     share = (number + at / len(left)) / restarts
                     progress.note(f"restart {number + 1}, {case.key}", share)
@@ -92,6 +89,7 @@ class Tables:
                     read = contest.hold(
                         processes, case, self.ours, each, known, self._dear(case), self._weigh
                     )
+                    read["left_out"] |= processes.left_out
                     row = {"restart": number, "case": case.key, **read}
                     racing.keep(row, self.path)
                     self.rows.append(row)

@@ -46,6 +46,19 @@ def test_engines_are_held_to_the_reference_and_to_each_other(
     assert {path.suffix for path in record.parent.iterdir()} == {".json", ".md", ".html"}
 
 
+def test_an_engine_that_did_not_start_once_is_tried_again(
+    made_up: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    toml = made_up / "primitives" / "primitives.toml"
+    toml.write_text(toml.read_text().replace('form = "slow"', 'form = "second"'))
+    assert cli.main([*COMMAND, "--only", "slow"]) == 0
+    said = capsys.readouterr()
+    for case in json.loads(said.out)["cases"]:
+        assert {row["engine"]: row["restarts"] for row in case["rows"]} == {"rlox": 2, "slow": 1}
+    assert "slow does not start: " in said.err
+    assert "ImportError: no room yet, in 1 of 2 restarts\n" in said.err
+
+
 def test_a_first_call_that_compiles_is_not_what_is_timed(made_up: Path) -> None:
     engine = dataclasses.replace(cases.load()[1][0], form="compiles")
     process = Process(engine, python_of(engine.peer), 1, Random(0))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlox.opt import racing
 from rlox.opt.primitives import cases, checks, networks
 from rlox.opt.primitives.cases import Case, Engine
 from rlox.opt.primitives.checks import WrongError, check
@@ -99,6 +100,24 @@ def test_c_is_left_out_with_the_reason_where_there_is_no_compiler(
         assert not list(processes)
     assert processes.left_out["c"].startswith("does not start")
     assert "needs a C compiler: there is no cc" in processes.left_out["c"]
+
+
+@pytest.mark.parametrize("name", ["numba", "numba-out"])
+def test_the_loops_that_numba_compiles_are_right(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python runs them: numba itself is in an environment of its own."""
+    (tmp_path / "numba.py").write_text("def njit(loop):\n    return loop\n")
+    monkeypatch.setattr(racing, "ROOT", f"{tmp_path}{os.pathsep}{racing.ROOT}")
+    process = started(name)
+    held = []
+    for family, size in SMALL.items():
+        case = Case(family, size)
+        if has(process, case):
+            validate(process, case)
+            held.append(family)
+    process.close()
+    assert held == ["gae", "gae_batched", "vtrace", "token_kl", "group_advantages", "rollout"]
 
 
 @pytest.mark.slow

@@ -90,6 +90,17 @@ def test_an_engine_of_this_interpreter_is_right_in_all_that_it_has(process: Proc
     assert held or process.engine.name == "rlox-kept"
 
 
+def test_a_rollout_of_kept_arrays_leaves_nothing_behind() -> None:
+    held = {}
+    for name in ("rlox", "rlox-kept"):
+        running = started(name)
+        running("prepare", "rollout", {"n_envs": 256, "n_steps": 64})
+        held[name] = running("memory")["held"]
+        running.close()
+    assert held["rlox"] >= 2 * 256 * 64 * 4  # advantages and returns
+    assert held["rlox-kept"] < 10_000
+
+
 def test_c_is_left_out_with_the_reason_where_there_is_no_compiler(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

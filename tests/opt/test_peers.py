@@ -130,6 +130,18 @@ def test_a_peer_that_cannot_be_installed_says_why(
     assert not list((made_up / "environments").iterdir()), "no half environment is left"
 
 
+def test_a_version_is_read_from_the_peers_environment(made_up: Path) -> None:
+    (made_up / "locks").mkdir()
+    (made_up / "locks" / "x.in").write_text("some-thing==1.5\nother\n")
+    info = made_up / "x" / "lib" / "python3.11" / "site-packages" / "some_thing-1.5.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-thing\nVersion: 1.5\n")
+    python = made_up / "x" / "bin" / "python"
+    one = Peer("x", "", "driver.py", "", lock="x")
+    assert racing.version(one, python) == "some-thing 1.5"
+    assert racing.version(one, python, "other") == ""
+
+
 def test_two_commands_at_once_make_one_environment(
     made_up: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

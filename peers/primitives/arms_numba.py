@@ -1,18 +1,19 @@
-"""Loops compiled by numba, without fast-math."""
+"""Loops compiled by numba, without fast-math: `form` "plain" allocates its results, "out" writes
+them into arrays that are kept. A rollout steps Gymnasium's own vectorised CartPole."""
 
 from functools import partial
 
 import inputs
 import numba
 import numpy as np
-from arm import function
+from arm import FORM, Arm, function, rolling
+from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 
 GAMMA, GAE_LAMBDA = inputs.GAMMA, inputs.GAE_LAMBDA
 
 
 @numba.njit
-def _gae(rewards, values, dones, last, gamma, gae_lambda):
-    advantages, returns = np.empty_like(rewards), np.empty_like(rewards)
+def _fill_gae(rewards, values, dones, last, gamma, gae_lambda, advantages, returns):
     next_value, advantage = last, 0.0
     for t in range(len(rewards) - 1, -1, -1):
         alive = 1.0 - dones[t]
@@ -21,13 +22,18 @@ def _gae(rewards, values, dones, last, gamma, gae_lambda):
         advantages[t] = advantage
         returns[t] = advantage + values[t]
         next_value = values[t]
+
+
+@numba.njit
+def _gae(rewards, values, dones, last, gamma, gae_lambda):
+    advantages, returns = np.empty_like(rewards), np.empty_like(rewards)
+    _fill_gae(rewards, values, dones, last, gamma, gae_lambda, advantages, returns)
     return advantages, returns
 
 
 @numba.njit
-def _gae_batched(rewards, values, dones, last, gamma, gae_lambda, one):
+def _fill_gae_batched(rewards, values, dones, last, gamma, gae_lambda, one, advantages, returns):
     n_steps, n_envs = rewards.shape
-    advantages, returns = np.empty_like(rewards), np.empty_like(rewards)
     carried, next_values = np.zeros_like(last), last.copy()
     for t in range(n_steps - 1, -1, -1):
         for e in range(n_envs):
@@ -37,12 +43,17 @@ def _gae_batched(rewards, values, dones, last, gamma, gae_lambda, one):
             advantages[t, e] = carried[e]
             returns[t, e] = carried[e] + values[t, e]
             next_values[e] = values[t, e]
+
+
+@numba.njit
+def _gae_batched(rewards, values, dones, last, gamma, gae_lambda, one):
+    advantages, returns = np.empty_like(rewards), np.empty_like(rewards)
+    _fill_gae_batched(rewards, values, dones, last, gamma, gae_lambda, one, advantages, returns)
     return advantages, returns
 
 
 @numba.njit
-def _vtrace(log_rhos, rewards, values, dones, last, gamma):
-    vs, pg_advantages = np.empty_like(values), np.empty_like(values)
+def _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantages):
     surplus, next_value, next_vs = 0.0, last, last
     for t in range(len(rewards) - 1, -1, -1):
         rho = min(1.0, np.exp(log_rhos[t]))
@@ -52,25 +63,35 @@ def _vtrace(log_rhos, rewards, values, dones, last, gamma):
         pg_advantages[t] = rho * (rewards[t] + discount * next_vs - values[t])
         vs[t] = next_vs = values[t] + surplus
         next_value = values[t]
+
+
+@numba.njit
+def _vtrace(log_rhos, rewards, values, dones, last, gamma):
+    vs, pg_advantages = np.empty_like(values), np.empty_like(values)
+    _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantages)
     return vs, pg_advantages
 
 
 @numba.njit
-def _token_kl(policy, reference):
+def _fill_token_kl(policy, reference, sums):
     rows, tokens = policy.shape
-    sums = np.empty(rows, policy.dtype)
     for row in range(rows):
         total = 0.0
         for token in range(tokens):
             d = reference[row, token] - policy[row, token]
             total += np.exp(d) - d - 1.0
         sums[row] = total
+
+
+@numba.njit
+def _token_kl(policy, reference):
+    sums = np.empty(len(policy), policy.dtype)
+    _fill_token_kl(policy, reference, sums)
     return sums
 
 
 @numba.njit
-def _group_advantages(rewards, size):
-    advantages = np.empty_like(rewards)
+def _fill_group_advantages(rewards, size, advantages):
     for start in range(0, len(rewards), size):
         group = rewards[start : start + size]
         mean, variance = group.mean(), 0.0
@@ -79,33 +100,78 @@ def _group_advantages(rewards, size):
         scale = 1.0 / (np.sqrt(variance / size) + 1e-8)
         for i in range(size):
             advantages[start + i] = (group[i] - mean) * scale
+
+
+@numba.njit
+def _group_advantages(rewards, size):
+    advantages = np.empty_like(rewards)
+    _fill_group_advantages(rewards, size, advantages)
     return advantages
+
+
+def _in_form(allocating, filling, *arguments, **kept):
+    """The call in its form; `kept` are arrays for its results, by name."""
+    if FORM == "plain":
+        return function(partial(allocating, *arguments), *kept)
+    call = partial(filling, *arguments, *kept.values())
+
+    def answer():
+        call()
+        return {name: array.copy() for name, array in kept.items()}
+
+    return Arm(call, answer)
+
+
+def _arrays(like, *names):
+    """Arrays of that shape and dtype, by name."""
+    return {name: np.empty_like(like) for name in names}
 
 
 def gae(n):
     *columns, last = inputs.rollout(n)
-    return function(
-        partial(_gae, *columns, float(last), GAMMA, GAE_LAMBDA), "advantages", "returns"
-    )
+    kept = _arrays(columns[0], "advantages", "returns")
+    return _in_form(_gae, _fill_gae, *columns, float(last), GAMMA, GAE_LAMBDA, **kept)
+
+
+def _numbers(dtype):
+    """Gamma, lambda and 1 as `dtype`, so that nothing is widened within the loop."""
+    kind = np.dtype(dtype).type
+    return kind(GAMMA), kind(GAE_LAMBDA), kind(1)
 
 
 def gae_batched(n_envs, n_steps, dtype):
     columns = inputs.rollout(n_steps, n_envs, dtype=dtype)
-    kind = np.dtype(dtype).type  # so that nothing is widened within the loop
-    numbers = (kind(GAMMA), kind(GAE_LAMBDA), kind(1))
-    return function(partial(_gae_batched, *columns, *numbers), "advantages", "returns")
+    kept = _arrays(columns[0], "advantages", "returns")
+    return _in_form(_gae_batched, _fill_gae_batched, *columns, *_numbers(dtype), **kept)
 
 
 def vtrace(n, dtype):
     *columns, last = inputs.rollout(n, dtype=dtype)
-    call = partial(_vtrace, inputs.log_rhos(n, dtype), *columns, float(last), GAMMA)
-    return function(call, "vs", "pg_advantages")
+    kept = _arrays(columns[0], "vs", "pg_advantages")
+    arguments = (inputs.log_rhos(n, dtype), *columns, float(last), GAMMA)
+    return _in_form(_vtrace, _fill_vtrace, *arguments, **kept)
 
 
 def token_kl(rows, tokens, dtype):
-    return function(partial(_token_kl, *inputs.log_probs(rows, tokens, dtype)), "kl")
+    policy, reference = inputs.log_probs(rows, tokens, dtype)
+    return _in_form(_token_kl, _fill_token_kl, policy, reference, kl=np.empty(rows, dtype))
 
 
 def group_advantages(groups, size):
     rewards = inputs.group_rewards(groups, size)
-    return function(partial(_group_advantages, rewards, size), "advantages")
+    kept = _arrays(rewards, "advantages")
+    return _in_form(_group_advantages, _fill_group_advantages, rewards, size, **kept)
+
+
+def rollout(n_envs, n_steps):
+    env = CartPoleVectorEnv(n_envs)
+    numbers = _numbers(np.float32)
+    kept = tuple(np.empty((2, n_steps, n_envs), np.float32))
+
+    def gae(*columns):
+        if FORM == "plain":
+            return _gae_batched(*columns, *numbers)
+        _fill_gae_batched(*columns, *numbers, *kept)
+        return kept
+
+    return rolling(lambda: env.reset()[0], env.step, gae, n_envs, n_steps)

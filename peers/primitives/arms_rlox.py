@@ -119,8 +119,11 @@ def env_step(n_envs):
 
 def rollout(n_envs, n_steps):
     env = _env(n_envs)
+    kept = None
+    if FORM == "kept":
+        kept = tuple(np.empty((n_steps, n_envs), np.float32) for _ in range(2))
 
     def gae(*columns):
-        return rlox.compute_gae_batched(*columns, GAMMA, GAE_LAMBDA)
+        return rlox.compute_gae_batched(*columns, GAMMA, GAE_LAMBDA, out=kept)
 
     return rolling(lambda: env.reset()[0], env.step, gae, n_envs, n_steps)

@@ -119,7 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = race.found()
     if not arguments.no_record:
         found["record"] = str(write(found).relative_to(ROOT))
-        race.forget()
+    race.forget()
     if arguments.json:
         print(json.dumps(found))
     else:
@@ -190,7 +190,7 @@ class Race:
         progress.end(f"{rounds} rounds, {len(self.rows)} runs")
 
     def forget(self) -> None:
-        """Remove the runs' file: they are in a record."""
+        """Remove the runs' file, so that the next race makes its own."""
         self._path.unlink(missing_ok=True)
 
     def found(self) -> dict[str, Any]:

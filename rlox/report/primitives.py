@@ -46,8 +46,8 @@ def fastest_other(case: Mapping[str, Any], ours: Sequence[str]) -> Mapping[str, 
 
 
 def standing(found: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Of how many cases one of ours is ahead, behind or not told apart from the fastest other."""
-    counts = {"ahead": 0, "behind": 0, "not told apart": 0}
+    """Of how many cases one of ours has each verdict against the fastest other."""
+    counts = {"ahead": 0, "behind": 0, "not told apart": 0, "undecided": 0}
     for case in found["cases"]:
         rival = fastest_other(case, found["ours"])
         if rival and name in rival["against"]:
@@ -65,8 +65,9 @@ def explained(found: Mapping[str, Any]) -> str:
     return (
         f"Called from Python, all engines on {cores}, in turn; medians over restarts. ÷: our time "
         "over that of the fastest other, below 1 we are ahead; geometric mean over restarts of "
-        "the ratio within rounds, with its bootstrap 95 % interval. A verdict is given where the "
-        f"interval does not hold 1. Cases against the fastest other: {standings}."
+        "the ratio within rounds, with its bootstrap 95 % interval. Ahead and behind need an "
+        "interval that does not hold 1; undecided: there were too few restarts for either. "
+        f"Cases against the fastest other: {standings}."
     )
 
 

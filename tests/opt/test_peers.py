@@ -108,6 +108,12 @@ def test_an_interrupted_race_keeps_its_runs_and_goes_on_with_the_others(
     assert cli.main(command) == 0, "a race that is recorded begins anew"
 
 
+def test_a_race_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> None:
+    assert cli.main(["peers", "ppo", "--runs", "1", "--only", "rlox", "--no-record", "--json"]) == 0
+    assert not list(made_up.glob("environments/*.jsonl"))
+    assert not (made_up / "record").exists()
+
+
 def test_an_unknown_peer_is_refused(made_up: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         cli.main(["peers", "ppo", "--only", "sb4"])
@@ -122,6 +128,18 @@ def test_a_peer_that_cannot_be_installed_says_why(
     with pytest.raises(PeerError, match="does not install"):
         racing.python_of(Peer("x", "", "driver.py", "", lock="x"))
     assert not list((made_up / "environments").iterdir()), "no half environment is left"
+
+
+def test_a_version_is_read_from_the_peers_environment(made_up: Path) -> None:
+    (made_up / "locks").mkdir()
+    (made_up / "locks" / "x.in").write_text("some-thing==1.5\nother\n")
+    info = made_up / "x" / "lib" / "python3.11" / "site-packages" / "some_thing-1.5.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-thing\nVersion: 1.5\n")
+    python = made_up / "x" / "bin" / "python"
+    one = Peer("x", "", "driver.py", "", lock="x")
+    assert racing.version(one, python) == "some-thing 1.5"
+    assert racing.version(one, python, "other") == ""
 
 
 def test_two_commands_at_once_make_one_environment(

@@ -10,7 +10,10 @@ from typing import Any, Literal
 from rlox.opt.primitives.cases import Case
 from rlox.timing import bootstrap
 
-Verdict = Literal["ahead", "behind", "not told apart"]
+Verdict = Literal["ahead", "behind", "not told apart", "undecided"]
+
+# With n restarts of equal engines all lie on one side in 1 of 2^(n - 1) runs.
+VERDICT_RESTARTS = 5
 
 
 def rows_of(
@@ -56,12 +59,15 @@ def _median(value: str, interval: str, found: Sequence[float]) -> dict[str, Any]
 
 def ratio(logs: Sequence[float]) -> dict[str, Any]:
     """Our time over theirs, the geometric mean over restarts, its bootstrap 95 % interval, and the
-    verdict: ahead or behind where the interval does not hold 1."""
+    verdict: ahead or behind where the interval does not hold 1; undecided with fewer than
+    `VERDICT_RESTARTS`."""
     ends = [math.exp(end) for end in bootstrap.mean_interval(logs)] if len(logs) > 1 else None
     verdict: Verdict = "not told apart"
-    if ends and ends[1] < 1:
+    if ends is None or len(logs) < VERDICT_RESTARTS:
+        verdict = "undecided"
+    elif ends[1] < 1:
         verdict = "ahead"
-    elif ends and ends[0] > 1:
+    elif ends[0] > 1:
         verdict = "behind"
     return {"ratio": math.exp(statistics.fmean(logs)), "ci95": ends, "verdict": verdict}
 
@@ -69,12 +75,19 @@ def ratio(logs: Sequence[float]) -> dict[str, Any]:
 def left_out(
     restarts: Iterable[Mapping[str, Any]], altogether: Mapping[str, str]
 ) -> dict[str, dict[str, list[str]]]:
-    """Engines without times and why: {engine: {reason: [cases]}}; no case is named where the
-    engine was left out of all."""
-    found: dict[str, dict[str, list[str]]] = {name: {why: []} for name, why in altogether.items()}
-    for row in restarts:
+    """Engines without times and why: {engine: {reason: [cases]}}; no case is named where it is
+    every one. A reason that did not hold in every restart says in how many."""
+    rows = list(restarts)
+    every, numbers = {row["case"] for row in rows}, {row["restart"] for row in rows}
+    said: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
         for name, why in row["left_out"].items():
-            cases = found.setdefault(name, {}).setdefault(why, [])
-            if row["case"] not in cases:
-                cases.append(row["case"])
+            said.setdefault((name, why), []).append(row)
+    found: dict[str, dict[str, list[str]]] = {name: {why: []} for name, why in altogether.items()}
+    for (name, why), own in said.items():
+        cases = list(dict.fromkeys(row["case"] for row in own))
+        times = len({row["restart"] for row in own})
+        if times < len(numbers):
+            why = f"{why}, in {times} of {len(numbers)} restarts"
+        found.setdefault(name, {})[why] = [] if set(cases) == every else cases
     return found

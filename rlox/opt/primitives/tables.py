@@ -21,7 +21,8 @@ from rlox.profiling.machine import ROOT
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
 
-_DEAR_S = 20.0  # a call that takes longer is timed in so many restarts:
+# A call that takes longer is timed in so many restarts: too few for a verdict on who is far behind.
+_DEAR_S = 20.0
 _DEAR_RESTARTS = 3
 
 
@@ -74,16 +75,13 @@ class Tables:
         done = {(row["restart"], row["case"]) for row in self.rows}
         known: set[tuple[str, str]] = set()
         progress.begin("timing")
+        installed = [engine for engine in self.engines if engine.name in self._pythons]
         for number in range(restarts):
             left = [case for case in self.cases if (number, case.key) not in done]
-            working = [engine for engine in self.engines if engine.name in self._pythons]
             if not left:
                 continue
             rng = random.Random()
-            with Processes(working, self._pythons, self.threads, rng) as processes:
-                for name, why in processes.left_out.items():
-                    self._left_out[name] = why
-                    del self._pythons[name]
+            with Processes(installed, self._pythons, self.threads, rng) as processes:
                 for at, case in enumerate(rng.sample(left, len(left))):
                     share = (number + at / len(left)) / restarts
                     progress.note(f"restart {number + 1}, {case.key}", share)
@@ -91,13 +89,14 @@ class Tables:
                     read = contest.hold(
                         processes, case, self.ours, each, known, self._dear(case), self._weigh
                     )
+                    read["left_out"] |= processes.left_out
                     row = {"restart": number, "case": case.key, **read}
                     racing.keep(row, self.path)
                     self.rows.append(row)
         progress.end(f"{restarts} restarts of {len(self.cases)} cases")
 
     def forget(self) -> None:
-        """Remove the readings that are in a record now; those of other cases stay."""
+        """Remove the readings, so that the next run makes its own; those of other cases stay."""
         wanted = {case.key for case in self.cases}
         others = [row for row in racing.kept(self.path) if row["case"] not in wanted]
         self.path.unlink(missing_ok=True)
@@ -176,11 +175,12 @@ def conclude(
     for sentence in report.left_out(found):
         print(f"rlox-opt peers: {sentence}", file=sys.stderr)
     if not any(case["rows"] for case in found["cases"]):
+        tables.forget()
         return 1
     found = finish(found)
     if not arguments.no_record:
         found["record"] = write(found, tables.name, report)
-        tables.forget()
+    tables.forget()
     if arguments.json:
         print(json.dumps(found))
     else:

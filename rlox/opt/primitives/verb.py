@@ -22,8 +22,9 @@ examples:
 Each engine has a process of its own, in an environment made from its lock in peers/locks/ (kept
 under target/peers/); all are held to the same cores. Every result is held to plain NumPy first
 (float64: rtol 1e-6, atol 1e-10). Then engines are called in turn, in slices of 0.5 ms at least, in
-a new random order each round; --runs says how often all processes start anew. What does not
-install or is wrong is left out, and said. Ctrl-C keeps what is timed: the same command goes on.
+a new random order each round; --runs says how often all processes start anew, and with fewer than
+five no verdict is given. What does not install or is wrong is left out, and said. Ctrl-C keeps what
+is timed: the same command goes on.
 
 Exit codes: 0 done, 1 nothing was timed, 2 asked wrongly, 130 interrupted.
 """

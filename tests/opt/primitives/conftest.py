@@ -8,16 +8,23 @@ import pytest
 from rlox.opt import racing
 from rlox.opt.primitives import cases, tables
 
-# GAE as `form` says: right, slow, compiled by its first call, wrong, crashing, or not there.
+# GAE as `form` says: right, slow, compiled by its first call, wrong, crashing, not there, or there
+# from the second start on.
 FAKES = """
 import os, time
 from functools import partial
+from pathlib import Path
 import inputs
 import numpy as np
 from arm import FORM, function
 
 if FORM == "broken":
     raise ImportError("no such library")
+if FORM == "second":
+    started = Path(__file__).with_name("started")
+    if not started.exists():
+        started.touch()
+        raise ImportError("no room yet")
 
 compiled = FORM != "compiles"
 

@@ -1,6 +1,7 @@
 """The engines that need no environment of their own give right results, and a wrong one is seen."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rlox.opt import racing
 from rlox.opt.primitives import cases, checks, networks
 from rlox.opt.primitives.cases import Case, Engine
 from rlox.opt.primitives.checks import WrongError, check
-from rlox.opt.primitives.engines import MissingError, Process, validate
+from rlox.opt.primitives.engines import MissingError, Process, Processes, validate
 from rlox.opt.primitives.growth import in_this_interpreter
 from rlox.opt.racing import python_of
 
@@ -31,7 +33,16 @@ SMALL: dict[str, dict[str, Any]] = {
     "env_step": {"n_envs": 4},
     "rollout": {"n_envs": 4, "n_steps": 50},
 }
-HERE = ("rlox", "rlox-kept", "numpy", "numpy-out", "gymnasium-sync", "gymnasium-vector")
+NO_CC = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
+HERE = (
+    "rlox",
+    "rlox-kept",
+    "numpy",
+    "numpy-out",
+    "gymnasium-sync",
+    "gymnasium-vector",
+    pytest.param("c", marks=NO_CC),
+)
 
 
 def started(name: str) -> Process:
@@ -77,6 +88,47 @@ def test_an_engine_of_this_interpreter_is_right_in_all_that_it_has(process: Proc
             validate(process, case)
             held.append(family)
     assert held or process.engine.name == "rlox-kept"
+
+
+def test_a_rollout_of_kept_arrays_leaves_nothing_behind() -> None:
+    held = {}
+    for name in ("rlox", "rlox-kept"):
+        running = started(name)
+        running("prepare", "rollout", {"n_envs": 256, "n_steps": 64})
+        held[name] = running("memory")["held"]
+        running.close()
+    assert held["rlox"] >= 2 * 256 * 64 * 4  # advantages and returns
+    assert held["rlox-kept"] < 10_000
+
+
+def test_c_is_left_out_with_the_reason_where_there_is_no_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    engines = [engine for engine in ENGINES if engine.name == "c"]
+    pythons = {engine.name: python_of(engine.peer) for engine in engines}
+    with Processes(engines, pythons, 1, Random(0)) as processes:
+        assert not list(processes)
+    assert processes.left_out["c"].startswith("does not start")
+    assert "needs a C compiler: there is no cc" in processes.left_out["c"]
+
+
+@pytest.mark.parametrize("name", ["numba", "numba-out"])
+def test_the_loops_that_numba_compiles_are_right(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Python runs them: numba itself is in an environment of its own."""
+    (tmp_path / "numba.py").write_text("def njit(loop):\n    return loop\n")
+    monkeypatch.setattr(racing, "ROOT", f"{tmp_path}{os.pathsep}{racing.ROOT}")
+    process = started(name)
+    held = []
+    for family, size in SMALL.items():
+        case = Case(family, size)
+        if has(process, case):
+            validate(process, case)
+            held.append(family)
+    process.close()
+    assert held == ["gae", "gae_batched", "vtrace", "token_kl", "group_advantages", "rollout"]
 
 
 @pytest.mark.slow

@@ -1,9 +1,10 @@
 //! Steps of small networks in Burn, in Candle and in our own `rlox_core::nn`, from the same weights.
 //!
 //! Each backend's numbers are compared with our own before it is timed; one that differs is named
-//! and left out. With `RLOX_NN_ANSWERS=FOLDER` every backend's numbers are written there, as
-//! `<step>_<backend>.f32`, little-endian. `rlox-opt peers backends` runs this, and torch beside it;
-//! set `RAYON_NUM_THREADS=1` to hold all to one thread.
+//! and left out. With `RLOX_NN_ANSWERS=FOLDER` they are written there instead, as
+//! `<step>_<backend>.f32`, little-endian, and all are timed: `rlox-opt peers backends`, which runs
+//! this with torch beside it, holds them to plain NumPy. Set `RAYON_NUM_THREADS=1` to hold all to
+//! one thread.
 
 #![allow(
     missing_docs,
@@ -85,12 +86,10 @@ fn main() {
         let mut group = criterion.benchmark_group(step.name());
         for (backend, make) in BACKENDS {
             let found = answer(make(step));
+            let (name, n, wrong) = (step.name(), expected.len(), apart(&found, &expected));
             if let Some(folder) = &answers {
-                write(folder, &format!("{}_{backend}.f32", step.name()), &found);
-            }
-            let wrong = apart(&found, &expected);
-            if wrong > 0 {
-                let (name, n) = (step.name(), expected.len());
+                write(folder, &format!("{name}_{backend}.f32"), &found);
+            } else if wrong > 0 {
                 eprintln!("{backend} is left out of {name}: {wrong} of {n} numbers differ");
                 continue;
             }

@@ -200,7 +200,7 @@ class Recorder:
                 sys.stderr.write(f"rlox: {poll.__name__} of process {os.getpid()}: {error!r}\n")
         for source in list(self.sources):
             for track in list(source.tracks):
-                words = len(track.data) // 3 * 3  # a thread may be between two appends
+                words = len(track.data) // 3 * 3  # an earlier Timing appends one by one
                 if words:
                     data = track.data[:words]
                     del track.data[:words]

@@ -62,16 +62,19 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
         ValueError: one cannot be read, or was not finished.
     """
     tables, runs = [], []
+    missing: list[str] = []
     for side in (arguments.before, arguments.after):
         paths = _reports(Path(side))
         tables.append([_read(path) for path in paths])
         runs.append(tuple(map(_run, paths, tables[-1])))
+        for path, table in zip(paths, tables[-1], strict=True):
+            missing += [f"{path.parent}: {text}" for text in table.get("incomplete") or ()]
     every = [table for side in tables for table in side]
     machines = sorted({slug(table["machine"]) for table in every})
     algos = sorted({_what(table) for table in every})
     notes = [f"Profiled on different machines: {', '.join(machines)}."] if machines[1:] else []
     notes += [f"Different training: {', '.join(algos)}."] if algos[1:] else []
-    notes += _differences(tables[0][0], tables[1][0])
+    notes += _differences(tables[0][0], tables[1][0]) + missing
     return Compared(
         runs[0],
         runs[1],
@@ -91,6 +94,8 @@ def _read(path: Path) -> dict[str, Any]:
     of_processes = table.get("kind") == PROCESSES
     if not (table.get("wall_s") if of_processes else table.get("phases") and table.get("train_s")):
         raise ValueError(f"{path}: its plain run did not finish; profile again")
+    if of_processes and (table.get("interrupted") or table.get("status") != 0):
+        raise ValueError(f"{path}: its program did not finish, or failed; profile again")
     return table
 
 

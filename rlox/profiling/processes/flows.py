@@ -1,7 +1,7 @@
 """What goes from one thread or process to another: flows that the program names, and messages.
 
-A channel is first in, first out, so the n-th message that is sent is the n-th that is received:
-the two are paired by counting, which needs the record of the channel from its beginning.
+A channel that is first in, first out gives the n-th message that is sent as the n-th that is
+received: the two are paired by counting, which needs its record from the beginning.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rlox.profiling.processes.alignment import Alignment
+from rlox.profiling.processes.format import UNORDERED
 from rlox.profiling.processes.run import Run
 
 MOST_ARROWS = 100_000
@@ -59,7 +60,7 @@ def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Pa
         passing = {
             key: (sent if name.kind == "send" else received, run.channel(name), name.on)
             for key, name in process.names.items()
-            if name.channel and (name.kind == "send" or _receives(name.kind, name.on))
+            if _in_order(name.channel) and (name.kind == "send" or _receives(name.kind, name.on))
         }
         for block in process.spans():
             native_id = process.threads[block.thread].native_id
@@ -74,6 +75,10 @@ def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Pa
         there = sorted(received.get(channel, ()), key=lambda p: p.time_ns)
         for message, receipt in zip(sorted(messages, key=lambda p: p.time_ns), there, strict=False):
             yield [message, receipt]
+
+
+def _in_order(channel: str) -> bool:
+    return bool(channel) and not channel.startswith(UNORDERED)
 
 
 def _receives(kind: str, on: str) -> bool:

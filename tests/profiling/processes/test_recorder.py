@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from recorded import environment, finished, run_program
 
+from rlox.profiling.processes.alignment import align
+from rlox.profiling.processes.flows import arrows
 from rlox.profiling.processes.format import RECORDER
 from rlox.profiling.processes.inside import rlox_identity
 from rlox.profiling.processes.inside.rlox_segments import read_clock
@@ -95,6 +97,55 @@ def test_what_is_put_into_a_queue_and_got_from_it_meets_on_one_channel(family: R
     gets = {n.channel for n in main.names.values() if (n.kind, n.on) == ("wait", "queue")}
     sends = {family.channel(n) for n in worker.names.values() if n.kind == "send"}
     assert gets & sends
+
+
+QUEUES = """
+import queue
+
+for kind in (queue.Queue, queue.PriorityQueue, queue.LifoQueue):
+    things = kind()
+    things.put(2)
+    things.put(1)
+    things.get()
+    things.get()
+"""
+
+
+def test_messages_are_paired_only_where_they_come_in_order(tmp_path: Path) -> None:
+    run = run_program(tmp_path, QUEUES)
+    (process,) = run.processes
+    gets = [name.channel for name in process.names.values() if name.kind == "wait"]
+    assert sorted(channel.split()[0] for channel in gets) == ["queue", "unordered", "unordered"]
+    found = list(arrows(run, {process.key: align(run, process)}, 0))
+    assert [len(passages) for passages in found] == [2, 2]
+
+
+COLLECTIVES = """
+from types import SimpleNamespace
+import rlox_recorder, rlox_waits
+
+def all_reduce(tensor, op=None, group=None, async_op=False):
+    pass
+
+def barrier(group=None):
+    pass
+
+world, mine = SimpleNamespace(group_name="0"), SimpleNamespace(group_name="mine")
+module = SimpleNamespace(
+    all_reduce=all_reduce, barrier=barrier, group=SimpleNamespace(WORLD=world)
+)
+rlox_waits.Waits(rlox_recorder.active())._collectives(module)
+module.all_reduce(1)
+module.all_reduce(1, None, world)
+module.all_reduce(1, None, mine)
+module.barrier(mine)
+"""
+
+
+def test_a_collective_is_of_its_group_however_that_is_passed(tmp_path: Path) -> None:
+    (process,) = run_program(tmp_path, COLLECTIVES).processes
+    found = [(n.path.split()[-1], n.channel.split()[-1]) for n in process.names.values()]
+    assert found == [("all_reduce", "world"), ("all_reduce", "mine"), ("barrier", "mine")]
 
 
 def test_waiting_for_a_process_and_sleeping_are_waits(family: Run) -> None:

@@ -19,11 +19,11 @@ from rlox.opt import revisions
 from rlox.opt.arguments import UsageError, job_of
 from rlox.opt.causes import sources
 from rlox.profiling import brief
-from rlox.profiling.bottlenecks import OUTSIDE
 from rlox.profiling.driver import Progress
 from rlox.profiling.functions import Text
 from rlox.profiling.machine import ROOT, slug
 from rlox.profiling.processes.report import KIND as PROCESSES
+from rlox.profiling.samples import OUTSIDE
 from rlox.profiling.spec import Spec
 
 PROFILE = "profile.json"  # in a profile's folder, its condensed form

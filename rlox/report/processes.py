@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rlox.profiling.samples import OUTSIDE
 from rlox.report import details, html, tables, units, waiting
 from rlox.report.component_tree import tree_lines
 from rlox.report.markdown import table_lines
 from rlox.report.model import Report, Section, Table
 from rlox.report.titles import layer_title
 
-OUTSIDE = "outside all phases"
 UNSAMPLED = "not sampled"
 _MOST_SPREADS = 12
 

@@ -37,18 +37,6 @@ FOLDER, OPTIONS, PARENT, GATE = (
     "RLOX_RECORD_PARENT",
     "RLOX_RECORD_GATE",
 )
-# from_s, for_s (None: to the end), torch_s: seconds of the run, which begins at start_ns; every: of
-# so many seconds the spans of one are kept.
-_DEFAULTS = {
-    "start_ns": 0,
-    "from_s": 0.0,
-    "for_s": None,
-    "every": 1,
-    "torch_s": 0.0,
-    "segment_bytes": 8 << 20,
-    "segments": 16,
-    "ptrace": False,
-}
 EXEC = "exec"  # how a process ends whose place another program takes
 _FLUSH_S = 0.25
 _WRITING_S = 60.0  # for torch's operators, of which there may be many
@@ -59,7 +47,7 @@ class Recorder:
     """The record of this process: its sources, its threads, its counters, its files."""
 
     def __init__(self, folder: str, options: dict[str, Any]) -> None:
-        self.folder, self.options = folder, {**_DEFAULTS, **options}
+        self.folder, self.options = folder, options  # `launch.Options`, and the run's start_ns
         self.sources: list[Source] = []
         self.timings: list[Any] = []  # each source's Timing, or None
         self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
@@ -333,7 +321,7 @@ def start() -> None:
         with contextlib.suppress(OSError):  # one that is not Python may have closed it
             os.read(int(gate), 1)
             os.close(int(gate))
-    _active = recorder = Recorder(folder, json.loads(os.environ.get(OPTIONS, "{}")))
+    _active = recorder = Recorder(folder, json.loads(os.environ[OPTIONS]))
     os.register_at_fork(
         before=recorder.before_fork,
         after_in_parent=recorder.after_fork,

@@ -183,14 +183,17 @@ def own_timing(found: Sequence[Mapping[str, Any]]) -> Section:
         (
             row["component"],
             row["ours"] or units.MISSING,
-            row["block"],
+            row["block"] + (", mean per call" if row["per_call"] else ""),
             units.seconds(row["own_s"]),
             units.seconds(row["our_s"]),
         )
         for row in found
     ]
     columns = ("Component", "Here", "Block", "It says", "Recorded")
-    text = ["The program times its own blocks; the same blocks, as they were recorded here."]
+    text = [
+        "The program times its own blocks; the same blocks, as they were recorded here. "
+        "Seconds are sums, or where it tells the mean per call, that on both sides."
+    ]
     return Section("own-timing", "Its own report, and ours", text, [Table(columns, rows, left=3)])
 
 

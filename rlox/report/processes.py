@@ -16,6 +16,7 @@ from rlox.report.titles import layer_title
 
 UNSAMPLED = "not sampled"
 _MOST_SPREADS = 12
+_LONGEST = 100  # characters of a heading: two lines of the page
 
 
 def sections(report: Report) -> list[Section]:
@@ -31,9 +32,13 @@ def sections(report: Report) -> list[Section]:
 
 
 def heading(report: Report) -> str:
-    """The program's command, without the folders it lies in."""
+    """The program's command, without the folders it lies in; of a long one as many words as fit."""
     words = [word.rsplit("/", 1)[-1] for word in report["command"]]
-    return " ".join(words[1:] if words and words[0].startswith("python") else words)[:120]
+    words = words[1:] if words and words[0].startswith("python") else words
+    text = " ".join(" ".join(words).split())
+    if len(text) <= _LONGEST:
+        return text
+    return (text[: _LONGEST - 1].rpartition(" ")[0] or text[: _LONGEST - 2]) + " …"
 
 
 def notices(report: Report) -> list[tuple[str, list[str]]]:

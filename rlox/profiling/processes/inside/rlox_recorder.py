@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import rlox_faster_fifo
 import rlox_hooks
 import rlox_identity
 import rlox_libraries
@@ -347,6 +348,7 @@ def start() -> None:
         rlox_hooks.replace(os, name, make_exec)
     os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
     rlox_waits.Waits(recorder).install()
+    rlox_faster_fifo.FasterFifo(recorder).install()
     rlox_locks.Locks(recorder).install()
     rlox_libraries.Libraries(recorder).install()
     if recorder.options["ptrace"]:

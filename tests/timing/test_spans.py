@@ -31,7 +31,7 @@ def test_every_closed_block_is_logged_inner_before_outer() -> None:
 
 def test_a_block_that_is_timed_while_another_closes_leaves_both_spans_whole() -> None:
     timing = Timing()
-    timing.spans = SpanLog()
+    timing.spans = log = SpanLog()
 
     def interrupt(*_: object) -> object:  # at every line of the block's methods, as a signal might
         with timing.add_time("handler"):
@@ -43,7 +43,7 @@ def test_a_block_that_is_timed_while_another_closes_leaves_both_spans_whole() ->
     block.__enter__()
     block.__exit__(None, None, None)
     sys.settrace(before)
-    spans = list(timing.spans)
+    spans = list(log)
     assert [span.path for span in spans].count("block") == 1
     assert {span.path for span in spans} == {"block", "handler", "block/handler"}
     assert all(0 < span.start_ns <= span.end_ns for span in spans)

@@ -7,9 +7,8 @@ from typing import Any
 
 from rlox.history.store import Profile
 from rlox.profiling.attribution import attribute, divide
-from rlox.profiling.bottlenecks import OUTSIDE
 from rlox.profiling.functions import Text, innermost, short
-from rlox.profiling.samples import Sample, Samples
+from rlox.profiling.samples import OUTSIDE, Sample, Samples
 from rlox.report.flamegraph import tree
 
 FUNCTIONS = 60  # the largest are kept

@@ -12,16 +12,19 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
 
 if TYPE_CHECKING:
-    from rlox.profiling.processes.launch import Outcome
+    from rlox.profiling.processes.launch import Options, Outcome
+    from rlox.profiling.processes.samplers import Sampler
 
 INTERRUPTED = 130
 VERB = "profile-script"
+_NAMING = ("--out", "--python", "--peer", "--beside")  # whose value may be any word
 _EXAMPLES = """\
 examples:
   rlox-opt profile train.py -- --lr 3e-4              every process that it starts, in one report
@@ -124,7 +127,11 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
 def split(words: list[str]) -> tuple[list[str], list[str]]:
     """The words of the command line with `profile SCRIPT` led here, and what follows `--`."""
     at = words.index("--") if "--" in words else len(words)
-    named = [word for word in words[1:at] if not word.startswith("-")]
+    named = [
+        word
+        for before, word in pairwise(words[:at])
+        if not word.startswith("-") and before not in _NAMING
+    ]
     if words[:1] != ["profile"] or not named or {*DEFAULTS, "diff"}.intersection(named):
         return words, []
     return [VERB, *words[1:at]], words[at + 1 :]
@@ -174,12 +181,8 @@ def profile(
     Raises:
         UsageError: the arguments do not fit each other or the machine.
     """
-    from rlox.opt.progress import reporter
     from rlox.profiling.processes import samplers
-    from rlox.profiling.processes.launch import Options, launch, not_interrupted
-    from rlox.profiling.processes.report import report
-    from rlox.profiling.processes.run import read_run
-    from rlox.report import processes as shown
+    from rlox.profiling.processes.launch import Options
 
     if arguments.every < 1:
         raise UsageError(f"--every {arguments.every}: keeps nothing; use 1 or more")
@@ -198,13 +201,56 @@ def profile(
     home = FOLDER if arguments.out is None else arguments.out.parent
     home.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".writing-", dir=home))
+    try:
+        text, folder, ended = _recorded(
+            command, name, arguments, options, sampler, part, environment, serial
+        )
+    except OSError as error:  # such as a full disk
+        print(f"rlox-opt profile: {error}; what was recorded is in {part}", file=sys.stderr)
+        return 1
+    if arguments.out not in (None, folder):
+        print(f"--out {arguments.out}: is there by now; see {folder}", file=sys.stderr)
+    if arguments.json:
+        print(text, end="")
+    else:
+        from rlox.opt.terminal_processes import show
+
+        show(json.loads(text), folder)
+    if any(each.interrupted for each in ended):
+        return INTERRUPTED
+    return 1 if any(each.status for each in ended) else 0
+
+
+def _recorded(
+    command: Sequence[str],
+    name: str,
+    arguments: argparse.Namespace,
+    options: Options,
+    sampler: Sampler | None,
+    part: Path,
+    environment: Mapping[str, str] | None,
+    serial: Sequence[str] | None,
+) -> tuple[str, Path, list[Outcome]]:
+    """Run the command, or both, in the new folder `part`, and make that the report's: the text of
+    report.json, the folder's place, how the runs ended.
+
+    Raises:
+        UsageError: the command cannot be started; nothing is left.
+        OSError: anything else cannot be written or started; `part` is left as it is.
+    """
+    from rlox.opt.progress import reporter
+    from rlox.profiling.processes.launch import NotStartedError, launch, not_interrupted
+    from rlox.profiling.processes.report import report
+    from rlox.profiling.processes.run import read_run
+    from rlox.report import processes as shown
+
     with reporter() as progress:
         progress.plan([("the program", 60.0), ("report", 10.0)])
         progress.begin("the program")
         output = sys.stderr if arguments.json else None
         try:
             outcome = launch(command, part / "run", options, sampler, progress, output, environment)
-        except OSError as error:
+        except NotStartedError as error:
             shutil.rmtree(part)
             raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
         progress.end(f"exit status {outcome.status}")
@@ -220,26 +266,25 @@ def profile(
                 _add_serial(told, part, alone)
             if (log := getattr(arguments, "beside", None)) is not None:
                 told["own_timing"] = _own_timing(told, log)
+            # An argument may hold bytes that are no text.
+            text = _utf8(json.dumps(told, indent=1, ensure_ascii=False)) + "\n"
+            told = json.loads(text)
             texts = {
-                "report.json": json.dumps(told, indent=1, ensure_ascii=False) + "\n",
+                "report.json": text,
                 "report.html": shown.render_html(told),
                 "report.md": shown.render_markdown(told),
             }
-            for file, text in texts.items():
-                (part / file).write_text(text, encoding="utf-8")
+            for file, content in texts.items():
+                (part / file).write_text(content, encoding="utf-8")
             part.chmod(0o755)
-            folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{name}")
+            folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{_utf8(name)}")
         progress.end(str(folder))
-    if arguments.json:
-        print(json.dumps(told, indent=1, ensure_ascii=False))
-    else:
-        from rlox.opt.terminal_processes import show
+    return text, folder, [outcome] if alone is None else [outcome, alone]
 
-        show(told, folder)
-    ended = [outcome] if alone is None else [outcome, alone]
-    if any(each.interrupted for each in ended):
-        return INTERRUPTED
-    return 1 if any(each.status for each in ended) else 0
+
+def _utf8(text: str) -> str:
+    """The text with "?" for what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _add_serial(told: dict[str, Any], part: Path, alone: Outcome) -> None:
@@ -278,15 +323,15 @@ def _slug(told: Mapping[str, Any]) -> str:
 
 
 def _place(part: Path, out: Path | None, name: str) -> Path:
-    """Move a finished folder to `out`, or to the first `name`, `name`-2, … that is free."""
-    if out is not None:
-        return part.rename(out)
+    """Move a finished folder to `out`, or to `name`; where that is taken, to the first of `name`-2,
+    `name`-3, … that is free."""
+    wanted = FOLDER / name if out is None else out
     for number in range(1, 1000):
-        target = FOLDER / (name if number == 1 else f"{name}-{number}")
-        # Renaming fails on a folder that is there and not empty.
+        target = wanted if number == 1 else Path(f"{wanted}-{number}")
+        # Renaming fails on a file, and on a folder that is there and not empty.
         with contextlib.suppress(OSError):
             return part.rename(target)
-    raise FileExistsError(f"{FOLDER}/{name}: is there a thousand times; the report is in {part}")
+    raise FileExistsError(f"{wanted}: is there a thousand times")
 
 
 def _seconds(text: str) -> float:

@@ -19,11 +19,11 @@ from rlox.opt import revisions
 from rlox.opt.arguments import UsageError, job_of
 from rlox.opt.causes import sources
 from rlox.profiling import brief
-from rlox.profiling.bottlenecks import OUTSIDE
 from rlox.profiling.driver import Progress
 from rlox.profiling.functions import Text
 from rlox.profiling.machine import ROOT, slug
 from rlox.profiling.processes.report import KIND as PROCESSES
+from rlox.profiling.samples import OUTSIDE
 from rlox.profiling.spec import Spec
 
 PROFILE = "profile.json"  # in a profile's folder, its condensed form
@@ -62,16 +62,19 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
         ValueError: one cannot be read, or was not finished.
     """
     tables, runs = [], []
+    missing: list[str] = []
     for side in (arguments.before, arguments.after):
         paths = _reports(Path(side))
         tables.append([_read(path) for path in paths])
         runs.append(tuple(map(_run, paths, tables[-1])))
+        for path, table in zip(paths, tables[-1], strict=True):
+            missing += [f"{path.parent}: {text}" for text in table.get("incomplete") or ()]
     every = [table for side in tables for table in side]
     machines = sorted({slug(table["machine"]) for table in every})
     algos = sorted({_what(table) for table in every})
     notes = [f"Profiled on different machines: {', '.join(machines)}."] if machines[1:] else []
     notes += [f"Different training: {', '.join(algos)}."] if algos[1:] else []
-    notes += _differences(tables[0][0], tables[1][0])
+    notes += _differences(tables[0][0], tables[1][0]) + missing
     return Compared(
         runs[0],
         runs[1],
@@ -91,6 +94,8 @@ def _read(path: Path) -> dict[str, Any]:
     of_processes = table.get("kind") == PROCESSES
     if not (table.get("wall_s") if of_processes else table.get("phases") and table.get("train_s")):
         raise ValueError(f"{path}: its plain run did not finish; profile again")
+    if of_processes and (table.get("interrupted") or table.get("status") != 0):
+        raise ValueError(f"{path}: its program did not finish, or failed; profile again")
     return table
 
 

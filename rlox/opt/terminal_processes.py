@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlox.opt.terminal import bar
+from rlox.profiling.samples import OUTSIDE
 from rlox.report import processes, units, waiting
 from rlox.report.component_tree import tree_lines
 from rlox.report.titles import layer_title
@@ -34,7 +35,7 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
     ranked = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for row in report["ranking"][:_MOST_RANKED]:
         thread = "" if row["thread"] == "MainThread" else f" [{row['thread']}]"
-        where = f"{row['component']}{thread}: {row['phase'] or processes.OUTSIDE}"
+        where = f"{row['component']}{thread}: {row['phase'] or OUTSIDE}"
         ranked.add_row(
             f"{row['rank']}.",
             bar(row["share"]),

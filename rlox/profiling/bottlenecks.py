@@ -13,12 +13,11 @@ from typing import Any
 
 from rlox.profiling.attribution import LayerShare, divide
 from rlox.profiling.cards import Card, Spot
-from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
+from rlox.profiling.samples import MAIN_THREAD, OUTSIDE, Frame, Samples
 
 MOST_SPOTS = 12
 SMALLEST_SHARE = 0.005  # a spot below half a per cent is no bottleneck
 LARGEST_BOUND = 1000.0  # 1 / (1 - s) has no end; beyond this it says "everything"
-OUTSIDE = "outside all phases"
 
 _Cell = tuple[str, str]  # phase, layer
 _Stacks = dict[tuple[_Cell, tuple[Frame, ...]], list[int]]  # distinct stacks: who has them, by id()

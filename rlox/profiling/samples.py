@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 # The thread that trains; only its time is divided into layers.
 MAIN_THREAD = "MainThread"
+# What tables call the phase "", which is no phase.
+OUTSIDE = "outside all phases"
 
 
 class Frame(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rlox.profiling.samples import OUTSIDE
 from rlox.report import units
 from rlox.report.model import Cell, Report, Section, Table
 from rlox.report.titles import TOOLS_VIEW
 
-OUTSIDE = "outside all phases"
 MOST_ROWS = 12  # of the hottest lines and operators; report.json holds more
 
 

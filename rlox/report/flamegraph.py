@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
+from rlox.profiling.samples import MAIN_THREAD, OUTSIDE, Frame, Samples
 
 SMALLEST = 0.0004  # of the total: thinner nodes are left to their parent, which none would see
 WHOLE = 0.2  # of a phase's stacks: at least so many reach down to where training was started
 FEW = 0.02  # of all samples: a phase with fewer says nothing about how training was started
-OUTSIDE = "outside all phases"
 CPYTHON = "CPython"
 _INTERPRETER = re.compile(r"(lib)?python3[\w.]*$")
 

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from rlox.profiling.samples import OUTSIDE
 from rlox.report import details, html, tables, units, waiting
 from rlox.report.component_tree import tree_lines
 from rlox.report.markdown import table_lines
 from rlox.report.model import Report, Section, Table
 from rlox.report.titles import layer_title
 
-OUTSIDE = "outside all phases"
 UNSAMPLED = "not sampled"
 _MOST_SPREADS = 12
+_LONGEST = 100  # characters of a heading: two lines of the page
 
 
 def sections(report: Report) -> list[Section]:
@@ -31,9 +32,13 @@ def sections(report: Report) -> list[Section]:
 
 
 def heading(report: Report) -> str:
-    """The program's command, without the folders it lies in."""
+    """The program's command, without the folders it lies in; of a long one as many words as fit."""
     words = [word.rsplit("/", 1)[-1] for word in report["command"]]
-    return " ".join(words[1:] if words and words[0].startswith("python") else words)[:120]
+    words = words[1:] if words and words[0].startswith("python") else words
+    text = " ".join(" ".join(words).split())
+    if len(text) <= _LONGEST:
+        return text
+    return (text[: _LONGEST - 1].rpartition(" ")[0] or text[: _LONGEST - 2]) + " …"
 
 
 def notices(report: Report) -> list[tuple[str, list[str]]]:
@@ -183,14 +188,17 @@ def own_timing(found: Sequence[Mapping[str, Any]]) -> Section:
         (
             row["component"],
             row["ours"] or units.MISSING,
-            row["block"],
+            row["block"] + (", mean per call" if row["per_call"] else ""),
             units.seconds(row["own_s"]),
             units.seconds(row["our_s"]),
         )
         for row in found
     ]
     columns = ("Component", "Here", "Block", "It says", "Recorded")
-    text = ["The program times its own blocks; the same blocks, as they were recorded here."]
+    text = [
+        "The program times its own blocks; the same blocks, as they were recorded here. "
+        "Seconds are sums, or where it tells the mean per call, that on both sides."
+    ]
     return Section("own-timing", "Its own report, and ours", text, [Table(columns, rows, left=3)])
 
 

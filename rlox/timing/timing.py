@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -38,12 +38,12 @@ class Phase(NamedTuple):
 class _Thread:
     """What one thread has open: the innermost block, and where its closed spans are appended."""
 
-    __slots__ = ("append", "current", "name", "native_id", "root")
+    __slots__ = ("current", "extend", "name", "native_id", "root")
 
     def __init__(self) -> None:
         self.name = threading.current_thread().name
         self.native_id = threading.get_native_id()
-        self.append: Callable[[int], None] | None = None
+        self.extend: Callable[[Iterable[int]], None] | None = None
         self.root: _Node = _Node(self, None, "", -1)
         self.current = self.root
 
@@ -76,16 +76,15 @@ class _Node:
 
     def __exit__(self, *exc: object) -> None:
         end = perf_counter_ns()
-        self.last_ns = elapsed = end - self.start_ns
+        start = self.start_ns
+        self.last_ns = elapsed = end - start
         self.total_ns += elapsed
         self.calls += 1
         thread = self.thread
         thread.current = self.parent  # type: ignore[assignment]  # only roots have none
-        append = thread.append
-        if append is not None:
-            append(self.index)
-            append(self.start_ns)
-            append(end)
+        extend = thread.extend
+        if extend is not None:
+            extend((self.index, start, end))  # at once: a signal's handler may time a block as well
 
     def entered(self) -> list[_Node]:
         """The inner blocks that were left at least once, or that hold such a block."""
@@ -232,10 +231,10 @@ class Timing:
                 self._log(thread)
 
     def _log(self, thread: _Thread) -> None:
-        thread.append = (
+        thread.extend = (
             None
             if self._spans is None
-            else self._spans.open_thread(thread.name, thread.native_id).data.append
+            else self._spans.open_thread(thread.name, thread.native_id).data.extend
         )
 
     def reset(self) -> None:

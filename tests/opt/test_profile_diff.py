@@ -95,6 +95,34 @@ def test_a_folder_of_an_earlier_version_has_layers_and_phases(tmp_path: Path) ->
     assert "earlier version" in done.stdout
 
 
+def of_processes(path: Path, **more: Any) -> Path:
+    """What `rlox-opt profile script.py` leaves."""
+    table = {
+        "kind": "processes", "command": ["python", "train.py"], "machine": MACHINE, "wall_s": 2.0,
+        "status": 0, "interrupted": False, "incomplete": [],
+        "components": [{"title": "main", "threads": [{"samples": 1000, "phases": []}]}],
+        "layers": [{"name": "python", "seconds": 1.0, "share": 1.0}],
+    }  # fmt: skip
+    path.mkdir()
+    (path / "report.json").write_text(json.dumps(table | more))
+    return path
+
+
+@pytest.mark.parametrize("more", [{"status": 1}, {"status": None}, {"interrupted": True}])
+def test_a_program_that_did_not_finish_is_not_compared(more: Any, tmp_path: Path) -> None:
+    a, b = of_processes(tmp_path / "a"), of_processes(tmp_path / "b", **more)
+    done = rlox_opt("profile", "diff", a, b)
+    assert done.returncode == 2
+    assert "b/report.json: its program did not finish, or failed" in done.stderr
+
+
+def test_what_is_missing_of_a_side_is_told(tmp_path: Path) -> None:
+    a = of_processes(tmp_path / "a")
+    b = of_processes(tmp_path / "b", incomplete=["Nothing was sampled."])
+    told = json.loads(rlox_opt("profile", "diff", a, b, "--json").stdout)
+    assert told["notes"] == [f"{b}: Nothing was sampled."]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from rlox.opt import cli, profile_script
+from rlox.profiling.processes import launch
 
 SCRIPT = """
 import multiprocessing, os, signal, sys, time
@@ -104,6 +105,12 @@ def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
         (["profile", "train.py", "--out", "x", "--", "--lr", "3"],
          (["profile-script", "train.py", "--out", "x"], ["--lr", "3"])),
         (["profile", "train.py", "--", "ppo"], (["profile-script", "train.py"], ["ppo"])),
+        (["profile", "train.py", "--out", "ppo"],
+         (["profile-script", "train.py", "--out", "ppo"], [])),
+        (["profile", "--peer", "sac", "train.py"],
+         (["profile-script", "--peer", "sac", "train.py"], [])),
+        (["profile", "--out", "x", "ppo"], (["profile", "--out", "x", "ppo"], [])),
+        (["profile", "--serial", "ppo"], (["profile", "--serial", "ppo"], [])),
         (["profile", "--seed", "3", "ppo"], (["profile", "--seed", "3", "ppo"], [])),
         (["profile", "--help"], (["profile", "--help"], [])),
         (["list", "x"], (["list", "x"], [])),
@@ -131,6 +138,62 @@ def test_mistakes_are_told_in_a_line(
     assert ended.value.code == 2
     assert message in said
     assert len(said.splitlines()) == 1
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program that does nothing, to be profiled in this process."""
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    (tmp_path / "train.py").touch()
+    return tmp_path / "train.py"
+
+
+def test_an_interpreter_that_cannot_be_started_leaves_nothing(
+    script: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = script.with_name("out")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["profile", str(script), "--sampler", "none", "--python", "/not/there",
+                  "--out", str(out)])  # fmt: skip
+    assert ended.value.code == 2
+    assert "--python /not/there: cannot be started" in capsys.readouterr().err
+    assert list(script.parent.iterdir()) == [script]
+
+
+def test_a_disk_that_is_full_does_not_lose_what_was_recorded(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(command: Any, folder: Path, *_: Any) -> Any:
+        folder.mkdir()
+        (folder / "7-1.0.jsonl").touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(launch, "launch", full)
+    out = script.with_name("out")
+    words = ["profile", str(script), "--sampler", "none", "--out", str(out)]
+    assert cli.main(words) == 1
+    (kept,) = script.parent.glob(".writing-*/run/7-1.0.jsonl")
+    said = capsys.readouterr().err
+    assert "No space left on device; what was recorded is in" in said
+    assert str(kept.parents[1]) in said
+
+
+def test_a_folder_that_appeared_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    part, out = tmp_path / ".writing-1", tmp_path / "out"
+    for folder in (part, out):
+        folder.mkdir()
+        (folder / "report.json").write_text(folder.name)
+    assert profile_script._place(part, out, "name") == tmp_path / "out-2"
+    assert (out / "report.json").read_text() == "out"
+    assert (tmp_path / "out-2" / "report.json").read_text() == ".writing-1"
+
+
+def test_an_argument_that_is_no_text_is_told_as_far_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("import sys\nassert len(sys.argv) == 2\n")
+    words = ["train.py", "--sampler", "none", "--json", "--", os.fsdecode(b"--run=a\xff")]
+    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["command"][-1] == "--run=a?"
 
 
 @pytest.mark.slow

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlox.profiling import bottlenecks
 from rlox.profiling.bottlenecks import LARGEST_BOUND, amdahl, bounds, rank
 from rlox.profiling.cards import Card, Seam, Spot
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox.profiling.samples import MAIN_THREAD, OUTSIDE, Frame, Sample, Samples
 
 OWN = {"": 1.0, "env_step": 3.0, "gradient_update": 6.0}
 
@@ -55,7 +54,7 @@ def test_hot_spots_are_ranked_by_their_share_of_the_plain_run() -> None:
         ("gradient_update", "torch_forward"): pytest.approx(0.6),
         ("env_step", "python"): pytest.approx(0.15),
         ("env_step", "rust"): pytest.approx(0.15),
-        (bottlenecks.OUTSIDE, "python"): pytest.approx(0.1),
+        (OUTSIDE, "python"): pytest.approx(0.1),
     }
 
 

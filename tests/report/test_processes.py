@@ -88,6 +88,19 @@ def report(**more: Any) -> Any:
     } | more
 
 
+@pytest.mark.parametrize("n", range(1, 20))
+def test_a_long_command_is_cut_at_a_word(n: int) -> None:
+    command = ["python", "train.py", *(f"--option{i}={i}" for i in range(n))]
+    whole = " ".join(command[1:])
+    found = processes.heading(report(command=command))
+    assert len(found) <= 100
+    if found != whole:
+        assert len(whole) > 100
+        assert found.endswith(" …")
+        assert whole.startswith(found.removesuffix("…"))  # with the space after the word
+    assert len(processes.heading(report(command=["a" * 300]))) == 100
+
+
 def test_a_tree_has_first_what_has_no_parts_then_the_others() -> None:
     assert tree_lines(LEARNER) == [
         "Learner profile tree view (seconds of 217.4 s):",
@@ -143,7 +156,8 @@ def test_the_page_fits_its_window_and_asks_for_nothing(
     browser: "Browser", tmp_path: Path, width: int
 ) -> None:
     file = tmp_path / "report.html"
-    file.write_text(processes.render_html(report()))
+    words = [f"--option{n}={n}" for n in range(20)]
+    file.write_text(processes.render_html(report(command=["python", "train.py", *words])))
     context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
     page = context.new_page()
     said: list[str] = []
@@ -153,5 +167,7 @@ def test_the_page_fits_its_window_and_asks_for_nothing(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#trees pre").inner_text().startswith("Learner profile tree view")
     assert page.locator("#ranking tbody tr").count() == 1
+    lines = "h => h.clientHeight / parseFloat(getComputedStyle(h).lineHeight)"
+    assert page.locator("h1").evaluate(lines) <= 2.1
     assert said == []
     context.close()

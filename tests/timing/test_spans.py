@@ -1,5 +1,6 @@
 """Beliefs about the log of spans: complete, ordered, and the same after a trip through a file."""
 
+import sys
 import threading
 import time
 from pathlib import Path
@@ -26,6 +27,26 @@ def test_every_closed_block_is_logged_inner_before_outer() -> None:
     assert len(timing.spans) == 6
     for inner, outer in zip(spans[::2], spans[1::2], strict=True):
         assert outer.start_ns <= inner.start_ns <= inner.end_ns <= outer.end_ns
+
+
+def test_a_block_that_is_timed_while_another_closes_leaves_both_spans_whole() -> None:
+    timing = Timing()
+    timing.spans = log = SpanLog()
+
+    def interrupt(*_: object) -> object:  # at every line of the block's methods, as a signal might
+        with timing.add_time("handler"):
+            pass
+        return interrupt
+
+    block, before = timing.add_time("block"), sys.gettrace()
+    sys.settrace(interrupt)  # type: ignore[arg-type]
+    block.__enter__()
+    block.__exit__(None, None, None)
+    sys.settrace(before)
+    spans = list(log)
+    assert [span.path for span in spans].count("block") == 1
+    assert {span.path for span in spans} == {"block", "handler", "block/handler"}
+    assert all(0 < span.start_ns <= span.end_ns for span in spans)
 
 
 def test_spans_of_a_path_sum_to_its_phase() -> None:

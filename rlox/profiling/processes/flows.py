@@ -1,7 +1,7 @@
 """What goes from one thread or process to another: flows that the program names, and messages.
 
-A channel is first in, first out, so the n-th message that is sent is the n-th that is received:
-the two are paired by counting, which needs the record of the channel from its beginning.
+A channel that is first in, first out gives the n-th message that is sent as the n-th that is
+received: the two are paired by counting, which needs its record from the beginning.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rlox.profiling.processes.alignment import Alignment
+from rlox.profiling.processes.format import UNORDERED
 from rlox.profiling.processes.run import Run
 
 MOST_ARROWS = 100_000
 
 
-class Passage(NamedTuple):
+class Point(NamedTuple):
     """Where a flow passes: in a process (its key) and thread, at a time of the run's clock."""
 
     key: str
@@ -25,41 +26,41 @@ class Passage(NamedTuple):
     name: str
 
 
-def arrows(run: Run, alignments: Mapping[str, Alignment], begin: int) -> Iterator[list[Passage]]:
-    """The passages of each flow in the order of their times, two at least, from `begin` on."""
+def arrows(run: Run, alignments: Mapping[str, Alignment], begin: int) -> Iterator[list[Point]]:
+    """The points of each flow in the order of their times, two at least, from `begin` on."""
     count = 0
     for found in (_named(run, alignments), _messages(run, alignments)):
-        for passages in found:
-            kept = sorted((p for p in passages if p.time_ns >= begin), key=lambda p: p.time_ns)
+        for points in found:
+            kept = sorted((p for p in points if p.time_ns >= begin), key=lambda p: p.time_ns)
             if len(kept) > 1 and count < MOST_ARROWS:
                 count += len(kept)
                 yield kept
 
 
-def _named(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Passage]]:
-    flows: defaultdict[tuple[str, int], list[Passage]] = defaultdict(list)
+def _named(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point]]:
+    flows: defaultdict[tuple[str, int], list[Point]] = defaultdict(list)
     for process in run.processes:
         shift = alignments[process.key].shift_ns
         for block in process.flows():
             native_id = process.threads[block.thread].native_id
             for index, time_ns, number in block.data.tolist():
                 name = process.names[block.source, index].path
-                passage = Passage(process.key, native_id, time_ns + shift, name)
-                flows[name, number].append(passage)
+                point = Point(process.key, native_id, time_ns + shift, name)
+                flows[name, number].append(point)
     yield from flows.values()
 
 
-def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Passage]]:
+def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point]]:
     if any(p.dropped_segments or not p.from_its_beginning for p in run.processes):
         return  # some were sent or received that nobody wrote down
-    sent: defaultdict[str, list[Passage]] = defaultdict(list)
-    received: defaultdict[str, list[Passage]] = defaultdict(list)
+    sent: defaultdict[str, list[Point]] = defaultdict(list)
+    received: defaultdict[str, list[Point]] = defaultdict(list)
     for process in run.processes:
         shift = alignments[process.key].shift_ns
         passing = {
             key: (sent if name.kind == "send" else received, run.channel(name), name.on)
             for key, name in process.names.items()
-            if name.channel and (name.kind == "send" or _receives(name.kind, name.on))
+            if _in_order(name.channel) and (name.kind == "send" or _receives(name.kind, name.on))
         }
         for block in process.spans():
             native_id = process.threads[block.thread].native_id
@@ -69,11 +70,15 @@ def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Pa
                     side, channel, on = found
                     # Just inside the block, so that the arrow is drawn from it and to it.
                     time_ns = (start if side is sent else end - 1) + shift
-                    side[channel].append(Passage(process.key, native_id, time_ns, on))
+                    side[channel].append(Point(process.key, native_id, time_ns, on))
     for channel, messages in sent.items():
         there = sorted(received.get(channel, ()), key=lambda p: p.time_ns)
         for message, receipt in zip(sorted(messages, key=lambda p: p.time_ns), there, strict=False):
             yield [message, receipt]
+
+
+def _in_order(channel: str) -> bool:
+    return bool(channel) and not channel.startswith(UNORDERED)
 
 
 def _receives(kind: str, on: str) -> bool:

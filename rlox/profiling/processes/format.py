@@ -34,8 +34,10 @@ Kinds: "phase" (a block of the program), "rust", "torch", "device" (a kernel), a
 `channel`, which names what is shared: "wait" (`on` says for what: "queue", "pipe", "collective",
 "lock", "gil", "process", "sleep", "device"), "poll" (it waits until there is something, and leaves
 it there), "send" (it gives to the channel), "hold" (it has the lock). A channel is first in, first
-out: the n-th send of all processes is what the n-th wait on it receives. The n-th wait of each
-member of a collective is one and the same operation, ended by the last to come.
+out: the n-th send of all processes is what the n-th wait on it receives; but one whose name begins
+with "unordered", such as a priority queue, of which only so much is known as how many were sent.
+The n-th wait of each member of a collective is one and the same operation, ended by the last to
+come.
 
 In a process's torch files `thread` is the kernel's thread id, or 1,000,000,000 and the number of a
 device's stream; flows lead from the call that launched a kernel to the kernel.
@@ -56,6 +58,7 @@ from numpy.typing import NDArray
 SCHEMA = 1
 RUN = "run.json"
 PHASE = "phase"
+UNORDERED = "unordered "  # begins the names of channels that are not first in, first out
 RECORDER = "rlox recorder"  # the thread of each process that writes
 Triples = NDArray[np.int64]  # [n, 3]
 

@@ -64,6 +64,10 @@ class Outcome:
     interrupted: bool
 
 
+class NotStartedError(OSError):
+    """The command cannot be started."""
+
+
 def launch(
     command: Sequence[str],
     folder: Path,
@@ -81,7 +85,8 @@ def launch(
         environment: of the program; None: ours.
 
     Raises:
-        OSError: the command cannot be started.
+        NotStartedError: the command cannot be started.
+        OSError: the record cannot be written, or the sampler not started.
     """
     folder.mkdir(parents=True, exist_ok=True)
     clock = read_clock()
@@ -115,9 +120,9 @@ def launch(
             pass_fds=[gate],
             start_new_session=True,
         )
-    except OSError:
+    except OSError as error:
         os.close(opener)
-        raise
+        raise NotStartedError(str(error)) from error
     finally:
         os.close(gate)
     interrupted = False
@@ -143,10 +148,12 @@ def launch(
             end_group(process)
             about |= {"end": read_clock(), "status": process.returncode}
             about["interrupted"] = interrupted
-            _write(folder, about)
-            if sampler is not None:
-                progress.note("writing samples")
-                sampler.end()
+            try:
+                _write(folder, about)
+            finally:
+                if sampler is not None:
+                    progress.note("writing samples")
+                    sampler.end()
     return Outcome(process.returncode, interrupted)
 
 

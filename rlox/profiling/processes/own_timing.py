@@ -19,6 +19,7 @@ _HEAD = re.compile(r"^(?:\x1b\[[\d;]*m)*(?:\[[^\]]*\])* *(?P<name>\S.*?) profile
 _BLOCK = re.compile(r"(?P<name>[^\s:,][^:,]*): (?P<seconds>\d+(?:\.\d+)?(?:e[-+]\d+)?)(?:, |$)")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _LITTLE_S = 0.01  # blocks shorter than that on both sides are not told
+_NEAR = 1.5  # times as much or as little is still the same figure
 
 
 @dataclass(frozen=True)
@@ -68,23 +69,34 @@ def _blocks(line: str) -> Iterator[tuple[str, float]]:
 def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
     """Each block of the program's own reports, with what we measured: `component`, `ours` (the
     process and thread that has most of its blocks; None where none has any), `block`, `own_s`,
-    `our_s`."""
-    measured = {
-        title: {phase["name"]: phase["seconds"] for phase in thread["phases"]}
-        for process in report["processes"]
-        for thread in process["threads"]
-        for title in [_title(process["title"], thread["name"])]
-    }
+    `our_s`, and whether both are means `per_call`, which a Timing tells of what its `time_avg`
+    times: that of ours is near what it prints, where the sum is not."""
+    measured: dict[str, dict[str, float]] = {}
+    calls: dict[str, dict[str, int]] = {}
+    for process in report["processes"]:
+        for thread in process["threads"]:
+            title = _title(process["title"], thread["name"])
+            measured[title] = {phase["name"]: phase["seconds"] for phase in thread["phases"]}
+            calls[title] = {phase["name"]: phase["calls"] for phase in thread["phases"]}
     rows = []
     for tree in trees(text):
         title = _nearest(tree, measured)
-        ours = measured.get(title or "", {})
+        ours = {} if title is None else measured[title]
         for block, own_s in tree.seconds.items():
             our_s = ours.get(block)
-            if max(own_s, our_s or 0.0) >= _LITTLE_S:
-                who = {"component": tree.component, "ours": title}
-                rows.append(who | {"block": block, "own_s": own_s, "our_s": our_s})
+            if max(own_s, our_s or 0.0) < _LITTLE_S:
+                continue
+            per_call = False
+            if title is not None and our_s is not None and (n := calls[title][block]):
+                per_call = _near(own_s, our_s / n) and not _near(own_s, our_s)
+                our_s = our_s / n if per_call else our_s
+            row = {"component": tree.component, "ours": title, "block": block}
+            rows.append(row | {"own_s": own_s, "our_s": our_s, "per_call": per_call})
     return rows
+
+
+def _near(a: float, b: float) -> bool:
+    return a <= _NEAR * b and b <= _NEAR * a
 
 
 def _title(process: str, thread: str) -> str:

@@ -24,7 +24,8 @@ from rlox.profiling.processes.replay import (
     Program,
     Stretch,
 )
-from rlox.profiling.processes.tracks import OUTSIDE, Block, Passage, Track, exclusive
+from rlox.profiling.processes.tracks import Block, Passage, Track, exclusive
+from rlox.profiling.samples import OUTSIDE
 
 BLOCKED_NS = 20_000  # a wait that is shorter was none: the call itself takes as long
 HAND_OVER, UNKNOWN, NOT_BEGUN = "hand-over", "waiting for what was not recorded", "not begun"

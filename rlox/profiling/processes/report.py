@@ -1,7 +1,7 @@
 """The report of a run of several processes, as a dictionary that is also `report.json`.
 
-- `schema`, `kind` ("processes"), `command`, `status` of the program, `date`, `machine`, `versions`,
-  `commit`, `dirty`, `options`, `sampler`, `wall_s`.
+- `schema`, `kind` ("processes"), `command`, `status` of the program, whether it was `interrupted`,
+  `date`, `machine`, `versions`, `commit`, `dirty`, `options`, `sampler`, `wall_s`.
 - `incomplete`, `warnings`: sentences on what is missing, and on what makes figures doubtful.
 - `processes`: each `title`, `pid`, `parent`, `begin_s`, `end_s`, `how` it ended (None: killed), and
   its `threads`: `name`, `seconds`, `samples`, `layers`.
@@ -59,6 +59,7 @@ def report(run: Run, trace: Path) -> Json:
         "kind": KIND,
         "command": [anonymous(word) for word in run.about["command"]],
         "status": run.about.get("status"),
+        "interrupted": bool(run.about.get("interrupted")),
         "date": now.astimezone().strftime("%Y-%m-%d"),
         "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": head,

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rlox.profiling.processes.programs import phases
-from rlox.profiling.processes.tracks import OUTSIDE, Track
+from rlox.profiling.processes.tracks import Track
 from rlox.profiling.processes.watch import Seen
+from rlox.profiling.samples import OUTSIDE
 
 _LEAST_LOOKS = 20
 _PRIOR = 0.05  # weight of the mean of all phases, as a share of the looks

@@ -20,7 +20,6 @@ from rlox.timing.spans import ThreadSpans
 from rlox.timing.timing import Phase
 
 UNSAMPLED = "unsampled"  # the layer of time that no sampler saw
-OUTSIDE = ""  # the phase of what is outside all phases
 
 
 @dataclass
@@ -129,7 +128,7 @@ def _cells(use: ThreadUse, samples: Samples | None) -> dict[tuple[str, str], flo
     """The thread's seconds by phase and layer: of each phase, as its samples are divided. A phase
     without any is taken to be made like the phase around it, or like the whole (`attribution`)."""
     own = {phase.name: phase.self_seconds for phase in use.phases}
-    own[OUTSIDE] = max(0.0, use.seconds - sum(own.values()))
+    own[""] = max(0.0, use.seconds - sum(own.values()))
     strata: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     whole: defaultdict[str, float] = defaultdict(float)
     for sample in samples.samples if samples is not None else ():

@@ -18,7 +18,7 @@ import numpy as np
 
 from rlox.profiling.processes.alignment import Alignment, align
 from rlox.profiling.processes.components import titles
-from rlox.profiling.processes.flows import Passage, arrows
+from rlox.profiling.processes.flows import Point, arrows
 from rlox.profiling.processes.format import Name
 from rlox.profiling.processes.run import Process, Run, read_process, segments
 from rlox.profiling.processes.samples_file import read_samples
@@ -176,21 +176,21 @@ def _samples(folder: Path, process: Process, pid: int, shift: int, begin: int) -
             }
 
 
-def _flows(found: Iterable[list[Passage]], run: Run, origin: int) -> Iterator[Event]:
-    """Arrows from each passage of a flow to the next; they begin and end within blocks."""
+def _flows(found: Iterable[list[Point]], run: Run, origin: int) -> Iterator[Event]:
+    """Arrows from each point of a flow to the next; they begin and end within blocks."""
     pids = {process.key: _pid(run, process) for process in run.processes}
-    for number, passages in enumerate(found, 1):
-        for place, passage in enumerate(passages):
-            last = place == len(passages) - 1
+    for number, points in enumerate(found, 1):
+        for place, point in enumerate(points):
+            last = place == len(points) - 1
             yield {
                 "ph": "f" if last else "t" if place else "s",
                 "bp": "e",
                 "id": number,
-                "name": passage.name,
+                "name": point.name,
                 "cat": "flow",
-                "pid": pids[passage.key],
-                "tid": passage.native_id,
-                "ts": (passage.time_ns - origin) / 1e3,
+                "pid": pids[point.key],
+                "tid": point.native_id,
+                "ts": (point.time_ns - origin) / 1e3,
             }
 
 

@@ -16,7 +16,6 @@ from rlox.profiling.processes.run import Process, Run
 from rlox.profiling.samples import MAIN_THREAD
 
 MAIN = MAIN_THREAD
-OUTSIDE = "outside all phases"
 SPANS = ("send", "wait", "poll", "hold")
 
 

@@ -5,11 +5,12 @@ import os
 import subprocess
 import sys
 from array import array
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rlox.profiling.processes.inside.rlox_segments import Segments, encode, read_clock
-from rlox.profiling.processes.launch import INSIDE
+from rlox.profiling.processes.launch import INSIDE, Options
 from rlox.profiling.processes.run import Run, read_run
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +20,7 @@ def environment(folder: Path, **options: Any) -> dict[str, str]:
     return os.environ | {
         "PYTHONPATH": os.pathsep.join([str(INSIDE), str(ROOT)]),
         "RLOX_RECORD": str(folder),
-        "RLOX_RECORD_OPTIONS": json.dumps(options),
+        "RLOX_RECORD_OPTIONS": json.dumps(asdict(Options()) | {"start_ns": 0} | options),
     }
 
 

@@ -52,7 +52,9 @@ def worker(index: int, env_step: float) -> dict[str, Any]:
         "threads": [
             {
                 "name": "MainThread",
-                "phases": [{"name": name, "seconds": s} for name, s in blocks.items()],
+                "phases": [
+                    {"name": name, "seconds": s, "calls": 100} for name, s in blocks.items()
+                ],
             },
             {"name": "feeder", "phases": []},
         ],
@@ -68,6 +70,21 @@ def test_equal_workers_are_told_apart_by_their_times() -> None:
     assert found["RolloutWorker_w0", "enqueue_policy_requests"]["our_s"] is None
     assert found["Runner", "main_loop"]["ours"] is None
     assert ("InferenceWorker_p0-w0", "update_model/weight_update") not in found  # next to nothing
+
+
+def test_a_block_that_the_program_tells_by_the_call_is_told_so_on_both_sides() -> None:
+    policy = {"one_step": (10.6, 3000), "one_step/handle_policy_step": (10.3, 3000)}
+    phases = [{"name": name, "seconds": s, "calls": n} for name, (s, n) in policy.items()]
+    process = {"title": "policy", "threads": [{"name": "MainThread", "phases": phases}]}
+    rows = beside({"processes": [process]}, TEXT)
+    found = {row["block"]: row for row in rows if row["component"] == "InferenceWorker_p0-w0"}
+    assert found["one_step"]["per_call"] is True
+    assert found["one_step"]["our_s"] == pytest.approx(10.6 / 3000)
+    assert found["one_step/handle_policy_step"]["per_call"] is False
+    assert found["one_step/handle_policy_step"]["our_s"] == 10.3
+    (table,) = processes.own_timing(rows).tables
+    shown = {row[2]: row[3:] for row in table.rows}
+    assert shown["one_step, mean per call"] == ("3.40 ms", "3.53 ms")
 
 
 def test_the_section_has_both_side_by_side() -> None:

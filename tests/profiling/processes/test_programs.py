@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from rlox.profiling.processes.gains import Gain, gains
 from rlox.profiling.processes.programs import Part, Recorded, Spent, phases, programs
 from rlox.profiling.processes.replay import RECEIVE, Program, Stretch, replay
-from rlox.profiling.processes.tracks import OUTSIDE, Block, Passage, Track, exclusive
+from rlox.profiling.processes.tracks import Block, Passage, Track, exclusive
+from rlox.profiling.samples import OUTSIDE
 
 
 def by_name(tracks: list[Track], cores: int = 64) -> dict[str, Gain]:

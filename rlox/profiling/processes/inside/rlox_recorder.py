@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import rlox_faster_fifo
 import rlox_hooks
 import rlox_identity
 import rlox_libraries
@@ -37,18 +38,6 @@ FOLDER, OPTIONS, PARENT, GATE = (
     "RLOX_RECORD_PARENT",
     "RLOX_RECORD_GATE",
 )
-# from_s, for_s (None: to the end), torch_s: seconds of the run, which begins at start_ns; every: of
-# so many seconds the spans of one are kept.
-_DEFAULTS = {
-    "start_ns": 0,
-    "from_s": 0.0,
-    "for_s": None,
-    "every": 1,
-    "torch_s": 0.0,
-    "segment_bytes": 8 << 20,
-    "segments": 16,
-    "ptrace": False,
-}
 EXEC = "exec"  # how a process ends whose place another program takes
 _FLUSH_S = 0.25
 _WRITING_S = 60.0  # for torch's operators, of which there may be many
@@ -59,7 +48,7 @@ class Recorder:
     """The record of this process: its sources, its threads, its counters, its files."""
 
     def __init__(self, folder: str, options: dict[str, Any]) -> None:
-        self.folder, self.options = folder, {**_DEFAULTS, **options}
+        self.folder, self.options = folder, options  # `launch.Options`, and the run's start_ns
         self.sources: list[Source] = []
         self.timings: list[Any] = []  # each source's Timing, or None
         self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
@@ -200,7 +189,7 @@ class Recorder:
                 sys.stderr.write(f"rlox: {poll.__name__} of process {os.getpid()}: {error!r}\n")
         for source in list(self.sources):
             for track in list(source.tracks):
-                words = len(track.data) // 3 * 3  # a thread may be between two appends
+                words = len(track.data) // 3 * 3  # an earlier Timing appends one by one
                 if words:
                     data = track.data[:words]
                     del track.data[:words]
@@ -333,7 +322,7 @@ def start() -> None:
         with contextlib.suppress(OSError):  # one that is not Python may have closed it
             os.read(int(gate), 1)
             os.close(int(gate))
-    _active = recorder = Recorder(folder, json.loads(os.environ.get(OPTIONS, "{}")))
+    _active = recorder = Recorder(folder, json.loads(os.environ[OPTIONS]))
     os.register_at_fork(
         before=recorder.before_fork,
         after_in_parent=recorder.after_fork,
@@ -359,6 +348,7 @@ def start() -> None:
         rlox_hooks.replace(os, name, make_exec)
     os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
     rlox_waits.Waits(recorder).install()
+    rlox_faster_fifo.FasterFifo(recorder).install()
     rlox_locks.Locks(recorder).install()
     rlox_libraries.Libraries(recorder).install()
     if recorder.options["ptrace"]:

@@ -20,7 +20,7 @@ class Track:
 class Source:
     """Who records: the names of its blocks, and the triples that its threads append.
 
-    It has what a `Timing` asks of a log of spans: `paths`, and `open_thread(…).data.append`.
+    It has what a `Timing` asks of a log of spans: `paths`, and `open_thread(…).data.extend`.
     """
 
     def __init__(self, recorder: Any, name: str, what: str = "spans") -> None:

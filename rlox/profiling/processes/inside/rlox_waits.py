@@ -163,8 +163,12 @@ class Waits:
         replace(kind, "__init__", make)
 
     def _thread_queues(self, module: Any) -> None:
+        in_order = module.Queue._put, module.Queue._get
+
         def index_of(queue: Any, kind: str, on: str) -> int:
             channel = f"queue {os.getpid()} {id(queue)}"
+            if (type(queue)._put, type(queue)._get) != in_order:  # such as a PriorityQueue
+                channel = f"unordered {channel}"
             name = f"{on}: {'get' if kind == 'wait' else 'put'}"
             return int(self.source.index(name, kind, on, channel))
 
@@ -179,12 +183,17 @@ class Waits:
         replace(module.Popen, "wait", self._plain("process", lambda p, *_, **__: str(p.pid)))
 
     def _collectives(self, module: Any) -> None:
+        from inspect import signature  # which torch has imported already
+
         job = f"{os.environ.get('MASTER_ADDR', '')}:{os.environ.get('MASTER_PORT', '')}"
 
         def make(original: Any) -> Callable[..., Any]:
+            at = list(signature(original).parameters).index("group")
+
             def together(*args: Any, **kwargs: Any) -> Any:
-                group = kwargs.get("group")
-                of = "world" if group is None else getattr(group, "group_name", "group")
+                group = args[at] if len(args) > at else kwargs.get("group")
+                of_all = group is None or group is module.group.WORLD
+                of = "world" if of_all else getattr(group, "group_name", "group")
                 begin = monotonic_ns()
                 result = original(*args, **kwargs)
                 if result is None:  # else it is still under way, and the program goes on

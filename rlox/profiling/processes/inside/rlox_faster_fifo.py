@@ -1,0 +1,106 @@
+"""Notes who waits at Sample Factory's queues, those of `faster_fifo`, and who puts into them.
+
+Its methods end in `put_many` and `get_many`, which turn messages into bytes and back: that is work.
+So a put lasts from when all its messages are bytes, and a get until the first is to be read. Each
+message of a call is noted, all but one of them as taking no time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from itertools import count
+from time import monotonic_ns
+from typing import Any
+
+from rlox_hooks import on_import, replace
+
+
+class FasterFifo:
+    """Replaces what waits, and records it as source "waits"."""
+
+    def __init__(self, recorder: Any) -> None:
+        self.recorder = recorder
+        self.source = recorder.source("waits")
+        self._made = count()
+        self._here = threading.local()  # `begin` of the get that the thread is in, else None
+
+    def install(self) -> None:
+        """Watch the module, when the program imports it."""
+        on_import("faster_fifo", self._queues)
+
+    def _queues(self, module: Any) -> None:
+        replace(module.Queue, "__init__", self._make_init)
+        replace(module.Queue, "put_many", self._make_put)
+        replace(module.Queue, "get_many", self._make_get)
+        replace(module.Queue, "parse_messages", self._make_parse)
+
+    def _make_init(self, original: Any) -> Callable[..., None]:
+        def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
+            # Among what is pickled, so the same wherever the queue is passed to.
+            queue.__dict__["_rlox"] = f"queue {self.recorder.key} {next(self._made)}"
+            original(queue, *args, **kwargs)
+
+        return begin
+
+    def _make_put(self, original: Any) -> Callable[..., Any]:
+        def put_many(queue: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
+            channel = queue.__dict__.get("_rlox")
+            if channel is None or not isinstance(xs, (list, tuple)):
+                return original(queue, xs, *args, **kwargs)
+            messages, begin = _Messages(xs), monotonic_ns()
+            result = original(queue, messages, *args, **kwargs)
+            # Nothing was put where an exception was raised. The others come first, since what is
+            # got before the call is over must not have been put after that.
+            begin = messages.read_ns or begin
+            index = self.source.index("queue: put", "send", "queue", channel)
+            if messages:
+                others = (index, begin, begin) * (len(messages) - 1)
+                self.source.here().extend((*others, index, begin, monotonic_ns()))
+            return result
+
+        return put_many
+
+    def _make_get(self, original: Any) -> Callable[..., Any]:
+        here = self._here
+
+        def get_many(queue: Any, *args: Any, **kwargs: Any) -> Any:
+            channel = queue.__dict__.get("_rlox")
+            if channel is None or getattr(here, "begin", None) is not None:  # it calls itself
+                return original(queue, *args, **kwargs)
+            here.begin = monotonic_ns()
+            try:
+                return original(queue, *args, **kwargs)
+            except Exception:
+                if here.begin is not None:  # there was nothing
+                    index = self.source.index("queue: empty", "poll", "queue", channel)
+                    self.source.here().extend((index, here.begin, monotonic_ns()))
+                raise
+            finally:
+                here.begin = None
+
+        return get_many
+
+    def _make_parse(self, original: Any) -> Callable[..., Any]:
+        here = self._here
+
+        def parse_messages(queue: Any, number: int, *args: Any, **kwargs: Any) -> Any:
+            begin, here.begin = getattr(here, "begin", None), None
+            if begin is not None:
+                now = monotonic_ns()
+                index = self.source.index("queue: get", "wait", "queue", queue.__dict__["_rlox"])
+                others = (index, now, now) * (number - 1)
+                self.source.here().extend((index, begin, now, *others))
+            return original(queue, number, *args, **kwargs)
+
+        return parse_messages
+
+
+class _Messages(list[Any]):
+    """A list that knows when it was first read to its end."""
+
+    read_ns = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from super().__iter__()
+        self.read_ns = self.read_ns or monotonic_ns()

@@ -75,9 +75,9 @@ def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
     calls: dict[str, dict[str, int]] = {}
     for process in report["processes"]:
         for thread in process["threads"]:
-            title = _title(process["title"], thread["name"])
-            measured[title] = {phase["name"]: phase["seconds"] for phase in thread["phases"]}
-            calls[title] = {phase["name"]: phase["calls"] for phase in thread["phases"]}
+            whose = _title(process["title"], thread["name"])
+            measured[whose] = {phase["name"]: phase["seconds"] for phase in thread["phases"]}
+            calls[whose] = {phase["name"]: phase["calls"] for phase in thread["phases"]}
     rows = []
     for tree in trees(text):
         title = _nearest(tree, measured)

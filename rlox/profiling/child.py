@@ -56,6 +56,12 @@ def _messenger() -> Callable[..., None]:
     return say
 
 
+def settings(algorithm: Callable[..., Any], spec: Spec) -> dict[str, Any]:
+    """What a trainer is told besides. One of an older commit trains with torch's threads alone."""
+    takes_threads = "threads" in inspect.signature(algorithm).parameters
+    return spec.trainer | ({"threads": spec.threads} if takes_threads else {})
+
+
 class Run:
     """The child's one run: builds the trainer and trains it in the spec's mode."""
 
@@ -79,8 +85,7 @@ class Run:
             self.spec.env_id,
             seed=self.spec.seed,
             device=self.spec.device,
-            threads=self.spec.threads,
-            **self.spec.trainer,
+            **settings(algorithm, self.spec),
         )
         self.built = {"import_s": imported - started, "init_s": perf_counter() - imported}
         self.say(doing="training", pid=os.getpid())

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rlox.profiling.child import settings
 from rlox.profiling.spec import Spec
 
 SPEC = Spec(
@@ -40,3 +41,12 @@ def test_a_key_that_is_missing_or_unknown_is_named(tmp_path: Path) -> None:
     path.write_text(json.dumps(values | {"sede": 1}))
     with pytest.raises(ValueError, match="sede, seed"):
         Spec.load(path)
+
+
+def test_a_trainer_of_an_older_commit_is_not_told_of_threads() -> None:
+    def older(env: str, *, n_envs: int, collector: str) -> None: ...
+
+    def newer(env: str, *, n_envs: int, collector: str, threads: int) -> None: ...
+
+    assert settings(older, SPEC) == {"n_envs": 8, "collector": "sync"}
+    assert settings(newer, SPEC) == {"n_envs": 8, "collector": "sync", "threads": 1}

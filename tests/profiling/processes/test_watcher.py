@@ -81,7 +81,8 @@ def test_threads_of_a_process_and_its_children_are_seen_running_and_waiting(tmp_
     assert len(found) == 2
     for states in found:  # each has the interpreter half of the time
         assert states["gil"] + states["running"] >= 0.9 * sum(states.values())
-        assert states["gil"]  # on one core the others mostly wait for that instead
+        if len(os.sched_getaffinity(0)) > 1:  # on one core they wait for that instead
+            assert states["gil"] > 0.1 * sum(states.values())
 
 
 def test_it_looks_only_in_the_time_that_was_asked_for(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ _SHORTEST = 2 * SETTLED  # readings from which there is anything to tell
 _WINDOW = 9  # readings of the running median
 _CLIP = 2.5  # deviations that a reading may be away from it
 _MOST_PHI = 0.95
+_UNUSUAL = 3.5  # times the median turn of counts: of Gauss's noise one jump in 20,000 is larger
 
 Name = TypeVar("Name", bound=Hashable)
 Floats = NDArray[np.float64]
@@ -67,7 +68,9 @@ class Change:
 class Readings:
     """What changes are looked for in: over 0, in the order of commits, of one machine and against
     one control; each with the standard error of its logarithm (None: not known). `least` is the
-    smallest log-ratio worth telling. `exact` readings have no noise: each is taken at its word."""
+    smallest log-ratio worth telling. `exact` readings have next to no noise: each is taken at its
+    word, but for jumps to and fro that come all the time (an environment's steps hang on chance).
+    """
 
     values: Sequence[float]
     errors: Sequence[float | None]
@@ -121,7 +124,9 @@ def _worth(found: Iterable[Change], least: float) -> Iterator[Change]:
 
 
 def _exact(logs: Floats) -> Iterator[Change]:
-    for index in np.flatnonzero(np.diff(logs)).tolist():
+    turns = np.abs(np.diff(logs, n=2))  # where they creep one way, nothing
+    usual = float(np.quantile(turns, 0.5, method="lower")) if len(turns) > 2 else 0.0
+    for index in np.flatnonzero(np.abs(np.diff(logs)) > _UNUSUAL * usual).tolist():
         ratio = math.exp(logs[index + 1] - logs[index])
         yield Change(index + 1, index, ratio, (ratio, ratio), 0.0, "confirmed")
 

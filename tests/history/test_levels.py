@@ -124,6 +124,14 @@ def test_counts_that_creep_are_told_of_when_they_have_come_far_enough() -> None:
     assert [c.index for c in found(counts, least=0.005, exact=True)] == [3, 6]
 
 
+def test_counts_that_hang_on_chance_have_no_levels_but_such_as_stand_out() -> None:
+    rng = np.random.default_rng(5)
+    counts = 1000 * np.exp(rng.normal(0, 0.008, 60))
+    assert not found([*counts], least=0.005, exact=True)
+    counts[40:] *= 0.9
+    assert [c.index for c in found([*counts], least=0.005, exact=True)] == [40]
+
+
 def test_the_partition_is_the_best_of_all() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):

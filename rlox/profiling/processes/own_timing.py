@@ -90,8 +90,12 @@ def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
             if title is not None and our_s is not None and (n := calls[title][block]):
                 per_call = _near(own_s, our_s / n) and not _near(own_s, our_s)
                 our_s = our_s / n if per_call else our_s
-            row = {"component": tree.component, "ours": title, "block": block}
-            rows.append(row | {"own_s": own_s, "our_s": our_s, "per_call": per_call})
+            rows.append(
+                {
+                    **{"component": tree.component, "ours": title, "block": block},
+                    **{"own_s": own_s, "our_s": our_s, "per_call": per_call},
+                }
+            )
     return rows
 
 

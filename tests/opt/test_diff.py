@@ -202,7 +202,8 @@ def test_help_has_an_example(verb: str) -> None:
     assert "Exit codes: 0" in done.stdout
 
 
-@pytest.mark.timeout(900)  # a build from nothing
+@pytest.mark.slow  # a build from nothing
+@pytest.mark.timeout(900)
 def test_a_commit_and_the_working_tree_are_built_and_compared() -> None:
     done = subprocess.run(
         [

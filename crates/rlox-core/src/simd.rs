@@ -126,13 +126,13 @@ pub(crate) fn total(lanes: [f64; 8]) -> f64 {
 }
 
 /// Makes the function `name` of a generic `body`, compiled for each of the [`Instructions`]; the
-/// function may be generic over one type.
+/// function may be generic over one type, and the body over more, which are given: `body<Pole, 4>`.
 ///
 /// `body` and all that it calls must be `#[inline(always)]`, so that it takes on the instructions
 /// of the function it ends up in.
 macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$T:ident: $bound:ident>)? ($($arg:ident: $type:ty),* $(,)?)
-        $(-> $out:ty)? = $body:ident;) => {
+        $(-> $out:ty)? = $body:ident $(<$($of:tt),+>)?;) => {
         $(#[$meta])*
         #[allow(unsafe_code, reason = "an instruction set is used where it was found")]
         $vis fn $name $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
@@ -140,16 +140,16 @@ macro_rules! kernel {
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
             fn avx512 $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::simd::Avx512 $(, $T)?>($($arg),*)
+                $body::<$crate::simd::Avx512 $(, $T)? $($(, $of)+)?>($($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma")]
             fn avx2 $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::simd::Avx2 $(, $T)?>($($arg),*)
+                $body::<$crate::simd::Avx2 $(, $T)? $($(, $of)+)?>($($arg),*)
             }
             match $crate::simd::level() {
-                $crate::simd::Level::Portable => $body::<$crate::simd::Portable $(, $T)?>($($arg),*),
+                $crate::simd::Level::Portable => $body::<$crate::simd::Portable $(, $T)? $($(, $of)+)?>($($arg),*),
                 // SAFETY: `level` names only what the processor was found to have.
                 #[cfg(target_arch = "x86_64")]
                 $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },

@@ -25,6 +25,7 @@ mod p24_observations;
 mod buffers;
 mod envs;
 mod sequences;
+mod vtrace;
 
 pub use buffers::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
 

@@ -1,31 +1,20 @@
 //! P9: two exponentials a step, or one.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use rlox_core::Real;
 use rlox_core::training::vtrace::{baseline, optimized};
 
 use super::sequences::{Steps, narrow};
-use crate::draw::{Draw, fixed_numbers};
-use crate::pair::{Pair, Twin, Workload, arm, number};
+use super::vtrace::{SIZES, Targets, contest, run};
+use crate::draw::Draw;
+use crate::pair::{Pair, Twin, Workload};
 
 pub(super) struct Vtrace;
 
-fn run<T: Real>(
-    twin: Twin,
-    [log_rhos, rewards, values, dones]: [&[T]; 4],
-    scalars: [f64; 4],
-    (vs, advantages): (&mut [T], &mut [T]),
-) {
-    let [last_value, gamma, rho_bar, c_bar] = scalars.map(T::from_f64);
-    let targets = match twin {
+fn targets<T: Real>(twin: Twin) -> Targets<T> {
+    match twin {
         Twin::Baseline => baseline::targets,
         Twin::Optimized => optimized::targets,
-    };
-    targets(
-        log_rhos, rewards, values, dones, last_value, gamma, rho_bar, c_bar, vs, advantages,
-    );
+    }
 }
 
 impl Pair for Vtrace {
@@ -51,10 +40,10 @@ impl Pair for Vtrace {
         let narrow = columns.map(narrow);
         let (mut wide, mut single) = ([vec![9.0; n], vec![9.0; n]], [vec![9.0; n], vec![9.0; n]]);
         let [vs, advantages] = &mut wide;
-        run::<f64>(twin, columns, scalars, (vs, advantages));
+        run::<f64>(targets(twin), columns, scalars, (vs, advantages));
         let [vs, advantages] = &mut single;
         run::<f32>(
-            twin,
+            targets(twin),
             narrow.each_ref().map(|column| &column[..]),
             scalars,
             (vs, advantages),
@@ -65,22 +54,8 @@ impl Pair for Vtrace {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "vtrace",
-            sizes: &[&[("n_steps", 128)], &[("n_steps", 10_000)]],
-            prepare: |size| {
-                let n = number(size, "n_steps");
-                let inputs = Rc::new((Steps::fixed(n, 1), fixed_numbers(n, 4)));
-                let out = Rc::new(RefCell::new((vec![0.0; n], vec![0.0; n])));
-                Box::new(move |twin| {
-                    let (inputs, out) = (Rc::clone(&inputs), Rc::clone(&out));
-                    arm(move || {
-                        let (steps, log_rhos) = &*inputs;
-                        let columns = [&log_rhos[..], &steps.rewards, &steps.values, &steps.dones];
-                        let (vs, advantages) = &mut *out.borrow_mut();
-                        run(twin, columns, [0.5, 0.99, 1.0, 1.0], (vs, advantages));
-                        (vs[0], advantages[0])
-                    })
-                })
-            },
+            sizes: SIZES,
+            prepare: |size| contest(size, targets),
         }]
     }
 }

@@ -1,31 +1,20 @@
 //! P18: a sequence through V-trace step by step, or in blocks.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use rlox_core::Real;
 use rlox_core::training::vtrace::blocks::{baseline, optimized};
 
 use super::sequences::{Steps, marked, narrow};
-use crate::draw::{Draw, fixed_numbers};
-use crate::pair::{Pair, Twin, Workload, arm, number};
+use super::vtrace::{SIZES, Targets, contest, run};
+use crate::draw::Draw;
+use crate::pair::{Pair, Twin, Workload};
 
 pub(super) struct VtraceBlocks;
 
-fn run<T: Real>(
-    twin: Twin,
-    [log_rhos, rewards, values, dones]: [&[T]; 4],
-    scalars: [f64; 4],
-    (vs, advantages): (&mut [T], &mut [T]),
-) {
-    let [last_value, gamma, rho_bar, c_bar] = scalars.map(T::from_f64);
-    let targets = match twin {
+fn targets<T: Real>(twin: Twin) -> Targets<T> {
+    match twin {
         Twin::Baseline => baseline::targets,
         Twin::Optimized => optimized::targets,
-    };
-    targets(
-        log_rhos, rewards, values, dones, last_value, gamma, rho_bar, c_bar, vs, advantages,
-    );
+    }
 }
 
 impl Pair for VtraceBlocks {
@@ -56,7 +45,7 @@ impl Pair for VtraceBlocks {
         ];
         let columns = [&log_rhos[..], &steps.rewards, &steps.values, &steps.dones];
         let (mut vs, mut advantages) = (vec![9.0; n], vec![9.0; n]);
-        run::<f64>(twin, columns, scalars, (&mut vs, &mut advantages));
+        run::<f64>(targets(twin), columns, scalars, (&mut vs, &mut advantages));
         if vs.first().is_some_and(|first| !first.is_finite()) {
             return "not finite".into();
         }
@@ -64,7 +53,7 @@ impl Pair for VtraceBlocks {
         let columns = columns.each_ref().map(|column| &column[..]);
         let (mut single, mut single_advantages) = (vec![9.0; n], vec![9.0; n]);
         run::<f32>(
-            twin,
+            targets(twin),
             columns,
             scalars,
             (&mut single, &mut single_advantages),
@@ -76,22 +65,8 @@ impl Pair for VtraceBlocks {
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "vtrace",
-            sizes: &[&[("n_steps", 128)], &[("n_steps", 10_000)]],
-            prepare: |size| {
-                let n = number(size, "n_steps");
-                let inputs = Rc::new((Steps::fixed(n, 1), fixed_numbers(n, 4)));
-                let out = Rc::new(RefCell::new((vec![0.0; n], vec![0.0; n])));
-                Box::new(move |twin| {
-                    let (inputs, out) = (Rc::clone(&inputs), Rc::clone(&out));
-                    arm(move || {
-                        let (steps, log_rhos) = &*inputs;
-                        let columns = [&log_rhos[..], &steps.rewards, &steps.values, &steps.dones];
-                        let (vs, advantages) = &mut *out.borrow_mut();
-                        run(twin, columns, [0.5, 0.99, 1.0, 1.0], (vs, advantages));
-                        (vs[0], advantages[0])
-                    })
-                })
-            },
+            sizes: SIZES,
+            prepare: |size| contest(size, targets),
         }]
     }
 }

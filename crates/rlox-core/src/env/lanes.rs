@@ -11,6 +11,7 @@ use super::obs_store::FlatObs;
 use super::spaces::Actions;
 use super::stepping::{Outcome, Stepping};
 use super::{Bounds, seeding};
+use crate::simd::Instructions;
 
 /// Environments held together: as many as a register of AVX-512 holds numbers.
 pub(crate) const LANES: usize = 8;
@@ -57,7 +58,11 @@ pub(crate) struct Moved {
     clippy::needless_range_loop,
     reason = "loops over lanes are written to be vectorised"
 )]
-pub(crate) fn advance<P: Physics<OBS>, const OBS: usize>(
+#[allow(
+    clippy::extra_unused_type_parameters,
+    reason = "arithmetic that every level rounds alike"
+)]
+pub(crate) fn advance<I: Instructions, P: Physics<OBS>, const OBS: usize>(
     all: &mut [Lanes],
     actions: &[P::Action],
     obs: &mut [f32],

@@ -6,7 +6,7 @@ use crate::env::lanes::{LANES, Lanes, Moved, Physics, State, advance};
 use crate::env::spaces::Space;
 use crate::env::stepping::Outcome;
 use crate::env::{Action, Bounds, RLEnv, Transition, trig};
-use crate::simd::{Instructions, kernel};
+use crate::simd::kernel;
 
 const GRAVITY: f64 = 9.8;
 const POLE_MASS: f64 = 0.1;
@@ -156,19 +156,5 @@ kernel! {
     /// A step of all of them.
     pub(crate) fn step_lanes(
         all: &mut [Lanes], actions: &[i64], obs: &mut [f32], outcome: Outcome<'_>,
-    ) = step_body;
-}
-
-#[inline(always)]
-#[allow(
-    clippy::extra_unused_type_parameters,
-    reason = "arithmetic that every level rounds alike"
-)]
-fn step_body<I: Instructions>(
-    all: &mut [Lanes],
-    actions: &[i64],
-    obs: &mut [f32],
-    outcome: Outcome<'_>,
-) {
-    advance::<CartPole, 4>(all, actions, obs, outcome);
+    ) = advance<CartPole, 4>;
 }

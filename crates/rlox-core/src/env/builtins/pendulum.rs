@@ -7,7 +7,7 @@ use crate::env::lanes::{LANES, Lanes, Moved, Physics, State, advance};
 use crate::env::spaces::Space;
 use crate::env::stepping::Outcome;
 use crate::env::{Action, Bounds, RLEnv, Transition, trig};
-use crate::simd::{Instructions, kernel};
+use crate::simd::kernel;
 
 const MAX_SPEED: f64 = 8.0;
 const MAX_TORQUE: f32 = 2.0;
@@ -159,19 +159,5 @@ kernel! {
     /// A step of all of them.
     pub(crate) fn step_lanes(
         all: &mut [Lanes], torques: &[f32], obs: &mut [f32], outcome: Outcome<'_>,
-    ) = step_body;
-}
-
-#[inline(always)]
-#[allow(
-    clippy::extra_unused_type_parameters,
-    reason = "arithmetic that every level rounds alike"
-)]
-fn step_body<I: Instructions>(
-    all: &mut [Lanes],
-    torques: &[f32],
-    obs: &mut [f32],
-    outcome: Outcome<'_>,
-) {
-    advance::<Pendulum, 3>(all, torques, obs, outcome);
+    ) = advance<Pendulum, 3>;
 }

@@ -158,13 +158,8 @@ class Race:
     def install(self, progress: Lines) -> None:
         """Make the environments that are not there."""
         progress.begin("environments")
-        for number, peer in enumerate(self.peers):
-            progress.note(peer.name, number / len(self.peers))
-            try:
-                self._pythons[peer.name] = racing.python_of(peer)
-                self._versions[peer.name] = racing.version(peer, self._pythons[peer.name])
-            except PeerError as problem:
-                self.left_out[peer.name] = str(problem)
+        wanted = [(peer.name, peer, "") for peer in self.peers]
+        self._pythons, self._versions, self.left_out = racing.install(wanted, progress)
         progress.end(f"{len(self._pythons)} of {len(self.peers)}")
 
     def run(self, rounds: int, limit_s: float, progress: Lines) -> None:

@@ -11,14 +11,17 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlox.profiling.machine import ROOT
 from rlox.profiling.process import end_group
+
+if TYPE_CHECKING:
+    from rlox.opt.progress import Lines
 
 FOLDER = ROOT / "peers"
 ENVIRONMENTS = ROOT / "target" / "peers"
@@ -131,6 +134,25 @@ def version(peer: Peer, python: Path, package: str = "") -> str:
     folders = [str(path) for path in python.parents[1].glob("lib/python*/site-packages")]
     found = next(iter(metadata.distributions(name=package, path=folders)), None)
     return f"{package} {found.version}" if found else ""
+
+
+def install(
+    wanted: Sequence[tuple[str, Peer, str]], progress: Lines
+) -> tuple[dict[str, Path], dict[str, str], dict[str, str]]:
+    """Make the environments that are not there, of peers by name, each with its distribution (as
+    `version` takes it); by name, the interpreters, the versions, and why others are left out."""
+    pythons: dict[str, Path] = {}
+    versions: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for number, (name, peer, package) in enumerate(wanted):
+        progress.note(name, number / len(wanted))
+        try:
+            python = python_of(peer)
+            versions[name] = version(peer, python, package)
+            pythons[name] = python
+        except PeerError as problem:
+            left_out[name] = str(problem)
+    return pythons, versions, left_out
 
 
 def train(

@@ -60,14 +60,8 @@ class Tables:
     def install(self, progress: Lines) -> None:
         """Make the environments that are not there."""
         progress.begin("environments")
-        for number, engine in enumerate(self.engines):
-            progress.note(engine.name, number / len(self.engines))
-            try:
-                python = racing.python_of(engine.peer)
-                self._versions[engine.name] = racing.version(engine.peer, python, engine.package)
-                self._pythons[engine.name] = python
-            except racing.PeerError as problem:
-                self._left_out[engine.name] = str(problem)
+        wanted = [(engine.name, engine.peer, engine.package) for engine in self.engines]
+        self._pythons, self._versions, self._left_out = racing.install(wanted, progress)
         progress.end(f"{len(self._pythons)} of {len(self.engines)} engines")
 
     def time(self, restarts: int, progress: Lines) -> None:

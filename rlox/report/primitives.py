@@ -12,6 +12,7 @@ from rlox.report import html, units
 from rlox.report.markdown import table_lines
 from rlox.report.model import Table
 from rlox.report.scaling_picture import Line, picture
+from rlox.report.tables import origin
 
 HEADING = "Operations, side by side"
 _SMALL = 0.1  # a ratio below it is told to three digits: some peers take a thousand times as long
@@ -134,13 +135,8 @@ def left_out(found: Mapping[str, Any]) -> list[str]:
 
 def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Where and when."""
-    machine, commit = found["machine"], str(found["commit"])[:12]
-    return [
-        ("Date", found["date"]),
-        ("Commit", commit + (" with uncommitted changes" if found["dirty"] else "")),
-        ("Machine", f"{machine['cpu']}, {machine['cores']} cores"),
-        ("Build", f"{found['build']['profile']}, {', '.join(found['build']['features'])}"),
-    ]
+    built = f"{found['build']['profile']}, {', '.join(found['build']['features'])}"
+    return [*origin(found), ("Build", built)]
 
 
 def _details(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Table]:

@@ -10,6 +10,7 @@ from rlox.report import html, units
 from rlox.report.markdown import table_lines
 from rlox.report.model import Table
 from rlox.report.race_picture import picture
+from rlox.report.tables import origin
 
 
 def heading(found: Mapping[str, Any]) -> str:
@@ -101,13 +102,8 @@ def _who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    machine, commit = found["machine"], str(found["commit"])[:12]
-    return [
-        ("Date", found["date"]),
-        ("Commit", commit + (" with uncommitted changes" if found["dirty"] else "")),
-        ("Machine", f"{machine['cpu']}, {machine['cores']} cores"),
-        ("Task", ", ".join(f"{name}={value}" for name, value in found["job"].items())),
-    ]
+    task = ", ".join(f"{name}={value}" for name, value in found["job"].items())
+    return [*origin(found), ("Task", task)]
 
 
 def _ratio(found: Mapping[str, Any] | None) -> str:

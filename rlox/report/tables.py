@@ -63,7 +63,6 @@ def sections(report: Report) -> list[Section]:
 def facts(report: Report) -> list[tuple[str, str]]:
     """The run's circumstances: (what, value), those that are known."""
     machine, versions = report.get("machine") or {}, report.get("versions") or {}
-    commit = str(report.get("commit") or "unknown")[:12]
     features = ", ".join(report.get("features") or []) or "none (all baselines)"
     settings = {k: report[k] for k in ("n_envs", "seed") if k in report}
     settings |= report.get("settings") or {}
@@ -71,7 +70,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
     system = [machine.get("os"), machine.get("memory_gib") and f"{machine['memory_gib']} GiB"]
     found = [
         ("Date", str(report.get("date_utc") or report.get("date") or "").replace("T", " ")),
-        ("Commit", commit + (" with uncommitted changes" if report.get("dirty") else "")),
+        ("Commit", _commit(report)),
         ("Optimisations", features),
         ("Machine", ", ".join(str(x) for x in cpu if x)),
         ("System", ", ".join(str(x) for x in system if x)),
@@ -79,6 +78,21 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("Run", ", ".join(f"{k}={v}" for k, v in settings.items())),
     ]
     return [(what, value) for what, value in found if value]
+
+
+def origin(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Where and when a record of peers was taken, as `facts`."""
+    machine = record["machine"]
+    return [
+        ("Date", record["date"]),
+        ("Commit", _commit(record)),
+        ("Machine", f"{machine['cpu']}, {machine['cores']} cores"),
+    ]
+
+
+def _commit(record: Mapping[str, Any]) -> str:
+    shown = str(record.get("commit") or "unknown")[:12]
+    return shown + (" with uncommitted changes" if record.get("dirty") else "")
 
 
 def _end_to_end(report: Report) -> Section:

@@ -5,13 +5,15 @@ import os
 import subprocess
 import sys
 from array import array
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from rlox.profiling.processes.inside.rlox_segments import Segments, encode, read_clock
 from rlox.profiling.processes.launch import INSIDE, Options
-from rlox.profiling.processes.run import Run, read_run
+from rlox.profiling.processes.phases import log_of
+from rlox.profiling.processes.run import Process, Run, read_run
 
 ROOT = Path(__file__).parents[3]
 
@@ -112,3 +114,8 @@ def by_hand(folder: Path) -> Run:
     about |= {"options": {}, "machine": {"cpu": "a CPU", "cores": 2}, "sampler": None}
     (folder / "run.json").write_text(json.dumps(about))
     return read_run(folder)
+
+
+def calls(process: Process) -> Counter[tuple[str, str]]:
+    """How often each phase was entered, by thread and path."""
+    return Counter((span.thread, span.path) for span in log_of(process))

@@ -5,19 +5,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from recorded import environment, finished, run_program
+from recorded import calls, environment, finished, run_program
 
-from rlox.profiling.processes.alignment import align
-from rlox.profiling.processes.flows import arrows
 from rlox.profiling.processes.format import RECORDER
 from rlox.profiling.processes.inside import rlox_identity
 from rlox.profiling.processes.inside.rlox_segments import read_clock
 from rlox.profiling.processes.phases import log_of
-from rlox.profiling.processes.run import Process, Run, read_run
+from rlox.profiling.processes.run import Run
 from rlox.profiling.processes.threads import threads_of
 
 FAMILY = """
@@ -59,10 +56,6 @@ def family(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run_program(tmp_path_factory.mktemp("family"), FAMILY)
 
 
-def calls(process: Process) -> Counter[tuple[str, str]]:
-    return Counter((span.thread, span.path) for span in log_of(process))
-
-
 def test_forked_spawned_and_started_processes_record_themselves(family: Run) -> None:
     main = family.processes[0]
     assert main.title == "main"
@@ -97,129 +90,6 @@ def test_what_is_put_into_a_queue_and_got_from_it_meets_on_one_channel(family: R
     gets = {n.channel for n in main.names.values() if (n.kind, n.on) == ("wait", "queue")}
     sends = {family.channel(n) for n in worker.names.values() if n.kind == "send"}
     assert gets & sends
-
-
-QUEUES = """
-import queue
-
-for kind in (queue.Queue, queue.PriorityQueue, queue.LifoQueue):
-    things = kind()
-    things.put(2)
-    things.put(1)
-    things.get()
-    things.get()
-"""
-
-
-def test_messages_are_paired_only_where_they_come_in_order(tmp_path: Path) -> None:
-    run = run_program(tmp_path, QUEUES)
-    (process,) = run.processes
-    gets = [name.channel for name in process.names.values() if name.kind == "wait"]
-    assert sorted(channel.split()[0] for channel in gets) == ["queue", "unordered", "unordered"]
-    found = list(arrows(run, {process.key: align(run, process)}, 0))
-    assert [len(passages) for passages in found] == [2, 2]
-
-
-FASTER_FIFO = """
-import pickle
-from queue import Empty
-
-class Queue:
-    shared = []  # what lies in shared memory
-
-    def __init__(self):
-        self.room = 1
-
-    def dumps(self, x):
-        return pickle.dumps(x)
-
-    def put_many(self, xs, block=True, timeout=10.0):
-        if not isinstance(xs, (list, tuple)):
-            raise TypeError("a list or tuple")
-        self.shared += [self.dumps(x) for x in xs]
-
-    def put(self, x, block=True, timeout=10.0):
-        return self.put_many([x], block, timeout)
-
-    def get_many(self, block=True, timeout=10.0, max_messages_to_get=int(1e9)):
-        if self.room < len(self.shared):
-            self.room *= 2
-            return self.get_many_nowait(max_messages_to_get)
-        if not self.shared:
-            raise Empty
-        number = min(len(self.shared), max_messages_to_get)
-        return self.parse_messages(number, 0, None)
-
-    def get_many_nowait(self, max_messages_to_get=int(1e9)):
-        return self.get_many(block=False, max_messages_to_get=max_messages_to_get)
-
-    def get(self, block=True, timeout=10.0):
-        return self.get_many(block=block, timeout=timeout, max_messages_to_get=1)[0]
-
-    def parse_messages(self, number, total_bytes, buffer):
-        found = [pickle.loads(self.shared.pop(0)) for _ in range(number)]
-        return found
-"""
-AT_A_FASTER_FIFO = """
-import pickle
-from queue import Empty
-from faster_fifo import Queue
-
-things = Queue()
-there = pickle.loads(pickle.dumps(things))
-things.put_many([1, 2, 3])
-things.put_many(())
-things.put(4)
-assert there.get() == 1
-assert there.get_many() == [2, 3, 4]
-try:
-    there.get_many(timeout=0.001)
-except Empty:
-    pass
-try:
-    things.put_many(7)
-except TypeError:
-    pass
-"""
-
-
-def test_each_message_of_a_faster_fifo_is_put_once_and_got_once(tmp_path: Path) -> None:
-    (tmp_path / "faster_fifo.py").write_text(FASTER_FIFO)
-    run = run_program(tmp_path, AT_A_FASTER_FIFO)
-    (process,) = run.processes
-    assert len({name.channel for name in process.names.values()}) == 1
-    spans = [(b.source, *span) for b in process.spans() for span in b.data.tolist()]
-    found = Counter(process.names[source, index].path for source, index, _, _ in spans)
-    assert found == {"queue: put": 4, "queue: get": 4, "queue: empty": 1}
-    assert len(list(arrows(run, {process.key: align(run, process)}, 0))) == 4
-
-
-COLLECTIVES = """
-from types import SimpleNamespace
-import rlox_recorder, rlox_waits
-
-def all_reduce(tensor, op=None, group=None, async_op=False):
-    pass
-
-def barrier(group=None):
-    pass
-
-world, mine = SimpleNamespace(group_name="0"), SimpleNamespace(group_name="mine")
-module = SimpleNamespace(
-    all_reduce=all_reduce, barrier=barrier, group=SimpleNamespace(WORLD=world)
-)
-rlox_waits.Waits(rlox_recorder.active())._collectives(module)
-module.all_reduce(1)
-module.all_reduce(1, None, world)
-module.all_reduce(1, None, mine)
-module.barrier(mine)
-"""
-
-
-def test_a_collective_is_of_its_group_however_that_is_passed(tmp_path: Path) -> None:
-    (process,) = run_program(tmp_path, COLLECTIVES).processes
-    found = [(n.path.split()[-1], n.channel.split()[-1]) for n in process.names.values()]
-    assert found == [("all_reduce", "world"), ("all_reduce", "mine"), ("barrier", "mine")]
 
 
 def test_waiting_for_a_process_and_sleeping_are_waits(family: Run) -> None:
@@ -266,16 +136,6 @@ def _steps(folder: Path) -> bool:
     return any(file.read_text().count('"spans"') > 5 for file in folder.glob("*-*.jsonl"))
 
 
-def test_the_programs_own_sitecustomize_is_still_run(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("import builtins\nbuiltins.mark = 42\n")
-    env = environment(tmp_path)
-    env["PYTHONPATH"] += os.pathsep + str(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", "print(mark)"], env=env, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "42\n"
-
-
 def test_only_the_window_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     program = (
         "import rlox_recorder, time\n"
@@ -293,56 +153,6 @@ def test_only_the_window_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     ((begin, end),) = process.recorded
     assert begin > process.begin_ns
     assert 0.2 <= (end - begin) / 1e9 <= 1.3
-
-
-def test_a_program_without_rlox_is_recorded_as_well(tmp_path: Path) -> None:
-    env = environment(tmp_path)
-    env["PYTHONPATH"] = env["PYTHONPATH"].split(os.pathsep)[0]
-    subprocess.run(
-        [sys.executable, "-c", "import time; time.sleep(0.01)"], env=env, cwd=tmp_path, check=True
-    )
-    (tmp_path / "run.json").write_text('{"schema": 1, "clock": [0, 0, 0]}')
-    (process,) = read_run(tmp_path).processes
-    assert [name.on for name in process.names.values()] == ["sleep"]
-
-
-def test_a_folder_that_cannot_be_written_does_not_harm_the_program(tmp_path: Path) -> None:
-    env = environment(tmp_path / "not there")
-    done = subprocess.run(
-        [sys.executable, "-c", "print(7)"], env=env, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "7\n"
-    assert "is not recorded" in done.stderr
-
-
-AS_DOCUMENTED = """
-import multiprocessing, threading, weakref
-from multiprocessing import connection
-
-class Pool:
-    make_lock = threading.Lock
-
-lock = multiprocessing.Lock()
-assert lock.acquire(block=False)
-assert not lock.acquire(block=False)
-assert not lock.acquire(timeout=-1)
-lock.release()
-with lock, multiprocessing.Lock():
-    pass
-one, other = multiprocessing.Pipe()
-assert connection.wait(object_list=[one], timeout=0.01) == []
-assert Pool().make_lock().acquire()
-made = threading.Lock()
-assert weakref.ref(made)() is made
-assert isinstance(threading.Lock, type)  # as from Python 3.13 on, for `threading.Lock | None`
-"""
-
-
-def test_what_the_recorder_replaces_takes_what_the_original_takes(tmp_path: Path) -> None:
-    (process,) = run_program(tmp_path, AS_DOCUMENTED).processes
-    assert process.how == "exit"
-    locks = {name.channel for name in process.names.values() if name.kind == "hold"}
-    assert len(locks) == 2
 
 
 FORKS = """
@@ -396,48 +206,6 @@ def test_a_process_whose_place_another_program_takes_was_not_killed(tmp_path: Pa
     assert (first.how, second.how) == ("exec", "exit")
     assert first.header.pid == second.header.pid
     assert [span.path for span in log_of(first)] == ["before", "still there"]
-
-
-def library(folder: Path, text: str) -> None:
-    """A package that has the name of one that is recorded."""
-    inner = folder / "sample_factory" / "utils"
-    inner.mkdir(parents=True)
-    for package in (inner.parent, inner):
-        (package / "__init__.py").touch()
-    (inner / "timing.py").write_text(text)
-
-
-def test_a_module_that_was_looked_for_first_is_recorded_when_it_is_imported(tmp_path: Path) -> None:
-    library(
-        tmp_path,
-        "class TimingContext:\n"
-        "    def __init__(self, key): self._key = key\n"
-        "    def __enter__(self): pass\n"
-        "    def __exit__(self, *error): pass\n",
-    )
-    program = (
-        "import importlib.util\n"
-        "assert importlib.util.find_spec('sample_factory.utils.timing')\n"
-        "from sample_factory.utils.timing import TimingContext\n"
-        "with TimingContext('rollout'): pass\n"
-    )
-    (process,) = run_program(tmp_path, program).processes
-    assert calls(process) == {("MainThread", "rollout"): 1}
-
-
-def test_a_library_that_is_not_as_we_know_it_is_imported_all_the_same(tmp_path: Path) -> None:
-    library(tmp_path, "mark = 42\n")
-    program = tmp_path / "program.py"
-    program.write_text("from sample_factory.utils.timing import mark\nprint(mark)")
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "42\n"
-    assert "sample_factory.utils.timing is not recorded" in done.stderr
 
 
 def test_a_gauge_that_shows_no_number_is_left_out(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
     let device = Device::flex().autodiff();
     let batch = Minibatch::new();
     match step {
-        Step::DqnStep => {
+        Step::Dqn => {
             let loss = Dqn {
                 // Or its passes would be recorded as well.
                 target: Net::new(&Q_NET, SECOND, &device).no_grad(),
@@ -27,7 +27,7 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
             };
             Box::new(Trained::new(vec![Net::new(&Q_NET, 0, &device)], loss))
         }
-        Step::PpoStep => {
+        Step::Ppo => {
             let loss = PpoLoss {
                 obs: matrix(&batch.obs, 4, &device),
                 actions: indices(&batch.actions, &device),
@@ -39,7 +39,7 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
             let critic = Net::new(&VALUE_NET, SECOND, &device);
             Box::new(Trained::new(vec![actor, critic], loss))
         }
-        Step::SacSample => {
+        Step::Actor => {
             let (obs, noise) = draw_inputs();
             let device = Device::flex();
             Box::new(Draw {
@@ -49,7 +49,7 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
                 drawn: Vec::new(),
             })
         }
-        Step::CriticStep => {
+        Step::Critics => {
             let (x, y) = critic_inputs();
             let loss = TdErrors {
                 x: matrix(&x, 4, &device),

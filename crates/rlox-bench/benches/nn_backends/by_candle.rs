@@ -10,10 +10,10 @@ use crate::cases::{
 
 pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
     match step {
-        Step::DqnStep => Box::new(Dqn::new().unwrap()),
-        Step::PpoStep => Box::new(PpoStep::new().unwrap()),
-        Step::SacSample => Box::new(Draw::new().unwrap()),
-        Step::CriticStep => Box::new(Critics::new().unwrap()),
+        Step::Dqn => Box::new(Dqn::new().unwrap()),
+        Step::Ppo => Box::new(PpoStep::new().unwrap()),
+        Step::Actor => Box::new(Draw::new().unwrap()),
+        Step::Critics => Box::new(Critics::new().unwrap()),
     }
 }
 

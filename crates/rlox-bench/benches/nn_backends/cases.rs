@@ -6,30 +6,25 @@ pub(crate) use rlox_core::nn::Activation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     /// One TD step of a Q-network 4-64-64-2 (ReLU) on 64 transitions, with a target network.
-    DqnStep,
+    Dqn,
     /// One minibatch of 64: actor 4-64-64-2 and critic 4-64-64-1 (tanh), clipped surrogate, value
     /// loss and entropy, advantages normalised.
-    PpoStep,
+    Ppo,
     /// One draw of a squashed Gaussian by an actor 3-256-256-2 (ReLU), with its log-probability.
-    SacSample,
+    Actor,
     /// One step of twin critics 4-256-256-1 (ReLU) towards given targets, on 256 transitions.
-    CriticStep,
+    Critics,
 }
 
 impl Step {
-    pub(crate) const ALL: [Self; 4] = [
-        Self::DqnStep,
-        Self::PpoStep,
-        Self::SacSample,
-        Self::CriticStep,
-    ];
+    pub(crate) const ALL: [Self; 4] = [Self::Dqn, Self::Ppo, Self::Actor, Self::Critics];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::DqnStep => "dqn_step",
-            Self::PpoStep => "ppo_step",
-            Self::SacSample => "sac_sample",
-            Self::CriticStep => "critic_step",
+            Self::Dqn => "dqn_step",
+            Self::Ppo => "ppo_step",
+            Self::Actor => "sac_sample",
+            Self::Critics => "critic_step",
         }
     }
 }

@@ -24,7 +24,10 @@ use std::time::{Duration, Instant};
 use cases::{Arm, Step};
 use criterion::Criterion;
 
-const BACKENDS: [(&str, fn(Step) -> Box<dyn Arm>); 3] = [
+/// Makes an arm at the start of a step.
+type Make = fn(Step) -> Box<dyn Arm>;
+
+const BACKENDS: [(&str, Make); 3] = [
     ("native", native::arm),
     ("burn", by_burn::arm),
     ("candle", by_candle::arm),
@@ -62,7 +65,7 @@ fn write(folder: &str, name: &str, numbers: &[f32]) {
 }
 
 /// How long `left` steps take, begun anew every [`STEPS`].
-fn timed(make: fn(Step) -> Box<dyn Arm>, step: Step, mut left: u64) -> Duration {
+fn timed(make: Make, step: Step, mut left: u64) -> Duration {
     let mut total = Duration::ZERO;
     while left > 0 {
         let steps = left.min(STEPS);

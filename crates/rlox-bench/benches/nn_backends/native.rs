@@ -19,19 +19,19 @@ const ADAM: Adam = Adam {
 
 pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
     match step {
-        Step::DqnStep => Box::new(Dqn {
+        Step::Dqn => Box::new(Dqn {
             q: Learner::new(&Q_NET, Activation::Relu, 0),
             target: Learner::new(&Q_NET, Activation::Relu, SECOND),
             batch: Minibatch::new(),
             grad_q: Vec::new(),
         }),
-        Step::PpoStep => Box::new(PpoStep {
+        Step::Ppo => Box::new(PpoStep {
             actor: Learner::new(&Q_NET, Activation::Tanh, 0),
             critic: Learner::new(&VALUE_NET, Activation::Tanh, SECOND),
             batch: Minibatch::new(),
             order: (0..Minibatch::N as i64).collect(),
         }),
-        Step::SacSample => {
+        Step::Actor => {
             let (obs, noise) = draw_inputs();
             Box::new(Draw {
                 actor: Learner::new(&ACTOR, Activation::Relu, 0),
@@ -40,7 +40,7 @@ pub(crate) fn arm(step: Step) -> Box<dyn Arm> {
                 drawn: [0.0; 2],
             })
         }
-        Step::CriticStep => {
+        Step::Critics => {
             let (x, y) = critic_inputs();
             Box::new(Critics {
                 twins: [0, SECOND].map(|start| Learner::new(&CRITIC, Activation::Relu, start)),

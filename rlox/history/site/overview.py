@@ -177,7 +177,7 @@ def _change(moved: Moved) -> Html:
     """A level change with its commit."""
     commit = moved.commit
     said = link(commit_path(commit.hash), commit.subject, 0, class_="subject")
-    return Html(f"{badge(moved)} {said} {tag('span', commit.day, class_='soft')}")
+    return Html(f"{badge(moved)} {said} {tag('time', commit.day, class_='soft')}")
 
 
 def _recent(history: History) -> Html:
@@ -197,7 +197,7 @@ def _recent(history: History) -> Html:
         if len(moved) > _OF_ONE:
             lines.append(tag("span", f"and {len(moved) - _OF_ONE} more", class_="soft"))
         commit = moved[0].commit
-        day = tag("span", commit.day, class_="soft")
+        day = tag("time", commit.day, class_="soft")
         items.append(tag("li", join([Html(f"{commit_link(commit, 0)} {day}"), *lines], "<br>")))
     more = len(found) - len(items)
     rest = Html("")

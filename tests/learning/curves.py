@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 900, 420, 70, 150, 44, 44
+_WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 940, 420, 70, 190, 44, 44
 _COLOURS = (
     "#5d6269", "#d0622f", "#3b62c8", "#56ad74", "#8f7be0", "#e2b33b", "#37a3c4", "#d5679a",
     "#a3bf45", "#7a4fb3",
@@ -21,17 +21,24 @@ text { font: 13px system-ui, sans-serif; fill: #222 } .dim { fill: #666; font-si
 
 
 def picture(result: Mapping[str, Any]) -> str:
-    """An SVG file of `result["curves"]`: by arm, a list of returns or None for each seed."""
+    """An SVG file of `result["curves"]`: by arm, a list of returns or None for each seed. Arms that
+    are equal throughout share a line."""
     job, bands = result["job"], {}
-    for name, curves in result["curves"].items():
+    arms = result["curves"]
+    for first, curves in arms.items():
+        equal = [name for name, others in arms.items() if others == curves]
+        if equal[0] != first:
+            continue
         # A place counts where every seed has had an episode.
         runs = np.array([[np.nan if y is None else y for y in curve] for curve in curves])
         mean = runs.mean(axis=0)
         spread = runs.std(axis=0, ddof=1) if len(runs) > 1 else np.zeros_like(mean)
-        bands[name] = mean, 1.96 * spread / np.sqrt(len(runs))
+        bands[", ".join(equal)] = mean, 1.96 * spread / np.sqrt(len(runs))
     low = min(float(np.nanmin(mean - half)) for mean, half in bands.values())
     high = max(float(np.nanmax(mean + half)) for mean, half in bands.values())
-    room = max(high - low, 1.0)
+    step = _step(max(high - low, 1.0) / 4)
+    ticks = step * np.arange(np.floor(low / step), np.ceil(high / step) + 1)
+    low, room = ticks[0], ticks[-1] - ticks[0]
 
     def x(place: int, places: int) -> float:
         return round(_LEFT + (_WIDTH - _LEFT - _RIGHT) * (place + 1) / places, 1)
@@ -41,17 +48,17 @@ def picture(result: Mapping[str, Any]) -> str:
 
     title = f"{job['algo'].upper()} on {job['env_id']}: return of the latest 50 episodes"
     parts = [f'<text x="12" y="22" font-weight="600">{escape(title)}</text>']
-    for value in np.linspace(low, low + room, 5):
+    for value in ticks:
         parts.append(
             f'<line class="axis" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(value)}" '
             f'y2="{y(value)}"/><text class="dim" x="{_LEFT - 8}" y="{y(value) + 4}" '
-            f'text-anchor="end">{value:,.0f}</text>'
+            f'text-anchor="end">{value:,g}</text>'
         )
     for share in (0.25, 0.5, 0.75, 1.0):
         at = _LEFT + (_WIDTH - _LEFT - _RIGHT) * share
         parts.append(
             f'<text class="dim" x="{at}" y="{_HEIGHT - 16}" text-anchor="middle">'
-            f"{job['total_timesteps'] * share:,.0f}</text>"
+            f"{job['total_timesteps'] * share:,.0f}{' steps' * (share == 1)}</text>"
         )
     for number, (name, (mean, half)) in enumerate(bands.items()):
         colour = _COLOURS[number % len(_COLOURS)]
@@ -72,3 +79,9 @@ def picture(result: Mapping[str, Any]) -> str:
         f'width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{escape(title)}">'
         f"<style>{_STYLE}</style>" + "\n".join(parts) + "</svg>\n"
     )
+
+
+def _step(least: float) -> float:
+    """The next of 1, 2, 5, 10, …"""
+    power = 10.0 ** np.floor(np.log10(least))
+    return next(float(n * power) for n in (1, 2, 5, 10) if n * power >= least)

@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -113,8 +114,13 @@ def compare(
             raise
     finals = {name: [rows[name, seed]["final"] for seed in range(n_seeds)] for name in names}
     held_to = [name for name in ("sb3", "baseline") if name in names]
+    commit, dirty = machine.commit()
     return {
         "task": task,
+        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
+        "commit": commit,
+        "dirty": dirty,
+        "machine": machine.machine(),
         "job": job,
         "random": random_return(job["env_id"]),
         "returns": finals,
@@ -172,6 +178,10 @@ def table(result: dict[str, Any]) -> str:
         f"of the last {EPISODES} episodes of training, over seeds. A random policy has "
         f"{result['random']:.1f}. Differences with their 95 % interval (Welch); = where every "
         "seed ends with the same return.",
+        "",
+        f"Recorded {result['date']} at {str(result['commit'])[:10]}"
+        f"{' with uncommitted changes' * bool(result['dirty'])}, {result['machine']['cpu']}, "
+        f"{result['machine']['cores']} cores.",
         "",
         "| | mean (95 %) | " + "".join(f"− {to} | " for to in held_to) + "seeds |",
         "|---|---:|" + "---:|" * len(held_to) + "---|",

@@ -97,7 +97,8 @@ def test_a_worse_arm_shows_and_one_equal_to_the_bit_says_so(
     assert " | = | " not in rows["| R2"]
     seeds.write(result, tmp_path)
     svg = ElementTree.fromstring((tmp_path / "ppo-cartpole.svg").read_text())
-    assert len(svg.findall("{http://www.w3.org/2000/svg}path")) == len(names)
+    assert len(svg.findall("{http://www.w3.org/2000/svg}path")) == 3
+    assert "baseline, R1" in {text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")}
 
 
 def test_a_curve_begins_where_every_seed_has_an_episode() -> None:

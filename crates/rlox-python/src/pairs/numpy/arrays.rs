@@ -54,12 +54,12 @@ impl Pair for SampleArrays {
         }
         &[
             Workload {
-                name: "sample_kept",
+                name: "sample_kept_numpy",
                 sizes: SIZES,
                 prepare: |size| contest(size, true),
             },
             Workload {
-                name: "sample_fresh",
+                name: "sample_fresh_numpy",
                 sizes: SIZES,
                 prepare: |size| contest(size, false),
             },

@@ -31,7 +31,7 @@ from rlox.history.site.layout import (
     values,
 )
 from rlox.history.site.model import KINDS, History, Moved, features_title, rank_of, slug
-from rlox.history.site.overview import against, amount, badge, percent
+from rlox.history.site.overview import against, amount, badge, percent, why_meant
 from rlox.report import units
 
 _SCRIPTS = ("static/uPlot.iife.min.js", "data/commits.js", "static/chart.js", "static/lines.js")
@@ -218,7 +218,7 @@ def _move(history: History, number: int, moved: Moved) -> Html:
         Html(
             f"{badge(moved)} {commit_link(commit)} "
             f'<span class="soft">{commit.day}, {html(features_title(series.features))}; '
-            f"99 % interval {percent(low)} to {percent(high)}.{unsure}</span>"
+            f"99 % interval {percent(low)} to {percent(high)}.{unsure}</span> {why_meant(moved)}"
             f'<br><span class="soft">{join(causes, " ")}</span> {join(links, " · ")}'
         ),
         id=f"{series.kind}-{number}",

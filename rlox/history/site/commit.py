@@ -29,7 +29,7 @@ from rlox.history.site.layout import (
     tag,
 )
 from rlox.history.site.model import KINDS, Commit, History, Moved, Recording, features_title, slug
-from rlox.history.site.overview import amount, badge, percent
+from rlox.history.site.overview import amount, badge, percent, why_meant
 from rlox.history.store import Cell
 from rlox.report import units
 from rlox.report.titles import layer_title
@@ -86,7 +86,7 @@ def _moved(moved: list[Moved]) -> Html:
         return section("moved", "What moved", paragraph("No series changes its level here."))
     rows = [
         (
-            benchmark_link(m.series.benchmark),
+            Html(f"{benchmark_link(m.series.benchmark)} {why_meant(m)}"),
             m.recording.title,
             KINDS[m.series.kind][1],
             badge(m),

@@ -164,20 +164,27 @@ def percent(ratio: float) -> str:
 
 
 def badge(moved: Moved) -> Html:
-    """How large a level change is, whether it is good, an alarm, or meant."""
+    """How large a level change is, whether it is good or an alarm."""
     kind = "worse" if moved.worse else "better"
     sign = "▲" if moved.change.ratio > 1 else "▼"
     alarm = " (alarm)" if moved.change.state == "alarm" else ""
     text = f"{sign} {percent(moved.change.ratio)} {moved.word}{alarm}"
-    meant = "" if moved.reason is None else tag("span", f"meant: {moved.reason}", class_="soft")
-    return join([tag("span", text, class_=f"badge {kind}"), meant], " " if meant else "")
+    return tag("span", text, class_=f"badge {kind}")
+
+
+def why_meant(moved: Moved) -> Html:
+    """The reason of one that is acknowledged; else nothing."""
+    if moved.reason is None:
+        return Html("")
+    return tag("small", f"meant: {moved.reason}", class_="soft")
 
 
 def _change(moved: Moved) -> Html:
     """A level change with its commit."""
     commit = moved.commit
     said = link(commit_path(commit.hash), commit.subject, 0, class_="subject")
-    return Html(f"{badge(moved)} {said} {tag('time', commit.day, class_='soft')}")
+    day = tag("time", commit.day, class_="soft")
+    return Html(f"{badge(moved)} {said} {day} {why_meant(moved)}")
 
 
 def _recent(history: History) -> Html:

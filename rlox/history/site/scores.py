@@ -14,8 +14,33 @@ Table = Mapping[str, Any]
 _FLAGGED = ("slower", "faster")
 
 
-def _score(machine: str, record: Table) -> Html:
+def _telling(records: Sequence[Table]) -> list[Table]:
+    """The newest first, of those that tell of a tool and a place no newer one tells of."""
+    found: list[Table] = []
+    told: set[tuple[str, str | None]] = set()
+    for record in reversed(records):
+        rows = [row for row in record["rows"] if "cells" in row]
+        of = {(arm, row.get("regression")) for row in rows for arm in row["cells"]}
+        if not found or of - told:
+            found.append(record)
+        told |= of
+    return found
+
+
+def _score(machine: str, records: Sequence[Table]) -> Html:
     """Of each tool: slowdowns found by size, and false alarms."""
+    return section(
+        f"score-{machine}",
+        "Would a slowdown be found?",
+        paragraph(
+            "Commits with an injected slowdown: how many each tool calls slower, and what it flags "
+            "for nothing."
+        ),
+        *(_found(machine, record) for record in _telling(records)),
+    )
+
+
+def _found(machine: str, record: Table) -> Html:
     trials = [row for row in record["rows"] if row["what"] == "trial"]
     percents = sorted({row["percent"] for row in trials} - {0})
     arms = list(dict.fromkeys(arm for row in trials for arm in row["cells"]))
@@ -40,16 +65,9 @@ def _score(machine: str, record: Table) -> Html:
         Column("Tool", True), *(Column(f"{percent:g} % found") for percent in percents),
         Column("False alarms"), Column("Beside a change"),
     ]  # fmt: skip
-    caption = f"Slowdowns of known size, {record['date'][:10]}, {machine}"
-    return section(
-        f"score-{machine}",
-        "Would a slowdown be found?",
-        paragraph(
-            "Commits with an injected slowdown: how many each tool calls slower, and what it flags "
-            "for nothing."
-        ),
-        table(columns, rows, caption),
-    )
+    places = ", ".join(dict.fromkeys(row["regression"] for row in trials))
+    caption = f"Slowdowns of known size, {record['date'][:10]}, {machine}: {places}"
+    return table(columns, rows, caption)
 
 
 def _own(row: Table, arm: str) -> Table:
@@ -59,7 +77,15 @@ def _own(row: Table, arm: str) -> Table:
     return cell
 
 
-def _aa(machine: str, record: Table) -> Html:
+def _aa(machine: str, records: Sequence[Table]) -> Html:
+    return section(
+        f"aa-{machine}",
+        "Is nothing flagged where nothing changed?",
+        *(_flagged(machine, record) for record in _telling(records)),
+    )
+
+
+def _flagged(machine: str, record: Table) -> Html:
     rows = []
     found: dict[str, list[list[bool]]] = {}
     for row in record["rows"]:
@@ -73,12 +99,11 @@ def _aa(machine: str, record: Table) -> Html:
         )
     columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]
     caption = f"Commits in which nothing changed, {record['date'][:10]}, {machine}"
-    return section(
-        f"aa-{machine}", "Is nothing flagged where nothing changed?", table(columns, rows, caption)
-    )
+    return table(columns, rows, caption)
 
 
-def _bisect(machine: str, record: Table) -> Html:
+def _bisect(machine: str, records: Sequence[Table]) -> Html:
+    record = records[-1]
     rows = [row for row in record["rows"] if row["what"] == "bisect"]
     counted = [
         (word, _share(row["outcome"] == word for row in rows))
@@ -91,7 +116,8 @@ def _bisect(machine: str, record: Table) -> Html:
     )
 
 
-def _levels(machine: str, record: Table) -> Html:
+def _levels(machine: str, records: Sequence[Table]) -> Html:
+    record = records[-1]
     rows = []
     whole = [cell for cell in record["cells"] if cell["what"] == "whole"]
     noises, detectors = (
@@ -125,7 +151,8 @@ def _part(cells: Sequence[Table], name: str) -> str:
     return f"{sum(cell[name] for cell in cells) / histories:.3f}" if histories else units.MISSING
 
 
-def _attribution(machine: str, record: Table) -> Html:
+def _attribution(machine: str, records: Sequence[Table]) -> Html:
+    record = records[-1]
     rows = [row for row in record["rows"] if row["what"] == "attribution"]
     counted = [
         (
@@ -146,8 +173,8 @@ def _share(of: Iterable[bool]) -> str:
     return f"{sum(flags)} of {len(flags)}" if flags else units.MISSING
 
 
-# By the kind of the record: what makes its section.
-SCORES: Mapping[str, Callable[[str, Table], Html]] = {
+# By the kind of record: what makes a section of a machine's, which are the oldest first.
+SCORES: Mapping[str, Callable[[str, Sequence[Table]], Html]] = {
     "injected-score": _score,
     "injected-aa": _aa,
     "injected-bisect": _bisect,

@@ -54,7 +54,7 @@ def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> str:
     for machine, kinds in sorted(found.items()):
         if "calibration" in kinds:
             parts.append(_calibration(machine, kinds["calibration"]))
-        parts += [make(machine, kinds[kind][-1]) for kind, make in SCORES.items() if kind in kinds]
+        parts += [make(machine, kinds[kind]) for kind, make in SCORES.items() if kind in kinds]
     if len(parts) == 1:
         command = tag("code", "rlox-opt calibrate")
         parts.append(paragraph(Html(f"No machine is calibrated yet: {command} does it.")))

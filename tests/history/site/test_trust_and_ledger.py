@@ -33,7 +33,8 @@ def write(folder: Path, name: str, record: Any) -> None:
 
 def trial(percent: float, verdict: str, beside: str) -> dict[str, Any]:
     cells = {"slow": {"verdict": verdict}, "other": {"verdict": beside}}
-    return {"what": "trial", "percent": percent, "beside": ["other"], "cells": {"diff": cells}}
+    found = {"what": "trial", "regression": "loop", "percent": percent, "beside": ["other"]}
+    return found | {"cells": {"diff": cells}}
 
 
 def test_scores_count_what_was_found_and_what_was_flagged_for_nothing(tmp_path: Path) -> None:
@@ -50,6 +51,21 @@ def test_scores_count_what_was_found_and_what_was_flagged_for_nothing(tmp_path: 
     told = row(text_of(trust.trust(trust.read(tmp_path))), "diff")
     # The tool, 3 %, 10 %, where nothing changed, beside a change.
     assert told[:5] == ["diff", "1 of 2", "1 of 1", "1 of 2", "1 of 5"]
+
+
+def test_a_tools_score_of_a_place_is_told_by_its_newest_record_alone(tmp_path: Path) -> None:
+    def record(day: int, arm: str, *verdicts: str) -> None:
+        rows = [{"what": "aa", "cells": {arm: {"of": {"verdict": v}}}} for v in verdicts]
+        found = {"date": f"2026-11-{day}T00:00:00Z", "rows": rows}
+        write(tmp_path, f"2026-11-{day}T000000Z_injected-aa.json", found)
+
+    record(20, "diff", "slower")
+    record(21, "diff", "same", "same")
+    record(22, "asv", "slower", "same", "same")
+    text = text_of(trust.trust(trust.read(tmp_path)))
+    assert row(text, "asv")[1] == "1 of 3"
+    assert row(text, "diff")[1] == "0 of 2"
+    assert "2026-11-20" not in text
 
 
 def test_false_alarms_count_by_benchmark_and_by_run(tmp_path: Path) -> None:

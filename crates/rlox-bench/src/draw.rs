@@ -69,7 +69,7 @@ fn mixed(seed: u64, i: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-fn unit_of(seed: u64, i: u64) -> f64 {
+pub(crate) fn unit_of(seed: u64, i: u64) -> f64 {
     (mixed(seed, i) >> 11) as f64 / (1u64 << 53) as f64
 }
 

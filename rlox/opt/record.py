@@ -51,8 +51,8 @@ Each commit is built and loaded beside the control, one build that stays the sam
 history of a machine: that of the newest entry, or else the first commit asked for. The ratio of
 their times, taken in turns, is kept beside the seconds. Then come instructions and allocations
 (callgrind), peak memory, a short profile of PPO and SAC, both twins of the optimisations, and
-criterion; where a time moved, layer and function. No part begins once the budget is spent: on a slow
-machine two minutes are over before the twins.
+criterion; where a time moved, layer and function. No part begins once the budget is spent: on a
+slow machine two minutes are over before the twins.
 
 A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.
 Commits that are there already (same features and control) are passed over; of two that run at once,

@@ -66,7 +66,9 @@ def _found(machine: str, record: Table) -> Html:
         Column("False alarms"), Column("Beside a change"),
     ]  # fmt: skip
     places = ", ".join(dict.fromkeys(row["regression"] for row in trials))
-    caption = f"Slowdowns of known size, {record['date'][:10]}, {machine}: {places}"
+    caption = (
+        f"Slowdowns of known size, {record['date'][:10]}, {machine}: {', '.join(arms)}; {places}"
+    )
     return table(columns, rows, caption)
 
 
@@ -98,7 +100,9 @@ def _flagged(machine: str, record: Table) -> Html:
             (name, _share(flag for run in runs for flag in run), _share(any(run) for run in runs))
         )
     columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]
-    caption = f"Commits in which nothing changed, {record['date'][:10]}, {machine}"
+    caption = (
+        f"Commits in which nothing changed, {record['date'][:10]}, {machine}: {', '.join(found)}"
+    )
     return table(columns, rows, caption)
 
 

@@ -156,6 +156,7 @@ def test_the_values_are_there_as_a_table(open_: Opened, history: History) -> Non
     page = open_("benchmark")
     page.locator("#time details.values summary").click()
     cells = page.locator("#time details.values tbody tr")
+    cells.first.wait_for()  # the table is made when it is opened
     assert cells.count() == 30
     first = cells.first.inner_text()
     assert history.commits[-1].hash[:7] in first

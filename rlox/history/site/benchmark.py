@@ -218,8 +218,9 @@ def _move(history: History, number: int, moved: Moved) -> Html:
         Html(
             f"{badge(moved)} {commit_link(commit)} "
             f'<span class="soft">{commit.day}, {html(features_title(series.features))}; '
-            f"99 % interval {percent(low)} to {percent(high)}.{unsure}</span> {why_meant(moved)}"
+            f"99 % interval {percent(low)} to {percent(high)}.{unsure}</span>"
             f'<br><span class="soft">{join(causes, " ")}</span> {join(links, " · ")}'
+            f" {why_meant(moved)}"
         ),
         id=f"{series.kind}-{number}",
     )

@@ -36,11 +36,11 @@ def _score(machine: str, records: Sequence[Table]) -> Html:
             "Commits with an injected slowdown: how many each tool calls slower, and what it flags "
             "for nothing."
         ),
-        *(_found(machine, record) for record in _telling(records)),
+        *(_slowdowns(machine, record) for record in _telling(records)),
     )
 
 
-def _found(machine: str, record: Table) -> Html:
+def _slowdowns(machine: str, record: Table) -> Html:
     trials = [row for row in record["rows"] if row["what"] == "trial"]
     percents = sorted({row["percent"] for row in trials} - {0})
     arms = list(dict.fromkeys(arm for row in trials for arm in row["cells"]))
@@ -83,11 +83,11 @@ def _aa(machine: str, records: Sequence[Table]) -> Html:
     return section(
         f"aa-{machine}",
         "Is nothing flagged where nothing changed?",
-        *(_flagged(machine, record) for record in _telling(records)),
+        *(_alarms(machine, record) for record in _telling(records)),
     )
 
 
-def _flagged(machine: str, record: Table) -> Html:
+def _alarms(machine: str, record: Table) -> Html:
     rows = []
     found: dict[str, list[list[bool]]] = {}
     for row in record["rows"]:

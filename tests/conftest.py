@@ -1,5 +1,6 @@
 """What every test starts from."""
 
+import os
 import shutil
 import signal
 from collections.abc import Iterator
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 # A runner in the background may have been started with Ctrl-C ignored, which its children inherit:
 # the tests that interrupt one would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Read when torch is first imported. Without it, MKL takes another kernel on some processors for a
+# weight that lies elsewhere, and equal trainings differ in the last place.
+os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 
 
 @pytest.fixture

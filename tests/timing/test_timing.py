@@ -160,17 +160,22 @@ def test_each_thread_has_a_tree_of_its_own() -> None:
     assert "[collector]" in str(timing)
 
 
-def test_reset_forgets_times_and_goes_on_inside_an_open_block() -> None:
+def test_reset_forgets_times_and_goes_on_inside_an_open_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_ns = [0]
+    monkeypatch.setattr("rlox.timing.timing.perf_counter_ns", lambda: now_ns[0])
     timing = Timing()
     with timing.add_time("open"):
-        time.sleep(0.05)
+        now_ns[0] += 50_000_000
         with timing.add_time("gone"):
             pass
         timing.reset()
         assert timing.phases() == []
+        now_ns[0] += 7_000_000
     (phase,) = timing.phases()
     assert (phase.name, phase.calls) == ("open", 1)
-    assert phase.seconds < 0.05
+    assert phase.seconds == pytest.approx(0.007)
 
 
 def test_synchronize_is_called_at_both_ends_of_every_block_and_said() -> None:

@@ -18,16 +18,18 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from curves import picture
 
+from rlox import build_info
 from rlox.opt import racing
+from rlox.opt.cmp import provenance
 from rlox.opt.racing import Outcome, Peer
 from rlox.profiling import machine
+from rlox.report.tables import origin
 from rlox.timing.student import t_quantile, welch
 
 EPISODES = 50  # a training's figure is the mean return of its last episodes
@@ -114,13 +116,9 @@ def compare(
             raise
     finals = {name: [rows[name, seed]["final"] for seed in range(n_seeds)] for name in names}
     held_to = [name for name in ("sb3", "baseline") if name in names]
-    commit, dirty = machine.commit()
     return {
         "task": task,
-        "date": f"{datetime.now(UTC):%Y-%m-%d %H:%M}",
-        "commit": commit,
-        "dirty": dirty,
-        "machine": machine.machine(),
+        **provenance(build_info()),
         "job": job,
         "random": random_return(job["env_id"]),
         "returns": finals,
@@ -179,9 +177,7 @@ def table(result: dict[str, Any]) -> str:
         f"{result['random']:.1f}. Differences with their 95 % interval (Welch); = where every "
         "seed ends with the same return.",
         "",
-        f"Recorded {result['date']} at {str(result['commit'])[:10]}"
-        f"{' with uncommitted changes' * bool(result['dirty'])}, {result['machine']['cpu']}, "
-        f"{result['machine']['cores']} cores.",
+        "; ".join(f"{what}: {said}" for what, said in origin(result)) + ".",
         "",
         "| | mean (95 %) | " + "".join(f"− {to} | " for to in held_to) + "seeds |",
         "|---|---:|" + "---:|" * len(held_to) + "---|",

@@ -99,4 +99,4 @@ def native_envs(env: object) -> Any:
 
 
 def _float32(tensor: Tensor) -> NDArray[np.float32]:
-    return tensor.float().cpu().numpy()
+    return tensor.float().contiguous().cpu().numpy()

@@ -145,7 +145,8 @@ class PPO(Algorithm):
             native_envs(self.env)  # or a ValueError
             if self._workers:
                 raise ValueError('collector="async" trains in one process; use collector="sync"')
-        self.n_steps, self.batch_size, self.n_epochs = n_steps, batch_size, n_epochs
+        # Python's: what is counted with them is saved.
+        self.n_steps, self.batch_size, self.n_epochs = int(n_steps), int(batch_size), int(n_epochs)
         self.gamma, self.gae_lambda, self.clip_range = gamma, gae_lambda, clip_range
         self.normalize_advantage, self.max_grad_norm = normalize_advantage, max_grad_norm
         self.ent_coef, self.vf_coef, self.collector = ent_coef, vf_coef, collector

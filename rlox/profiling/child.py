@@ -105,6 +105,8 @@ class Run:
         return clock
 
     def _plain(self) -> None:
+        from rlox.profiling.watch import FOREVER, gradient_steps
+
         trainer = self.trainer
         trainer.timing.spans = spans = SpanLog()
         started = perf_counter()
@@ -127,6 +129,7 @@ class Run:
                 "threads": {name: [p._asdict() for p in tree] for name, tree in trees.items()},
                 "episodes": len(returns),
                 "mean_return": _mean(returns[-RETURN_WINDOW:]),
+                "updates": gradient_steps(trainer),
                 "span_ns": measure_overhead(logged=True),
                 "spans": len(spans),
                 "settings": self._settings(),
@@ -134,7 +137,6 @@ class Run:
         )
         self.say(doing="counting crossings")
         from rlox.profiling.crossings import Crossings
-        from rlox.profiling.watch import FOREVER
 
         counted = Crossings(self.spec.warmup_steps)
         self._train(FOREVER, counted, again=True)

@@ -127,11 +127,11 @@ def add_plain(found: Findings, spec: Spec, folder: Path) -> None:
     if result is not None and report["sps"] is None:
         _add_run(found, spec, result)
         found.spans = SpanLog.load(folder / "spans.bin")
-        report["micro"] = _breakdown(result["phases"])
+        report["micro"] = _breakdown(result)
     if (table := _read(folder / "crossings.json")) is not None:
         report["crossings"] = table
     if (rows := _read(folder / "micro.json")) is not None and result is not None:
-        report["micro"] = rows + _breakdown(result["phases"])
+        report["micro"] = rows + _breakdown(result)
     if (random := _read(folder / "random.json")) is not None:
         report["random_return"] = random["mean_return"]
 
@@ -169,7 +169,7 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
             "cpu_share": whole.cpu_share if whole else None,
             "delayed_share": whole.delayed if whole else None,
             "episodes": run["episodes"],
-            "updates": _updates(phases),
+            "updates": run["updates"],
         },
         "phases": [
             {
@@ -306,10 +306,10 @@ def _disagreement(tools: Mapping[str, Json]) -> list[Json]:
     return sorted(rows, key=lambda row: (-row["spread"], row["name"]))
 
 
-def _breakdown(phases: Sequence[Json]) -> list[Json]:
+def _breakdown(run: Json) -> list[Json]:
     """The update's parts per gradient step, from the plain run's clock (not a benchmark)."""
+    phases, updates = run["phases"], run["updates"]
     whole = next((phase for phase in phases if phase["name"] == "gradient_update"), None)
-    updates = _updates(phases)
     if whole is None or not updates:
         return []
     parts = [phase for phase in phases if _is_part(phase["name"])]
@@ -324,11 +324,6 @@ def _breakdown(phases: Sequence[Json]) -> list[Json]:
         }
         for name, seconds in rows
     ]
-
-
-def _updates(phases: Sequence[Json]) -> int:
-    """Gradient steps: how often the update's own parts were entered."""
-    return max((phase["calls"] for phase in phases if _is_part(phase["name"])), default=0)
 
 
 def _is_part(name: str) -> bool:

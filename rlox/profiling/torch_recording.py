@@ -8,7 +8,7 @@ from time import perf_counter, perf_counter_ns
 from typing import Any
 
 from rlox.profiling.torch_profiler import FILE
-from rlox.profiling.watch import Window
+from rlox.profiling.watch import Window, gradient_steps
 from rlox.timing import SpanLog
 
 UPDATES = 150
@@ -29,14 +29,14 @@ class Recording(Window):
         if self.model.device.type == "cuda":
             activities.append(ProfilerActivity.CUDA)
         self.model.timing.spans = SpanLog()
-        self._before = self._updates()
+        self._before = gradient_steps(self.model)
         self._deadline = perf_counter() + _LIMIT_S
         self._profile = profile(activities=activities)
         self._profile.start()
         self.start_ns = perf_counter_ns()
 
     def over(self) -> bool:
-        self.updates = self._updates() - self._before
+        self.updates = gradient_steps(self.model) - self._before
         return self.updates >= UPDATES or perf_counter() > self._deadline
 
     def end(self) -> None:
@@ -64,15 +64,6 @@ class Recording(Window):
         found = {"names": list(names), "events": events, "updates": self.updates}
         found |= {"calls": calls, "kernels": kernels}
         folder.joinpath(FILE).write_text(json.dumps(found), encoding="utf-8")
-
-    def _updates(self) -> int:
-        """Gradient steps so far: the most often entered phase right below the update."""
-        calls = (
-            p.calls
-            for p in self.model.timing.phases()
-            if p.name.count("/") == 1 and p.name.startswith("gradient_update/")
-        )
-        return max(calls, default=0)
 
 
 def _of_device(results: Any, offset: int) -> tuple[list[Any], list[Any]]:

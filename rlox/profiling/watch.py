@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter_ns, thread_time_ns
+from typing import Any
 
 from rlox.learner.callbacks import BaseCallback
 
@@ -25,6 +26,12 @@ def run_delay_ns() -> int:
     except (OSError, ValueError):
         return 0
     return int(waited_ns)
+
+
+def gradient_steps(model: Any) -> int:
+    """Minibatches learnt from so far, as Adam counts them, in torch or in Rust."""
+    adam = model.critic_optimizer if hasattr(model, "critic_optimizer") else model.optimizer
+    return max((int(state["step"]) for state in adam.state.values()), default=0)
 
 
 class Clock(BaseCallback):

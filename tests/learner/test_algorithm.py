@@ -133,7 +133,7 @@ def test_interrupted_training_leaves_a_model_that_goes_on(make):
 
 
 def test_phases_are_timed_only_when_asked():
-    model = ppo().learn(128)
+    model = ppo(optimizations=()).learn(128)
     assert model.timing.phases() == []
     model.learn(256, callback=TimingCallback())
     calls = {phase.name: phase.calls for phase in model.timing.phases()}
@@ -156,7 +156,7 @@ def test_phases_are_timed_only_when_asked():
 
 
 def test_phases_of_sac():
-    model = sac().learn(60, callback=TimingCallback())
+    model = sac(optimizations=()).learn(60, callback=TimingCallback())
     calls = {phase.name: phase.calls for phase in model.timing.phases()}
     inner = {"sample", "target_q", "critic", "actor", "alpha", "polyak"}
     inner |= {f"{a}/{b}" for a in ("critic", "actor", "alpha") for b in STEPS_OF_AN_UPDATE}
@@ -167,6 +167,19 @@ def test_phases_of_sac():
         "gradient_update": 10,
         **{f"gradient_update/{name}": 10 for name in inner},
     }
+
+
+def test_phases_of_the_native_paths():
+    model = ppo().learn(256, callback=TimingCallback())
+    assert {phase.name: phase.calls for phase in model.timing.phases()} == {
+        "native_rollout": 2,
+        "store": 2,
+        "gradient_update": 2,
+        "gradient_update/native_update": 2,
+    }
+    model = sac().learn(60, callback=TimingCallback())
+    calls = {phase.name: phase.calls for phase in model.timing.phases()}
+    assert (calls["env_step"], calls["gradient_update/native_update"]) == (60, 10)
 
 
 STEPS_OF_AN_UPDATE = ("forward", "backward", "optimizer")

@@ -11,7 +11,8 @@ from rlox.learner.policies import CategoricalActorCritic
 
 def collected(collector, env="CartPole-v1", steps=600, update=False):
     """The rollouts of a training, and the policy as it was after each of them."""
-    model = rlox.PPO(env, n_envs=3, n_steps=50, batch_size=50, seed=3, collector=collector)
+    settings = {"n_envs": 3, "n_steps": 50, "batch_size": 50, "seed": 3, "optimizations": ()}
+    model = rlox.PPO(env, **settings, collector=collector)
     rollouts, policies, train = [], [model.policy.state_dict()], model.train
 
     def spy(rollout):
@@ -89,7 +90,8 @@ def test_a_policy_that_has_diverged_is_told():
 
 
 def test_phases_of_the_two_threads():
-    model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=16, seed=0, collector="async")
+    settings = {"n_envs": 2, "n_steps": 16, "seed": 0, "optimizations": ()}
+    model = rlox.PPO("CartPole-v1", **settings, collector="async")
     model.learn(64, callback=TimingCallback())
     main = {phase.name: phase.calls for phase in model.timing.phases()}
     assert main["wait_rollout"] == main["store"] == main["gradient_update"] == 2

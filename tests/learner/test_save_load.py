@@ -79,7 +79,8 @@ def test_random_streams_of_another_kind_of_device_begin_anew(tmp_path):
     """A generator's state has 16 bytes on a GPU, thousands on a CPU."""
     ppo().save(tmp_path / "model.pt")
     saved = torch.load(tmp_path / "model.pt", weights_only=True)
-    saved["streams"] = [{name: torch.zeros(16, dtype=torch.uint8) for name in saved["streams"][0]}]
+    (streams,) = saved["streams"]
+    streams |= {name: torch.zeros(16, dtype=torch.uint8) for name in rlox.PPO._generators}
     torch.save(saved, tmp_path / "model.pt")
     assert rlox.PPO.load(tmp_path / "model.pt").learn(128).num_timesteps == 128
 

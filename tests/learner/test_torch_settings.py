@@ -26,7 +26,8 @@ def three_threads():
     [
         (rlox.PPO, "CartPole-v1", {}, 1),
         (rlox.PPO, "CartPole-v1", {"threads": 2}, 2),
-        (rlox.SAC, "Pendulum-v1", {}, 3),  # 256 x 256 x 256
+        (rlox.SAC, "Pendulum-v1", {"optimizations": ()}, 3),  # 256 x 256 x 256
+        (rlox.SAC, "Pendulum-v1", {}, 1),  # Rust's are beside them
     ],
 )
 def test_threads_while_learning(three_threads, algorithm, env, arguments, threads):

@@ -21,6 +21,9 @@ TRAINERS = {
     "ppo-async": lambda **a: ppo(collector="async", **a),
     "ppo-async-continuous": lambda **a: ppo("Pendulum-v1", collector="async", **a),
     "sac": sac,
+    "ppo-torch": lambda **a: ppo(**{"optimizations": (), **a}),
+    "ppo-torch-continuous": lambda **a: ppo("Pendulum-v1", **{"optimizations": (), **a}),
+    "sac-torch": lambda **a: sac(**{"optimizations": (), **a}),
     "sac-4": lambda **a: sac(n_envs=4, **a),
     "sac-prioritized": lambda **a: sac(prioritized=True, **a),
 }

@@ -17,7 +17,15 @@ from rlox.learner.callbacks import BaseCallback, Checkpoints
 from rlox.learner.distributed import WorkerLostError
 
 SIZE = 2
-SETTINGS = {"n_envs": 4, "n_steps": 16, "batch_size": 24, "n_epochs": 2, "seed": 7, "threads": 1}
+SETTINGS = {
+    "n_envs": 4,
+    "n_steps": 16,
+    "batch_size": 24,
+    "n_epochs": 2,
+    "seed": 7,
+    "threads": 1,
+    "optimizations": (),
+}
 ROLLOUT = 64
 
 

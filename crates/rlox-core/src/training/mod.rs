@@ -1,6 +1,7 @@
 //! Advantages and value targets: what turns a rollout into something to learn from.
 
 pub mod gae;
+mod scan;
 pub mod vtrace;
 
 use crate::Real;

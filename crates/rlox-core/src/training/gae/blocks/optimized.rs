@@ -1,12 +1,5 @@
-//! Eight steps at a time where no episode ends among them, step by step elsewhere.
-//!
-//! Without an end the recurrence is `A_t = delta_t + decay * A_{t+1}`, and a block of it
-//!
-//! ```text
-//! A_{t+i} = sum over j >= i of decay^(j-i) * delta_{t+j}  +  decay^(8-i) * A_{t+8}
-//! ```
-//!
-//! so that a block waits once for the one after it, not eight times.
+//! Eight steps at a time, whether episodes end among them or not: the recurrence
+//! `A_t = delta_t + decay * (1 - done_t) * A_{t+1}` as a scan.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -14,8 +7,7 @@
 
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
-
-const BLOCK: usize = 8;
+use crate::training::scan::{self, STEPS};
 
 kernel! {
     /// Writes the advantages and returns of one sequence, as
@@ -41,65 +33,43 @@ fn body<I: Instructions, T: Real>(
 ) {
     let n = advantages.len();
     let decay = gamma * gae_lambda;
-    // What an error counts in the advantages of the steps before it, and what the next block does.
-    let mut powers = [T::one(); BLOCK + 1];
-    for k in 1..=BLOCK {
-        powers[k] = powers[k - 1] * decay;
-    }
-    let (mut weights, mut carried) = ([[T::zero(); BLOCK]; BLOCK], [T::zero(); BLOCK]);
-    for j in 0..BLOCK {
-        for i in 0..j {
-            weights[j][i] = powers[j - i];
-        }
-        carried[j] = powers[BLOCK - j];
-    }
-
     let (mut end, mut next_advantage) = (n, T::zero());
     while end > 0 {
-        // The value that follows a block is read from the array, so the last step stands alone.
-        let start = end - if (BLOCK..n).contains(&end) { BLOCK } else { 1 };
-        if end - start == BLOCK && !ends(load(dones, start)) {
-            let value: [T; BLOCK] = load(values, start);
-            let next_value: [T; BLOCK] = load(values, start + 1);
-            let mut error: [T; BLOCK] = load(rewards, start);
-            for i in 0..BLOCK {
-                error[i] = I::mul_add(gamma, next_value[i], error[i]) - value[i];
+        // The values that follow a block are read from the array, so the last step stands alone.
+        if (STEPS..n).contains(&end) {
+            let start = end - STEPS;
+            let [value, next_value, reward, done]: [[T; STEPS]; 4] = [
+                load(values, start),
+                load(values, start + 1),
+                load(rewards, start),
+                load(dones, start),
+            ];
+            let (mut error, mut decays) = ([T::zero(); STEPS], [T::zero(); STEPS]);
+            for i in 0..STEPS {
+                let not_done = T::one() - done[i];
+                error[i] = I::mul_add(gamma * next_value[i], not_done, reward[i]) - value[i];
+                decays[i] = decay * not_done;
             }
-            let mut advantage = error;
-            for j in 1..BLOCK {
-                for i in 0..BLOCK {
-                    advantage[i] = I::mul_add(weights[j][i], error[j], advantage[i]);
-                }
-            }
-            for i in 0..BLOCK {
-                advantage[i] = I::mul_add(carried[i], next_advantage, advantage[i]);
-            }
+            let mut advantage = scan::back::<I, T>(decays, error, next_advantage);
             next_advantage = advantage[0];
             advantages[start..end].copy_from_slice(&advantage);
-            for i in 0..BLOCK {
+            for i in 0..STEPS {
                 advantage[i] = advantage[i] + value[i];
             }
             returns[start..end].copy_from_slice(&advantage);
+            end = start;
         } else {
-            for t in (start..end).rev() {
-                let next_value = if t + 1 < n { values[t + 1] } else { last_value };
-                let not_done = T::one() - dones[t];
-                let error = I::mul_add(gamma * next_value, not_done, rewards[t]) - values[t];
-                next_advantage = I::mul_add(decay * not_done, next_advantage, error);
-                advantages[t] = next_advantage;
-                returns[t] = next_advantage + values[t];
-            }
+            end -= 1;
+            let next_value = if end + 1 < n {
+                values[end + 1]
+            } else {
+                last_value
+            };
+            let not_done = T::one() - dones[end];
+            let error = I::mul_add(gamma * next_value, not_done, rewards[end]) - values[end];
+            next_advantage = I::mul_add(decay * not_done, next_advantage, error);
+            advantages[end] = next_advantage;
+            returns[end] = next_advantage + values[end];
         }
-        end = start;
     }
-}
-
-/// Whether any of these steps ends an episode, if only in part.
-#[inline(always)]
-fn ends<T: Real>(dones: [T; BLOCK]) -> bool {
-    let mut ends = false;
-    for i in 0..BLOCK {
-        ends |= dones[i] != T::zero();
-    }
-    ends
 }

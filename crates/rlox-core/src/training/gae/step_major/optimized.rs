@@ -1,14 +1,20 @@
-//! Row by row from the last step, eight environments at a time with the best instructions there are,
-//! the returns in the same pass.
+//! Eight environments at a time with the best instructions there are, the returns in the same pass.
+//!
+//! Few environments go from their last step to their first in registers, eight after eight: a step
+//! that read what was just written would wait for the memory. Many go row by row, which memory is
+//! fastest at, and where nothing is read soon after it was written.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
+use std::ops::Range;
+
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
 
-const WIDTH: usize = 8;
+/// Up to so many environments go through all steps at once.
+const FEW: usize = 16;
 
 kernel! {
     /// Writes the advantages and returns of all environments, as
@@ -32,7 +38,8 @@ fn body<I: Instructions, T: Real>(
     advantages: &mut [T],
     returns: &mut [T],
 ) {
-    let n_envs = last_values.len();
+    let (n_envs, mut end) = (last_values.len(), advantages.len());
+    let height = if n_envs <= FEW { end } else { n_envs };
     let mut batch = Batch {
         rewards,
         values,
@@ -43,18 +50,21 @@ fn body<I: Instructions, T: Real>(
         advantages,
         returns,
     };
-    let mut row = batch.advantages.len();
-    while row > 0 {
-        row -= n_envs;
-        let mut env = 0;
-        while env + WIDTH <= n_envs {
-            batch.step::<I, WIDTH>(row, env);
-            env += WIDTH;
+    while end > 0 {
+        let (rows, mut env) = (end - height..end, 0);
+        while env + 8 <= n_envs {
+            batch.back::<I, 8>(rows.clone(), env);
+            env += 8;
+        }
+        if env + 4 <= n_envs {
+            batch.back::<I, 4>(rows.clone(), env);
+            env += 4;
         }
         while env < n_envs {
-            batch.step::<I, 1>(row, env);
+            batch.back::<I, 1>(rows.clone(), env);
             env += 1;
         }
+        end -= height;
     }
 }
 
@@ -70,28 +80,34 @@ struct Batch<'a, T> {
 }
 
 impl<T: Real> Batch<'_, T> {
-    /// One step of N environments from `env` on, in the row that starts at `row`.
+    /// N environments from `env` on, from the last to the first of whole `rows`.
     #[inline(always)]
-    fn step<I: Instructions, const N: usize>(&mut self, row: usize, env: usize) {
-        let (at, next) = (row + env, row + env + self.last_values.len());
-        let (next_value, next_advantage): ([T; N], [T; N]) = if next < self.advantages.len() {
+    fn back<I: Instructions, const N: usize>(&mut self, rows: Range<usize>, env: usize) {
+        let next = rows.end + env;
+        let (mut next_value, mut advantage): ([T; N], [T; N]) = if next < self.advantages.len() {
             (load(self.values, next), load(self.advantages, next))
         } else {
             (load(self.last_values, env), [T::zero(); N])
         };
-        let [reward, value, done]: [[T; N]; 3] = [
-            load(self.rewards, at),
-            load(self.values, at),
-            load(self.dones, at),
-        ];
-        let (mut advantage, mut target) = ([T::zero(); N], [T::zero(); N]);
-        for l in 0..N {
-            let not_done = T::one() - done[l];
-            let error = I::mul_add(self.gamma * next_value[l], not_done, reward[l]) - value[l];
-            advantage[l] = I::mul_add(self.decay * not_done, next_advantage[l], error);
-            target[l] = advantage[l] + value[l];
+        let mut end = rows.end;
+        while end > rows.start {
+            end -= self.last_values.len();
+            let at = end + env;
+            let [reward, value, done]: [[T; N]; 3] = [
+                load(self.rewards, at),
+                load(self.values, at),
+                load(self.dones, at),
+            ];
+            let mut target = [T::zero(); N];
+            for l in 0..N {
+                let not_done = T::one() - done[l];
+                let error = I::mul_add(self.gamma * next_value[l], not_done, reward[l]) - value[l];
+                advantage[l] = I::mul_add(self.decay * not_done, advantage[l], error);
+                target[l] = advantage[l] + value[l];
+            }
+            next_value = value;
+            self.advantages[at..at + N].copy_from_slice(&advantage);
+            self.returns[at..at + N].copy_from_slice(&target);
         }
-        self.advantages[at..at + N].copy_from_slice(&advantage);
-        self.returns[at..at + N].copy_from_slice(&target);
     }
 }

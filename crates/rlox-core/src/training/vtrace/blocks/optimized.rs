@@ -1,12 +1,13 @@
 //! In blocks from the end. What a step has by itself comes first, by vectors: its weights, its error.
-//! Then the recurrence, one multiply-add a step; then, by vectors again, what follows from it.
+//! Then the recurrence, as a scan; then, by vectors again, what follows from it.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
 use crate::Real;
-use crate::simd::{Instructions, kernel};
+use crate::simd::{Instructions, kernel, load};
+use crate::training::scan::{self, STEPS};
 
 /// Steps of a block: what is kept of it between the passes stays in the nearest cache.
 const BLOCK: usize = 256;
@@ -54,11 +55,20 @@ fn body<I: Instructions, T: Real>(
             rhos[i] = least(weight, rho_bar);
             discounts[i] = gamma * (T::one() - dones[i]);
             traces[i] = discounts[i] * least(weight, c_bar);
-            errors[i] = I::mul_add(discounts[i], value[i + 1], rewards[i]) - value[i];
+            errors[i] = rhos[i] * (I::mul_add(discounts[i], value[i + 1], rewards[i]) - value[i]);
         }
-        for i in (0..n).rev() {
-            correction = I::mul_add(traces[i], correction, rhos[i] * errors[i]);
+        let whole = n - n % STEPS;
+        for i in (whole..n).rev() {
+            correction = I::mul_add(traces[i], correction, errors[i]);
             target[i] = value[i] + correction;
+        }
+        for first in (0..whole).step_by(STEPS).rev() {
+            let corrections =
+                scan::back::<I, T>(load(&traces, first), load(&errors, first), correction);
+            correction = corrections[0];
+            for i in 0..STEPS {
+                target[first + i] = value[first + i] + corrections[i];
+            }
         }
         vs[start..end].copy_from_slice(&target[..n]);
         let pg_advantages = &mut pg_advantages[start..end];

@@ -56,7 +56,7 @@ macro_rules! switchboard {
 use crate::{
     buffer::batch::{Fresh, Kept},
     buffer::min_priority::{MinTree, Scan},
-    buffer::observations::{ByIndex, Twice},
+    buffer::observations::{ByWidth, Twice},
     env::info::{MapInfo, OptionalInfo},
     env::lanes::Lanes,
     env::members::Member,
@@ -112,7 +112,7 @@ switchboard! {
     /// P23: how arrays are held by a call that keeps the interpreter; in the binding.
     P23 "opt-p23" { elsewhere }
     /// P24: how the two observations of a transition are kept.
-    P24 "opt-p24" { type Observations<O> = Twice<O> | ByIndex<O> }
+    P24 "opt-p24" { type Observations<O> = Twice<O> | ByWidth<O> }
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
@@ -189,7 +189,7 @@ mod tests {
         let batches = twin::<Fresh<f32>, Kept<f32>>(P4);
         let min = twin::<Scan, MinTree>(P5);
         let schedule = twin::<ByRows, ByElements>(P8);
-        let observations = twin::<Twice<f32>, ByIndex<f32>>(P24);
+        let observations = twin::<Twice<f32>, ByWidth<f32>>(P24);
         for (found, seams) in [
             (type_name::<VecEnv>(), &[stepping][..]),
             (type_name::<Member<ObsStore, StepInfo>>(), &[obs, info]),

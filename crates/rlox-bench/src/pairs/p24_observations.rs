@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use rlox_core::buffer::observations::{ByIndex, Observations, Twice};
+use rlox_core::buffer::observations::{ByWidth, Observations, Twice, WIDE};
 
 use super::rows_for;
 use super::sequences::narrow;
@@ -11,26 +11,35 @@ use crate::pair::{Arm, Pair, Size, Twin, Workload, arm, number};
 
 pub(super) struct ObservationsPair;
 
-const DIM: usize = 2;
-
 /// Environments in turn, of which each goes on from where it was, or starts anew; one transition at
 /// a time, a step of all, or some steps of one; every row after each push, and a gathered sample.
 fn script<R: Observations<f32>>(case: &mut Draw<'_>) -> String {
     let mut written = String::new();
     let capacity = 1 + case.below(12);
-    let Ok(mut rows) = R::new(capacity, DIM) else {
+    let obs_dim = if case.once_in(4) {
+        2
+    } else {
+        WIDE / size_of::<f32>()
+    };
+    let Ok(mut rows) = R::new(capacity, obs_dim) else {
         return written;
+    };
+    // The first number of an observation tells which it is, the last one whether it is a first one.
+    let made = |number: f32, last: f32| {
+        let mut obs = vec![number; obs_dim];
+        obs[obs_dim - 1] = last;
+        obs
     };
     let (mut pushed, mut counter) = (0, 0.0);
     // Of every environment the observation that it is at. An episode starts where the one before
     // ended, but for the sign of a zero.
-    let mut at = vec![vec![-0.0; DIM]; 1 + case.below(4)];
+    let mut at = vec![made(0.0, -0.0); 1 + case.below(4)];
     let mut transition = |at: &mut Vec<f32>, ended: bool| {
         let obs = at.clone();
         counter += 1.0;
-        let next_obs = vec![counter, 0.0];
+        let next_obs = made(counter, 0.0);
         *at = if ended {
-            vec![counter, -0.0]
+            made(counter, -0.0)
         } else {
             next_obs.clone()
         };
@@ -47,9 +56,9 @@ fn script<R: Observations<f32>>(case: &mut Draw<'_>) -> String {
                 batch.1.extend(next_obs);
             }
         }
-        let n = batch.0.len() / DIM;
+        let n = batch.0.len() / obs_dim;
         if case.once_in(3) {
-            for (obs, next_obs) in batch.0.chunks(DIM).zip(batch.1.chunks(DIM)) {
+            for (obs, next_obs) in batch.0.chunks(obs_dim).zip(batch.1.chunks(obs_dim)) {
                 rows.push(pushed % capacity, obs, next_obs);
                 pushed += 1;
             }
@@ -59,14 +68,27 @@ fn script<R: Observations<f32>>(case: &mut Draw<'_>) -> String {
         }
         let stored: Vec<usize> = (0..pushed.min(capacity)).collect();
         for &row in &stored {
-            let _ = write!(written, "{:?} {:?} ", rows.obs(row), rows.next_obs(row));
+            let [obs, next_obs] = [rows.obs(row), rows.next_obs(row)].map(ends);
+            let _ = write!(written, "{obs:?} {next_obs:?} ");
         }
-        let (mut obs, mut next_obs) =
-            (vec![7.0; stored.len() * DIM], vec![7.0; stored.len() * DIM]);
+        let (mut obs, mut next_obs) = (
+            vec![7.0; stored.len() * obs_dim],
+            vec![7.0; stored.len() * obs_dim],
+        );
         rows.gather(&stored, &mut obs, &mut next_obs);
-        let _ = writeln!(written, "{obs:?} {next_obs:?}");
+        let [obs, next_obs] = [&obs, &next_obs].map(|all| all.chunks(obs_dim).map(ends));
+        let gathered: Vec<_> = obs.zip(next_obs).collect();
+        let _ = writeln!(written, "{gathered:?}");
     }
     written
+}
+
+/// The first and the last number of an observation whose others are as the first.
+fn ends(obs: &[f32]) -> [f32; 2] {
+    let (last, others) = obs.split_last().unwrap_or((&f32::NAN, &[]));
+    let first = others.first().copied().unwrap_or(f32::NAN);
+    let alike = others.iter().all(|&number| number == first);
+    [if alike { first } else { f32::NAN }, *last]
 }
 
 /// Four observations over and over: each transition goes on where the one before ended.
@@ -123,7 +145,7 @@ impl Pair for ObservationsPair {
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
             Twin::Baseline => script::<Twice<f32>>(case),
-            Twin::Optimized => script::<ByIndex<f32>>(case),
+            Twin::Optimized => script::<ByWidth<f32>>(case),
         }
     }
 
@@ -136,7 +158,7 @@ impl Pair for ObservationsPair {
                     let obs_dim = number(size, "obs_dim");
                     Box::new(move |twin| match twin {
                         Twin::Baseline => pushing::<Twice<f32>>(obs_dim),
-                        Twin::Optimized => pushing::<ByIndex<f32>>(obs_dim),
+                        Twin::Optimized => pushing::<ByWidth<f32>>(obs_dim),
                     })
                 },
             },
@@ -147,7 +169,7 @@ impl Pair for ObservationsPair {
                     let obs_dim = number(size, "obs_dim");
                     Box::new(move |twin| match twin {
                         Twin::Baseline => gathering::<Twice<f32>>(obs_dim),
-                        Twin::Optimized => gathering::<ByIndex<f32>>(obs_dim),
+                        Twin::Optimized => gathering::<ByWidth<f32>>(obs_dim),
                     })
                 },
             },

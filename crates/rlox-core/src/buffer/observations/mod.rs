@@ -1,9 +1,11 @@
 //! P24's seam: how the two observations of a transition are kept.
 
 mod by_index;
+mod by_width;
 mod twice;
 
 pub use by_index::ByIndex;
+pub use by_width::{ByWidth, WIDE};
 pub use twice::Twice;
 
 use super::storage::ObsElement;

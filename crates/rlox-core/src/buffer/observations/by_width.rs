@@ -1,0 +1,77 @@
+//! Wide observations stored once, narrow ones twice.
+
+use super::{ByIndex, Observations, Twice};
+use crate::RloxError;
+use crate::buffer::storage::ObsElement;
+
+/// Bytes of an observation from which on it is stored once. To find out where a narrower one belongs
+/// takes longer than to write it again.
+pub const WIDE: usize = 256;
+
+/// Whichever serves this width.
+#[derive(Debug)]
+pub enum ByWidth<O> {
+    /// Narrow ones.
+    Twice(Twice<O>),
+    /// Wide ones.
+    Once(ByIndex<O>),
+}
+
+/// Evaluates an expression for whichever there is.
+macro_rules! either {
+    ($self:expr, $inner:ident => $value:expr) => {
+        match $self {
+            Self::Twice($inner) => $value,
+            Self::Once($inner) => $value,
+        }
+    };
+}
+
+impl<O: ObsElement> Observations<O> for ByWidth<O> {
+    fn new(capacity: usize, obs_dim: usize) -> Result<Self, RloxError> {
+        if obs_dim.saturating_mul(size_of::<O>()) < WIDE {
+            Twice::new(capacity, obs_dim).map(Self::Twice)
+        } else {
+            ByIndex::new(capacity, obs_dim).map(Self::Once)
+        }
+    }
+
+    fn push(&mut self, row: usize, obs: &[O], next_obs: &[O]) {
+        either!(self, rows => rows.push(row, obs, next_obs));
+    }
+
+    fn push_batch(&mut self, row: usize, obs: &[O], next_obs: &[O]) {
+        either!(self, rows => rows.push_batch(row, obs, next_obs));
+    }
+
+    fn obs(&self, row: usize) -> &[O] {
+        either!(self, rows => rows.obs(row))
+    }
+
+    fn next_obs(&self, row: usize) -> &[O] {
+        either!(self, rows => rows.next_obs(row))
+    }
+
+    fn gather(&self, rows: &[usize], obs: &mut [O], next_obs: &mut [O]) {
+        either!(self, kept => kept.gather(rows, obs, next_obs));
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn width_is_of_bytes() {
+        let once = |f32s: bool, obs_dim| {
+            if f32s {
+                matches!(ByWidth::<f32>::new(3, obs_dim).unwrap(), ByWidth::Once(_))
+            } else {
+                matches!(ByWidth::<u8>::new(3, obs_dim).unwrap(), ByWidth::Once(_))
+            }
+        };
+        assert!(!once(true, 63) && once(true, 64));
+        assert!(!once(false, 255) && once(false, 256));
+    }
+}

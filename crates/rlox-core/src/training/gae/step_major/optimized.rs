@@ -1,8 +1,7 @@
 //! Eight environments at a time with the best instructions there are, the returns in the same pass.
 //!
-//! Few environments go from their last step to their first in registers, eight after eight: a step
-//! that read what was just written would wait for the memory. Many go row by row, which memory is
-//! fastest at, and where nothing is read soon after it was written.
+//! They go some rows back in registers: a step that read what was just written would wait for the
+//! memory. Then the next eight do, as long as these rows are in the nearest cache.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
@@ -13,8 +12,8 @@ use std::ops::Range;
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
 
-/// Up to so many environments go through all steps at once.
-const FEW: usize = 16;
+/// Steps of environments that are in the nearest cache together.
+const NEAR: usize = 512;
 
 kernel! {
     /// Writes the advantages and returns of all environments, as
@@ -39,7 +38,7 @@ fn body<I: Instructions, T: Real>(
     returns: &mut [T],
 ) {
     let (n_envs, mut end) = (last_values.len(), advantages.len());
-    let height = if n_envs <= FEW { end } else { n_envs };
+    let rows_near = (NEAR / n_envs).max(1);
     let mut batch = Batch {
         rewards,
         values,
@@ -51,7 +50,7 @@ fn body<I: Instructions, T: Real>(
         returns,
     };
     while end > 0 {
-        let (rows, mut env) = (end - height..end, 0);
+        let (rows, mut env) = (end.saturating_sub(rows_near * n_envs)..end, 0);
         while env + 8 <= n_envs {
             batch.back::<I, 8>(rows.clone(), env);
             env += 8;
@@ -64,7 +63,7 @@ fn body<I: Instructions, T: Real>(
             batch.back::<I, 1>(rows.clone(), env);
             env += 1;
         }
-        end -= height;
+        end = rows.start;
     }
 }
 

@@ -39,14 +39,10 @@ impl SumTree {
         &self.nodes[self.leaves..self.leaves + len]
     }
 
-    /// The children of every inner node, by its number; that of the root is 1.
-    pub(super) fn children(&self) -> &[[f64; 2]] {
-        self.nodes.as_chunks::<2>().0
-    }
-
-    /// Steps from the root to a leaf.
-    pub(super) fn depth(&self) -> u32 {
-        self.leaves.ilog2()
+    /// The levels below the root, the widest last: the children of a level's node `i` are `2 * i` and
+    /// `2 * i + 1` of the next.
+    pub(super) fn levels(&self) -> impl Iterator<Item = &[f64]> {
+        (1..=self.leaves.ilog2()).map(|depth| &self.nodes[1 << depth..2 << depth])
     }
 
     /// Changes one leaf. Sums are made anew from below, so no error builds up over many changes.

@@ -1,6 +1,8 @@
 //! Sixteen side by side, level by level: their loads do not wait for each other, and no branch is
 //! guessed. The comparisons and subtractions of a prefix are the same.
 
+use std::hint::select_unpredictable;
+
 use crate::buffer::sum_tree::SumTree;
 
 /// Descents under way at once.
@@ -8,22 +10,25 @@ const TOGETHER: usize = 16;
 
 /// Makes `rows` the leaves of `prefixes`.
 pub fn find_all(tree: &SumTree, prefixes: &[f64], rows: &mut Vec<usize>) {
-    let children = tree.children();
     rows.clear();
-    rows.resize(prefixes.len(), 1);
-    for (prefixes, nodes) in prefixes.chunks(TOGETHER).zip(rows.chunks_mut(TOGETHER)) {
-        let mut rests = [0.0; TOGETHER];
-        rests[..prefixes.len()].copy_from_slice(prefixes);
-        for _ in 0..tree.depth() {
+    let (groups, rest) = prefixes.as_chunks::<TOGETHER>();
+    for group in groups {
+        let (mut nodes, mut rests) = ([0; TOGETHER], *group);
+        for level in tree.levels() {
+            let last = level.len() - 1;
             for (node, rest) in nodes.iter_mut().zip(&mut rests) {
-                let [left, right] = children[*node];
-                let to_right = (*rest >= left) & (right != 0.0);
-                *rest -= if to_right { left } else { 0.0 };
+                let left = level[(2 * *node) & last]; // masked, so that no bound is checked
+                let to_right = *rest >= left;
+                *rest = select_unpredictable(to_right, *rest - left, *rest);
                 *node = 2 * *node + usize::from(to_right);
             }
         }
-        for node in nodes {
-            *node -= children.len();
-        }
+        // Only rounding leads to where all is zero. Whom it has led there takes the other way.
+        let found = nodes.iter().zip(group);
+        rows.extend(found.map(|(&leaf, &prefix)| match tree.get(leaf) {
+            0.0 => tree.find(prefix),
+            _ => leaf,
+        }));
     }
+    rows.extend(rest.iter().map(|&prefix| tree.find(prefix)));
 }

@@ -77,5 +77,6 @@ def test_the_build_says_which_optimisations_are_on() -> None:
 
 def test_what_ships_is_what_the_cards_accepted() -> None:
     manifest = tomllib.loads((cards.FOLDER.parent / "crates/rlox-core/Cargo.toml").read_text())
-    shipped = [c.feature for c in cards.load() if c.status in ("accepted", "graduated")]
+    planned = [card for card in cards.load() if card.id.startswith("P")]
+    shipped = [c.feature for c in planned if c.status in ("accepted", "graduated")]
     assert manifest["features"]["accepted"] == shipped

@@ -79,10 +79,11 @@ def test_threads_of_a_process_and_its_children_are_seen_running_and_waiting(tmp_
     others = [watch.of(process.pid, tid) for tid in spinning if tid != process.pid]
     found = [seen.states([], begin, end) for seen in others if seen is not None]
     assert len(found) == 2
-    for states in found:  # each has the interpreter half of the time
+    for states in found:
         assert states["gil"] + states["running"] >= 0.9 * sum(states.values())
-        if len(os.sched_getaffinity(0)) > 1:  # on one core they wait for that instead
-            assert states["gil"] > 0.1 * sum(states.values())
+    if len(os.sched_getaffinity(0)) > 1:  # on one core they wait for that instead
+        both = found[0] + found[1]  # one has the interpreter, the other one waits for it
+        assert both["gil"] > 0.3 * both.total()
 
 
 def test_it_looks_only_in_the_time_that_was_asked_for(tmp_path: Path) -> None:

@@ -5,6 +5,11 @@
     reason = "code for an instruction set may only be called where the processor has it"
 )]
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    __m256, __m512, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_storeu_ps,
+    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
+};
 use std::sync::LazyLock;
 
 use crate::Real;
@@ -47,6 +52,117 @@ impl Instructions for Avx2 {
 impl Instructions for Portable {
     const FMA: bool = cfg!(target_arch = "aarch64");
     const WIDE: bool = false;
+}
+
+/// Sixteen floats in registers, by intrinsics: for loops whose sums have to stay there, which arrays
+/// of floats do only as long as the compiler sees fit.
+///
+/// # Safety
+/// All functions: the processor must have these instructions, and memory what is read or written.
+pub(crate) trait Sixteen: Instructions {
+    /// One register or several.
+    type Vector: Copy;
+
+    /// Sixteen times the same.
+    unsafe fn splat(value: f32) -> Self::Vector;
+
+    /// Reads sixteen in a row.
+    unsafe fn read(from: *const f32) -> Self::Vector;
+
+    /// Writes sixteen in a row.
+    unsafe fn write(values: Self::Vector, to: *mut f32);
+
+    /// Lane by lane `a * b + c`, as [`Instructions::mul_add`] has it.
+    unsafe fn mul_adds(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Sixteen for Avx512 {
+    type Vector = __m512;
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> __m512 {
+        // SAFETY: the caller's, as in all of these.
+        unsafe { _mm512_set1_ps(value) }
+    }
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> __m512 {
+        unsafe { _mm512_loadu_ps(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn write(values: __m512, to: *mut f32) {
+        unsafe { _mm512_storeu_ps(to, values) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_adds(a: __m512, b: __m512, c: __m512) -> __m512 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Sixteen for Avx2 {
+    type Vector = (__m256, __m256);
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> Self::Vector {
+        // SAFETY: the caller's, as in all of these.
+        let eight = unsafe { _mm256_set1_ps(value) };
+        (eight, eight)
+    }
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> Self::Vector {
+        unsafe { (_mm256_loadu_ps(from), _mm256_loadu_ps(from.add(8))) }
+    }
+
+    #[inline(always)]
+    unsafe fn write((low, high): Self::Vector, to: *mut f32) {
+        unsafe {
+            _mm256_storeu_ps(to, low);
+            _mm256_storeu_ps(to.add(8), high);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_adds(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
+        unsafe {
+            (
+                _mm256_fmadd_ps(a.0, b.0, c.0),
+                _mm256_fmadd_ps(a.1, b.1, c.1),
+            )
+        }
+    }
+}
+
+impl Sixteen for Portable {
+    type Vector = [f32; 16];
+
+    #[inline(always)]
+    unsafe fn splat(value: f32) -> [f32; 16] {
+        [value; 16]
+    }
+
+    #[inline(always)]
+    unsafe fn read(from: *const f32) -> [f32; 16] {
+        // SAFETY: the caller's, as in all of these.
+        unsafe { from.cast::<[f32; 16]>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn write(values: [f32; 16], to: *mut f32) {
+        unsafe { to.cast::<[f32; 16]>().write_unaligned(values) }
+    }
+
+    #[inline(always)]
+    unsafe fn mul_adds(a: [f32; 16], b: [f32; 16], mut c: [f32; 16]) -> [f32; 16] {
+        for l in 0..16 {
+            c[l] = Self::mul_add(a[l], b[l], c[l]);
+        }
+        c
+    }
 }
 
 /// Which of them is in use.

@@ -13,7 +13,7 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
-use crate::simd::{Instructions, kernel};
+use crate::simd::{Sixteen, kernel};
 
 /// Elements in the vectors that the code is written for; narrower registers take several.
 pub(super) const LANES: usize = 16;
@@ -53,7 +53,7 @@ kernel! {
 
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the interface of BLAS")]
-fn gemm_body<I: Instructions>(
+fn gemm_body<I: Sixteen>(
     m: usize,
     n: usize,
     k: usize,
@@ -153,7 +153,7 @@ struct Block<'a> {
 impl Block<'_> {
     /// One panel of columns from `j` on: tiles of R rows, then of fewer. Has room for a tile in `edge`.
     #[inline(always)]
-    fn rows<I: Instructions, const R: usize, const V: usize>(
+    fn rows<I: Sixteen, const R: usize, const V: usize>(
         &self,
         panel: &[f32],
         ld: usize,
@@ -174,7 +174,7 @@ impl Block<'_> {
 
     /// Rows `i..i + R` of the panel's columns, as far as there are so many, if not by way of `edge`; R.
     #[inline(always)]
-    fn part<I: Instructions, const R: usize, const V: usize>(
+    fn part<I: Sixteen, const R: usize, const V: usize>(
         &self,
         panel: &[f32],
         ld: usize,
@@ -190,7 +190,6 @@ impl Block<'_> {
             self.tile::<I, R, V>(panel, ld, i, c, self.n, self.accumulate);
             return R;
         }
-        // Not an array of its own here: the compiler would make it one with the sums, in memory.
         self.tile::<I, R, V>(panel, ld, i, edge, width, false);
         for r in 0..R {
             let start = (i + r) * self.n + j;
@@ -208,7 +207,7 @@ impl Block<'_> {
 
     /// R rows from `i` on, V vectors wide, into `c`, whose rows are `ldc` apart.
     #[inline(always)]
-    fn tile<I: Instructions, const R: usize, const V: usize>(
+    fn tile<I: Sixteen, const R: usize, const V: usize>(
         &self,
         panel: &[f32],
         ld: usize,
@@ -217,31 +216,34 @@ impl Block<'_> {
         ldc: usize,
         accumulate: bool,
     ) {
-        debug_assert!(panel.len() >= (self.depth - 1) * ld + V * LANES);
+        assert!(panel.len() >= (self.depth - 1) * ld + V * LANES);
+        assert!(c.len() >= (R - 1) * ldc + V * LANES);
         debug_assert!(i + R <= self.m);
         let Strided { data, row, column } = self.a;
-        let mut sums = [[[0.0f32; LANES]; V]; R];
-        for p in 0..self.depth {
-            let from = panel.as_ptr().wrapping_add(p * ld);
-            // SAFETY: the panel is packed that wide, or was found to be long enough.
-            let b: [[f32; LANES]; V] = unsafe { from.cast::<[[f32; LANES]; V]>().read() };
-            for r in 0..R {
-                // SAFETY: i + r < m and p < depth, and `a` was found to be long enough for m and k.
-                let a = unsafe { *data.get_unchecked((i + r) * row + p * column) };
+        // SAFETY: `kernel` runs this only where the processor has these instructions; the panel and
+        // `c` are long enough, and `a` was found to be for m and k, where i + R <= m, p < depth.
+        unsafe {
+            let mut sums = [[I::splat(0.0); V]; R];
+            for p in 0..self.depth {
+                let mut b = [I::splat(0.0); V];
                 for v in 0..V {
-                    for l in 0..LANES {
-                        sums[r][v][l] = I::mul_add(a, b[v][l], sums[r][v][l]);
+                    b[v] = I::read(panel.as_ptr().add(p * ld + v * LANES));
+                }
+                for r in 0..R {
+                    let a = I::splat(*data.get_unchecked((i + r) * row + p * column));
+                    for v in 0..V {
+                        sums[r][v] = I::mul_adds(a, b[v], sums[r][v]);
                     }
                 }
             }
-        }
-        // Slices of constant length: what is indexed by a variable does not stay in registers.
-        for r in 0..R {
-            let to = &mut c[r * ldc..r * ldc + V * LANES];
-            for v in 0..V {
-                for l in 0..LANES {
-                    let before = if accumulate { to[v * LANES + l] } else { 0.0 };
-                    to[v * LANES + l] = before + sums[r][v][l];
+            let one = I::splat(1.0);
+            for r in 0..R {
+                for v in 0..V {
+                    let to = c.as_mut_ptr().add(r * ldc + v * LANES);
+                    if accumulate {
+                        sums[r][v] = I::mul_adds(one, I::read(to), sums[r][v]);
+                    }
+                    I::write(sums[r][v], to);
                 }
             }
         }

@@ -8,19 +8,18 @@
     unsafe_code,
     reason = "a bounds check per multiply-add would cost as much as the arithmetic"
 )]
+#![allow(
+    clippy::needless_range_loop,
+    reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
+)]
 
 #[cfg(test)]
 mod tests;
 
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
-
 use super::{Activation, Mlp};
 use crate::error::{RloxError, check_len};
 use crate::math::tanh_one;
-#[cfg(target_arch = "x86_64")]
-use crate::simd::{Avx2, Avx512};
-use crate::simd::{Instructions, Portable, kernel};
+use crate::simd::{Sixteen, kernel};
 
 /// Outputs of a block: one vector of AVX-512, two of AVX2.
 const LANES: usize = 16;
@@ -90,7 +89,7 @@ impl PackedMlp {
 
     /// All layers of `ROWS` rows.
     #[inline(always)]
-    fn tile<I: Tile, const ROWS: usize>(&self, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
+    fn tile<I: Sixteen, const ROWS: usize>(&self, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
         let n_layers = self.mlp.layers().len();
         let mut weights = &self.weights[..];
         for (layer, (n_in, n_out)) in self.mlp.layers().enumerate() {
@@ -106,8 +105,7 @@ impl PackedMlp {
             };
             hidden.above.resize(n_blocks * ROWS, [0.0; LANES]);
             for (block, weights) in here.chunks_exact(1 + n_in).enumerate() {
-                // SAFETY: `kernel` runs this only where the processor has these instructions.
-                let sums = unsafe { I::sums::<ROWS>(weights, input, stride) };
+                let sums = sums::<I, ROWS>(weights, input, stride);
                 if layer + 1 < n_layers {
                     for (row, sums) in sums.iter().enumerate() {
                         hidden.above[row * n_blocks + block] = sums.0;
@@ -138,7 +136,7 @@ kernel! {
 
 /// Tiles of as many rows as hide the latency of a multiply-add, then of fewer.
 #[inline(always)]
-fn forward_body<I: Tile>(net: &PackedMlp, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
+fn forward_body<I: Sixteen>(net: &PackedMlp, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
     let mut rest = (x, out);
     if I::WIDE {
         rest = tiles::<I, 8>(net, rest, hidden);
@@ -149,7 +147,7 @@ fn forward_body<I: Tile>(net: &PackedMlp, x: &[f32], hidden: &mut Hidden, out: &
 
 /// Tiles of `ROWS` rows; returns the inputs and outputs of the rows that are left.
 #[inline(always)]
-fn tiles<'a, I: Tile, const ROWS: usize>(
+fn tiles<'a, I: Sixteen, const ROWS: usize>(
     net: &PackedMlp,
     (x, out): (&'a [f32], &'a mut [f32]),
     hidden: &mut Hidden,
@@ -162,99 +160,30 @@ fn tiles<'a, I: Tile, const ROWS: usize>(
     (xs.remainder(), outs.into_remainder())
 }
 
-/// The inner loop, by instruction set: written out, since the compiler does not find it by itself.
-trait Tile: Instructions {
-    /// Bias plus weights times inputs, of one block of outputs; the rows of `x` are `stride` apart.
-    ///
-    /// # Safety
-    /// The processor must have these instructions.
-    unsafe fn sums<const ROWS: usize>(weights: &[Block], x: &[f32], stride: usize)
-    -> [Block; ROWS];
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Tile for Avx512 {
-    #[inline(always)]
-    unsafe fn sums<const ROWS: usize>(
-        weights: &[Block],
-        x: &[f32],
-        stride: usize,
-    ) -> [Block; ROWS] {
-        let (bias, weights) = weights.split_at(1);
-        assert!(x.len() >= (ROWS - 1) * stride + weights.len());
-        // SAFETY: a block is as long as a vector and so aligned; row < ROWS and k < weights.len(),
-        // for which the assertion found inputs enough.
-        unsafe {
-            let mut sums = [_mm512_load_ps(bias[0].0.as_ptr()); ROWS];
-            for (k, w) in weights.iter().enumerate() {
-                let w = _mm512_load_ps(w.0.as_ptr());
-                for (row, sum) in sums.iter_mut().enumerate() {
-                    let x = _mm512_set1_ps(*x.get_unchecked(row * stride + k));
-                    *sum = _mm512_fmadd_ps(x, w, *sum);
-                }
+/// Bias plus weights times inputs, of one block of outputs; the rows of `x` are `stride` apart.
+#[inline(always)]
+fn sums<I: Sixteen, const ROWS: usize>(
+    weights: &[Block],
+    x: &[f32],
+    stride: usize,
+) -> [Block; ROWS] {
+    let (bias, weights) = weights.split_at(1);
+    assert!(x.len() >= (ROWS - 1) * stride + weights.len());
+    // SAFETY: `kernel` runs this only where the processor has these instructions; a block is sixteen
+    // floats; row < ROWS and k < weights.len(), for which the assertion found inputs enough.
+    unsafe {
+        let mut sums = [I::read(bias[0].0.as_ptr()); ROWS];
+        for (k, w) in weights.iter().enumerate() {
+            let w = I::read(w.0.as_ptr());
+            for row in 0..ROWS {
+                let x = I::splat(*x.get_unchecked(row * stride + k));
+                sums[row] = I::mul_adds(x, w, sums[row]);
             }
-            sums.map(|sum| {
-                let mut block = Block([0.0; LANES]);
-                _mm512_store_ps(block.0.as_mut_ptr(), sum);
-                block
-            })
         }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Tile for Avx2 {
-    #[inline(always)]
-    unsafe fn sums<const ROWS: usize>(
-        weights: &[Block],
-        x: &[f32],
-        stride: usize,
-    ) -> [Block; ROWS] {
-        let (bias, weights) = weights.split_at(1);
-        assert!(x.len() >= (ROWS - 1) * stride + weights.len());
-        // SAFETY: a block is as long as two vectors and so aligned; the rest as above.
-        unsafe {
-            let halves = |block: &Block| {
-                let first = block.0.as_ptr();
-                (_mm256_load_ps(first), _mm256_load_ps(first.add(8)))
-            };
-            let mut sums = [halves(&bias[0]); ROWS];
-            for (k, w) in weights.iter().enumerate() {
-                let w = halves(w);
-                for (row, sum) in sums.iter_mut().enumerate() {
-                    let x = _mm256_set1_ps(*x.get_unchecked(row * stride + k));
-                    *sum = (
-                        _mm256_fmadd_ps(x, w.0, sum.0),
-                        _mm256_fmadd_ps(x, w.1, sum.1),
-                    );
-                }
-            }
-            sums.map(|sum| {
-                let mut block = Block([0.0; LANES]);
-                _mm256_store_ps(block.0.as_mut_ptr(), sum.0);
-                _mm256_store_ps(block.0.as_mut_ptr().add(8), sum.1);
-                block
-            })
+        let mut blocks = [Block([0.0; LANES]); ROWS];
+        for row in 0..ROWS {
+            I::write(sums[row], blocks[row].0.as_mut_ptr());
         }
-    }
-}
-
-impl Tile for Portable {
-    #[inline(always)]
-    unsafe fn sums<const ROWS: usize>(
-        weights: &[Block],
-        x: &[f32],
-        stride: usize,
-    ) -> [Block; ROWS] {
-        let (bias, weights) = weights.split_at(1);
-        std::array::from_fn(|row| {
-            let mut sums = bias[0];
-            for (w, &x) in weights.iter().zip(&x[row * stride..]) {
-                for (sum, &w) in sums.0.iter_mut().zip(&w.0) {
-                    *sum = Self::mul_add(x, w, *sum);
-                }
-            }
-            sums
-        })
+        blocks
     }
 }

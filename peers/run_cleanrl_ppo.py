@@ -25,8 +25,16 @@ def make_envs():
         import gymnasium
         from pufferlib import emulation, vector
 
+        class Env(emulation.GymnasiumPufferEnv):
+            """Starts anew after a time limit as well, which PufferLib 1.0.1 does not."""
+
+            def step(self, action):
+                found = super().step(action)
+                self.done = found[2] or found[3]
+                return found
+
         def creator():
-            return emulation.GymnasiumPufferEnv(env_creator=gymnasium.make, env_args=[env_id])
+            return Env(env_creator=gymnasium.make, env_args=[env_id])
 
         envs = vector.make(creator, num_envs=n_envs, backend=vector.Serial)
     else:

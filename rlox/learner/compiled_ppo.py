@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value
 
 from rlox.learner.compiled import Compiled, FlatModule, FlatTensors, adam_
+from rlox.learner.flat import CLIP_EPSILON
 from rlox.learner.native.networks import Unfit
+from rlox.learner.seams import StepByParameter
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO, Rollout
-
-CLIP_EPSILON = 1e-6  # of torch.nn.utils.clip_grad_norm_
 
 
 class _Loss(nn.Module):
@@ -34,8 +34,8 @@ class _Loss(nn.Module):
 class EagerMinibatch:
     """R2 before: operation by operation."""
 
-    def __init__(self, model: "PPO") -> None:
-        self.model = model
+    def __init__(self, model: "PPO", stepper: StepByParameter) -> None:
+        self.model, self.stepper = model, stepper
 
     def __call__(self, rollout: "Rollout", indices: Tensor) -> Tensor:
         """Learn from the transitions at `indices`; returns `FIGURES`."""
@@ -45,12 +45,12 @@ class EagerMinibatch:
         with timing.add_time("forward"):
             loss, figures = model.loss(batch)
         with timing.add_time("backward"):
-            model.optimizer.zero_grad()
+            self.stepper.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
         with timing.add_time("clip"):
-            nn.utils.clip_grad_norm_(model.policy.parameters(), model.max_grad_norm)
+            self.stepper.clip(model.max_grad_norm)
         with timing.add_time("optimizer"):
-            model.optimizer.step()
+            self.stepper.step()
         return figures
 
     def begin(self) -> None:
@@ -61,8 +61,8 @@ class CompiledMinibatch(EagerMinibatch):
     """R2 after: one graph over the flat parameters, whatever the policy is made of; minibatch by
     minibatch as before where it cannot be."""
 
-    def __init__(self, model: "PPO") -> None:
-        super().__init__(model)
+    def __init__(self, model: "PPO", stepper: StepByParameter) -> None:
+        super().__init__(model, stepper)
         self._compiled = Compiled("R2", self._minibatch)
         self.report = self._compiled.report
         model.compilations.append(self.report)

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from rlox.learner.native.networks import Unfit
 
+CLIP_EPSILON = 1e-6  # of torch.nn.utils.clip_grad_norm_
+
 
 class Flat:
     """Parameters side by side in one float32 vector; modules and optimiser keep working with them.
@@ -21,7 +23,7 @@ class Flat:
     def __init__(self, params: list[Tensor], optimizer: torch.optim.Adam | None) -> None:
         self.params, self.optimizer = params, optimizer
         values = _gathered([param.detach() for param in params])
-        for param, view in zip(params, self._views(values), strict=True):
+        for param, view in zip(params, self.views(values), strict=True):
             param.data = view
         self._pointers = [param.data_ptr() for param in params]
         self.tensors: tuple[Tensor, ...] = (values,)
@@ -47,11 +49,12 @@ class Flat:
         for name in ("exp_avg", "exp_avg_sq"):
             pairs = zip(states, self.params, strict=True)
             moment = _gathered([s[name] if name in s else torch.zeros_like(p) for s, p in pairs])
-            for state, view in zip(states, self._views(moment), strict=True):
+            for state, view in zip(states, self.views(moment), strict=True):
                 state[name] = view
             self.tensors += (moment,)
 
-    def _views(self, vector: Tensor) -> list[Tensor]:
+    def views(self, vector: Tensor) -> list[Tensor]:
+        """Those parts of a vector that belong to the parameters, in their shapes."""
         parts = torch.split(vector, [param.numel() for param in self.params])
         return [part.view_as(param) for part, param in zip(parts, self.params, strict=True)]
 

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R11, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R12, the work that it changes, at its sizes.
 
 Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
 tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
@@ -263,6 +263,7 @@ PAIRS = {
         ),
         Pair("R10", 1e-3, [_on_device("cuda"), _on_device("mps")]),
         Pair("R11", 0, [Workload("train", _MORE_ENVS, _train(PPO, "R11", 8, 128))]),
+        Pair("R12", 1e-5, [Workload("update", _UPDATES, _ppo_update)]),
     )
 }
 

@@ -314,7 +314,9 @@ class PPO(Algorithm):
         form = switchboard.MINIBATCH.of(self.optimizations)
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._minibatches:
-            self._minibatches[key] = form(self)
+            params = list(self.policy.parameters())
+            stepper = switchboard.STEP.of(self.optimizations)(params, self.optimizer)
+            self._minibatches[key] = form(self, stepper)
         return self._minibatches[key]
 
     def loss(

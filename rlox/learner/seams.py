@@ -4,15 +4,17 @@ Which of the two runs is chosen in `rlox.learner.switchboard`. R2 and R3 are in 
 `compiled_sac`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
+from rlox.learner.flat import CLIP_EPSILON, Flat
 from rlox.learner.joined import join
+from rlox.learner.native.networks import Unfit, require_plain_adam, require_plain_parameters
 from rlox.learner.policies import ActorCritic
 from rlox.timing import Timing
 
@@ -59,6 +61,78 @@ def polyak_by_pairs(params: Iterable[Tensor], target_params: Iterable[Tensor], t
 def polyak_at_once(params: Iterable[Tensor], target_params: Iterable[Tensor], tau: float) -> None:
     """R5 after: the same of all parameters in one call."""
     torch._foreach_lerp_(list(target_params), list(params), tau)
+
+
+class StepByParameter:
+    """R12 before: gradients are zeroed, clipped and followed parameter by parameter."""
+
+    def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
+        self.params, self.optimizer = params, optimizer
+
+    def zero_grad(self) -> None:
+        """Before a backward pass."""
+        self.optimizer.zero_grad()
+
+    def clip(self, max_norm: float) -> None:
+        """All gradients together to this length, as `torch.nn.utils.clip_grad_norm_` does."""
+        nn.utils.clip_grad_norm_(self.params, max_norm)
+
+    def step(self) -> None:
+        """One of the optimiser's."""
+        self.optimizer.step()
+
+
+class StepAtOnce(StepByParameter):
+    """R12 after: parameters, gradients and Adam's moments as one vector each, where they may lie
+    so; else as before."""
+
+    def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
+        super().__init__(params, optimizer)
+        self._flat: Flat | None = None
+        self._adopt()
+
+    def _adopt(self) -> None:
+        params = list(self.params)
+        try:
+            require_plain_parameters(params)
+            require_plain_adam(self.optimizer, params)
+            self._flat = Flat(params, self.optimizer)
+        except Unfit:
+            self._flat = None
+            return
+        self._gradient = torch.zeros_like(self._flat.tensors[0])
+        self._gradients = self._flat.views(self._gradient)
+
+    def zero_grad(self) -> None:
+        if self._flat is not None and not self._flat.holds():
+            self._adopt()
+        if self._flat is None:
+            super().zero_grad()
+            return
+        self._gradient.zero_()
+        for param, gradient in zip(self.params, self._gradients, strict=True):
+            if param.grad is not gradient:
+                param.grad = gradient
+
+    def clip(self, max_norm: float) -> None:
+        if self._flat is None:
+            super().clip(max_norm)
+            return
+        norm = torch.linalg.vector_norm(self._gradient)
+        self._gradient.mul_((max_norm / (norm + CLIP_EPSILON)).clamp_(max=1.0))
+
+    @torch.no_grad()
+    def step(self) -> None:
+        if self._flat is None:
+            super().step()
+            return
+        values, exp_avg, exp_avg_sq = self._flat.tensors
+        lr, beta1, beta2, eps, _ = self._flat.begin_step()
+        torch._fused_adam_(
+            [values], [self._gradient], [exp_avg], [exp_avg_sq], [], [self._flat.steps[0]],
+            lr=lr, beta1=beta1, beta2=beta2, weight_decay=0.0, eps=eps, amsgrad=False,
+            maximize=False,
+        )  # fmt: skip
 
 
 def actions_by_list(actions: NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,7 @@ from rlox.learner.compiled_sac import CompiledUpdate, EagerUpdate
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 12))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 13))
 ACCEPTED = frozenset({"R1", "R4", "R5", "R7", "R8", "R9"})  # those whose numbers are in
 
 # From how many environment steps on an accepted R2 or R3 is taken unasked. Compiling PPO's update
@@ -48,6 +48,7 @@ ENV_ACTIONS = Twins("R7", seams.actions_by_list, seams.actions_as_array)
 STORAGE: Twins[Storage] = Twins("R8", seams.ListStorage, seams.PreallocatedStorage)
 DEVICE = Twins("R10", "cpu", "auto")  # where `device` is not given
 PPO_ENVS = Twins("R11", 8, 32)  # as SAC_ENVS
+STEP: Twins[type[seams.StepByParameter]] = Twins("R12", seams.StepByParameter, seams.StepAtOnce)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

@@ -140,3 +140,5 @@ def require_adam_without_extras(optimizer: Any) -> None:
     extras = ("weight_decay", "amsgrad", "maximize", "differentiable", "decoupled_weight_decay")
     if any(groups[0].get(extra) for extra in extras) or isinstance(groups[0]["lr"], Tensor):
         raise Unfit("Adam runs with weight decay, amsgrad or the like")
+    if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
+        raise Unfit("Adam has a hook")

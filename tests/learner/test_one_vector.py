@@ -1,0 +1,107 @@
+"""R12: gradients, clipping and Adam over one vector, where they may lie so."""
+
+import pytest
+import torch
+from torch import nn
+
+import rlox
+from rlox.learner.callbacks import BaseCallback
+from rlox.learner.seams import StepAtOnce
+
+SETTINGS = {"n_envs": 2, "n_steps": 32, "batch_size": 16, "seed": 5, "learning_rate": 0.01}
+
+
+def trained(on, steps=512, callback=None, **arguments):
+    model = rlox.PPO("CartPole-v1", optimizations=on, **SETTINGS, **arguments)
+    return model.learn(steps, callback=callback)
+
+
+def weights(model):
+    return nn.utils.parameters_to_vector(model.policy.parameters()).detach()
+
+
+def is_one_vector(model):
+    (minibatch,) = model._minibatches.values()
+    return minibatch.stepper._flat is not None
+
+
+def test_training_is_that_of_one_parameter_after_the_other():
+    before, after = trained(()), trained(["R12"])
+    assert is_one_vector(after)
+    torch.testing.assert_close(weights(after), weights(before), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("max_norm", [1e-3, 1e3])
+def test_the_gradients_length_is_that_of_torch(max_norm):
+    models = [trained(on, 64, max_grad_norm=max_norm) for on in ((), ["R12"])]
+    norms = [torch.cat([p.grad.flatten() for p in m.policy.parameters()]).norm() for m in models]
+    torch.testing.assert_close(norms[1], norms[0], rtol=1e-4, atol=0)
+
+
+class Meddles(BaseCallback):
+    """Does between updates what a user may."""
+
+    def __init__(self, what):
+        self.what = what
+
+    def on_rollout_end(self):
+        self.what(self.model)
+
+
+def load_what_was_there(model):
+    model.optimizer.load_state_dict(model.optimizer.state_dict())
+    model.policy.load_state_dict(model.policy.state_dict())
+
+
+def give_other_data(model):
+    for param in model.policy.parameters():
+        param.data = param.data.clone()
+
+
+def forget_gradients(model):
+    model.optimizer.zero_grad(set_to_none=True)
+
+
+def halve_the_learning_rate(model):
+    model.optimizer.param_groups[0]["lr"] *= 0.5
+
+
+@pytest.mark.parametrize(
+    "what", [load_what_was_there, give_other_data, forget_gradients, halve_the_learning_rate]
+)
+def test_what_others_do_to_parameters_and_optimiser_is_heeded(what):
+    before, after = (trained(on, 256, Meddles(what)) for on in ((), ["R12"]))
+    assert is_one_vector(after)
+    torch.testing.assert_close(weights(after), weights(before), rtol=1e-4, atol=1e-4)
+
+
+def test_another_optimiser_goes_on_as_it_was():
+    params = [nn.Parameter(torch.ones(3)), nn.Parameter(torch.ones(2))]
+    stepper = StepAtOnce(params, torch.optim.SGD(params, lr=0.1))
+    stepper.zero_grad()
+    (params[0].sum() + 2 * params[1].sum()).backward()
+    stepper.clip(1.0)
+    stepper.step()
+    assert stepper._flat is None
+    length = (3 + 4 * 2) ** 0.5
+    assert params[0].tolist() == pytest.approx([1 - 0.1 / length] * 3, abs=1e-6)
+    assert params[1].tolist() == pytest.approx([1 - 0.2 / length] * 2, abs=1e-6)
+
+
+def test_a_hook_of_adams_is_called():
+    params = [nn.Parameter(torch.ones(3))]
+    optimizer, calls = torch.optim.Adam(params), []
+    optimizer.register_step_post_hook(lambda *_: calls.append(1))
+    stepper = StepAtOnce(params, optimizer)
+    stepper.zero_grad()
+    params[0].sum().backward()
+    stepper.step()
+    assert calls == [1]
+
+
+def test_what_adam_has_learnt_can_be_taken_over_by_torch():
+    model = trained(["R12"], 64)
+    fresh = torch.optim.Adam(model.policy.parameters(), lr=0.01, eps=1e-5, fused=True)
+    fresh.load_state_dict(model.optimizer.state_dict())
+    assert {int(state["step"]) for state in fresh.state.values()} == {16}
+    assert StepAtOnce(list(model.policy.parameters()), fresh)._flat is not None

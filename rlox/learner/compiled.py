@@ -25,8 +25,9 @@ FlatTensors = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 @dataclass
 class Compilation:
-    """What compiling came to: wall seconds of the first calls, graphs made (one more for each
-    other size of a batch), and why it was given up, if it was: then each break counts."""
+    """What compiling came to: wall seconds, of loading the compiler and of the first calls; graphs
+    made (one more for each other size of a batch); and why it was given up, if it was: then each
+    break counts."""
 
     seconds: float = 0.0
     graphs: int = 0
@@ -39,8 +40,9 @@ class Compiled:
 
     def __init__(self, id_: str, update: Callable[..., Any]) -> None:
         self.id = id_
-        self.report = Compilation()
+        started = time.perf_counter()
         self._update = torch.compile(update, fullgraph=True, dynamic=False, backend=BACKEND)
+        self.report = Compilation(time.perf_counter() - started)
         self._seen: set[object] = set()  # what has been compiled for
 
     def __call__(self, size: object, *arguments: Any) -> Any:

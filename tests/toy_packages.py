@@ -1,6 +1,7 @@
 """Packages called rlox that need no compiler, and asv benchmarks for them: what a real one does, at
 a price that the test chooses."""
 
+import os
 import textwrap
 from pathlib import Path
 
@@ -61,8 +62,9 @@ def package(folder: Path, name: str = "toy", passes: int = 10, size: int = 10) -
     """A folder with a package `rlox` whose `work` takes `passes` passes."""
     path = folder / f"{name}-{passes}-{size}" / "rlox"
     path.mkdir(parents=True, exist_ok=True)
-    (path / "helper.py").write_text(f"PASSES = {passes}\n")
-    (path / "__init__.py").write_text(
+    _put(path / "helper.py", f"PASSES = {passes}\n")
+    _put(
+        path / "__init__.py",
         textwrap.dedent(f"""
         NAME, SIZE = {name!r}, {size}
 
@@ -73,6 +75,13 @@ def package(folder: Path, name: str = "toy", passes: int = 10, size: int = 10) -
             from rlox.helper import PASSES  # imported late: from the own package all the same
             for _ in range(PASSES):
                 sum(numbers)
-        """)
+        """),
     )
     return path.parent
+
+
+def _put(path: Path, text: str) -> None:
+    """At once: another process may make the same package, or load it."""
+    whole = path.with_suffix(f".{os.getpid()}")
+    whole.write_text(text)
+    whole.replace(path)

@@ -142,7 +142,9 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
     found.self_seconds[""] = max(0.0, train_s - sum(found.self_seconds.values()))
     ticks = Ticks([tuple(tick) for tick in run["ticks"]], 0, 0)
     warm = [tick for tick in ticks.ticks if tick[1] >= spec.warmup_steps]
-    found.steady = steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
+    steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
+    # A run that is over before its clock has ticked often enough has its whole speed alone.
+    found.steady = steady or Rates(run["steps"] / train_s, 1.0, 0.0)
     whole = ticks.rates(0, ticks.ticks[-1][0])
     if whole and whole.delayed > _BUSY:
         found.report["warnings"].append(
@@ -252,9 +254,12 @@ def conclude(found: Findings) -> None:
         )
     report["layers"] = tools[source]["layers"]
     settings = report["settings"] | {"n_envs": report["n_envs"]}
-    asked = (found.samples[source], found.self_seconds, cards.load(), report["algo"], settings)
-    report["bottlenecks"] = bottlenecks.rank(*asked)
-    report["cards"] = bottlenecks.bounds(*asked)
+    on = {*report["features"], *settings.get("optimizations", ())}
+    every = cards.load()
+    open_ = [card for card in every if not on & {card.feature, card.id}]  # what is on, was gained
+    seen, run = (found.samples[source], found.self_seconds), (report["algo"], settings)
+    report["bottlenecks"] = bottlenecks.rank(*seen, open_, *run)
+    report["cards"] = bottlenecks.bounds(*seen, every, *run)
 
 
 def read_ticks(folder: Path) -> Ticks:

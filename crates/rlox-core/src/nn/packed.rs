@@ -16,13 +16,11 @@
 #[cfg(test)]
 mod tests;
 
+use super::gemm::LANES;
 use super::{Activation, Mlp};
 use crate::error::{RloxError, check_len};
 use crate::math::tanh_one;
 use crate::simd::{Sixteen, kernel};
-
-/// Outputs of a block: one vector of AVX-512, two of AVX2.
-const LANES: usize = 16;
 
 /// The numbers of a block, on a cache line of their own.
 #[derive(Debug, Clone, Copy)]

@@ -62,16 +62,13 @@ impl<O: ObsElement> Observations<O> for ByWidth<O> {
 mod tests {
     use super::*;
 
+    fn is_stored_once<O: ObsElement>(obs_dim: usize) -> bool {
+        matches!(ByWidth::<O>::new(3, obs_dim).unwrap(), ByWidth::Once(_))
+    }
+
     #[test]
     fn width_is_of_bytes() {
-        let once = |f32s: bool, obs_dim| {
-            if f32s {
-                matches!(ByWidth::<f32>::new(3, obs_dim).unwrap(), ByWidth::Once(_))
-            } else {
-                matches!(ByWidth::<u8>::new(3, obs_dim).unwrap(), ByWidth::Once(_))
-            }
-        };
-        assert!(!once(true, 63) && once(true, 64));
-        assert!(!once(false, 255) && once(false, 256));
+        assert!(!is_stored_once::<f32>(63) && is_stored_once::<f32>(64));
+        assert!(!is_stored_once::<u8>(255) && is_stored_once::<u8>(256));
     }
 }

@@ -1,6 +1,7 @@
 """A short profile, of another build than this one's too."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,15 +46,18 @@ def test_speed_phases_and_layers_of_another_build(
         brief.speed(reference("ppo"), package, QUIET)
     source = package / "rlox" / "learner" / "ppo.py"
     source.write_text(source.read_text().replace("sys.exit(3)", ""))
-    speed, samples = brief.profile(reference("ppo"), package, brief.tool(), QUIET)
+    spec = reference("ppo")
+    spec = replace(spec, trainer=spec.trainer | {"optimizations": []})  # all layers are there
+    speed, samples = brief.profile(spec, package, brief.tool(), QUIET)
     assert speed.steps_per_s > 100
-    assert speed.self_seconds["gradient_update/native_update"] > 0
+    assert speed.self_seconds["gradient_update/backward"] > 0
     assert min(speed.self_seconds.values()) >= -0.01
     # Whole iterations: the window is as long as asked for, and a rollout with its update at most.
     assert brief.PLAIN_S <= sum(speed.self_seconds.values()) < brief.PLAIN_S + 5
     layers = {of.name: of.share for of in attribute(samples, speed.self_seconds)}
     assert sum(layers.values()) == pytest.approx(1)
-    assert layers["rust"] > 0.5
+    assert layers["torch_inference"] > 0.05
+    assert layers["torch_backward"] > 0.02
 
 
 def test_a_phase_has_what_is_in_none_of_its_inner_ones() -> None:

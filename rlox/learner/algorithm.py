@@ -145,7 +145,7 @@ class Algorithm:
         self.logger.start(type(self).__name__, self.num_timesteps, self._end, shown)
         try:
             self._callback.on_training_start()
-            with torch_settings(self._threads(), self.matmul_precision):
+            with self._torch_settings():
                 self._train_until_end()
         finally:
             self._callback.on_training_end()
@@ -293,13 +293,16 @@ class Algorithm:
         operation by operation: by some 1e-7 of a step."""
         return torch.optim.Adam(module.parameters(), lr=float(lr), eps=eps, fused=True)
 
-    def _threads(self) -> int:
+    @contextmanager
+    def _torch_settings(self) -> Iterator[None]:
         """Torch's while learning."""
-        if self.threads is not None:
-            return self.threads
         modules = [getattr(self, name) for name in self._state]
         modules = [module for module in modules if isinstance(module, nn.Module)]
-        return threads_for(modules, self.batch_size)
+        threads = self.threads or threads_for(modules, self.batch_size)
+        precision_for = switchboard.PRODUCTS.of(self.optimizations)
+        precision = precision_for(self.matmul_precision, modules, self.batch_size)
+        with torch_settings(threads, precision):
+            yield
 
     def _generator(self) -> torch.Generator:
         """A new stream of random numbers, independent of those before it."""

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R12, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R13, the work that it changes, at its sizes.
 
 Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
 tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
@@ -19,6 +19,7 @@ from rlox.learner import switchboard
 from rlox.learner.policies import TwinCritic
 from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC
+from rlox.learner.torch_settings import why_not_onednn
 
 Size = Mapping[str, int]
 ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
@@ -146,7 +147,12 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     if model._native is None:
         model._begin_updates()
     learnt = (model.policy, model.critic, model.critic_target, model.temperature)
-    return Arm(model.train_once, lambda _: [p for m in learnt for p in m.parameters()])
+
+    def call() -> None:
+        with model._torch_settings():
+            model.train_once()
+
+    return Arm(call, lambda _: [p for m in learnt for p in m.parameters()])
 
 
 def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
@@ -263,7 +269,15 @@ PAIRS = {
         ),
         Pair("R10", 1e-3, [_on_device("cuda"), _on_device("mps")]),
         Pair("R11", 0, [Workload("train", _MORE_ENVS, _train(PPO, "R11", 8, 128))]),
-        Pair("R12", 1e-5, [Workload("update", _UPDATES, _ppo_update)]),
+        Pair(
+            "R12",
+            1e-5,
+            [
+                Workload("update", _UPDATES, _ppo_update),
+                Workload("sac_update", _SAC_SIZES, _sac_update),
+            ],
+        ),
+        Pair("R13", 1e-4, [Workload("update", _SAC_SIZES, _sac_update, why_not_onednn)]),
     )
 }
 

@@ -163,6 +163,7 @@ class SAC(Algorithm):
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
 
+        self._new_steppers()
         self._update = EagerUpdate(self)
         self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
@@ -252,8 +253,17 @@ class SAC(Algorithm):
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._updates:
             self._updates[key] = form(self)
+        self._new_steppers()
         self._update = self._updates[key]
         self._update.bind()
+
+    def _new_steppers(self) -> None:
+        """Of the parameters and optimisers as they are now."""
+        step = switchboard.STEP.of(self.optimizations)
+        self._critic_stepper = step(list(self.critic.parameters()), self.critic_optimizer)
+        self._actor_stepper = step(list(self.policy.parameters()), self.actor_optimizer)
+        if self.alpha_optimizer is not None:
+            self._alpha_stepper = step([self.temperature.log_alpha], self.alpha_optimizer)
 
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
@@ -291,29 +301,29 @@ class SAC(Algorithm):
             with timing.add_time("forward"):
                 critic_loss, td_errors = self.critic_loss(batch, target_q)
             with timing.add_time("backward"):
-                self.critic_optimizer.zero_grad()
+                self._critic_stepper.zero_grad()
                 critic_loss.backward()  # type: ignore[no-untyped-call]
             with timing.add_time("optimizer"):
-                self.critic_optimizer.step()
+                self._critic_stepper.step()
 
         with timing.add_time("actor"):
             with timing.add_time("forward"), self._frozen_critic():
                 actor_loss, log_probs = self.actor_loss(batch)
             with timing.add_time("backward"):
-                self.actor_optimizer.zero_grad()
+                self._actor_stepper.zero_grad()
                 actor_loss.backward()  # type: ignore[no-untyped-call]
             with timing.add_time("optimizer"):
-                self.actor_optimizer.step()
+                self._actor_stepper.step()
 
         if self.alpha_optimizer is not None:
             with timing.add_time("alpha"):
                 with timing.add_time("forward"):
                     alpha_loss = self.alpha_loss(log_probs)
                 with timing.add_time("backward"):
-                    self.alpha_optimizer.zero_grad()
+                    self._alpha_stepper.zero_grad()
                     alpha_loss.backward()  # type: ignore[no-untyped-call]
                 with timing.add_time("optimizer"):
-                    self.alpha_optimizer.step()
+                    self._alpha_stepper.step()
 
         with timing.add_time("polyak"):
             polyak_update = switchboard.POLYAK.of(self.optimizations)

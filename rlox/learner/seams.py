@@ -89,7 +89,7 @@ class StepAtOnce(StepByParameter):
     def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
         super().__init__(params, optimizer)
         self._flat: Flat | None = None
-        self._adopt()
+        self._fit = True
 
     def _adopt(self) -> None:
         params = list(self.params)
@@ -98,13 +98,13 @@ class StepAtOnce(StepByParameter):
             require_plain_adam(self.optimizer, params)
             self._flat = Flat(params, self.optimizer)
         except Unfit:
-            self._flat = None
+            self._flat, self._fit = None, False
             return
         self._gradient = torch.zeros_like(self._flat.tensors[0])
         self._gradients = self._flat.views(self._gradient)
 
     def zero_grad(self) -> None:
-        if self._flat is not None and not self._flat.holds():
+        if self._fit and not (self._flat and self._flat.holds()):
             self._adopt()
         if self._flat is None:
             super().zero_grad()

@@ -11,10 +11,11 @@ from typing import Generic, TypeVar
 from rlox.learner import seams
 from rlox.learner.compiled_ppo import CompiledMinibatch, EagerMinibatch
 from rlox.learner.compiled_sac import CompiledUpdate, EagerUpdate
+from rlox.learner.torch_settings import precision_as_asked, precision_of_onednn
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 13))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 14))
 ACCEPTED = frozenset({"R1", "R4", "R5", "R7", "R8", "R9", "R12"})  # those whose numbers are in
 
 # From how many environment steps on an accepted R2 or R3 is taken unasked. Compiling PPO's update
@@ -49,6 +50,7 @@ STORAGE: Twins[Storage] = Twins("R8", seams.ListStorage, seams.PreallocatedStora
 DEVICE = Twins("R10", "cpu", "auto")  # where `device` is not given
 PPO_ENVS = Twins("R11", 8, 32)  # as SAC_ENVS
 STEP: Twins[type[seams.StepByParameter]] = Twins("R12", seams.StepByParameter, seams.StepAtOnce)
+PRODUCTS = Twins("R13", precision_as_asked, precision_of_onednn)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

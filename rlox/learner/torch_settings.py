@@ -1,7 +1,10 @@
 """Torch's threads and the precision of its products while a trainer learns; put back afterwards."""
 
+import platform
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -13,11 +16,55 @@ SMALL_PRODUCT = 4_000_000
 PRECISIONS = ("highest", "high", "medium")
 
 
+def is_small(modules: Iterable[nn.Module], batch_size: int) -> bool:
+    """Whether no product of a batch by a layer has more than `SMALL_PRODUCT` multiplications."""
+    matrices = [p.numel() for module in modules for p in module.parameters() if p.dim() > 1]
+    return batch_size * max(matrices, default=0) <= SMALL_PRODUCT
+
+
 def threads_for(modules: Iterable[nn.Module], batch_size: int) -> int:
     """1 where every product of a batch is small, else as many threads as torch has."""
-    matrices = [p.numel() for module in modules for p in module.parameters() if p.dim() > 1]
-    small = batch_size * max(matrices, default=0) <= SMALL_PRODUCT
-    return 1 if small else torch.get_num_threads()
+    return 1 if is_small(modules, batch_size) else torch.get_num_threads()
+
+
+def precision_as_asked(precision: str, modules: Iterable[nn.Module], batch_size: int) -> str:
+    """R13 before: MKL multiplies."""
+    return precision
+
+
+def precision_of_onednn(precision: str, modules: Iterable[nn.Module], batch_size: int) -> str:
+    """R13 after: oneDNN multiplies, where it is the faster one and its products are float32's. What
+    is small is left to MKL: a call of oneDNN takes longer."""
+    modules = list(modules)
+    on_cpu = all(p.is_cpu for module in modules for p in module.parameters())
+    if precision != "highest" or not on_cpu or is_small(modules, batch_size) or why_not_onednn():
+        return precision
+    return "medium"
+
+
+@cache
+def why_not_onednn() -> str | None:
+    """What speaks against oneDNN's products on this machine.
+
+    torch has no name for "oneDNN, in float32". At "medium" it allows bfloat16 and calls oneDNN,
+    which takes that up on CPUs with matrix units for it, and computes in float32 on others.
+    """
+    if not is_amd():  # MKL's fast kernels are for Intel's
+        return "MKL is as fast as oneDNN on this CPU"
+    x = 1 + 2**-12  # 1 in bfloat16
+    ones = torch.full((256, 256), x)
+    with torch_settings(torch.get_num_threads(), "medium"):
+        products = (ones @ ones, ones.t() @ ones, nn.functional.linear(ones, ones, 0 * ones[0]))
+    if max(float((product / (256 * x**2) - 1).abs().max()) for product in products) > 2**-16:
+        return "oneDNN would round to bfloat16 on this CPU"
+    return None
+
+
+def is_amd() -> bool:
+    """Whether this is a CPU of AMD's."""
+    cpuinfo = Path("/proc/cpuinfo")
+    said = cpuinfo.read_text("utf-8") if cpuinfo.exists() else platform.processor()
+    return "AuthenticAMD" in said
 
 
 @contextmanager

@@ -31,6 +31,21 @@ def test_training_is_that_of_one_parameter_after_the_other():
     torch.testing.assert_close(weights(after), weights(before), rtol=1e-4, atol=1e-4)
 
 
+def test_sac_trains_alike_too():
+    models = [
+        rlox.SAC("Pendulum-v1", optimizations=on, seed=5, learning_starts=50).learn(100)
+        for on in ((), ["R12"])
+    ]
+    steppers = [models[1]._critic_stepper, models[1]._actor_stepper, models[1]._alpha_stepper]
+    assert all(stepper._flat is not None for stepper in steppers)
+    before, after = (
+        nn.utils.parameters_to_vector([*m.policy.parameters(), *m.critic_target.parameters(),
+                                       *m.temperature.parameters()]).detach()
+        for m in models
+    )  # fmt: skip
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("max_norm", [1e-3, 1e3])
 def test_the_gradients_length_is_that_of_torch(max_norm):
     models = [trained(on, 64, max_grad_norm=max_norm) for on in ((), ["R12"])]
@@ -104,4 +119,6 @@ def test_what_adam_has_learnt_can_be_taken_over_by_torch():
     fresh = torch.optim.Adam(model.policy.parameters(), lr=0.01, eps=1e-5, fused=True)
     fresh.load_state_dict(model.optimizer.state_dict())
     assert {int(state["step"]) for state in fresh.state.values()} == {16}
-    assert StepAtOnce(list(model.policy.parameters()), fresh)._flat is not None
+    stepper = StepAtOnce(list(model.policy.parameters()), fresh)
+    stepper.zero_grad()
+    assert stepper._flat is not None

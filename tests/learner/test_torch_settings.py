@@ -5,8 +5,15 @@ import torch
 from torch import nn
 
 import rlox
+from rlox.learner import torch_settings as module
 from rlox.learner.callbacks import BaseCallback
-from rlox.learner.torch_settings import threads_for, torch_settings
+from rlox.learner.pairs import PAIRS
+from rlox.learner.torch_settings import (
+    precision_of_onednn,
+    threads_for,
+    torch_settings,
+    why_not_onednn,
+)
 
 
 class Sees(BaseCallback):
@@ -56,6 +63,56 @@ def test_one_thread_only_where_every_product_is_small(three_threads):
     assert threads_for([small], 512) == 1
     assert threads_for([small, large], 512) == 3
     assert threads_for([nn.Flatten()], 512) == 1
+
+
+SMALL, LARGE = nn.Linear(64, 64), nn.Linear(256, 256)
+
+
+@pytest.mark.parametrize(
+    ("asked", "network", "why_not", "precision"),
+    [
+        ("highest", LARGE, None, "medium"),
+        ("highest", SMALL, None, "highest"),
+        ("highest", nn.Linear(256, 256, device="meta"), None, "highest"),
+        ("highest", LARGE, "it rounds", "highest"),
+        ("high", LARGE, None, "high"),
+    ],
+)
+def test_onednn_multiplies_what_is_large_and_asked_for_in_full(
+    asked, network, why_not, precision, monkeypatch
+):
+    monkeypatch.setattr(module, "why_not_onednn", lambda: why_not)
+    assert precision_of_onednn(asked, [network], 256) == precision
+
+
+def test_a_trainer_with_r13_lets_onednn_multiply(monkeypatch):
+    monkeypatch.setattr(module, "why_not_onednn", lambda: None)
+    for on, precision in (((), "highest"), (["R13"], "medium")):
+        sees = Sees()
+        rlox.SAC("Pendulum-v1", optimizations=on).learn(4, sees)
+        assert sees.precision == precision
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_mkl_is_left_to_multiply_on_other_cpus(monkeypatch):
+    monkeypatch.setattr(module, "is_amd", lambda: False)
+    assert "MKL" in why_not_onednn.__wrapped__()
+
+
+def test_a_product_in_bfloat16_is_noticed(monkeypatch):
+    full = torch.full
+    monkeypatch.setattr(module, "is_amd", lambda: True)
+    monkeypatch.setattr(torch, "full", lambda *a: full(*a).bfloat16().float())
+    assert "bfloat16" in why_not_onednn.__wrapped__()
+
+
+@pytest.mark.skipif(why_not_onednn() is not None, reason=str(why_not_onednn()))
+def test_an_update_of_onednns_is_mkls():
+    pair = PAIRS["R13"]
+    (workload,) = pair.workloads
+    arms = pair.arms(workload, {"batch_size": 256}, 3)
+    for _ in range(3):
+        pair.compare(*(arm.outcome(arm.call()) for arm in arms))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from rlox.learner.torch_settings import precision_as_asked, precision_of_onednn
 T = TypeVar("T")
 
 OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 14))
-ACCEPTED = frozenset({"R1", "R4", "R5", "R7", "R8", "R9", "R12"})  # those whose numbers are in
+# Those whose numbers are in.
+ACCEPTED = frozenset({"R1", "R4", "R5", "R7", "R8", "R9", "R12", "R13"})
 
 # From how many environment steps on an accepted R2 or R3 is taken unasked. Compiling PPO's update
 # took 13 s and saved some 15 µs a step (33,000 to 62,000 steps a second), SAC's took 16 s and saved

@@ -44,6 +44,7 @@ class Algorithm:
 
     policy: StochasticPolicy
     batch_size: int
+    update_path: str
     _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
     _state_of: ClassVar[Mapping[str, str]] = {}  # of those, the ones that an argument makes anew
     _generators: tuple[str, ...] = ("_act_generator", "_predict_generator")
@@ -145,7 +146,7 @@ class Algorithm:
         self.logger.start(type(self).__name__, self.num_timesteps, self._end, shown)
         try:
             self._callback.on_training_start()
-            with self._torch_settings():
+            with torch_settings(*self._torch_settings()):
                 self._train_until_end()
         finally:
             self._callback.on_training_end()
@@ -293,16 +294,15 @@ class Algorithm:
         operation by operation: by some 1e-7 of a step."""
         return torch.optim.Adam(module.parameters(), lr=float(lr), eps=eps, fused=True)
 
-    @contextmanager
-    def _torch_settings(self) -> Iterator[None]:
-        """Torch's while learning."""
+    def _torch_settings(self) -> tuple[int, str]:
+        """Torch's threads and the precision of its products while learning."""
         modules = [getattr(self, name) for name in self._state]
         modules = [module for module in modules if isinstance(module, nn.Module)]
         threads = self.threads or threads_for(modules, self.batch_size)
+        if self.update_path == "native":  # then torch has nothing large to multiply
+            return threads, self.matmul_precision
         precision_for = switchboard.PRODUCTS.of(self.optimizations)
-        precision = precision_for(self.matmul_precision, modules, self.batch_size)
-        with torch_settings(threads, precision):
-            yield
+        return threads, precision_for(self.matmul_precision, modules, self.batch_size)
 
     def _generator(self) -> torch.Generator:
         """A new stream of random numbers, independent of those before it."""

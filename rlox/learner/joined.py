@@ -1,6 +1,6 @@
-"""Actor and critic as one network: their layers side by side, block-diagonal after the first."""
+"""The networks of a policy in few operations: the actor alone, or with the critic beside it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import torch
@@ -16,8 +16,42 @@ from rlox.learner.policies import (
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh_, "relu": torch.relu_}
 
 
+class _Layers:
+    """A network with copies of its weights as they are now: not for training."""
+
+    def __init__(
+        self, weights: Sequence[Tensor], biases: Sequence[Tensor], activation: str
+    ) -> None:
+        # Transposed and laid out anew: a product with a row-major right side is the faster one.
+        self._weights = [
+            weight.detach().t().clone(memory_format=torch.contiguous_format) for weight in weights
+        ]
+        self._biases = [bias.detach().clone() for bias in biases]
+        self._activation = _ACTIVATIONS[activation]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        for weight, bias in zip(self._weights[:-1], self._biases[:-1], strict=True):
+            x = self._activation(torch.addmm(bias, x, weight))
+        return torch.addmm(self._biases[-1], x, self._weights[-1])
+
+
+class Alone:
+    """The actor of `policy`."""
+
+    def __init__(
+        self, policy: CategoricalActorCritic | GaussianActorCritic, actor: Network
+    ) -> None:
+        self._draw_actions = policy.draw_actions
+        self._layers = _Layers(actor.params[::2], actor.params[1::2], actor.activation)
+
+    def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Actions drawn; to be called under `torch.no_grad()`."""
+        return self._draw_actions(self._layers(obs), generator)
+
+
 class Joined:
-    """`policy` in one pass, with copies of its weights as they are now: not for training."""
+    """Actor and critic of `policy` as one network: their layers side by side, block-diagonal after
+    the first."""
 
     def __init__(
         self,
@@ -25,29 +59,32 @@ class Joined:
         actor: Network,
         critic: Network,
     ) -> None:
-        self.policy = policy
-        self.activation = _ACTIVATIONS[actor.activation]
+        self._draw = policy.draw
         block_diag = cast(Callable[..., Tensor], torch.block_diag)
         weights, biases = (
             list(zip(actor.params[i::2], critic.params[i::2], strict=True)) for i in (0, 1)
         )
         # Both see the observations; from there on each sees its own.
         joined = [torch.cat(weights[0]), *(block_diag(a, c) for a, c in weights[1:])]
-        # Transposed and laid out anew: a product with a row-major right side is the faster one.
-        self.weights = [w.detach().t().contiguous() for w in joined]
-        self.biases = [torch.cat(pair).detach() for pair in biases]
+        self._layers = _Layers(joined, [torch.cat(pair) for pair in biases], actor.activation)
 
-    @torch.no_grad()
     def __call__(
         self, obs: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions drawn, their log-probabilities `[B]`, and values `[B]`."""
-        x = obs
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = self.activation(torch.addmm(bias, x, weight))
-        x = torch.addmm(self.biases[-1], x, self.weights[-1])
-        actions, log_probs = self.policy.draw(x[:, :-1], generator=generator)
+        """Actions drawn, their log-probabilities `[B]`, and values `[B]`; as `Alone`'s."""
+        x = self._layers(obs)
+        actions, log_probs = self._draw(x[:, :-1], generator=generator)
         return actions, log_probs, x[:, -1]
+
+
+def alone(policy: ActorCritic) -> Alone | None:
+    """The policy's actor, where it is one that Rust would know."""
+    try:
+        actor, _, _ = actor_critic_networks(policy)
+    except Unfit:
+        return None
+    assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
+    return Alone(policy, actor)
 
 
 def join(policy: ActorCritic) -> Joined | None:

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R13, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R14, the work that it changes, at its sizes.
 
 Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
 tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
@@ -19,7 +19,7 @@ from rlox.learner import switchboard
 from rlox.learner.policies import TwinCritic
 from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC
-from rlox.learner.torch_settings import why_not_onednn
+from rlox.learner.torch_settings import torch_settings, why_not_onednn
 
 Size = Mapping[str, int]
 ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
@@ -147,9 +147,10 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     if model._native is None:
         model._begin_updates()
     learnt = (model.policy, model.critic, model.critic_target, model.temperature)
+    threads_and_precision = model._torch_settings()
 
     def call() -> None:
-        with model._torch_settings():
+        with torch_settings(*threads_and_precision):
             model.train_once()
 
     return Arm(call, lambda _: [p for m in learnt for p in m.parameters()])
@@ -169,6 +170,16 @@ def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
         return [rollout.log_probs - log_probs, rollout.returns - rollout.advantages - values]
 
     return Arm(model.collect_rollout, differences)
+
+
+def _eager_rollout(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R14: a rollout in torch, of the same draws; with R1, whose place it takes, and what else is of
+    use there."""
+    on = {"R1", "R7", "R8", *on}
+    model = PPO(ENVS[seed % 2], size["n_envs"], seed, size["n_steps"], optimizations=on)
+    model.train = lambda rollout: None  # type: ignore[method-assign]
+    model.learn(1)
+    return Arm(model.collect_rollout)
 
 
 def _polyak(on: Collection[str], size: Size, seed: int) -> Arm:
@@ -278,6 +289,7 @@ PAIRS = {
             ],
         ),
         Pair("R13", 1e-4, [Workload("update", _SAC_SIZES, _sac_update, why_not_onednn)]),
+        Pair("R14", 1e-4, [Workload("rollout", _STORES, _eager_rollout)]),
     )
 }
 

@@ -83,13 +83,16 @@ class CategoricalActorCritic(ActorCritic):
     ) -> tuple[Tensor, Tensor]:
         """As `get_action_and_logprob`, from what the actor says."""
         log_probs = F.log_softmax(logits, dim=-1)
-        if deterministic:
-            actions = log_probs.argmax(dim=-1, keepdim=True)
-        else:
-            # What torch.multinomial draws, without its checks, which cost more than the draw.
-            waiting = torch.empty_like(log_probs).exponential_(generator=generator)
-            actions = (log_probs.exp() / waiting).argmax(dim=-1, keepdim=True)
-        return actions.squeeze(-1), log_probs.gather(-1, actions).squeeze(-1)
+        actions = (
+            log_probs.argmax(dim=-1) if deterministic else self.draw_actions(log_probs, generator)
+        )
+        return actions, log_probs.gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+    def draw_actions(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Actions `[B]`, from what the actor says."""
+        # What torch.multinomial draws, without its checks, which cost more than the draw.
+        waiting = torch.empty_like(logits).exponential_(generator=generator)
+        return (logits - waiting.log_()).argmax(dim=-1)
 
     def get_value(self, obs: Tensor) -> Tensor:
         return cast(Tensor, self.critic(obs)).squeeze(-1)
@@ -119,12 +122,13 @@ class GaussianActorCritic(ActorCritic):
         self, mean: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
         """As `get_action_and_logprob`, from what the actor says."""
-        if deterministic:
-            actions = mean
-        else:
-            noise = torch.randn(mean.shape, generator=generator, device=mean.device)
-            actions = mean + self.log_std.exp() * noise
+        actions = mean if deterministic else self.draw_actions(mean, generator)
         return actions, gaussian_log_prob(actions, mean, self.log_std)
+
+    def draw_actions(self, mean: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Actions `[B, act_dim]`, from what the actor says."""
+        noise = torch.randn(mean.shape, generator=generator, device=mean.device)
+        return mean + self.log_std.exp() * noise
 
     def get_value(self, obs: Tensor) -> Tensor:
         return cast(Tensor, self.critic(obs)).squeeze(-1)

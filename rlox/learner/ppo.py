@@ -35,6 +35,9 @@ from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 
+# In a pass through the policy at a rollout's end, unless a minibatch has more: enough that the calls
+# themselves cost little a row.
+ROWS = 1024
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
 FIGURES = (
     "train/loss",
@@ -90,7 +93,8 @@ class PPO(Algorithm):
             Updates in Rust take two at most, and no more than are given.
         matmul_precision: of float32 products while learning, as
             `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
-            machine can, which changes the numbers in their third digit.
+            machine can, which changes the numbers in their third digit. (Callbacks see "medium" where
+            R13 has oneDNN multiply, in float32.)
         tensorboard_log: folder for TensorBoard's event files.
 
     Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run
@@ -220,21 +224,22 @@ class PPO(Algorithm):
                 return None if columns is None else Rollout(*columns)
         timing = self.timing
         self.policy.train(False)
-        act = switchboard.ACT.of(self.optimizations)(self.policy)
+        act = switchboard.ACT.of(self.optimizations)
+        evaluation = switchboard.EVALUATE.of(self.optimizations)(self.policy, act)
         storage = switchboard.STORAGE.of(self.optimizations)(self.n_steps)
         truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
 
         for step in range(self.n_steps):
             with timing.add_time("policy_forward"), torch.no_grad():
                 obs = self._tensor(self._last_obs)
-                actions, log_probs, values = act(obs, self._act_generator, timing)
-                env_actions = self._env_actions(actions.cpu().numpy())
+                acted = evaluation.act(obs, self._act_generator, timing)
+                env_actions = self._env_actions(acted[0].cpu().numpy())
             with timing.add_time("env_step"):
                 timing.flow("rollout", self._rollout_number)
                 new_obs, rewards, terminations, truncations, infos = self.env.step(env_actions)
             with timing.add_time("store"):
                 dones = terminations | truncations
-                storage.append(obs, actions, log_probs, values, rewards, dones)
+                storage.append(obs, *acted, rewards, dones)
                 rows = np.flatnonzero(truncations & ~terminations)
                 if len(rows):
                     ended_in = final_obs(infos, rows, self.observation_space)
@@ -245,9 +250,11 @@ class PPO(Algorithm):
                 return None
 
         with timing.add_time("gae_compute"):
-            obs, actions, log_probs, values, rewards, dones = storage.stacked()
-            require_finite(log_probs)
+            obs, *stored, rewards, dones = storage.stacked()
             with timing.add_time("value"), torch.no_grad():
+                rows = max(ROWS, self.batch_size, self.n_envs)
+                actions, log_probs, values = evaluation.evaluated(obs, stored, rows)
+                require_finite(log_probs)
                 last_values = self.policy.get_value(self._tensor(self._last_obs))
                 # A time limit is not part of the task: what would have followed is worth
                 # V(final observation), although the return of this episode ends here.

@@ -163,7 +163,7 @@ class SAC(Algorithm):
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
 
-        self._new_steppers()
+        self._learners: tuple[Any, ...] = ()  # that the steppers are of
         self._update = EagerUpdate(self)
         self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
@@ -253,17 +253,23 @@ class SAC(Algorithm):
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._updates:
             self._updates[key] = form(self)
-        self._new_steppers()
         self._update = self._updates[key]
         self._update.bind()
 
-    def _new_steppers(self) -> None:
-        """Of the parameters and optimisers as they are now."""
-        step = switchboard.STEP.of(self.optimizations)
-        self._critic_stepper = step(list(self.critic.parameters()), self.critic_optimizer)
-        self._actor_stepper = step(list(self.policy.parameters()), self.actor_optimizer)
+    def _make_steppers(self) -> None:
+        """Of the networks and optimisers that there are now: a callback may have replaced one."""
+        form = switchboard.STEP.of(self.optimizations)
+        learners = (
+            form, self.policy, self.critic, self.temperature,
+            self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer,
+        )  # fmt: skip
+        if learners == self._learners:
+            return
+        self._learners = learners
+        self._critic_stepper = form(list(self.critic.parameters()), self.critic_optimizer)
+        self._actor_stepper = form(list(self.policy.parameters()), self.actor_optimizer)
         if self.alpha_optimizer is not None:
-            self._alpha_stepper = step([self.temperature.log_alpha], self.alpha_optimizer)
+            self._alpha_stepper = form([self.temperature.log_alpha], self.alpha_optimizer)
 
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
@@ -294,6 +300,7 @@ class SAC(Algorithm):
     def update(self, batch: Batch) -> Updated:
         """One update from `batch`, operation by operation."""
         timing = self.timing
+        self._make_steppers()
         with timing.add_time("target_q"):
             target_q = self.target_q(batch)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox.learner.flat import CLIP_EPSILON, Flat
-from rlox.learner.joined import join
+from rlox.learner.joined import alone, join
 from rlox.learner.native.networks import Unfit, require_plain_adam, require_plain_parameters
 from rlox.learner.policies import ActorCritic
 from rlox.timing import Timing
@@ -48,6 +48,50 @@ class ActAtOnce(ActInTwoCalls):
             return super().__call__(obs, generator, timing)
         with timing.add_time("action"):
             return self.joined(obs, generator)
+
+
+class EvaluateByStep:
+    """R14 before: log-probabilities and values are computed at the step that they are of. Made anew
+    for each rollout."""
+
+    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls]) -> None:
+        self._act = act(policy)
+
+    def act(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> tuple[Tensor, ...]:
+        """What to store of what is done in `obs`, `[n_envs, obs_dim]`; the actions come first."""
+        return self._act(obs, generator, timing)
+
+    def evaluated(self, obs: Tensor, stored: Sequence[Tensor], rows: int) -> Acted:
+        """The same of a rollout, `[n_steps, n_envs, …]`, from what `act` gave; the policy is shown
+        `rows` observations at once."""
+        actions, log_probs, values = stored
+        return actions, log_probs, values
+
+
+class EvaluateByRollout(EvaluateByStep):
+    """R14 after: a step draws actions, and values are computed at the rollout's end, of many steps
+    together; log-probabilities, too, unless the policy has said them with the actions anyway."""
+
+    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls]) -> None:
+        self._policy, self._actor = policy, alone(policy)
+
+    def act(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> tuple[Tensor, ...]:
+        with timing.add_time("action"):
+            if self._actor is not None:
+                return (self._actor(obs, generator),)
+            return self._policy.get_action_and_logprob(obs, generator=generator)
+
+    def evaluated(self, obs: Tensor, stored: Sequence[Tensor], rows: int) -> Acted:
+        actions, *said = stored
+        shape = obs.shape[:2]
+        parts = torch.split(obs.flatten(0, 1), rows)
+        if said:
+            values = torch.cat([self._policy.get_value(part) for part in parts])
+            return actions, said[0], values.view(shape)
+        pairs = zip(parts, torch.split(actions.flatten(0, 1), rows), strict=True)
+        found = [self._policy.evaluate_actions(*pair)[:2] for pair in pairs]
+        values, log_probs = (torch.cat(part).view(shape) for part in zip(*found, strict=True))
+        return actions, log_probs, values
 
 
 @torch.no_grad()
@@ -88,24 +132,26 @@ class StepAtOnce(StepByParameter):
 
     def __init__(self, params: Sequence[Tensor], optimizer: torch.optim.Adam) -> None:
         super().__init__(params, optimizer)
-        self._flat: Flat | None = None
-        self._fit = True
+        self._flat: Flat | None = None  # as the last `zero_grad` found it
 
-    def _adopt(self) -> None:
+    def _fitting(self) -> Flat | None:
+        """The vectors, made anew where somebody has moved what lies in them; None where they, or a
+        step of the optimiser as it is set now, are not what this is for."""
         params = list(self.params)
         try:
             require_plain_parameters(params)
             require_plain_adam(self.optimizer, params)
-            self._flat = Flat(params, self.optimizer)
+            if self._flat is not None and self._flat.holds():
+                return self._flat
+            flat = Flat(params, self.optimizer)
         except Unfit:
-            self._flat, self._fit = None, False
-            return
-        self._gradient = torch.zeros_like(self._flat.tensors[0])
-        self._gradients = self._flat.views(self._gradient)
+            return None
+        self._gradient = torch.zeros_like(flat.tensors[0])
+        self._gradients = flat.views(self._gradient)
+        return flat
 
     def zero_grad(self) -> None:
-        if self._fit and not (self._flat and self._flat.holds()):
-            self._adopt()
+        self._flat = self._fitting()
         if self._flat is None:
             super().zero_grad()
             return

@@ -15,7 +15,7 @@ from rlox.learner.torch_settings import precision_as_asked, precision_of_onednn
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 14))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 15))
 # Those whose numbers are in.
 ACCEPTED = frozenset({"R1", "R4", "R5", "R7", "R8", "R9", "R12", "R13"})
 
@@ -52,6 +52,9 @@ DEVICE = Twins("R10", "cpu", "auto")  # where `device` is not given
 PPO_ENVS = Twins("R11", 8, 32)  # as SAC_ENVS
 STEP: Twins[type[seams.StepByParameter]] = Twins("R12", seams.StepByParameter, seams.StepAtOnce)
 PRODUCTS = Twins("R13", precision_as_asked, precision_of_onednn)
+EVALUATE: Twins[type[seams.EvaluateByStep]] = Twins(
+    "R14", seams.EvaluateByStep, seams.EvaluateByRollout
+)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

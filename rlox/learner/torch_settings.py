@@ -33,11 +33,9 @@ def precision_as_asked(precision: str, modules: Iterable[nn.Module], batch_size:
 
 
 def precision_of_onednn(precision: str, modules: Iterable[nn.Module], batch_size: int) -> str:
-    """R13 after: oneDNN multiplies, where it is the faster one and its products are float32's. What
-    is small is left to MKL: a call of oneDNN takes longer."""
-    modules = list(modules)
-    on_cpu = all(p.is_cpu for module in modules for p in module.parameters())
-    if precision != "highest" or not on_cpu or is_small(modules, batch_size) or why_not_onednn():
+    """R13 after: oneDNN multiplies, where it is the faster one and its products are float32's. A
+    trainer whose products are all small is left to MKL: a call of oneDNN takes longer."""
+    if precision != "highest" or is_small(modules, batch_size) or why_not_onednn():
         return precision
     return "medium"
 
@@ -50,11 +48,13 @@ def why_not_onednn() -> str | None:
     which takes that up on CPUs with matrix units for it, and computes in float32 on others.
     """
     if not is_amd():  # MKL's fast kernels are for Intel's
-        return "MKL is as fast as oneDNN on this CPU"
+        return "MKL, or what torch has in its place, is as fast as oneDNN on this CPU"
+    if torch.accelerator.is_available():  # where "medium" is for anybody's products
+        return "there is an accelerator, and its products would lose precision"
     x = 1 + 2**-12  # 1 in bfloat16
-    ones = torch.full((256, 256), x)
+    a = torch.full((256, 256), x, dtype=torch.float32, device="cpu")
     with torch_settings(torch.get_num_threads(), "medium"):
-        products = (ones @ ones, ones.t() @ ones, nn.functional.linear(ones, ones, 0 * ones[0]))
+        products = (a @ a, a.t() @ a, nn.functional.linear(a, a, 0 * a[0]))
     if max(float((product / (256 * x**2) - 1).abs().max()) for product in products) > 2**-16:
         return "oneDNN would round to bfloat16 on this CPU"
     return None
@@ -69,7 +69,7 @@ def is_amd() -> bool:
 
 @contextmanager
 def torch_settings(threads: int, precision: str) -> Iterator[None]:
-    """Inside, torch computes with so many threads, and float32 products in that precision: one of
+    """Inside, the process' torch computes with so many threads, and float32 products in that precision: one of
     `PRECISIONS`, as `torch.set_float32_matmul_precision` takes it ("medium" is bfloat16 where the
     CPU has it)."""
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()

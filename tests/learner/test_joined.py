@@ -1,4 +1,5 @@
-"""Actor and critic in one pass: what they say apart, and which policies are left alone."""
+"""Actor and critic in one pass, and the actor alone: what they say as they are, and which policies
+are left as they are."""
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from rlox.learner.joined import join
+from rlox.learner.joined import alone, join
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic, mlp
 
 widths = st.lists(st.integers(1, 9), max_size=3)
@@ -29,6 +30,9 @@ def test_one_pass_says_what_two_say(hidden, n_out, discrete, activation, data):
     for one, two in zip((actions, log_probs, values), (*apart, policy.get_value(obs)), strict=True):
         torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
     assert actions.dtype == apart[0].dtype
+
+    by_itself = alone(policy)(obs, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(by_itself, apart[0], rtol=1e-4, atol=1e-5)
 
 
 class Overrides(CategoricalActorCritic):
@@ -60,9 +64,13 @@ def own_value(policy):
     policy.get_value = lambda obs: obs[:, 0]
 
 
+def own_draw(policy):
+    policy.draw_actions = lambda logits, generator=None: logits.argmax(-1)
+
+
 @pytest.mark.parametrize(
     "change",
-    [deeper_critic, other_activation, unknown_activation, no_bias, hook, own_value],
+    [deeper_critic, other_activation, unknown_activation, no_bias, hook, own_value, own_draw],
     ids=str,
 )
 def test_networks_that_do_not_fit_together_are_left_alone(change):
@@ -70,7 +78,9 @@ def test_networks_that_do_not_fit_together_are_left_alone(change):
     assert join(policy) is not None
     change(policy)
     assert join(policy) is None
+    assert (alone(policy) is not None) == (change in (deeper_critic, other_activation))
 
 
-def test_a_subclass_is_left_alone():
+def test_a_subclass_is_left_as_it_is():
     assert join(Overrides(3, 2)) is None
+    assert alone(Overrides(3, 2)) is None

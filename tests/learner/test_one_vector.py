@@ -1,5 +1,7 @@
 """R12: gradients, clipping and Adam over one vector, where they may lie so."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -46,6 +48,33 @@ def test_sac_trains_alike_too():
     torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-4)
 
 
+def new_critic(model):
+    model.critic = copy.deepcopy(model.critic)
+    model.critic_optimizer = torch.optim.Adam(model.critic.parameters(), lr=0.01, fused=True)
+
+
+def new_optimiser(model):
+    model.critic_optimizer = torch.optim.Adam(model.critic.parameters(), lr=0.01, fused=True)
+
+
+@pytest.mark.parametrize("what", [new_critic, new_optimiser])
+def test_sac_heeds_what_is_replaced_between_updates(what):
+    class Once(BaseCallback):
+        def on_step(self):
+            if self.num_timesteps == 70:
+                what(self.model)
+
+    found = []
+    for on in ((), ["R12"]):
+        torch.manual_seed(0)
+        model = rlox.SAC("Pendulum-v1", optimizations=on, seed=5, learning_starts=50)
+        model.learn(100, Once())
+        steps = {int(state["step"]) for state in model.critic_optimizer.state.values()}
+        assert steps == {31}, "updates since"
+        found.append(nn.utils.parameters_to_vector(model.critic.parameters()).detach())
+    torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("max_norm", [1e-3, 1e3])
 def test_the_gradients_length_is_that_of_torch(max_norm):
     models = [trained(on, 64, max_grad_norm=max_norm) for on in ((), ["R12"])]
@@ -54,13 +83,15 @@ def test_the_gradients_length_is_that_of_torch(max_norm):
 
 
 class Meddles(BaseCallback):
-    """Does between updates what a user may."""
+    """Does between updates what a user may; not before the first one."""
 
     def __init__(self, what):
-        self.what = what
+        self.what, self.rollouts = what, 0
 
     def on_rollout_end(self):
-        self.what(self.model)
+        self.rollouts += 1
+        if self.rollouts > 1:
+            self.what(self.model)
 
 
 def load_what_was_there(model):
@@ -81,12 +112,33 @@ def halve_the_learning_rate(model):
     model.optimizer.param_groups[0]["lr"] *= 0.5
 
 
-@pytest.mark.parametrize(
-    "what", [load_what_was_there, give_other_data, forget_gradients, halve_the_learning_rate]
-)
+def freeze_a_layer(model):
+    model.policy.actor[0].requires_grad_(False)
+
+
+def let_weights_decay(model):
+    model.optimizer.param_groups[0]["weight_decay"] = 0.1
+
+
+def hook_steps(model):
+    """By which the first weight stands still."""
+    weight = model.policy.actor[0].weight
+    before = weight.detach().clone()
+
+    def put_back(*_):
+        weight.data.copy_(before)
+
+    model.optimizer.register_step_post_hook(put_back)
+
+
+LEFT = [load_what_was_there, give_other_data, forget_gradients, halve_the_learning_rate]
+ENDED = [freeze_a_layer, let_weights_decay, hook_steps]  # what one vector was for
+
+
+@pytest.mark.parametrize("what", [*LEFT, *ENDED])
 def test_what_others_do_to_parameters_and_optimiser_is_heeded(what):
     before, after = (trained(on, 256, Meddles(what)) for on in ((), ["R12"]))
-    assert is_one_vector(after)
+    assert is_one_vector(after) == (what in LEFT)
     torch.testing.assert_close(weights(after), weights(before), rtol=1e-4, atol=1e-4)
 
 

@@ -73,7 +73,6 @@ SMALL, LARGE = nn.Linear(64, 64), nn.Linear(256, 256)
     [
         ("highest", LARGE, None, "medium"),
         ("highest", SMALL, None, "highest"),
-        ("highest", nn.Linear(256, 256, device="meta"), None, "highest"),
         ("highest", LARGE, "it rounds", "highest"),
         ("high", LARGE, None, "high"),
     ],
@@ -91,6 +90,8 @@ def test_a_trainer_with_r13_lets_onednn_multiply(monkeypatch):
         sees = Sees()
         rlox.SAC("Pendulum-v1", optimizations=on).learn(4, sees)
         assert sees.precision == precision
+    rlox.SAC("Pendulum-v1", optimizations=["R9", "R13"]).learn(4, sees)
+    assert sees.precision == "highest", "nothing of torch's is large there"
     assert torch.get_float32_matmul_precision() == "highest"
 
 
@@ -99,10 +100,17 @@ def test_mkl_is_left_to_multiply_on_other_cpus(monkeypatch):
     assert "MKL" in why_not_onednn.__wrapped__()
 
 
+def test_precision_of_an_accelerator_is_left_alone(monkeypatch):
+    monkeypatch.setattr(module, "is_amd", lambda: True)
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    assert "accelerator" in why_not_onednn.__wrapped__()
+
+
 def test_a_product_in_bfloat16_is_noticed(monkeypatch):
     full = torch.full
     monkeypatch.setattr(module, "is_amd", lambda: True)
-    monkeypatch.setattr(torch, "full", lambda *a: full(*a).bfloat16().float())
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: False)
+    monkeypatch.setattr(torch, "full", lambda *a, **kw: full(*a, **kw).bfloat16().float())
     assert "bfloat16" in why_not_onednn.__wrapped__()
 
 

@@ -16,7 +16,7 @@ from rlox.learner.policies import (
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
 # Whoever replaces one of these on a policy wants it called.
-METHODS = {"get_action_and_logprob", "get_value", "evaluate_actions", "draw"}
+METHODS = {"get_action_and_logprob", "get_value", "evaluate_actions", "draw", "draw_actions"}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 

@@ -173,8 +173,8 @@ def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _eager_rollout(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R14: a rollout in torch, of the same draws; with R1, whose place it takes, and what else is of
-    use there."""
+    """R14: a rollout in torch, of the same draws; with R1, whose place it takes, and what else is
+    of use there."""
     on = {"R1", "R7", "R8", *on}
     model = PPO(ENVS[seed % 2], size["n_envs"], seed, size["n_steps"], optimizations=on)
     model.train = lambda rollout: None  # type: ignore[method-assign]

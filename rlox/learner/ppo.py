@@ -35,8 +35,8 @@ from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
 
-# In a pass through the policy at a rollout's end, unless a minibatch has more: enough that the calls
-# themselves cost little a row.
+# In a pass through the policy at a rollout's end, unless a minibatch has more: so many that the
+# calls themselves cost little a row.
 ROWS = 1024
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
 FIGURES = (
@@ -93,8 +93,8 @@ class PPO(Algorithm):
             Updates in Rust take two at most, and no more than are given.
         matmul_precision: of float32 products while learning, as
             `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
-            machine can, which changes the numbers in their third digit. (Callbacks see "medium" where
-            R13 has oneDNN multiply, in float32.)
+            machine can, which changes the numbers in their third digit. (Callbacks see "medium"
+            where R13 has oneDNN multiply, in float32.)
         tensorboard_log: folder for TensorBoard's event files.
 
     Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run
@@ -252,8 +252,8 @@ class PPO(Algorithm):
         with timing.add_time("gae_compute"):
             obs, *stored, rewards, dones = storage.stacked()
             with timing.add_time("value"), torch.no_grad():
-                rows = max(ROWS, self.batch_size, self.n_envs)
-                actions, log_probs, values = evaluation.evaluated(obs, stored, rows)
+                at_once = max(ROWS, self.batch_size, self.n_envs)
+                actions, log_probs, values = evaluation.evaluated(obs, stored, at_once)
                 require_finite(log_probs)
                 last_values = self.policy.get_value(self._tensor(self._last_obs))
                 # A time limit is not part of the task: what would have followed is worth

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 15))
 # Those whose numbers are in.
-ACCEPTED = frozenset({"R1", "R4", "R5", "R7", "R8", "R9", "R12", "R13"})
+ACCEPTED = frozenset({"R1", "R4", "R5", "R7", "R8", "R9", "R12", "R13", "R14"})
 
 # From how many environment steps on an accepted R2 or R3 is taken unasked. Compiling PPO's update
 # took 13 s and saved some 15 µs a step (33,000 to 62,000 steps a second), SAC's took 16 s and saved

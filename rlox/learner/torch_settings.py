@@ -69,9 +69,9 @@ def is_amd() -> bool:
 
 @contextmanager
 def torch_settings(threads: int, precision: str) -> Iterator[None]:
-    """Inside, the process' torch computes with so many threads, and float32 products in that precision: one of
-    `PRECISIONS`, as `torch.set_float32_matmul_precision` takes it ("medium" is bfloat16 where the
-    CPU has it)."""
+    """Inside, the process' torch computes with so many threads, and float32 products in that
+    precision: one of `PRECISIONS`, as `torch.set_float32_matmul_precision` takes it ("medium" is
+    bfloat16 where the CPU has it)."""
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()
     if threads != before[0]:
         torch.set_num_threads(threads)

@@ -81,6 +81,15 @@ def test_an_array_that_does_not_fit_is_named(name: str) -> None:
         call(out=np.empty(shape, np.float32))
 
 
+def test_two_results_need_two_memories() -> None:
+    """Of views that came to one memory by different ways, too: NumPy itself does not know these."""
+    rewards, memory = np.zeros(12), bytearray(8 * 20)
+    for start in (0, 4 * 8):
+        out = np.frombuffer(memory, count=12), np.frombuffer(memory, offset=start, count=12)
+        with pytest.raises(ValueError, match="out"):
+            rlox.compute_gae(rewards, rewards, DONES, 0.5, 0.9, 0.8, out=out)
+
+
 def test_results_may_not_be_written_over_inputs() -> None:
     memory = np.zeros(40)
     rewards, values = memory[:12], memory[20:32]

@@ -133,6 +133,32 @@ def test_an_array_that_is_marked_read_only_is_never_overwritten(kind: Any) -> No
 
 
 @KINDS
+def test_an_array_that_was_made_another_one_is_never_written(kind: Any) -> None:
+    """Of other elements, or of fewer: new ones take the next sample."""
+    buffer = full(kind)
+
+    def of_bytes(array: Any) -> None:
+        array.dtype = np.uint8
+
+    def shorter(array: Any) -> None:
+        array.resize(1, refcheck=False)
+
+    for change, names in (
+        (of_bytes, ("obs", "action", "reward")),
+        (shorter, ("reward", "truncated")),
+    ):
+        for name in names:
+            changed = buffer.sample(5, seed=3, copy=False)[name]
+            change(changed)
+            before = changed.copy()
+            drawn = buffer.sample(5, seed=4, copy=False)
+            np.testing.assert_array_equal(changed, before)
+            for key, array in buffer.sample(5, seed=4).items():
+                assert drawn[key].dtype == array.dtype
+                np.testing.assert_array_equal(drawn[key], array)
+
+
+@KINDS
 def test_reused_arrays_may_be_given_another_shape(kind: Any) -> None:
     buffer = full(kind)
     obs = buffer.sample(4, seed=3, copy=False)["obs"]

@@ -149,3 +149,20 @@ def test_the_time_limit_is_the_registrys(env_id: str, limit: int) -> None:
     assert not terminations[0]
     assert infos["_final_obs"][0]
     assert core.state(0)[1] == 0
+
+
+def test_states_and_bounds_that_lie_badly_are_refused() -> None:
+    """Fields of records have neither their type's stride nor its alignment."""
+    core = _core.VecEnv("CartPole-v1", 1, 0)
+    records = np.zeros(4, [("a", "u1"), ("b", "f8")])
+    with pytest.raises(ValueError, match="state: is not C-contiguous"):
+        core.set_state(0, records["b"])
+    with pytest.raises(ValueError, match=r"bounds: has shape \[4, 1\], expected \(state_dim, 2\)"):
+        core.reset(bounds=np.zeros((4, 1)))
+
+
+def test_the_last_step_that_can_be_counted_ends_an_episode() -> None:
+    core = _core.VecEnv("CartPole-v1", 1, 0)
+    core.reset()
+    core.set_state(0, np.zeros(4), 2**32 - 1)
+    assert core.step(np.array([0]))[3].tolist() == [True]

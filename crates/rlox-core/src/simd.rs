@@ -10,6 +10,7 @@ use std::arch::x86_64::{
     __m256, __m512, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_storeu_ps,
     _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_storeu_ps,
 };
+use std::marker::PhantomData;
 use std::sync::LazyLock;
 
 use crate::Real;
@@ -286,6 +287,8 @@ pub(crate) use kernel;
 pub struct FlushDenormals {
     #[cfg(target_arch = "x86_64")]
     before: u32,
+    /// The setting is the thread's.
+    _of_this_thread: PhantomData<*const ()>,
 }
 
 impl FlushDenormals {
@@ -298,10 +301,15 @@ impl FlushDenormals {
             const DENORMALS_ARE_ZERO: u32 = 1 << 6;
             let before = control::get();
             control::set(before | FLUSH_TO_ZERO | DENORMALS_ARE_ZERO);
-            Self { before }
+            Self {
+                before,
+                _of_this_thread: PhantomData,
+            }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        Self {}
+        Self {
+            _of_this_thread: PhantomData,
+        }
     }
 }
 
@@ -325,8 +333,9 @@ mod control {
     }
 
     pub(crate) fn set(word: u32) {
-        // SAFETY: the two bits that differ from Rust's own setting change results by less than the
-        // least normal float, and no result decides about memory.
-        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack, preserves_flags)) };
+        // SAFETY: Rust takes its own setting for granted and promises nothing under another one. What
+        // the compiler makes of that is to move arithmetic across, and to do some beforehand: both
+        // change results by less than the least normal float, and none decides about memory.
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const word, options(nostack)) };
     }
 }

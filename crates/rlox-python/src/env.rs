@@ -3,9 +3,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{
-    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyReadonlyArray1, PyReadonlyArray2,
-    PyUntypedArray, PyUntypedArrayMethods,
+    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,7 +18,7 @@ use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{Read, input, target};
+use crate::arrays::{Read, any_shape, input, target};
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::errors::to_py;
 
@@ -25,6 +26,19 @@ use crate::errors::to_py;
 #[pyfunction]
 pub(crate) fn builtin_envs() -> Vec<&'static str> {
     builtins::IDS.to_vec()
+}
+
+/// The rows of `bounds`.
+fn pairs(bounds: &Bound<'_, PyAny>) -> PyResult<Vec<(f64, f64)>> {
+    let bounds = any_shape::<f64, Ix2>("bounds", bounds)?;
+    let &[_, 2] = bounds.shape() else {
+        return Err(PyValueError::new_err(format!(
+            "bounds: has shape {:?}, expected (state_dim, 2)",
+            bounds.shape()
+        )));
+    };
+    let rows = bounds.as_slice()?.chunks_exact(2);
+    Ok(rows.map(|row| (row[0], row[1])).collect())
 }
 
 /// Built-in environments stepped together, with same-step autoreset.
@@ -99,18 +113,11 @@ impl VecEnv {
         py: Python<'py>,
         seeds: Option<Vec<Option<u128>>>,
         mask: Option<PyReadonlyArray1<'py, bool>>,
-        bounds: Option<PyReadonlyArray2<'py, f64>>,
+        bounds: Option<&Bound<'py, PyAny>>,
         out: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _crossing = VEC_ENV_RESET.enter(self.n_envs * self.obs_dim * size_of::<f32>());
-        let bounds: Option<Vec<_>> = bounds.map(|bounds| {
-            bounds
-                .as_array()
-                .rows()
-                .into_iter()
-                .map(|row| (row[0], row[1]))
-                .collect()
-        });
+        let bounds = bounds.map(pairs).transpose()?;
         let out = out.unwrap_or_else(|| self.new_obs(py).into_any());
         let rows = target::<f32, Ix2>("out", &out, &[self.n_envs, self.obs_dim])?;
         let how = Reset {
@@ -149,13 +156,14 @@ impl VecEnv {
                 PyArray1::<bool>::zeros(py, n, false).into_any(),
             )
         });
+        // Before `out` is looked at: what converts actions is Python's, and may do anything to it.
+        let actions = ActionArray::extract(&self.action_space, self.n_envs, actions)?;
+        let actions = actions.view()?;
         let obs = target::<f32, Ix2>("out[0]", &out.0, &[self.n_envs, self.obs_dim])?;
         let rewards = target::<f64, Ix1>("out[1]", &out.1, &n)?;
         let terminations = target::<bool, Ix1>("out[2]", &out.2, &n)?;
         let truncations = target::<bool, Ix1>("out[3]", &out.3, &n)?;
 
-        let actions = ActionArray::extract(&self.action_space, self.n_envs, actions)?;
-        let actions = actions.view()?;
         crossing.add_bytes(match actions {
             Actions::Discrete(actions) => size_of_val(actions),
             Actions::Continuous(actions) => size_of_val(actions),
@@ -182,9 +190,10 @@ impl VecEnv {
 
     /// Put environment `i` into `state`, float64, `elapsed` steps into its episode.
     #[pyo3(signature = (i, state, elapsed=0))]
-    fn set_state(&self, i: usize, state: PyReadonlyArray1<'_, f64>, elapsed: u32) -> PyResult<()> {
-        let state = state.as_array().to_vec();
-        self.with(|env| env.set_state(i, &state, elapsed))
+    fn set_state(&self, i: usize, state: &Bound<'_, PyAny>, elapsed: u32) -> PyResult<()> {
+        let state = any_shape::<f64, Ix1>("state", state)?;
+        let state = state.as_slice()?;
+        self.with(|env| env.set_state(i, state, elapsed))
             .map_err(to_py)
     }
 }

@@ -294,8 +294,17 @@ where
 {
     let (first, second) = out.map(|(first, second)| (first, second)).unzip();
     let inputs = inputs.map(addresses);
-    Ok((
-        Results::new(py, "out[0]", first, shape, &inputs)?,
-        Results::new(py, "out[1]", second, shape, &inputs)?,
-    ))
+    let mut first = Results::new(py, "out[0]", first, shape, &inputs)?;
+    let mut second = Results::new(py, "out[1]", second, shape, &inputs)?;
+    // Two arrays of one memory that came to them by different ways are not known to NumPy as such.
+    let (one, other) = (
+        addresses(first.as_mut_slice()?),
+        addresses(second.as_mut_slice()?),
+    );
+    if one.start < other.end && other.start < one.end {
+        return Err(PyValueError::new_err(
+            "out[1]: shares memory with out[0]; pass an array of its own",
+        ));
+    }
+    Ok((first, second))
 }

@@ -282,6 +282,9 @@ def test_arguments_that_do_not_fit_are_named() -> None:
         native.train(model, rollout._replace(obs=rollout.obs.double()))
     with pytest.raises(ValueError, match="returns: has shape"):
         native.train(model, rollout._replace(returns=rollout.returns[1:]))
+    model.clip_range = -0.1
+    with pytest.raises(ValueError, match=r"clip_range: is -0\.1, expected at least 0"):
+        native.train(model, rollout)
     widths, _, moments = native.actor
     with pytest.raises(ValueError, match='actor: has activation "gelu"'):
         _core.ppo_update(

@@ -4,17 +4,24 @@
     reason = "stores past the caches are instructions of their own"
 )]
 
+/// Numbers, of which every byte is one of their value's.
+pub trait Plain: Copy {}
+
+impl Plain for f32 {}
+impl Plain for u8 {}
+impl Plain for bool {}
+
 /// Bytes from which on a sample leaves no cache for what comes after it.
 pub(super) const LARGE: usize = 8 << 20;
 
 /// Copies `from` to `to`, of the same length, past the caches where the processor can.
-pub(super) fn copy<T: Copy>(from: &[T], to: &mut [T]) {
+pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
         assert_eq!(from.len(), to.len());
-        // SAFETY: what is written to the vectors is elements, byte by byte.
+        // SAFETY: what is written to the vectors is elements, byte by byte, none of it padding.
         let (head, body, tail) = unsafe { to.align_to_mut::<__m128i>() };
         let end = from.len() - tail.len();
         head.copy_from_slice(&from[..head.len()]);

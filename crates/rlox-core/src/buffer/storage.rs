@@ -1,13 +1,15 @@
 //! The columns of a ring of transitions, and how one row is written and read.
 
 use super::observations::Observations;
-use super::past_caches;
+use super::past_caches::{self, Plain};
 use super::{Columns, Experience, SampledBatch};
 use crate::error::{RloxError, check_len};
 use crate::switchboard;
 
 /// The element type of an observation.
-pub trait ObsElement: Copy + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static {
+pub trait ObsElement:
+    Plain + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static
+{
     /// Whether two observations are equal to the bit.
     fn same(a: &[Self], b: &[Self]) -> bool;
 }
@@ -235,6 +237,12 @@ impl<O: ObsElement> Storage<O> {
         self.check_sample(n)
     }
 
+    /// Whether a batch fits into memory: all its columns, and the rows' numbers.
+    fn has_room_for(&self, batch_size: usize) -> bool {
+        let row = 2 * self.obs_dim * size_of::<O>() + self.act_dim * size_of::<f32>() + 32;
+        fits::<u8>(batch_size, row)
+    }
+
     /// Checks that a batch of this size can be drawn.
     ///
     /// # Errors
@@ -249,7 +257,7 @@ impl<O: ObsElement> Storage<O> {
             Err(RloxError::InvalidState(
                 "the buffer is empty; push a transition before sampling".into(),
             ))
-        } else if batch_size > self.len && !fits::<O>(batch_size, self.obs_dim.max(self.act_dim)) {
+        } else if batch_size > self.len && !self.has_room_for(batch_size) {
             Err(RloxError::argument(
                 "batch_size",
                 format!("is {batch_size}, which does not fit into memory; choose a smaller one"),
@@ -271,7 +279,7 @@ pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: us
 }
 
 /// Copies rows of a column. Narrow ones are moved in registers, not by calls that copy any length.
-pub(super) fn gather<T: Copy>(
+pub(super) fn gather<T: Plain>(
     from: &[T],
     width: usize,
     rows: impl Iterator<Item = usize>,

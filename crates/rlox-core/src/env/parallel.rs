@@ -211,7 +211,7 @@ impl<S: Stepping> VecEnv<S> {
         };
         check_len("state", state.len(), self.initial_bounds.len())?;
         let (envs, at) = (&mut self.envs[i / S::ENVS], i % S::ENVS);
-        envs.set_state(at, state, elapsed);
+        envs.set_state(at, state, elapsed.min(u32::MAX - 1)); // the next step is counted, too
         envs.observe(at, slot);
         Ok(())
     }

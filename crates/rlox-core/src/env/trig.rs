@@ -73,7 +73,7 @@ pub(super) fn sin_cos(angles: &[f64; LANES]) -> ([f64; LANES], [f64; LANES]) {
         let odd = quadrant & 1 == 1;
         let (sine, cosine) = if odd { (cos, sin) } else { (sin, cos) };
         sines[l] = f64::from_bits(sine.to_bits() ^ ((quadrant & 2) << 62));
-        cosines[l] = f64::from_bits(cosine.to_bits() ^ (((quadrant + 1) & 2) << 62));
+        cosines[l] = f64::from_bits(cosine.to_bits() ^ ((quadrant.wrapping_add(1) & 2) << 62));
     }
     if !angles.iter().all(|angle| angle.abs() <= LIMIT) {
         // Those alone: what an environment does must not depend on its neighbours.

@@ -35,6 +35,13 @@ pub(super) struct Strided<'a> {
     pub(super) column: usize,
 }
 
+/// Where the last element of a matrix of at least one row and one column lies, from one `row` and
+/// from one `column` to the next; None where no memory is as long.
+fn last_of(rows: usize, row: usize, columns: usize, column: usize) -> Option<usize> {
+    let in_row = (columns - 1).checked_mul(column)?;
+    (rows - 1).checked_mul(row)?.checked_add(in_row)
+}
+
 kernel! {
     /// `c = a b`, or `c += a b` if `accumulate`; `a` is `[m, k]`, `b` `[k, n]` with rows `ldb` apart,
     /// `c` `[m, n]` with rows `n` apart.
@@ -72,12 +79,15 @@ fn gemm_body<I: Sixteen>(
         }
         return;
     }
+    let a_last = last_of(m, a.row, k, a.column);
+    assert!(a_last.is_some_and(|at| at < a.data.len()), "a is too short");
+    let b_last = last_of(k, ldb, n, 1);
     assert!(
-        a.data.len() > (m - 1) * a.row + (k - 1) * a.column,
-        "a is too short"
+        ldb >= n && b_last.is_some_and(|at| at < b.len()),
+        "b is too short"
     );
-    assert!(ldb >= n && b.len() >= (k - 1) * ldb + n, "b is too short");
-    assert!(c.len() >= m * n, "c is too short");
+    let c_last = last_of(m, n, n, 1);
+    assert!(c_last.is_some_and(|at| at < c.len()), "c is too short");
     let mut packed = Vec::new();
     let mut edge = vec![0.0; if n.is_multiple_of(LANES) { 0 } else { MAX_TILE }];
     for start in (0..k).step_by(K_BLOCK) {

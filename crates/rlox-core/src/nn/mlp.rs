@@ -43,6 +43,9 @@ pub struct Activations {
     delta_below: Vec<f32>,
 }
 
+/// Parameters, with what padding adds to them, that any computer has memory for.
+const MAX_PARAMS: usize = isize::MAX as usize / size_of::<f32>();
+
 /// Rows from which on packing costs less than it saves.
 const PACKING_PAYS: usize = 4;
 
@@ -72,12 +75,22 @@ impl Mlp {
     /// A network of `widths` (input, hidden…, output).
     ///
     /// # Errors
-    /// If there are fewer than two widths, or one is zero.
+    /// If there are fewer than two widths, one is zero, or no memory holds so many parameters.
     pub fn new(widths: &[usize], activation: Activation) -> Result<Self, RloxError> {
         if widths.len() < 2 || widths.contains(&0) {
             return Err(RloxError::argument(
                 "widths",
                 format!("is {widths:?}, expected input, hidden…, output, each at least 1"),
+            ));
+        }
+        let n_params = widths.windows(2).try_fold(0usize, |sum, ends| {
+            let [n_in, n_out] = [ends[0], ends[1]].map(|n| n.saturating_add(LANES));
+            sum.checked_add(n_in.checked_mul(n_out)?)
+        });
+        if n_params.is_none_or(|n| n > MAX_PARAMS) {
+            return Err(RloxError::argument(
+                "widths",
+                format!("is {widths:?}, which does not fit into memory; choose smaller ones"),
             ));
         }
         Ok(Self {

@@ -49,6 +49,30 @@ fn all_close(found: &[f32], expected: &[f64], scale: f64) -> bool {
             .all(|(&f, e)| (f64::from(f) - e).abs() <= 2e-6 * scale)
 }
 
+#[test]
+fn sizes_that_wrap_are_no_sizes() {
+    let huge = 1usize << 61;
+    for widths in [
+        &[huge + 128, 8][..],
+        &[8, huge, 1],
+        &[usize::MAX, usize::MAX],
+    ] {
+        let error = Mlp::new(widths, Activation::Relu).unwrap_err();
+        assert!(
+            error.to_string().contains("does not fit into memory"),
+            "{error}"
+        );
+    }
+    // Row after row, (m - 1) * row comes out at 0.
+    let a = Strided {
+        data: &[0.0; 4],
+        row: 1 << 62,
+        column: 1,
+    };
+    let call = || gemm(5, 1, 1, a, &[0.0], 1, &mut [0.0; 5], false);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

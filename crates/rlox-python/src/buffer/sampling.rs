@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use numpy::{
     Element, Ix1, Ix2, IxDyn, PyArray, PyArray1, PyArray2, PyArrayDyn, PyArrayMethods,
-    PyUntypedArray, ndarray::Dimension,
+    PyUntypedArrayMethods, ndarray::Dimension,
 };
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -186,7 +186,7 @@ pub(crate) fn sample_under<
         .lock_py_attached(py)
         .unwrap_or_else(PoisonError::into_inner);
     let arrays = match kept.take() {
-        Some(arrays) if arrays.shape == shape && arrays.are_writable(py) => arrays,
+        Some(arrays) if arrays.shape == shape && arrays.can_take::<O>(py) => arrays,
         _ => Arrays::new::<O, WEIGHTED>(py, shape),
     };
     let arrays = kept.insert(arrays);
@@ -215,22 +215,20 @@ impl Arrays {
         }
     }
 
-    /// Whether nobody has marked one of them read-only, to keep what is in it.
-    fn are_writable(&self, py: Python<'_>) -> bool {
-        let columns = [
-            self.obs.as_any(),
-            self.next_obs.as_any(),
-            self.action.as_any(),
-            self.reward.as_any(),
-            self.terminated.as_any(),
-            self.truncated.as_any(),
-        ];
-        let weighted = self.weighted.iter();
-        let weighted = weighted.flat_map(|(weights, indices)| [weights.as_any(), indices.as_any()]);
-        columns.into_iter().chain(weighted).all(|array| {
-            let array = array.bind(py).cast::<PyUntypedArray>();
-            array.is_ok_and(is_writable)
-        })
+    /// Whether nobody has marked one of them read-only, to keep what is in it, or made it an array of
+    /// other elements.
+    fn can_take<O: Element>(&self, py: Python<'_>) -> bool {
+        let [n, obs_dim, act_dim] = self.shape;
+        let weighted = self.weighted.as_ref();
+        takes::<O>(py, &self.obs, n * obs_dim)
+            && takes::<O>(py, &self.next_obs, n * obs_dim)
+            && takes::<f32>(py, self.action.as_any(), n * act_dim)
+            && takes::<f32>(py, self.reward.as_any(), n)
+            && takes::<bool>(py, self.terminated.as_any(), n)
+            && takes::<bool>(py, self.truncated.as_any(), n)
+            && weighted.is_none_or(|(weights, indices)| {
+                takes::<f32>(py, weights.as_any(), n) && takes::<i64>(py, indices.as_any(), n)
+            })
     }
 
     /// Writes a sample into them.
@@ -284,6 +282,15 @@ impl Arrays {
     }
 }
 
+/// Whether an array is of `len` elements of `T`, one after the other in whatever shape, and may be
+/// written.
+fn takes<T: Element>(py: Python<'_>, array: &Py<PyAny>, len: usize) -> bool {
+    let array = array.bind(py).cast::<PyArrayDyn<T>>();
+    array.is_ok_and(|array| {
+        array.len() == len && array.is_c_contiguous() && is_writable(array.as_untyped())
+    })
+}
+
 /// What a column of a sample is written to.
 #[allow(
     unsafe_code,
@@ -293,8 +300,9 @@ impl Arrays {
 fn written<'a, T: Element, D: Dimension>(
     array: &'a Bound<'_, PyArray<T, D>>,
 ) -> PyResult<&'a mut [T]> {
-    // SAFETY: each array is asked for once a sample; new ones nobody else knows, and kept ones no
-    // other call of the core writes, since their lock is held. A thread of Python's that reads them
+    // SAFETY: each array is asked for once a sample, and has the elements that it was made with: new
+    // ones nobody else knows, and kept ones were looked at. No other call of the core writes these,
+    // since their lock is held. A thread of Python's that reads them
     // while the interpreter is released finds old and new values mixed, as the docstring warns.
     Ok(unsafe { array.as_slice_mut() }?)
 }

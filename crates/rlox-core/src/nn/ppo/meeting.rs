@@ -37,8 +37,8 @@ pub(super) fn meeting() -> (Seat, Seat) {
 }
 
 impl Seat {
-    /// `number` plus what the other thread brings in this round; NaN if that thread is gone.
-    pub(super) fn sum(&self, number: f64) -> f64 {
+    /// `number` plus what the other thread brings in this round; None if that thread is gone.
+    pub(super) fn sum(&self, number: f64) -> Option<f64> {
         let (mine, other) = (&self.places[self.mine], &self.places[1 - self.mine]);
         let round = mine.round.load(Ordering::Relaxed) + 1;
         let parity = usize::from(round % 2 == 1);
@@ -47,7 +47,7 @@ impl Seat {
         let mut spins = 0;
         let others = loop {
             match other.round.load(Ordering::Acquire) {
-                GONE => return f64::NAN,
+                GONE => return None,
                 at if at >= round => {
                     break f64::from_bits(other.numbers[parity].load(Ordering::Relaxed));
                 }
@@ -56,7 +56,7 @@ impl Seat {
             }
             spins += 1;
         };
-        number + others
+        Some(number + others)
     }
 }
 

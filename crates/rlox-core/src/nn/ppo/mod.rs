@@ -113,7 +113,7 @@ impl Ppo {
     /// `threads` above 1, actor and critic learn side by side where there is enough to do.
     ///
     /// # Errors
-    /// If lengths do not agree, or an action or index is none.
+    /// If lengths do not agree, an action or index is none, or the clip range is negative.
     pub fn update(
         &self,
         policy: ActorCritic<'_>,
@@ -124,6 +124,12 @@ impl Ppo {
     ) -> Result<Figures, RloxError> {
         let n = rollout.log_probs.len();
         check(&policy, rollout, self.batch_size)?;
+        if self.clip_range.is_nan() || self.clip_range < 0.0 {
+            return Err(RloxError::argument(
+                "clip_range",
+                format!("is {}, expected at least 0", self.clip_range),
+            ));
+        }
         if n == 0 || order.is_empty() {
             return Err(RloxError::argument(
                 "order",
@@ -176,7 +182,9 @@ impl Ppo {
     ) {
         let _flush = FlushDenormals::new();
         for (batch, t) in minibatches {
-            let norm = seat.sum(side.gradient(rollout, batch));
+            let Some(norm) = seat.sum(side.gradient(rollout, batch)) else {
+                return;
+            };
             side.step(t, clip_scale(norm, self.max_grad_norm));
         }
     }

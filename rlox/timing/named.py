@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar, overload
@@ -17,21 +18,49 @@ R = TypeVar("R")
 _timing = Timing("spans", enabled=False)
 
 
-class Named:
-    """A block's name: a context, or a decorator of the functions that are such blocks."""
+class _Open(threading.local):
+    """The blocks that one thread has open of a name that is used again before it is left."""
 
-    __slots__ = ("_block", "name")
+    def __init__(self) -> None:
+        self.blocks: list[AbstractContextManager[None]] = []
+
+
+class Named:
+    """A block's name: a context, or a decorator of the functions that are such blocks.
+
+    As a context it may be kept, and entered again while it is open, also by other threads.
+    """
+
+    __slots__ = ("_again", "_block", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._block: AbstractContextManager[None]
+        self._block: AbstractContextManager[None] | None = None
+        self._again: _Open | None = None
 
     def __enter__(self) -> None:
-        self._block = _timing.add_time(self.name)
-        self._block.__enter__()
+        block = _timing.add_time(self.name)
+        # Between looking and taking nothing is called, so no other thread can come between.
+        if self._block is None:
+            self._block = block
+        else:
+            self._open_again().append(block)
+        block.__enter__()
 
     def __exit__(self, *exc: object) -> None:
-        self._block.__exit__(*exc)  # type: ignore[arg-type]
+        again = self._again
+        block: AbstractContextManager[None] | None
+        if again is not None and again.blocks:
+            block = again.blocks.pop()
+        else:
+            block, self._block = self._block, None
+        block.__exit__(*exc)  # type: ignore[union-attr, arg-type]
+
+    def _open_again(self) -> list[AbstractContextManager[None]]:
+        made = _Open()
+        if self._again is None:  # again nothing is called between
+            self._again = made
+        return self._again.blocks
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):

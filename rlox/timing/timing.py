@@ -24,6 +24,10 @@ from typing import Any, NamedTuple
 from rlox.timing.spans import SpanLog
 
 _NS = 1e-9
+# A block that is held across `await` is left after blocks that were entered later, which then seem
+# to be inside it: such blocks would nest without end. Beyond this they begin again at the root.
+_DEEPEST = 64
+_MOST_PATHS = 10_000
 
 
 class Phase(NamedTuple):
@@ -163,6 +167,7 @@ class Timing:
         self._lock = threading.Lock()
         self._threads: list[_Thread] = []
         self._paths: list[str] = []
+        self._indices: dict[str, int] = {}  # of the paths: one a path, in whichever thread
         self._spans: SpanLog | None = None
         self._owner = threading.current_thread().name
         # Set where `rlox-opt profile` records this process, whose every Timing then is recorded.
@@ -204,9 +209,16 @@ class Timing:
                 self._threads.append(thread)
                 self._log(thread)
             parent = thread.current
-            outer = self._paths[parent.index] + "/" if parent.index >= 0 else ""
-            self._paths.append(outer + name)
-            index = len(self._paths) - 1
+            path = self._paths[parent.index] + "/" + name if parent.index >= 0 else name
+            many = len(self._paths) >= _MOST_PATHS and path not in self._indices
+            if many or path.count("/") >= _DEEPEST:
+                parent, path = thread.root, name
+                if name in parent.children:
+                    return parent.children[name]
+            if path not in self._indices:
+                self._paths.append(path)
+                self._indices[path] = len(self._paths) - 1
+            index = self._indices[path]
             node: _Node
             if self.synchronize is None:
                 node = _Node(thread, parent, name, index)

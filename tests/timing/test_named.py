@@ -1,5 +1,6 @@
 """Beliefs about `span`: a name for a block or a function, which costs nothing where unrecorded."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,36 @@ def test_a_function_that_calls_itself_is_inside_itself(timing: None) -> None:
 
     down(2)
     assert {"down": 1, "down/down": 1, "down/down/down": 1}.items() <= calls().items()
+
+
+def test_a_span_that_is_kept_may_be_entered_while_it_is_open(timing: None) -> None:
+    kept = span("kept")
+    for _ in range(2):
+        with kept, kept, kept:
+            pass
+    with span("after"):
+        pass
+    assert calls() == {"kept": 2, "kept/kept": 2, "kept/kept/kept": 2, "after": 1}
+
+
+def test_a_span_that_is_kept_may_be_open_in_several_threads(timing: None) -> None:
+    kept, entered, leave = span("kept"), threading.Event(), threading.Event()
+
+    def other() -> None:
+        with kept:
+            entered.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=other, name="other")
+    with kept:
+        thread.start()
+        assert entered.wait(10)
+    with span("after"):
+        pass
+    leave.set()
+    thread.join()
+    assert calls() == {"kept": 1, "after": 1}
+    assert [(phase.name, phase.calls) for phase in named._timing.trees()["other"]] == [("kept", 1)]
 
 
 def test_nothing_is_timed_where_nothing_is_recorded() -> None:

@@ -1,12 +1,13 @@
 """Beliefs about the tree of blocks: what is summed, what is shown, and by whom."""
 
+import random
 import re
 import threading
 import time
 
 import pytest
 
-from rlox.timing import Timing, measure_overhead
+from rlox.timing import SpanLog, Timing, measure_overhead
 
 
 def seconds(timing: Timing) -> dict[str, float]:
@@ -158,6 +159,53 @@ def test_each_thread_has_a_tree_of_its_own() -> None:
             ("outer/inner", 200),
         ]
     assert "[collector]" in str(timing)
+
+
+def test_a_path_has_one_index_however_many_threads_take_it() -> None:
+    timing = Timing()
+    timing.spans = log = SpanLog()
+
+    def work() -> None:
+        with timing.add_time("outer"), timing.add_time("inner"):
+            pass
+
+    for _ in range(3):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert log.paths == ["outer", "outer/inner"]
+    assert [span.path for span in log] == ["outer/inner", "outer"] * 3
+
+
+def test_blocks_that_are_left_in_another_order_do_not_nest_without_end() -> None:
+    timing = Timing()
+    for _ in range(3000):  # as two coroutines do that take turns
+        first = timing.add_time("first")
+        first.__enter__()
+        second = timing.add_time("second")
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+    phases = timing.phases()
+    assert max(phase.name.count("/") for phase in phases) < 100
+    assert sum(p.calls for p in phases if p.name.endswith("first")) == 3000
+
+
+def test_of_blocks_in_any_order_only_so_many_paths_are_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rlox.timing.timing._MOST_PATHS", 500)
+    timing, draw = Timing(), random.Random(0)
+    for _ in range(2000):
+        first = timing.add_time(draw.choice("abcde"))
+        first.__enter__()
+        second = timing.add_time(draw.choice("abcde"))
+        second.__enter__()
+        first.__exit__(None, None, None)
+        second.__exit__(None, None, None)
+    phases = timing.phases()
+    assert len(phases) <= 505  # what comes later is at the root
+    assert sum(phase.calls for phase in phases) == 4000
 
 
 def test_reset_forgets_times_and_goes_on_inside_an_open_block(

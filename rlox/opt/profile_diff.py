@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -77,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     complete = True
     try:
+        _check_page(arguments.page)
         if sides.are_folders(arguments):
             found = sides.of_folders(arguments)
         else:
@@ -90,6 +92,18 @@ def run(arguments: argparse.Namespace) -> int:
     tell(found, arguments, {"complete": complete, "exit_code": code, "why": why})
     print(f"{arguments.parser.prog}: {why}", file=sys.stderr)
     return code if complete else INTERRUPTED
+
+
+def _check_page(page: Path | None) -> None:
+    """The page can be written; to find out afterwards would cost all rounds."""
+    if page is None:
+        return
+    if page.is_dir():
+        raise UsageError(f"--page {page}: is a folder; name a file")
+    if not page.parent.is_dir():
+        raise UsageError(f"--page {page}: no such folder; use one that is there")
+    if not os.access(page if page.exists() else page.parent, os.W_OK):
+        raise UsageError(f"--page {page}: cannot be written; use another place")
 
 
 def decision(found: Compared) -> tuple[int, str]:

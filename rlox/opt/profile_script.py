@@ -4,8 +4,9 @@ processes that it starts."""
 from __future__ import annotations
 
 import argparse
-import contextlib
+import importlib.util
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -14,7 +15,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
 
@@ -127,14 +128,24 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
 def split(words: list[str]) -> tuple[list[str], list[str]]:
     """The words of the command line with `profile SCRIPT` led here, and what follows `--`."""
     at = words.index("--") if "--" in words else len(words)
-    named = [
-        word
-        for before, word in pairwise(words[:at])
-        if not word.startswith("-") and before not in _NAMING
-    ]
-    if words[:1] != ["profile"] or not named or {*DEFAULTS, "diff"}.intersection(named):
+    if words[:1] != ["profile"] or not _names_script(words[:at]):
         return words, []
     return [VERB, *words[1:at]], words[at + 1 :]
+
+
+def _names_script(words: list[str]) -> bool:
+    """Whether it is a script that `profile …` names, and not a trainer, nor folders to compare."""
+    others = {*DEFAULTS, "diff"}
+    named = [
+        word
+        for before, word in pairwise(words)
+        if not word.startswith("-") and before not in _NAMING
+    ]
+    if not named or "-m" in words:
+        return bool(named)
+    if named[0] == words[1]:  # no option precedes it whose value it could be
+        return named[0] not in others
+    return any(word.endswith(".py") for word in named) or not others.intersection(named)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -142,6 +153,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if not arguments.module and not Path(arguments.script).is_file():
             raise UsageError(f"script {arguments.script}: no such file; ppo and sac are trainers")
+        if importlib.util.find_spec("rich") is None:
+            raise UsageError("rich is not installed: pip install 'rlox-opt[profile]'")
         check_out(arguments.out)
         target = ["-m", arguments.script] if arguments.module else [arguments.script]
         python = arguments.python if arguments.peer is None else _of_peer(arguments.peer)
@@ -186,6 +199,8 @@ def profile(
 
     if arguments.every < 1:
         raise UsageError(f"--every {arguments.every}: keeps nothing; use 1 or more")
+    if arguments.for_s is not None and arguments.for_s < 1:
+        raise UsageError(f"--for {arguments.for_s:g}: keeps nothing; use 1 or more")
     try:
         sampler = samplers.choose(arguments.sampler)
     except ValueError as error:
@@ -197,7 +212,7 @@ def profile(
         torch_s=arguments.torch_s,
         ptrace=sampler is not None and sampler.name == "py-spy",
     )
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is there
+    end_as_by_ctrl_c()
     home = FOLDER if arguments.out is None else arguments.out.parent
     home.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix=".writing-", dir=home))
@@ -205,8 +220,13 @@ def profile(
         text, folder, ended = _recorded(
             command, name, arguments, options, sampler, part, environment, serial
         )
-    except OSError as error:  # such as a full disk
-        print(f"rlox-opt profile: {error}; what was recorded is in {part}", file=sys.stderr)
+    except UsageError:  # nothing is left
+        raise
+    except BaseException as error:  # such as a full disk; what nobody foresaw is shown as it is
+        why = str(error) or type(error).__name__
+        print(f"rlox-opt profile: {why}; what was recorded is in {part}", file=sys.stderr)
+        if not isinstance(error, OSError):
+            raise
         return 1
     if arguments.out not in (None, folder):
         print(f"--out {arguments.out}: is there by now; see {folder}", file=sys.stderr)
@@ -215,10 +235,26 @@ def profile(
     else:
         from rlox.opt.terminal_processes import show
 
-        show(json.loads(text), folder)
+        show(json.loads(text), Path(_utf8(str(folder))))
     if any(each.interrupted for each in ended):
         return INTERRUPTED
     return 1 if any(each.status for each in ended) else 0
+
+
+def end_as_by_ctrl_c() -> None:
+    """From here on SIGTERM, and SIGHUP when the terminal goes, keep what is there as Ctrl-C does;
+    but not SIGHUP under nohup."""
+    terminals = [number for number in (1, 2) if os.isatty(number)]
+
+    def hung_up(*_: object) -> NoReturn:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in terminals:  # to write to a terminal that is gone would raise
+            os.dup2(nowhere, number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hung_up)
 
 
 def _recorded(
@@ -278,7 +314,7 @@ def _recorded(
                 (part / file).write_text(content, encoding="utf-8")
             part.chmod(0o755)
             folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{_utf8(name)}")
-        progress.end(str(folder))
+        progress.end(_utf8(str(folder)))
     return text, folder, [outcome] if alone is None else [outcome, alone]
 
 
@@ -328,9 +364,12 @@ def _place(part: Path, out: Path | None, name: str) -> Path:
     wanted = FOLDER / name if out is None else out
     for number in range(1, 1000):
         target = wanted if number == 1 else Path(f"{wanted}-{number}")
-        # Renaming fails on a file, and on a folder that is there and not empty.
-        with contextlib.suppress(OSError):
+        try:
             return part.rename(target)
+        except OSError:
+            # Renaming fails on a file, and on a folder that is there and not empty.
+            if not os.path.lexists(target):
+                raise
     raise FileExistsError(f"{wanted}: is there a thousand times")
 
 

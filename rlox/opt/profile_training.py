@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 
 
 _MODULE = "rlox.profiling.processes.training"
+_OF_ONE = {"--tools": "tools", "--seconds": "seconds"}
+_OF_SEVERAL = {
+    "--sampler": "sampler",
+    "--from": "from_s",
+    "--for": "for_s",
+    "--every": "every",
+    "--torch": "torch_s",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,10 +44,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def asked(arguments: argparse.Namespace) -> bool:
-    """Whether several processes are asked for."""
+    """Whether several processes are asked for. What would be ignored is refused."""
     several = arguments.nproc is not None or arguments.vector is not None
     if arguments.serial and not several:
         arguments.parser.error("--serial: is one process beside several; add --nproc or --vector")
+    for option, name in (_OF_ONE if several else _OF_SEVERAL).items():
+        if getattr(arguments, name) != arguments.parser.get_default(name):
+            other = "one process" if several else "several processes"
+            hint = "leave it out" if several else "add --nproc or --vector"
+            arguments.parser.error(f"{option}: is of a profile of {other}; {hint}")
     return several
 
 
@@ -65,7 +78,7 @@ def run(arguments: argparse.Namespace, job: Job) -> int:
 
 
 def _command(arguments: argparse.Namespace, spec: str, n_envs: int) -> list[str]:
-    nproc = arguments.nproc or 1
+    nproc = 1 if arguments.nproc is None else arguments.nproc
     words = [spec, arguments.vector or "native"]
     if nproc < 1:
         raise UsageError(f"--nproc {nproc}: trains nowhere; use 1 or more")

@@ -109,6 +109,13 @@ def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
          (["profile-script", "train.py", "--out", "ppo"], [])),
         (["profile", "--peer", "sac", "train.py"],
          (["profile-script", "--peer", "sac", "train.py"], [])),
+        (["profile", "train.py", "--serial", "ppo"],
+         (["profile-script", "train.py", "--serial", "ppo"], [])),
+        (["profile", "--json", "train.py", "--serial", "ppo"],
+         (["profile-script", "--json", "train.py", "--serial", "ppo"], [])),
+        (["profile", "-m", "sac"], (["profile-script", "-m", "sac"], [])),
+        (["profile", "ppo", "--nproc", "2", "--serial"],
+         (["profile", "ppo", "--nproc", "2", "--serial"], [])),
         (["profile", "--out", "x", "ppo"], (["profile", "--out", "x", "ppo"], [])),
         (["profile", "--serial", "ppo"], (["profile", "--serial", "ppo"], [])),
         (["profile", "--seed", "3", "ppo"], (["profile", "--seed", "3", "ppo"], [])),
@@ -127,6 +134,20 @@ def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None
         (["ppo", "--nproc", "3"], "--nproc 3: the processes share 8 environments; use --n-envs 9"),
         (["sac", "--nproc", "2"], "--nproc 2: SAC trains in one; use ppo"),
         (["ppo", "--nproc", "2", "--every", "0"], "--every 0: keeps nothing"),
+        (["ppo", "--nproc", "2", "--for", "0.5"], "--for 0.5: keeps nothing; use 1 or more"),
+        (["ppo", "--nproc", "0"], "--nproc 0: trains nowhere; use 1 or more"),
+        (
+            ["ppo", "--from", "3"],
+            "--from: is of a profile of several processes; add --nproc or --vector",
+        ),
+        (
+            ["ppo", "--torch", "2"],
+            "--torch: is of a profile of several processes; add --nproc or --vector",
+        ),
+        (
+            ["ppo", "--vector", "sync", "--seconds", "5"],
+            "--seconds: is of a profile of one process; leave it out",
+        ),
     ],
 )
 def test_mistakes_are_told_in_a_line(
@@ -178,6 +199,62 @@ def test_a_disk_that_is_full_does_not_lose_what_was_recorded(
     assert str(kept.parents[1]) in said
 
 
+def test_what_nobody_foresaw_is_shown_and_does_not_lose_what_was_recorded(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ValueError
+
+    monkeypatch.setattr(launch, "launch", broken)
+    with pytest.raises(ValueError, match=r"^$"):
+        cli.main(["profile", str(script), "--sampler", "none", "--out", str(script.with_name("o"))])
+    (kept,) = script.parent.glob(".writing-*")
+    assert f"ValueError; what was recorded is in {kept}" in capsys.readouterr().err
+
+
+def test_without_what_it_needs_it_does_not_begin(
+    script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["profile", str(script), "--sampler", "none"])
+    assert ended.value.code == 2
+    assert "rich is not installed" in capsys.readouterr().err
+    assert list(script.parent.iterdir()) == [script]
+
+
+ENDED = """
+import os, signal, sys, time
+signal.signal(signal.SIGHUP, signal.SIG_IGN if "nohup" in sys.argv else signal.SIG_DFL)
+from rlox.opt.profile_script import end_as_by_ctrl_c
+end_as_by_ctrl_c()
+try:
+    os.write(1, b"ready")
+    time.sleep(1 if "nohup" in sys.argv else 30)
+except KeyboardInterrupt:
+    print("kept", flush=True)
+    os._exit(7)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "number", "status"),
+    [([], signal.SIGHUP, 7), (["nohup"], signal.SIGHUP, 0)],
+)
+def test_a_terminal_that_goes_ends_it_as_ctrl_c_does(
+    words: list[str], number: int, status: int
+) -> None:
+    ours, terminal = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ENDED, *words], stdout=terminal, stderr=terminal
+    )
+    os.close(terminal)
+    assert b"ready" in os.read(ours, 100)
+    os.close(ours)  # to write to the terminal fails from here on
+    process.send_signal(number)
+    assert process.wait(30) == status
+
+
 def test_a_folder_that_appeared_meanwhile_is_left_alone(tmp_path: Path) -> None:
     part, out = tmp_path / ".writing-1", tmp_path / "out"
     for folder in (part, out):
@@ -186,6 +263,21 @@ def test_a_folder_that_appeared_meanwhile_is_left_alone(tmp_path: Path) -> None:
     assert profile_script._place(part, out, "name") == tmp_path / "out-2"
     assert (out / "report.json").read_text() == "out"
     assert (tmp_path / "out-2" / "report.json").read_text() == ".writing-1"
+
+
+def test_why_a_folder_cannot_be_put_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        profile_script._place(tmp_path / "gone", tmp_path / "out", "name")
+
+
+def test_a_folder_whose_name_is_no_text_is_told_as_far_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    out = os.fsdecode(b"out-\xff")
+    words = ["train.py", "--sampler", "none", "--out", out]
+    done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "out-?/report.html" in done.stdout
+    assert (tmp_path / out / "report.json").is_file()
 
 
 def test_an_argument_that_is_no_text_is_told_as_far_as_it_is(tmp_path: Path) -> None:

@@ -23,12 +23,13 @@ from rlox.profiling.machine import machine
 from rlox.profiling.process import end_group
 from rlox.profiling.processes import samplers
 from rlox.profiling.processes.format import RUN, SCHEMA
-from rlox.profiling.processes.inside.rlox_segments import read_clock
+from rlox.profiling.processes.inside.rlox_segments import read_clock, time_namespace
 from rlox.profiling.processes.run import keys
 from rlox.profiling.processes.watcher import Watcher
 
 INSIDE = Path(__file__).with_name("inside")
-_GRACE_S = 20.0  # for a program to end after Ctrl-C
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a driver is ended with
+_GRACE_S = 40.0  # for a program to end after Ctrl-C; torchrun gives its ranks 30 of them
 _HELPERS_S = 2.0
 _POLL_S = 0.1
 
@@ -95,6 +96,7 @@ def launch(
         "schema": SCHEMA,
         "command": list(command),
         "clock": clock,
+        "time_namespace": time_namespace(),
         "options": chosen,
         "sampler": None if sampler is None else sampler.name,
         "machine": machine(),
@@ -126,6 +128,7 @@ def launch(
     finally:
         os.close(gate)
     interrupted = False
+    end: list[int] | None = None
     try:
         try:
             if sampler is not None:
@@ -138,16 +141,17 @@ def launch(
         for_ns = 1 << 62 if options.for_s is None else round(options.for_s * 1e9)
         with Watcher(process.pid, folder, from_ns, from_ns + for_ns):
             _watch(process, folder, sampler, progress, clock[2])
+            end = read_clock()  # what it leaves behind is no longer waited for
     except KeyboardInterrupt:
         interrupted = True
     finally:
         with not_interrupted():
             if interrupted:
                 _interrupt(process)
+            end = end or read_clock()
             _drain(process)
             end_group(process)
-            about |= {"end": read_clock(), "status": process.returncode}
-            about["interrupted"] = interrupted
+            about |= {"end": end, "status": process.returncode, "interrupted": interrupted}
             try:
                 _write(folder, about)
             finally:
@@ -159,12 +163,13 @@ def launch(
 
 @contextlib.contextmanager
 def not_interrupted() -> Iterator[None]:
-    """A second Ctrl-C must not lose what the first one kept."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """A second Ctrl-C, or what else ends a driver, must not lose what the first one kept."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _watch(
@@ -196,12 +201,14 @@ def _drain(process: subprocess.Popen[bytes]) -> None:
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Pass Ctrl-C on to all of the program; whoever does not heed it is ended."""
+    """Pass Ctrl-C on to all of the program; if its first process does not heed it, it is ended.
+    The others are left to write what they recorded."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         process.wait(_GRACE_S)
-    end_group(process)
+    except subprocess.TimeoutExpired:
+        end_group(process)
 
 
 def _write(folder: Path, about: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@ not."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,6 +36,16 @@ class Seen:
             return 0.0
         low, high = np.interp([first, last], self.at, what)
         return float(high - low) * 1e-9 * (end_ns - begin_ns) / (last - first)
+
+    def within(self, what: Sequence[int], begin_ns: int, end_ns: int) -> float:
+        """The same from looks between the two times alone, as much more for what lies before the
+        first and after the last; 0 with less than two. Between a look outside and one inside it is
+        not known on which side the thread ran."""
+        first, last = bisect_left(self.at, begin_ns), bisect_right(self.at, end_ns) - 1
+        if last <= first:
+            return 0.0
+        rate = (what[last] - what[first]) / (self.at[last] - self.at[first])
+        return rate * (end_ns - begin_ns) * 1e-9
 
     def states(
         self, without: Sequence[tuple[int, int]], begin_ns: int, end_ns: int

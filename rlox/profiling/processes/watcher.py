@@ -23,6 +23,7 @@ WATCH = "watch.seen"  # what its files' names begin with
 STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other")
 _BYTES, _FILES = 8 << 20, 8  # of a file, and how many are kept: an hour of ten threads
 _PERIOD_S = 0.02
+_REST = 9  # times as long as a look cost, it looks away: of many threads that is long
 _TREE_EVERY = 10  # looks, after which new processes are looked for
 # Of x86-64 (unistd_64.h); elsewhere only running is told from not running.
 _CALLS = {
@@ -59,13 +60,14 @@ class Watcher:
     def _run(self) -> None:
         pids: list[int] = []
         for number in range(1 << 62):
+            begin = time.thread_time()
             if number % _TREE_EVERY == 0:
                 pids = tree(self.pid)
             at = time.monotonic_ns()
             if self.from_ns <= at < self.until_ns:
                 tasks = [task for pid in pids for task in self._tasks(pid)]
                 self._files.write([{"look": [at, tasks]}])
-            if self._stop.wait(_PERIOD_S):
+            if self._stop.wait(max(_PERIOD_S, _REST * (time.thread_time() - begin))):
                 return
 
     def _tasks(self, pid: int) -> list[tuple[int, int, int, int, int]]:

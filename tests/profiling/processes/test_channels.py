@@ -29,6 +29,21 @@ def test_messages_are_paired_only_where_they_come_in_order(tmp_path: Path) -> No
     assert [len(passages) for passages in found] == [2, 2]
 
 
+QUEUES_IN_TURN = """
+import queue
+
+for _ in range(50):  # each is likely to lie where one before it lay
+    things = queue.Queue()
+    things.put(1)
+    del things
+"""
+
+
+def test_a_queue_is_another_one_than_those_that_were_there_before(tmp_path: Path) -> None:
+    (process,) = run_program(tmp_path, QUEUES_IN_TURN).processes
+    assert len({name.channel for name in process.names.values() if name.kind == "send"}) == 50
+
+
 FASTER_FIFO = """
 import pickle
 from queue import Empty

@@ -110,3 +110,49 @@ def test_a_library_that_is_not_as_we_know_it_is_imported_all_the_same(tmp_path: 
     )
     assert done.stdout == "42\n"
     assert "sample_factory.utils.timing is not recorded" in done.stderr
+
+
+def test_a_queue_that_is_closed_says_so_as_before(tmp_path: Path) -> None:
+    program = (
+        "import multiprocessing\n"
+        "queue = multiprocessing.Queue()\n"
+        "queue.put(1)\n"
+        "queue.close()\n"
+        "queue.join_thread()\n"
+        "try: queue.get()\n"
+        "except ValueError: pass\n"
+    )
+    run_program(tmp_path, program)
+
+
+def test_what_the_recorder_fails_at_is_said_once_and_the_rest_is_recorded(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import time\n"
+        "import rlox_recorder\n"
+        "from rlox.timing import span\n"
+        "recorder = rlox_recorder.active()\n"
+        "news, failed = recorder._news, []\n"
+        "def fail():\n"
+        "    failed.append(1)\n"
+        "    raise RecursionError('too deep')\n"
+        "recorder._news = fail\n"
+        "while len(failed) < 2: time.sleep(0.01)\n"
+        "recorder._news = news\n"
+        "with span('after'): pass\n"
+        "print(42)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == "42\n"
+    assert done.stderr.count("rlox: ") == 1
+    assert "is not recorded: RecursionError('too deep')" in done.stderr
+    (tmp_path / "run.json").write_text('{"schema": 1, "clock": [0, 0, 0]}')
+    (process,) = read_run(tmp_path).processes
+    assert calls(process) == {("MainThread", "after"): 1}

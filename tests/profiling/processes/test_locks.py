@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from array import array
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ class FakeRecorder:
 
     def __init__(self) -> None:
         self.found = FakeSource()
+        self.made = count()
 
     def source(self, name: str) -> FakeSource:
         assert name == "waits"
@@ -97,6 +99,16 @@ def test_a_lock_that_nobody_waits_for_is_not_noted(noted: Any) -> None:
             assert not lock.acquire(False)
     assert not lock.locked()
     assert not noted.found.data
+
+
+def test_a_lock_is_another_one_than_those_that_were_there_before(noted: Any) -> None:
+    for _ in range(5):  # each is likely to lie where the one before it lay
+        lock: Any = threading.Lock()
+        lock.contended = True
+        with lock:
+            pass
+        del lock
+    assert len({name[3] for name in noted.found.names}) == 5
 
 
 def test_it_times_out_as_a_lock_does(noted: Any) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from recorded import calls, environment, finished, run_program
 
-from rlox.profiling.processes.format import RECORDER
+from rlox.profiling.processes.format import RECORDER, lines
 from rlox.profiling.processes.inside import rlox_identity
-from rlox.profiling.processes.inside.rlox_segments import read_clock
+from rlox.profiling.processes.inside.rlox_segments import Segments, read_clock
 from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import Run
 from rlox.profiling.processes.threads import threads_of
@@ -192,6 +192,109 @@ def test_two_threads_may_fork_at_once(tmp_path: Path) -> None:
     assert found == ["of another thread", "of this thread"]
 
 
+THREADS = """
+import threading
+import rlox_recorder
+from rlox.timing import Timing
+
+timing = Timing("Worker")
+recorder = rlox_recorder.active()
+recorder._stop_thread()  # it is flushed here alone
+
+def work():
+    with timing.add_time("step"):
+        pass
+
+for turn in range(5):
+    while (recorder._flushes + 1) % rlox_recorder._SLOW_FLUSHES:
+        recorder.flush()
+    for n in range(40):
+        thread = threading.Thread(target=work, name=f"worker {turn} {n}")
+        thread.start()
+        thread.join()
+    recorder.flush()
+for known in (recorder.threads, recorder._numbers, [t for s in recorder.sources for t in s.tracks]):
+    assert len(known) < 150, known
+assert recorder._opened > 200
+"""
+
+
+def test_threads_that_have_ended_are_forgotten_once_all_of_them_is_written(tmp_path: Path) -> None:
+    (process,) = run_program(tmp_path, THREADS, segment_bytes=500, segments=1000).processes
+    workers = {f"worker {turn} {n}" for turn in range(5) for n in range(40)}
+    assert calls(process) == {(worker, "step"): 1 for worker in workers}
+    assert {process.threads[total.thread].name for total in process.totals} == workers
+    assert len(process.files) > 5
+    for file in process.files:  # each can be read without the others
+        found = [(kind, value) for kind, value in lines(file) if kind in ("thread", "spans")]
+        told = {value[0] for kind, value in found if kind == "thread"}
+        assert told >= {value[1] for kind, value in found if kind == "spans"}
+
+
+def test_what_each_segment_repeats_does_not_fill_it(tmp_path: Path) -> None:
+    files = Segments(str(tmp_path / "7-1"), 200, 8, lambda _: [{"source": [0, 500 * "x"]}])
+    for _ in range(10):
+        files.write([{"counter": ["x", 1, 1]}])
+    files.close()
+    assert len(list(tmp_path.iterdir())) < 3
+
+
+def test_a_process_that_is_killed_early_leaves_something(tmp_path: Path) -> None:
+    program = (
+        "import os, signal, time\n"
+        "from rlox.timing import span\n"
+        "if not os.fork():\n"
+        "    with span('early'): pass\n"
+        "    time.sleep(0.15)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.wait()\n"
+    )
+    _, child = run_program(tmp_path, program).processes
+    assert child.how is None
+    assert calls(child) == {("MainThread", "early"): 1}
+
+
+def test_forking_again_and_again_does_not_put_off_the_writing(tmp_path: Path) -> None:
+    program = (
+        "import os, time\n"
+        "import rlox_recorder\n"
+        "recorder = rlox_recorder.active()\n"
+        "time.sleep(0.6)\n"
+        "before = recorder._flushes\n"
+        "for _ in range(20):\n"
+        "    if not os.fork(): os._exit(0)\n"
+        "    os.wait()\n"
+        "    time.sleep(0.05)\n"
+        "assert recorder._flushes >= before + 3, recorder._flushes\n"
+    )
+    assert len(run_program(tmp_path, program).processes) == 21
+
+
+def test_a_forks_child_lets_py_spy_look_as_its_parent_does(tmp_path: Path) -> None:
+    program = (
+        "import os\n"
+        "import rlox_libraries\n"
+        "allowed = []\n"
+        "rlox_libraries.allow_ptrace = lambda: allowed.append(os.getpid())\n"
+        "child = os.fork()\n"
+        "if not child: os._exit(0 if allowed == [os.getpid()] else 1)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+        "assert not allowed\n"
+    )
+    assert len(run_program(tmp_path, program, ptrace=True).processes) == 2
+
+
+def test_a_flow_of_any_number_is_whole_and_of_none_is_left_out(tmp_path: Path) -> None:
+    program = (
+        "from rlox.timing import Timing\n"
+        "timing = Timing()\n"
+        "for number in (2**64 + 5, 7.0, 'a word', float('nan'), None, 9):\n"
+        "    timing.flow('rollout', number)\n"
+    )
+    (process,) = run_program(tmp_path, program).processes
+    assert [row[2] for block in process.flows() for row in block.data.tolist()] == [5, 7, 9]
+
+
 def test_a_process_whose_place_another_program_takes_was_not_killed(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
@@ -213,6 +316,22 @@ def test_a_gauge_that_shows_no_number_is_left_out(tmp_path: Path) -> None:
         "import rlox_recorder\n"
         "rlox_recorder.active().gauge('nothing', lambda: float('nan'))\n"
         "rlox_recorder.active().gauge('length', lambda: 3)\n"
+    )
+    (process,) = run_program(tmp_path, program).processes
+    assert [(name, value) for name, _, value in process.counters()] == [("length", 3.0)]
+
+
+def test_nothing_is_kept_of_a_gauge_that_is_gone(tmp_path: Path) -> None:
+    program = (
+        "import rlox_recorder\n"
+        "recorder, things = rlox_recorder.active(), [3]\n"
+        "recorder.gauge('length', lambda: things[0])\n"
+        "recorder.flush()\n"
+        "assert list(recorder._gauged) == ['length']\n"
+        "things.clear()\n"
+        "recorder.flush()\n"
+        "assert not recorder.gauges\n"
+        "assert not recorder._gauged\n"
     )
     (process,) = run_program(tmp_path, program).processes
     assert [(name, value) for name, _, value in process.counters()] == [("length", 3.0)]

@@ -93,3 +93,20 @@ def test_it_looks_only_in_the_time_that_was_asked_for(tmp_path: Path) -> None:
     looks = [at for file in segments(tmp_path, WATCH) for _, (at, _) in lines(file)]
     assert looks
     assert begin + 10**8 <= min(looks) <= max(looks) < begin + 3 * 10**8
+
+
+def test_of_many_threads_it_looks_less_often(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def costly(*_: object) -> list[object]:
+        end = time.thread_time() + 0.05
+        while time.thread_time() < end:
+            pass
+        return []
+
+    monkeypatch.setattr("rlox.profiling.processes.watcher.tree", lambda pid: [pid])
+    monkeypatch.setattr(Watcher, "_tasks", costly)
+    with Watcher(os.getpid(), tmp_path):
+        time.sleep(1.0)
+    (file,) = segments(tmp_path, WATCH)
+    assert 1 <= len(list(lines(file))) <= 4  # of fifteen

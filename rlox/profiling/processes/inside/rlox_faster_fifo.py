@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from itertools import count
 from time import monotonic_ns
 from typing import Any
 
@@ -22,7 +21,6 @@ class FasterFifo:
     def __init__(self, recorder: Any) -> None:
         self.recorder = recorder
         self.source = recorder.source("waits")
-        self._made = count()
         self._here = threading.local()  # `begin` of the get that the thread is in, else None
 
     def install(self) -> None:
@@ -38,7 +36,7 @@ class FasterFifo:
     def _make_init(self, original: Any) -> Callable[..., None]:
         def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
             # Among what is pickled, so the same wherever the queue is passed to.
-            queue.__dict__["_rlox"] = f"queue {self.recorder.key} {next(self._made)}"
+            queue.__dict__["_rlox"] = f"queue {self.recorder.key} {next(self.recorder.made)}"
             original(queue, *args, **kwargs)
 
         return begin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from array import array
@@ -14,6 +15,10 @@ from rlox_hooks import on_import, replace
 from rlox_operators import Operators
 from rlox_segments import encode
 
+_QUIET_NS = 500_000_000
+_DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device
+_DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
+
 
 class Libraries:
     """Records as sources of their own what each of them does."""
@@ -23,6 +28,9 @@ class Libraries:
         self.rust_key = ""  # of the process whose calls the extension notes
         self.rust_names: list[int] = []
         self.torch: Operators | None = None
+        self.timed: list[Any] = []  # sources of other libraries' blocks of the program
+        self.imported = 0, 0  # so many modules, and since when
+        self.ready = 0  # since when torch's operators could be recorded
 
     def install(self) -> None:
         """Watch the modules that are imported, and ask those that are there at each flush."""
@@ -59,6 +67,7 @@ class Libraries:
     def _sample_factory(self, module: Any) -> None:
         """The blocks of Sample Factory's Timing, which it sums up and does not keep."""
         source, here = self.recorder.source("Sample Factory"), threading.local()
+        self.timed.append(source)
 
         def make_enter(original: Any) -> Callable[..., Any]:
             def enter(context: Any) -> Any:
@@ -111,19 +120,33 @@ class Libraries:
         # A fork is no place to start it: where there is a GPU that would take hold of it.
         if not options["torch_s"] or torch is None or self.recorder.header["start"] != "exec":
             return []
-        now, timings = monotonic_ns(), self.recorder.timings
+        now = monotonic_ns()
         if self.torch is None:
             begin = options["start_ns"] + options["from_s"] * 1e9
-            # Not while the program still imports: its first block says that it works.
-            works = any(
-                self.recorder.sources[n].paths for n, timing in enumerate(timings) if timing
-            )
-            if now >= begin and works and not torch.__spec__._initializing:
+            works = self._works(now) and not torch.__spec__._initializing
+            if now < begin or not works or self.recorder.ending:
+                return []
+            self.ready = self.ready or now
+            # What begins before the program uses its device does not see it ever after.
+            late = torch.cuda.is_initialized() or now >= self.ready + _DEVICE_NS
+            if late or not _has_device(torch):
                 self.torch = Operators(self.recorder)
                 self.torch_until = now + options["torch_s"] * 1e9
         elif now >= self.torch_until or self.recorder.ending:
             self.torch.write()
         return []
+
+    def _works(self, now: int) -> bool:
+        """Whether the program works, and does not still import: its first block says so, and of one
+        that has no blocks, that it has imported nothing for a while."""
+        modules, _ = self.imported
+        if len(sys.modules) != modules:
+            self.imported = len(sys.modules), now
+        timings = enumerate(self.recorder.timings)
+        timed = [self.recorder.sources[n] for n, timing in timings if timing is not None]
+        if timed := timed + self.timed:
+            return any(source.paths for source in timed)
+        return now >= self.imported[1] + _QUIET_NS
 
 
 class _Blocks:
@@ -141,6 +164,13 @@ class _Blocks:
             yield
         finally:
             self.source.here().extend((self.source.index(path), begin, monotonic_ns()))
+
+
+def _has_device(torch: Any) -> bool:
+    """Whether torch could use a device here. To ask itself would take hold of one."""
+    version = getattr(torch, "version", None)
+    built = getattr(version, "cuda", None) or getattr(version, "hip", None)
+    return bool(built) and any(map(os.path.exists, _DEVICES))
 
 
 def allow_ptrace() -> None:

@@ -48,6 +48,10 @@ class Locks:
         vars(threading)["Lock"] = Made
         on_import("multiprocessing.synchronize", self._between_processes)
 
+    def name(self) -> str:
+        """A name that no other lock of the run has."""
+        return f"{self.recorder.key} {next(self.recorder.made)}"
+
     def _between_processes(self, module: Any) -> None:
         """Their name is the same in all processes; that one of them waits, another cannot know."""
 
@@ -58,7 +62,7 @@ class Locks:
                     inner = lock._semlock
                     own = Lock(self, inner.acquire, inner.release, _outside(), inner)
                     # One that only forks can share has no name; the forks have this one.
-                    name = inner.name or f"{os.getpid()} {id(lock)}"
+                    name = inner.name or self.name()
                     own.contended, own.channel = True, f"lock {name}"
                     lock.acquire, lock.release = own.acquire_shared, own.release
 
@@ -145,7 +149,7 @@ class Lock:
         """Its numbers in this process: a fork's copy of it is another lock."""
         if self.key != self.locks.recorder.key:
             self.key = self.locks.recorder.key
-            channel = self.channel or f"lock {os.getpid()} {id(self)}"
+            channel = self.channel or f"lock {self.locks.name()}"
             index = self.locks.source.index
             self.wait = index(f"lock: {self.where}", "wait", "lock", channel)
             self.hold = index(f"lock: {self.where}", "hold", "lock", channel)

@@ -6,13 +6,16 @@ call that launched a kernel to the kernel.
 
 from __future__ import annotations
 
+import re
 from array import array
 from typing import Any
 
 from rlox_segments import Segments, encode, read_clock
 
 _LINE = 30_000  # integers in one line
-_STREAMS = 1_000_000_000  # the thread of stream n of a device is this and n
+_STREAMS = 1_000_000_000  # the thread of stream n of the first device is this and n
+_DEVICE = 1_000_000  # and that of the next device so much more
+_LAUNCHES = re.compile(r"(cuda|cu|hip)[A-Z]")  # of the runtime; Triton calls the driver
 
 
 class Operators:
@@ -43,16 +46,19 @@ class Operators:
         spans: dict[int, array[int]] = {}
         flows: dict[int, array[int]] = {}
         for event in profiler.profiler.kineto_results.events():
-            if event.is_hidden_event():
-                continue
             on_cpu = event.device_type().name == "CPU"
-            thread = event.device_resource_id() + (0 if on_cpu else _STREAMS)
+            # A block that the program names is shown beside its kernels as well: no kernel itself.
+            if event.is_hidden_event() or (not on_cpu and event.is_user_annotation()):
+                continue
+            thread = event.device_resource_id()
+            if not on_cpu:
+                thread += _STREAMS + _DEVICE * event.device_index()
             name = event.name(), "torch" if on_cpu else "device"
             index = names.setdefault(name, len(names))
             begin, end = event.start_ns() + offset, event.end_ns() + offset
             spans.setdefault(thread, array("q")).extend((index, begin, end))
             launch = event.correlation_id()
-            if launch and (not on_cpu or name[0].startswith(("cuda", "hip"))):
+            if launch and (not on_cpu or _LAUNCHES.match(name[0])):
                 flows.setdefault(thread, array("q")).extend((index, begin, launch))
 
         recorder = self.recorder
@@ -78,4 +84,7 @@ class Operators:
 
 
 def _title(thread: int) -> str:
-    return f"stream {thread - _STREAMS}" if thread >= _STREAMS else f"thread {thread}"
+    if thread < _STREAMS:
+        return f"thread {thread}"
+    device, stream = divmod(thread - _STREAMS, _DEVICE)
+    return f"device {device}, stream {stream}" if device else f"stream {stream}"

@@ -20,7 +20,9 @@ import os
 import sys
 import threading
 import time
+from array import array
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import rlox_faster_fifo
@@ -29,8 +31,8 @@ import rlox_identity
 import rlox_libraries
 import rlox_locks
 import rlox_waits
-from rlox_segments import Segments, encode, read_clock
-from rlox_source import Source
+from rlox_segments import Segments, encode, read_clock, time_namespace
+from rlox_source import Source, Track
 
 FOLDER, OPTIONS, PARENT, GATE = (
     "RLOX_RECORD",
@@ -40,6 +42,7 @@ FOLDER, OPTIONS, PARENT, GATE = (
 )
 EXEC = "exec"  # how a process ends whose place another program takes
 _FLUSH_S = 0.25
+_HASTY_FLUSHES = 5  # the first ones, each after half the time of the next
 _WRITING_S = 60.0  # for torch's operators, of which there may be many
 _SLOW_FLUSHES = 20  # flushes between two clocks and totals
 
@@ -54,6 +57,8 @@ class Recorder:
         self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
         self.pairs: list[list[str]] = []  # the two ends of each connection that was made here
         self._forking: dict[int, int] = {}  # threads that have forked, to their native ids
+        self.made = count()  # numbers what has no name of its own: an object's id is used again
+        self._complained = False
         self._begin("exec", os.environ.get(PARENT), rlox_identity.of_program())
         self.flows = self.source("flows", what="flows")
 
@@ -65,7 +70,9 @@ class Recorder:
         self.fixed_role = False
         self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
         self._gauged: dict[str, tuple[int, float]] = {}
-        self.threads: list[tuple[int, str]] = []
+        self.threads: dict[int, tuple[int, str]] = {}  # by their numbers, until they are forgotten
+        self._opened = 0  # the next one's number
+        self._ended: set[int] = set()  # those that had ended at the last slow flush
         self._numbers: dict[tuple[int, str | None], int] = {}  # of threads; under None the last
         self.thread(threading.get_native_id(), threading.current_thread().name)
         self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
@@ -78,6 +85,7 @@ class Recorder:
             "parent_key": parent_key,
             "start": start,
             "argv": rlox_identity.argv(),
+            "time_namespace": time_namespace(),
         }
         os.environ[PARENT] = self.key
         self.ending = False
@@ -102,10 +110,11 @@ class Recorder:
         with self.naming:
             number = self._numbers.get((native_id, name))
             if number is None:
-                number = len(self.threads)
-                self.threads.append((native_id, name or f"thread {native_id}"))
+                number = self._opened
+                self.threads[number] = (native_id, name or f"thread {native_id}")
                 for known in (self.threads[number][1], None):
                     self._numbers[native_id, known] = number
+                self._opened = number + 1
             return number
 
     def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
@@ -128,8 +137,13 @@ class Recorder:
         timing.enabled = True
 
     def flow(self, name: str, number: int) -> None:
-        """A passage of a flow, here and now."""
-        self.flows.here().extend((self.flows.index(name, "flow"), time.monotonic_ns(), number))
+        """A passage of a flow, here and now; of what is no number nothing is noted."""
+        try:
+            number = int(number) & (1 << 63) - 1  # a hash, say, may have more bits than fit
+        except (TypeError, ValueError, OverflowError):
+            return
+        words = self.flows.index(name, "flow"), time.monotonic_ns(), number
+        self.flows.here().extend(array("q", words))  # all three or none
 
     def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
         """Note `read()` four times a second, or by how much a second it has grown."""
@@ -147,19 +161,27 @@ class Recorder:
         if not self.lock.acquire(timeout=2.0):
             return
         try:
-            found = None if self.fixed_role else rlox_identity.of_multiprocessing()
-            entries = self._take(bool(how))
-            if found is not None and found != self.role:
-                self.role = found
-                entries.append({"role": list(found)})
-            if how:
-                entries.append({"end": [time.monotonic_ns(), how]})
-            self._write(entries)
-            if how and how != EXEC and self.files is not None:  # an exec may fail
-                self.files.close()
-                self.files = None
+            self._flush(how)
+        except Exception as error:  # whatever it is: this thread, or the program, goes on
+            self._flushed = time.monotonic_ns()
+            if not self._complained:
+                self._complained = True
+                _say(f"something of process {os.getpid()} is not recorded: {error!r}")
         finally:
             self.lock.release()
+
+    def _flush(self, how: str | None) -> None:
+        found = None if self.fixed_role else rlox_identity.of_multiprocessing()
+        entries = self._take(bool(how))
+        if found is not None and found != self.role:
+            self.role = found
+            entries.append({"role": list(found)})
+        if how:
+            entries.append({"end": [time.monotonic_ns(), how]})
+        self._write(entries)
+        if how and how != EXEC and self.files is not None:  # an exec may fail
+            self.files.close()
+            self.files = None
 
     def stop(self, how: str) -> None:
         """Write the end; nothing is recorded any more."""
@@ -174,19 +196,22 @@ class Recorder:
         try:
             self.files.write(entries)
         except OSError as error:
-            sys.stderr.write(f"rlox: recording of process {os.getpid()} ends: {error}\n")
+            _say(f"recording of process {os.getpid()} ends: {error}")
             self.files = None
 
     def _take(self, last: bool) -> list[Any]:
         now = time.monotonic_ns()
         wanted = self._wanted(self._flushed)
+        slow = last or (self._flushes + 1) % _SLOW_FLUSHES == 0
+        # Before anything is taken: who has ended by now appends no more.
+        over = self._over() if slow else None
         entries: list[Any] = []
         for poll in list(self.polled):
             try:
                 entries += poll()
             except Exception as error:  # of a library that is not as we know it: without it, then
                 self.polled.remove(poll)
-                sys.stderr.write(f"rlox: {poll.__name__} of process {os.getpid()}: {error!r}\n")
+                _say(f"{poll.__name__} of process {os.getpid()}: {error!r}")
         for source in list(self.sources):
             for track in list(source.tracks):
                 words = len(track.data) // 3 * 3  # an earlier Timing appends one by one
@@ -197,9 +222,36 @@ class Recorder:
         entries += self._counters(now)
         entries = [*entries, {"recorded": [self._flushed, now]}] if wanted else []
         self._flushed, self._flushes = now, self._flushes + 1
-        if last or self._flushes % _SLOW_FLUSHES == 0:
+        if slow:
             entries += [{"clock": read_clock()}, {"totals": self._totals()}]
-        return self._news() + entries
+        entries = self._news() + entries
+        if over is not None:
+            self._forget(*over)
+        return entries
+
+    def _over(self) -> tuple[set[int], list[tuple[Source, Track]]]:
+        """The numbers of the threads that have ended, and their tracks."""
+        with self.naming:
+            threads = list(self.threads.items())
+        tracks = [(source, track) for source in list(self.sources) for track in list(source.tracks)]
+        living = _living()
+        ended = {number for number, (native_id, _) in threads if native_id not in living}
+        if threading.get_native_id() not in living:  # there are no ids, or others than ours
+            ended = set()
+        return ended, [(source, track) for source, track in tracks if track.thread in ended]
+
+    def _forget(self, ended: set[int], tracks: list[tuple[Source, Track]]) -> None:
+        """Let go of threads that have ended; of their numbers at the slow flush after that, since a
+        segment that begins with what was just taken must still tell whose it is."""
+        with self.naming:
+            for number in self._ended & ended:
+                native_id, name = self.threads.pop(number)
+                for known in (name, None):
+                    if self._numbers.get((native_id, known)) == number:
+                        del self._numbers[native_id, known]
+            self._ended = ended - self._ended
+        for source, track in tracks:
+            source.tracks.remove(track)  # in place: others append meanwhile
 
     def _wanted(self, now: int) -> bool:
         """Whether spans that close from `now` on are kept."""
@@ -212,17 +264,20 @@ class Recorder:
         """Lines of threads, sources and names that this segment does not hold yet."""
         new: list[Any] = []
         # Other threads add to them meanwhile: what comes now is told the next time.
-        threads, sources, pairs = len(self.threads), len(self.sources), len(self.pairs)
-        for number in range(self._told_threads, threads):
-            new.append({"thread": [number, *self.threads[number]]})
+        threads, sources, pairs = self._opened, len(self.sources), len(self.pairs)
+        with self.naming:
+            known = list(self.threads.items())
+        for number, thread in known:
+            if self._told_threads <= number < threads:
+                new.append({"thread": [number, *thread]})
         for source in self.sources[self._told_sources : sources]:
             new.append({"source": [source.number, source.name]})
         new += [{"pair": pair} for pair in self.pairs[self._told_pairs : pairs]]
         self._told_threads, self._told_sources, self._told_pairs = threads, sources, pairs
         for source in self.sources:
-            known = len(source.paths)
-            new += [source.name_line(index) for index in range(source.named, known)]
-            source.named = known
+            named = len(source.paths)
+            new += [source.name_line(index) for index in range(source.named, named)]
+            source.named = named
         return new
 
     def _counters(self, now: int) -> list[Any]:
@@ -232,6 +287,7 @@ class Recorder:
                 value = float(read())
             except Exception:  # what is looked at is gone; the program must not notice
                 del self.gauges[name]
+                self._gauged.pop(name, None)
                 continue
             if not math.isfinite(value):  # which JSON has no number for
                 continue
@@ -246,11 +302,13 @@ class Recorder:
         return found
 
     def _totals(self) -> list[list[int]]:
+        """Of threads that are not forgotten: the sums of the others were told to the end."""
         return [
-            [source.number, self.thread(native_id, name), index, calls, ns]
+            [source.number, self._numbers[native_id, name], index, calls, ns]
             for source, timing in zip(self.sources, self.timings)  # noqa: B905  # Python 3.9
             if timing is not None
             for name, native_id, index, calls, ns in timing.totals()
+            if (native_id, name) in self._numbers
         ]
 
     def _start_thread(self) -> None:
@@ -270,10 +328,17 @@ class Recorder:
     def _loop(self, wake: Any, done: Any) -> None:
         self.thread(threading.get_native_id(), "rlox recorder")
         try:
-            while not wake.acquire(timeout=_FLUSH_S):
+            while not wake.acquire(timeout=self._patience_s()):
                 self.flush()
         finally:
             done.release()
+
+    def _patience_s(self) -> float:
+        """Seconds until the next flush: few at first, since who is killed early would leave
+        nothing; and from the last one on, since a program that forks often begins this thread anew
+        each time."""
+        period = _FLUSH_S / (1 << max(0, _HASTY_FLUSHES - self._flushes))
+        return max(0.0, self._flushed / 1e9 + period - time.monotonic())
 
     def before_fork(self) -> None:
         """Nothing of ours may run while the process is copied."""
@@ -290,16 +355,34 @@ class Recorder:
         if files is not None:
             files.close()
             parent = self.role
-            ids = enumerate(self.threads)
             # The child's only thread has the identifier that it had, but another native one.
             native = self._forking[threading.get_ident()]
-            forking = {number for number, (native_id, _) in ids if native_id == native}
+            forking = {
+                n: name for n, (native_id, name) in self.threads.items() if native_id == native
+            }
             for source in self.sources:
-                source.begin_child(forking)
+                source.begin_child(set(forking))
             for timing in self.timings:
                 if timing is not None:
                     timing.begin_child()
             self._begin("fork", self.key, (f"{parent[0]} fork", None, f"{parent[2]} fork"))
+            for name in forking.values():  # a Timing may know it by an earlier name
+                self._numbers.setdefault((threading.get_native_id(), name), 0)
+            if self.options["ptrace"]:  # which a fork does not inherit
+                rlox_libraries.allow_ptrace()
+
+
+def _living() -> set[int]:
+    """The kernel's ids of this process's threads; none where there is no /proc."""
+    try:
+        return {int(name) for name in os.listdir("/proc/self/task")}  # noqa: PTH208
+    except OSError:
+        return set()
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(Exception):  # a daemon has no stderr
+        sys.stderr.write(f"rlox: {text}\n")
 
 
 _active: Recorder | None = None

@@ -20,6 +20,17 @@ def read_clock() -> list[int]:
     return [before, real, after]
 
 
+def time_namespace() -> str | None:
+    """Which monotonic clock this process reads: one and the same where this is equal; None where
+    that cannot be told."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:  # noqa: PTH123  # pathlib is slow
+            boot = file.read().strip()
+        return f"{os.readlink('/proc/self/ns/time')} {boot}"  # noqa: PTH115
+    except OSError:
+        return None
+
+
 def encode(words: array[int]) -> str:
     """Integers as base64 of little-endian int64."""
     if sys.byteorder != "little":
@@ -31,7 +42,8 @@ def encode(words: array[int]) -> str:
 class Segments:
     """Lines in files of `size` bytes or little more, of which the `most` latest are kept.
 
-    Each begins with the lines of `preamble(its number)`, so that it can be read alone. A program
+    Each begins with the lines of `preamble(its number)`, so that it can be read alone; they do not
+    count, since a program that makes many names has more of them than would fit. A program
     may close what it did not open, as daemons do, and open a file of its own under that number:
     that one is left alone, and ours is opened again.
     """
@@ -75,8 +87,8 @@ class Segments:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._path(self.number - self.most))  # noqa: PTH108  # pathlib is slow
         self._open()
-        self._written = 0
         self._append(self.preamble(self.number))
+        self._written = 0
 
     def _path(self, number: int) -> str:
         return f"{self.stem}.{number}.jsonl"

@@ -132,8 +132,11 @@ class Waits:
             def get(queue: Any, *args: Any, **kwargs: Any) -> Any:
                 # The whole of it waits, also for other readers: not the pipe inside on its own.
                 reader = queue._reader
+                try:
+                    channel = _inode(reader.fileno())
+                except OSError:  # it is closed, of which the program is told by the original
+                    return original(queue, *args, **kwargs)
                 reader.__dict__["_rlox"] = {"wait": None}
-                channel = _inode(reader.fileno())
                 begin = monotonic_ns()
                 try:
                     result = original(queue, *args, **kwargs)
@@ -165,14 +168,21 @@ class Waits:
     def _thread_queues(self, module: Any) -> None:
         in_order = module.Queue._put, module.Queue._get
 
+        def name_of(queue: Any) -> str:
+            known = queue.__dict__
+            own = known.get("_rlox")
+            if own is None:  # of two threads that are here at once, one names it for both
+                own = known.setdefault("_rlox", next(self.recorder.made))
+            return f"queue {self.recorder.key} {own}"  # a fork's copy of it is another one
+
         def index_of(queue: Any, kind: str, on: str) -> int:
-            channel = f"queue {os.getpid()} {id(queue)}"
+            channel = name_of(queue)
             if (type(queue)._put, type(queue)._get) != in_order:  # such as a PriorityQueue
                 channel = f"unordered {channel}"
             name = f"{on}: {'get' if kind == 'wait' else 'put'}"
             return int(self.source.index(name, kind, on, channel))
 
-        self._lengths(module.Queue, "_qsize", lambda q: f"queue {os.getpid()} {id(q)}")
+        self._lengths(module.Queue, "_qsize", name_of)
         replace(module.Queue, "get", self._passing("wait", "queue", index_of))
         replace(module.Queue, "put", self._passing("send", "queue", index_of))
 

@@ -13,7 +13,7 @@ import itertools
 import re
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -89,11 +89,12 @@ def attribute(
     ordered = sorted(kernels, key=lambda kernel: kernel.begin_ns)
     begins = [kernel.begin_ns for kernel in ordered]
     longest = max((kernel.end_ns - kernel.begin_ns for kernel in kernels), default=0)
+    ended = {kernel.correlation: kernel.end_ns for kernel in kernels if kernel.correlation}
     for kernel in kernels:
         owner = launched.get(kernel.correlation, UNKNOWN)
         runs[owner] += kernel.end_ns - kernel.begin_ns
     for call in calls:
-        if not WAITS.match(call.name):
+        if not _waits(call, ended):
             continue
         phase = phase_at(call.thread, call.begin_ns)
         waits[phase] += call.end_ns - call.begin_ns
@@ -111,6 +112,16 @@ def attribute(
         sorted(table, key=lambda row: -row.seconds),
         sorted(uses, key=lambda use: -(use.waits + use.kernels)),
     )
+
+
+def _waits(call: Call, ended: Mapping[int, int]) -> bool:
+    """Whether a call returned when the device had done its work. A copy that is called asynchronous
+    does so as well where the host's memory is not pinned, such as for `tensor.item()`; that is told
+    by when what it launched had `ended`."""
+    if WAITS.match(call.name):
+        return True
+    copied_ns = ended.get(call.correlation) if "Memcpy" in call.name else None
+    return copied_ns is not None and call.end_ns >= copied_ns
 
 
 def _parts(call: Call, kernels: Iterable[Kernel]) -> Iterable[tuple[Kernel | None, int]]:

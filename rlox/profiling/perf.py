@@ -13,6 +13,7 @@ import json
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -103,20 +104,29 @@ def load(folder: Path, spans: SpanLog | None) -> Samples:
 
 @contextlib.contextmanager
 def script(data: Path) -> Iterator[Iterable[str]]:
-    """The lines of `perf script` about a recording."""
+    """The lines of `perf script` about a recording.
+
+    Raises:
+        ValueError: at their end, since perf failed: they are not all of them, perhaps none.
+    """
     fields = "comm,pid,tid,time,event,ip,sym,dso"
-    with subprocess.Popen(
-        [
-            *("perf", "script", "--ns", "--no-inline", "-F", fields, "-i", str(data)),
-            *("--show-switch-events", "--show-lost-events"),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None
-        yield process.stdout
+    with tempfile.TemporaryFile() as log:
+        with subprocess.Popen(
+            [
+                *("perf", "script", "--ns", "--no-inline", "-F", fields, "-i", str(data)),
+                *("--show-switch-events", "--show-lost-events"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            yield process.stdout
+        if process.returncode:
+            log.seek(0)
+            said = log.read().decode(errors="replace").strip()[-300:] or "it said nothing"
+            raise ValueError(f"perf script failed with status {process.returncode}: {said}")
 
 
 def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: float) -> Samples:

@@ -13,6 +13,7 @@ from rlox.timing import SpanLog
 
 UPDATES = 150
 _LIMIT_S = 60.0
+_DEVICE = 1_000_000  # more than a device has streams: each numbers its own
 
 
 class Recording(Window):
@@ -73,7 +74,10 @@ def _of_device(results: Any, offset: int) -> tuple[list[Any], list[Any]]:
         name, correlation = event.name(), event.correlation_id()
         times = event.start_ns() + offset, event.end_ns() + offset
         if event.device_type().name != "CPU":
-            kernels.append((name, event.device_resource_id(), *times, correlation))
+            if event.is_user_annotation():  # a block of the program, mirrored on the device
+                continue
+            stream = event.device_index() * _DEVICE + event.device_resource_id()
+            kernels.append((name, stream, *times, correlation))
         elif name.startswith(("cuda", "hip", "cu")):
             calls.append((name, event.start_thread_id(), *times, correlation))
     return calls, kernels

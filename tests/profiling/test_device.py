@@ -8,6 +8,7 @@ from its times.
 import json
 from array import array
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from chrome_trace import annotated, read_chrome
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlox.profiling.device import NOTHING, UNKNOWN, Call, Kernel, attribute
+from rlox.profiling import torch_recording
+from rlox.profiling.device import NOTHING, UNKNOWN, Call, Kernel, Use, Waited, attribute
 from rlox.profiling.processes.inside.rlox_segments import encode
 from rlox.profiling.processes.on_device import on_device
 from rlox.profiling.processes.run import read_run
@@ -62,6 +64,53 @@ def test_a_kernel_that_nobody_is_seen_to_launch_is_nobodys() -> None:
     waited, uses = attribute(calls, [Kernel("graph", 7, 0, 10, 99)], lambda thread, ns: "phase")
     assert [(row.launched, row.name) for row in waited] == [(UNKNOWN, "graph")]
     assert {use.phase for use in uses} == {"phase", UNKNOWN}
+
+
+def of_copy(returns_ns: int) -> tuple[list[Waited], list[Use]]:
+    """A kernel of 19 ns, then 8 ns of a copy to the host, by a call that began at 2."""
+    calls = [
+        Call("cudaLaunchKernel", 1, 0, 1, 5),
+        Call("cudaMemcpyAsync", 1, 2, returns_ns, 6),
+    ]
+    kernels = [Kernel("k", 7, 1, 20, 5), Kernel("Memcpy DtoH", 7, 20, 28, 6)]
+    return attribute(calls, kernels, lambda _, ns: "backward" if ns < 2 else "log")
+
+
+def test_a_copy_that_returns_with_its_bytes_was_waited_for() -> None:
+    waited, uses = of_copy(returns_ns=30)
+    assert {(row.waits, row.launched, row.name): round(row.seconds * 1e9) for row in waited} == {
+        ("log", "backward", "k"): 18,
+        ("log", "log", "Memcpy DtoH"): 8,
+        ("log", "", NOTHING): 2,
+    }
+    assert {use.phase: round(use.waits * 1e9) for use in uses} == {"log": 28, "backward": 0}
+    waited, uses = of_copy(returns_ns=4)  # asynchronously, as from pinned memory
+    assert not waited
+    assert not any(use.waits for use in uses)
+
+
+def event(name: str, device: str, number: int = 0, annotation: bool = False) -> SimpleNamespace:
+    """What torch.profiler says of a call or kernel: on stream 7 of a device."""
+    found = {
+        "name": name, "device_type": SimpleNamespace(name=device), "device_index": number,
+        "device_resource_id": 7, "correlation_id": 3, "start_ns": 10, "end_ns": 20,
+        "start_thread_id": 1, "is_user_annotation": annotation,
+    }  # fmt: skip
+    return SimpleNamespace(**{key: lambda value=value: value for key, value in found.items()})
+
+
+def test_a_block_that_torch_mirrors_on_the_device_is_no_kernel() -> None:
+    events = [event("sgemm", "CUDA"), event("Optimizer.step#Adam.step", "CUDA", annotation=True)]
+    results = SimpleNamespace(events=lambda: [*events, event("cudaLaunchKernel", "CPU")])
+    calls, kernels = torch_recording._of_device(results, 100)
+    assert kernels == [("sgemm", 7, 110, 120, 3)]
+    assert calls == [("cudaLaunchKernel", 1, 110, 120, 3)]
+
+
+def test_streams_of_two_devices_are_two() -> None:
+    results = SimpleNamespace(events=lambda: [event("sgemm", "CUDA", number) for number in (0, 1)])
+    _, kernels = torch_recording._of_device(results, 0)
+    assert len({stream for _, stream, *_ in kernels}) == 2
 
 
 @given(

@@ -1,8 +1,9 @@
 """Lays the clocks of all processes on the one of the run, and says how wrong that may be.
 
 On one machine the monotonic clock is one and the same for all processes, unless a container gives
-some another. The real clock, which they all read beside it, tells: where the readings agree, the
-times are comparable as they are, and where not, they are shifted by the difference.
+some another, which is a time namespace. Where those are known, they tell. Elsewhere the real clock
+does, which all read beside the monotonic one: where the readings agree, the times are comparable as
+they are, and where not, they are shifted by the difference.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _SAME_NS = 1_000_000  # less than that, the real clock was corrected, or read la
 class Alignment(NamedTuple):
     """`shift_ns` is added to a process's times; `error_ns` is how far off they may be then.
 
-    `seen_ns` is by how much the two clocks seemed to differ; where that is little, they are taken
-    to be the same one, and what remains is no error.
+    `seen_ns` is by how much the two clocks seemed to differ; where that is little, or both
+    are of one time namespace, they are the same one, and what remains is no error.
     """
 
     shift_ns: int
@@ -38,9 +39,13 @@ def align(run: Run, process: Process) -> Alignment:
     if not process.clocks:
         return Alignment(0, 0.0, 0.0)
     apart = np.array([_offset(of_run, clock) - clock.offset_ns for clock in process.clocks])
+    seen = float(np.median(apart))
+    namespace = process.header.time_namespace
+    if namespace is not None and namespace == run.about.get("time_namespace"):
+        # One clock: if the readings differ all the same, the real clock was set meanwhile.
+        return Alignment(0, 0.0, seen)
     reading = max(clock.error_ns for clock in (*of_run, *process.clocks))
     # The real clock may be corrected while they are read: that is what the differences vary by.
-    seen = float(np.median(apart))
     error = 2 * reading + float(np.ptp(apart)) / 2
     if abs(seen) < _SAME_NS:
         return Alignment(0, 0.0, seen)

@@ -9,6 +9,7 @@ from typing import Any
 
 from rlox.profiling.processes.run import Process
 from rlox.profiling.processes.threads import UNSAMPLED, ThreadUse
+from rlox.timing.timing import Phase
 
 MOST_RANKED = 40
 NOT_BUSY = ("idle",)  # layers in which nothing is done
@@ -51,6 +52,7 @@ def components(processes: Sequence[Process], uses: Uses) -> list[Json]:
     """Each component: `title`, `processes`, and its `threads` with their `phases` and `layers`.
 
     A figure of equal threads is their mean, with the `low`est and `high`est, and whose they are.
+    Who never was in a phase counts there as 0, so that the mean times `count` is the sum of all.
     """
     names = titles(processes)
     found = []
@@ -77,9 +79,11 @@ def folded(thread: str) -> str:
 def _thread(name: str, equal: Sequence[tuple[str, ThreadUse]]) -> Json:
     paths = dict.fromkeys(phase.name for _, use in equal for phase in use.phases)
     order = sorted(paths, key=lambda path: _rank(path, equal))
+    by_name = [(who, {phase.name: phase for phase in use.phases}) for who, use in equal]
     phases = []
     for path in order:
-        of = [(who, phase) for who, use in equal for phase in use.phases if phase.name == path]
+        never = Phase(path, 0.0, 0.0, 0)
+        of = [(who, own.get(path, never)) for who, own in by_name]
         phases.append(
             {
                 "name": path,

@@ -15,6 +15,7 @@ from rlox.profiling.processes.format import UNORDERED
 from rlox.profiling.processes.run import Run
 
 MOST_ARROWS = 100_000
+_NEVER = 1 << 62  # ns
 
 
 class Point(NamedTuple):
@@ -44,14 +45,15 @@ def _named(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point
         for block in process.flows():
             native_id = process.threads[block.thread].native_id
             for index, time_ns, number in block.data.tolist():
-                name = process.names[block.source, index].path
-                point = Point(process.key, native_id, time_ns + shift, name)
-                flows[name, number].append(point)
+                name = process.names.get((block.source, index))
+                if name is not None:  # else the line that tells it was lost
+                    point = Point(process.key, native_id, time_ns + shift, name.path)
+                    flows[name.path, number].append(point)
     yield from flows.values()
 
 
 def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point]]:
-    if any(p.dropped_segments or not p.from_its_beginning for p in run.processes):
+    if any(p.dropped_segments or (p.recorded and not p.from_its_beginning) for p in run.processes):
         return  # some were sent or received that nobody wrote down
     sent: defaultdict[str, list[Point]] = defaultdict(list)
     received: defaultdict[str, list[Point]] = defaultdict(list)
@@ -71,10 +73,43 @@ def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Po
                     # Just inside the block, so that the arrow is drawn from it and to it.
                     time_ns = (start if side is sent else end - 1) + shift
                     side[channel].append(Point(process.key, native_id, time_ns, on))
+    limits, everywhere = _known_until(run, alignments)
     for channel, messages in sent.items():
-        there = sorted(received.get(channel, ()), key=lambda p: p.time_ns)
-        for message, receipt in zip(sorted(messages, key=lambda p: p.time_ns), there, strict=False):
+        there = received.get(channel, [])
+        until = limits.get(channel, _NEVER)
+        if len(there) != len(messages):  # else who wrote nothing did nothing here
+            until = min(until, everywhere)
+        messages.sort(key=lambda p: p.time_ns)
+        known = sorted((p for p in there if p.time_ns < until), key=lambda p: p.time_ns)
+        for message, receipt in zip(messages, known, strict=False):
             yield [message, receipt]
+
+
+def _known_until(run: Run, alignments: Mapping[str, Alignment]) -> tuple[dict[str, int], int]:
+    """Until when all messages of a channel were written down, where that is not to the end; and
+    until when those of any channel were.
+
+    Who was killed took what it had not written yet along; who wrote nothing at all, since it did
+    not live for long enough, or not in the time that was asked for, may have been at any channel.
+    Messages that come after one that is missing would be paired with the wrong ones.
+    """
+    limits: dict[str, int] = {}
+    everywhere = _NEVER
+    options = run.about.get("options", {})
+    asked = _NEVER
+    if (for_s := options.get("for_s")) is not None:
+        asked = run.clock.after_ns + round((options.get("from_s", 0.0) + for_s) * 1e9)
+    for process in run.processes:
+        shift = alignments[process.key].shift_ns
+        if process.how is not None and process.end_ns + shift < asked:
+            continue  # it wrote all
+        if not process.recorded:
+            everywhere = min(everywhere, process.begin_ns + shift)
+            continue
+        until = process.recorded[-1][1] + shift
+        for channel in {run.channel(name) for name in process.names.values() if name.channel}:
+            limits[channel] = min(limits.get(channel, until), until)
+    return limits, everywhere
 
 
 def _in_order(channel: str) -> bool:

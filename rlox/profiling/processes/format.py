@@ -1,6 +1,7 @@
 """What a run of several processes leaves behind: a folder, and how it is read.
 
-    run.json                     the command, the run's clock, its options; at its end the status
+    run.json                     the command, the run's clock and its time namespace, its options;
+                                 at its end the status
     <key>.<segment>.jsonl        what a process recorded; <key> is "<pid>-<its first ns>"
     <key>.torch.<segment>.jsonl  torch's operators in it, in the same form
     <key>.samples.jsonl          what the sampler saw of it (`samples_file`)
@@ -21,7 +22,7 @@ an object with one key:
     {"spans": [source, thread, data]}      closed blocks: index, begin, end
     {"flows": [source, thread, data]}      where a flow passes: index, time, id of the flow
     {"counter": [name, time, value]}
-    {"totals": [[source, thread, index, calls, ns], …]}   sums so far, of `Timing`s
+    {"totals": [[source, thread, index, calls, ns], …]}   sums so far of `Timing`s' living threads
     {"pair": [channel, channel]}           two ends: what is sent at one is received at the other
     {"recorded": [from, until]}            spans that closed then are here; outside, only totals are
     {"end": [time, how]}                   "exit", or "exec" where another program took its place;
@@ -39,8 +40,9 @@ with "unordered", such as a priority queue, of which only so much is known as ho
 The n-th wait of each member of a collective is one and the same operation, ended by the last to
 come.
 
-In a process's torch files `thread` is the kernel's thread id, or 1,000,000,000 and the number of a
-device's stream; flows lead from the call that launched a kernel to the kernel.
+In a process's torch files `thread` is the kernel's thread id, or 1,000,000,000, the number of a
+device's stream, and 1,000,000 for each device before it; flows lead from the call that launched a
+kernel to the kernel.
 """
 
 from __future__ import annotations
@@ -92,6 +94,7 @@ class Header:
         index: which of them it is; None where there is but one.
         name: as the program calls it.
         start: "exec", or "fork" where it is a copy of a process that was recorded.
+        time_namespace: which monotonic clock it reads, and of which boot; None: unknown.
     """
 
     key: str
@@ -104,6 +107,7 @@ class Header:
     start: str
     argv: Sequence[str]
     segment: int = 0
+    time_namespace: str | None = None
     schema: int = SCHEMA
 
 

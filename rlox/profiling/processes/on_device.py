@@ -7,7 +7,7 @@ from typing import Any
 
 from rlox.profiling.device import Call, Kernel, attribute, by_span
 from rlox.profiling.processes.phases import log_of
-from rlox.profiling.processes.run import Process, Run, read_process, segments
+from rlox.profiling.processes.run import Process, Run, torch_of
 
 _RUNTIME = ("cuda", "hip", "cu")
 
@@ -45,9 +45,9 @@ def on_device(run: Run) -> dict[str, Any] | None:
 def _recorded(run: Run, process: Process) -> tuple[list[Call], list[Kernel]]:
     """Calls of the device's runtime, and what ran on it. A flow with the same number passes where
     a kernel was launched and where it ran."""
-    if not segments(run.folder, process.key, "torch"):
+    torch = torch_of(run.folder, process.key)
+    if torch is None:
         return [], []
-    torch = read_process(run.folder, process.key, "torch")
     numbers = {
         (block.thread, index, begin): number
         for block in torch.flows()

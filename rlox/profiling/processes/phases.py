@@ -20,6 +20,9 @@ def log_of(process: Process) -> SpanLog:
     front. A path whose outer block never closed, since the process was killed, is kept as it is.
     """
     found: defaultdict[int, list[tuple[int, Triples]]] = defaultdict(list)
+    # The main thread has several numbers if it was renamed; its blocks are one tree all the same.
+    main = [n for n, thread in process.threads.items() if thread.native_id == process.header.pid]
+    first = dict.fromkeys(main, min(main, default=0))
     phases: defaultdict[int, list[int]] = defaultdict(list)
     for (source, index), name in process.names.items():
         if name.kind == PHASE:
@@ -27,7 +30,7 @@ def log_of(process: Process) -> SpanLog:
     for block in process.spans():
         data = block.data[np.isin(block.data[:, 0], phases[block.source])]
         if len(data):
-            found[block.thread].append((block.source, data))
+            found[first.get(block.thread, block.thread)].append((block.source, data))
     log = SpanLog()
     log.pid = process.header.pid
     numbers: dict[str, int] = {}

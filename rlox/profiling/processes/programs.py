@@ -102,7 +102,7 @@ class _Channels:
             holds = [passage for passage in track.passages if passage.kind == "hold"]
             for passage in (*exclusive(track.passages), *holds):
                 self._take(passage, meetings, blocked)
-            if track.tid == track.pid:  # the end of the process, for who joins it
+            if track.ends_process:  # for who joins it
                 self.gifts[str(track.pid)].append(track.end_ns)
         for times in (*self.gifts.values(), *self.gets.values()):
             times.sort()
@@ -196,7 +196,7 @@ def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
             case _:
                 yield from _wait(work, passage, known, waited)
     work.until(track.end_ns)
-    yield work.cut(SEND, str(track.pid)) if track.tid == track.pid else work.cut(END, "")
+    yield work.cut(SEND, str(track.pid)) if track.ends_process else work.cut(END, "")
 
 
 def _wait(work: _Work, passage: Passage, known: _Channels, waited: bool) -> Iterator[Stretch]:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rlox._core import build_info
+from rlox.profiling import perf, pyspy
 from rlox.profiling.machine import commit, versions
 from rlox.profiling.processes.analysis import analyse
 from rlox.profiling.processes.components import components, titles, together
@@ -117,8 +118,16 @@ def _incomplete(run: Run, shown: Sequence[Process], names: dict[str, str]) -> li
                 f"{names[process.key]} ran too long to keep all: figures and trace are of its last "
                 f"{kept_s:.0f} s."
             )
+    from_s, wall_s = run.about["options"].get("from_s", 0.0), _wall_s(run)
+    if run.processes and from_s > 0 and from_s >= wall_s:
+        found.append(
+            f"--from {from_s:g}: the run ended after {wall_s:.0f} s, so nothing was kept; use less."
+        )
     if run.about.get("sampler") is None:
         found.append("Nothing was sampled, so layers are not known; phases are.")
+        # Where one of them works here, it was asked for that none looks on.
+        if (no_perf := perf.unavailable()) and (no_pyspy := pyspy.unavailable()):
+            found[-1] += f" {no_perf}. {no_pyspy}."
     return found
 
 
@@ -129,9 +138,11 @@ def _warnings(run: Run, clocks: Sequence[Json]) -> list[str]:
         for clock in clocks
         if clock["shift_us"] or clock["error_us"] > _DOUBTFUL_US
     ]
-    if run.about["options"].get("torch_s"):
+    if torch_s := run.about["options"].get("torch_s"):
         found.append(
-            f"torch.profiler looked on for {run.about['options']['torch_s']:g} s, and slowed them."
+            f"torch.profiler looked on for {torch_s:g} s, and slowed them."
+            if any(run.folder.glob("*.torch.*.jsonl"))
+            else f"--torch {torch_s:g} recorded nothing: no process imported torch and worked."
         )
     return found
 

@@ -20,6 +20,7 @@ from rlox.profiling.processes.format import (
     lines,
     triples,
 )
+from rlox.profiling.samples import MAIN_THREAD
 
 
 @dataclass
@@ -78,7 +79,8 @@ class Process:
             for key, value in lines(file):
                 if key == what:
                     source, thread, data = value
-                    yield Block(source, thread, triples(data))
+                    if thread in self.threads:  # else the line that names it was lost
+                        yield Block(source, thread, triples(data))
 
 
 def keys(folder: Path) -> list[str]:
@@ -127,6 +129,17 @@ def read_process(folder: Path, key: str, what: str = "") -> Process:
     return process
 
 
+def torch_of(folder: Path, key: str) -> Process | None:
+    """torch's operators in a process. None where none were recorded, or it died as it began to
+    write them."""
+    if not segments(folder, key, "torch"):
+        return None
+    try:
+        return read_process(folder, key, "torch")
+    except ValueError:
+        return None
+
+
 def _take(
     process: Process, kind: str, value: Any, totals: dict[tuple[int, int, int], Total]
 ) -> None:
@@ -138,7 +151,10 @@ def _take(
         case "role":
             process.role, process.index, process.name = value
         case "thread":
-            process.threads[value[0]] = Thread(*value[1:])
+            number, native_id, name = value
+            # The program may have renamed it, or have forked from another thread than its main one.
+            main = native_id == process.header.pid
+            process.threads[number] = Thread(native_id, MAIN_THREAD if main else name)
         case "source":
             process.sources[value[0]] = value[1]
         case "name":

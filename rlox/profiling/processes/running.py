@@ -32,7 +32,8 @@ def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[s
     total = spent.sum()
     if total <= 0:
         return {}
-    mean = min(1.0, float(took.sum() / total))
+    # Who waits may run as well, but that is no phase's.
+    mean = min(1.0, float(took[spent.any(axis=1)].sum() / total))
     scale = np.sqrt(_PRIOR * len(took)) * spent.mean(axis=0)
     left = np.vstack([spent, np.diag(scale)])
     right = np.concatenate([took, scale * mean])

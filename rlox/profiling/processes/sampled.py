@@ -10,6 +10,7 @@ from pathlib import Path
 from rlox.profiling import perf, pyspy
 from rlox.profiling.perf import Event
 from rlox.profiling.processes import samplers
+from rlox.profiling.processes.components import titles
 from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import Process, Run
 from rlox.profiling.processes.samples_file import write_samples
@@ -17,30 +18,66 @@ from rlox.profiling.samples import Sample, Samples
 from rlox.timing.spans import SpanLog
 
 _CONNECTION = "multiprocessing/connection.py"
-_PASSING_S = 0.5  # of CPU time: what took less is not worth a sentence
+_PASSING_S = 0.5  # of CPU time, or of life: what took less is not worth a sentence
+_MOST_NAMED = 8
+_FULL = "size limit reached"  # what perf says as it stops for its --max-size
 
 
 def read_samplers(run: Run) -> list[str]:
     """Write the samples of every process into the run's folder, and take the sampler's own files
-    away; returns sentences on what is missing."""
+    away unless they cannot be read; returns sentences on what is missing."""
     data = run.folder / samplers.PERF_DATA
     if data.exists():
-        missing = _read_perf(run, data)
-        data.unlink()
-        return missing
+        return _read_perf(run, data)
+    young = _too_young(run) if run.about.get("sampler") == samplers.PySpy.name else []
     said = [_read_pyspy(run.folder, process) for process in run.processes]
     if run.about.get("sampler") == samplers.Perf.name:
-        log = run.folder / "perf.log"
-        tail = log.read_text(errors="replace").strip()[-300:] if log.exists() else ""
-        return [f"perf left no samples: {tail or 'it said nothing'}"]
-    return [sentence for sentence in said if sentence]
+        return [f"perf left no samples: {_said(run.folder)[-300:] or 'it said nothing'}"]
+    return [*(sentence for sentence in said if sentence), *young]
+
+
+def _said(folder: Path) -> str:
+    """What perf said as it recorded."""
+    log = folder / "perf.log"
+    return log.read_text(errors="replace").strip() if log.exists() else ""
+
+
+def _too_young(run: Run) -> list[str]:
+    """A sentence on processes that py-spy was not begun for, while their spans were kept."""
+    names = titles(run.processes)
+    unseen = [
+        names[process.key]
+        for process in run.processes
+        if process.recorded
+        and (process.end_ns - process.begin_ns) * 1e-9 > _PASSING_S
+        and not (run.folder / f"{process.key}.py-spy").exists()
+    ]
+    if not unseen:
+        return []
+    return [
+        "py-spy looks at no process in its first seconds, which it would slow the most, so nothing "
+        f"was sampled of {', '.join(unseen[:_MOST_NAMED])}."
+    ]
 
 
 def _read_perf(run: Run, data: Path) -> list[str]:
     rate = json.loads((run.folder / "perf.json").read_text(encoding="utf-8"))["rate"]
-    with perf.script(data) as lines:
-        events, lost = perf.collect(lines, rate)
-    missing = [] if events else ["perf took no sample: the window lay outside the run."]
+    events: dict[int, list[Event]] = {}
+    lost = 0
+    missing = []
+    failed = False
+    try:
+        with perf.script(data) as lines:
+            events, lost = perf.collect(lines, rate)
+    except ValueError as error:
+        failed = True
+        until = "layers are of what it read until then" if events else "layers are not known"
+        missing.append(f"{error}; {until}. Its data is kept: {run.folder.name}/{data.name}.")
+    if not events and not failed:
+        missing.append("perf took no sample: the window lay outside the run.")
+    last_ns = max((event.time_ns for found in events.values() for event in found), default=0)
+    names = titles(run.processes)
+    outside = []  # whose samples are all of times that were not kept
     for pid, processes in _by_pid(run).items():
         for process, own in _shared(events.pop(pid, []), processes):
             log = log_of(process)
@@ -48,6 +85,19 @@ def _read_perf(run: Run, data: Path) -> list[str]:
             samples.samples = list(_recorded(process, samples.samples))
             if samples.samples:
                 write_samples(run.folder, process.key, samples)
+            elif process.recorded and _cpu_s(own) > _PASSING_S:
+                outside.append(names[process.key])
+    if _FULL in _said(run.folder):
+        seconds, size = (last_ns - run.clock.after_ns) * 1e-9, data.stat().st_size >> 20
+        missing.append(
+            f"perf stopped after {seconds:.0f} s of the run, when its data was {size} MiB: of what "
+            "was kept after that nothing was sampled. Use --from and --for."
+        )
+    elif outside:
+        missing.append(
+            f"perf sampled none of the time that was kept of {', '.join(outside[:_MOST_NAMED])}, "
+            "so that layers are not known there. Use --from and --for."
+        )
     if lost:
         missing.append(f"perf lost samples {lost} times; the shares of busy moments are too small.")
     others: dict[str, float] = {}
@@ -56,9 +106,15 @@ def _read_perf(run: Run, data: Path) -> list[str]:
     if others := {comm: seconds for comm, seconds in others.items() if seconds > _PASSING_S}:
         missing.append(
             f"Processes that are not Python, or were started without this run's PYTHONPATH, are "
-            f"not in the figures: {', '.join(sorted(others)[:8])}."
+            f"not in the figures: {', '.join(sorted(others)[:_MOST_NAMED])}."
         )
+    if not failed:
+        data.unlink()
     return missing
+
+
+def _cpu_s(events: Iterable[Event]) -> float:
+    return sum(event.weight for event in events if event.what == "cpu")
 
 
 def _by_pid(run: Run) -> dict[int, list[Process]]:

@@ -1,8 +1,8 @@
 """A thread's time told apart: busy, waiting for whom, kept off the CPU, idle.
 
 Waits that the program's own functions noted are taken as they are. The rest is busy for as long as
-the kernel says that the thread ran; what is left is split by what it was seen at: waiting for the
-interpreter's lock, for other locks, for a pipe, asleep. Without a watch the rest is busy.
+the kernel says that the thread ran in it; what is left is split by what it was seen at: waiting for
+the interpreter's lock, for other locks, for a pipe, asleep. Without a watch the rest is busy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from rlox.profiling.processes.programs import BLOCKED_NS, Spent
 from rlox.profiling.processes.running import shares
 from rlox.profiling.processes.tracks import Passage, Track, exclusive
-from rlox.profiling.processes.watch import Watch
+from rlox.profiling.processes.watch import Seen, Watch
 
 _NS = 1e-9
 _UNKNOWN = "unknown"
@@ -76,25 +76,41 @@ class Division:
 def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
     """Each thread's time; the whole of each is its `wall`."""
     whom = _Whom(tracks)
+    waits = [list(_blocked(track)) for track in tracks]
+    # Not by pid and tid: a program that took another's place has the same.
     ran = {
-        (t.pid, t.tid): seen.spent(seen.ran, t.begin_ns, t.end_ns)
-        for t in tracks
-        if (seen := watch.of(t.pid, t.tid)) is not None
+        id(track): _outside(seen, seen.ran, track, own)
+        for track, own in zip(tracks, waits, strict=True)
+        if (seen := watch.of(track.pid, track.tid)) is not None
     }
-    return [_divided(track, tracks, watch, whom, ran) for track in tracks]
+    return [
+        _divided(track, own, tracks, watch, whom, ran)
+        for track, own in zip(tracks, waits, strict=True)
+    ]
+
+
+def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Passage]) -> float:
+    """Seconds of `what` (`Seen.spent`) outside noted waits: who waits for others may spin. A wait
+    in which there were less than two looks is taken to have been a quiet one."""
+    found = seen.spent(what, track.begin_ns, track.end_ns)
+    for wait in waits:
+        if wait.on != "sleep":  # which does not spin
+            found -= seen.within(what, wait.begin_ns, wait.end_ns)
+    return max(0.0, found)
 
 
 def _divided(
     track: Track,
+    waits: Sequence[Passage],
     tracks: Sequence[Track],
     watch: Watch,
     whom: _Whom,
-    ran: Mapping[tuple[int, int], float],
+    ran: Mapping[int, float],
 ) -> Division:
     noted: defaultdict[tuple[str, str, str], float] = defaultdict(float)
     asleep = 0.0
     intervals: list[tuple[int, int]] = []
-    for wait in _blocked(track):
+    for wait in waits:
         seconds = (wait.end_ns - wait.begin_ns) * _NS
         intervals.append((wait.begin_ns, wait.end_ns))
         if wait.on == "sleep":
@@ -107,12 +123,12 @@ def _divided(
     busy, kept, idle = outside, 0.0, asleep
     seen = watch.of(track.pid, track.tid)
     if seen is not None:
-        busy = min(outside, ran[track.pid, track.tid])
+        busy = min(outside, ran[id(track)])
         states = seen.states(intervals, track.begin_ns, track.end_ns)
         looks = sum(states.values())
         if looks:
             ready = outside * states["running"] / looks - busy
-            most = seen.spent(seen.kept, track.begin_ns, track.end_ns)
+            most = _outside(seen, seen.kept, track, waits)
             kept = min(max(0.0, ready), most, outside - busy)
         left = outside - busy - kept
         away = looks - states["running"]
@@ -122,10 +138,10 @@ def _divided(
                     noted[state, SEEN, name] += seconds * share
         waited = sum(states[state] for state in _SEEN_WAITING)
         idle += left * (1 - waited / away) if away else left
-    waits = [Wait(*what, seconds) for what, seconds in noted.items()]
+    found = [Wait(*what, seconds) for what, seconds in noted.items()]
     return Division(
         *(track.title, track.kind, wall, busy, kept, idle),
-        tuple(sorted(waits, key=lambda wait: -wait.seconds)),
+        tuple(sorted(found, key=lambda wait: -wait.seconds)),
         seen is not None,
         asleep,
         {} if seen is None else shares(track, seen, intervals),
@@ -140,14 +156,14 @@ def _blocked(track: Track) -> Iterator[Passage]:
 
 
 def _others(
-    state: str, track: Track, tracks: Sequence[Track], ran: Mapping[tuple[int, int], float]
+    state: str, track: Track, tracks: Sequence[Track], ran: Mapping[int, float]
 ) -> dict[str, float]:
     """For whom a thread waits that was seen waiting: for the interpreter those of its threads that
     ran, as much as they did; of other things nothing tells."""
     beside = {
-        other.title: ran.get((other.pid, other.tid), 0.0)
+        other.title: ran.get(id(other), 0.0)
         for other in tracks
-        if other.pid == track.pid and other.tid != track.tid
+        if other.process == track.process and other.tid != track.tid
     }
     total = sum(beside.values())
     if state != "gil" or not total:

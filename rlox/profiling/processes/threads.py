@@ -7,19 +7,23 @@ otherwise, or was too long to keep all of it.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlox.profiling.processes.format import RECORDER
 from rlox.profiling.processes.phases import log_of
 from rlox.profiling.processes.run import Process
-from rlox.profiling.samples import MAIN_THREAD, Samples
+from rlox.profiling.samples import MAIN_THREAD, Sample, Samples
 from rlox.timing.spans import ThreadSpans
 from rlox.timing.timing import Phase
 
 UNSAMPLED = "unsampled"  # the layer of time that no sampler saw
+
+# Nanoseconds of the windows in which spans were kept, up to given times.
+Kept = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
 
 @dataclass
@@ -54,21 +58,23 @@ def threads_of(process: Process, samples: Samples | None) -> list[ThreadUse]:
     spans: defaultdict[str, list[ThreadSpans]] = defaultdict(list)
     for thread in log.threads:
         spans[thread.name].append(thread)
-    sampled: defaultdict[str, int] = defaultdict(int)
+    sampled: defaultdict[str, list[Sample]] = defaultdict(list)
     for sample in samples.samples if samples is not None else ():
-        sampled[sample.thread] += 1
+        sampled[sample.thread].append(sample)
     window = sum(end - begin for begin, end in process.recorded) / 1e9
+    kept = _kept(process)
     uses = []
     for name in dict.fromkeys([MAIN_THREAD, *spans, *sampled]):
         if name == RECORDER:  # no part of the program
             continue
-        phases, between = _tree(log.paths, spans.get(name, ()))
-        use = ThreadUse(name, _native_id(process, name), window, phases, samples=sampled[name])
+        own = sampled.get(name, [])
+        phases, between = _tree(log.paths, spans.get(name, ()), kept)
+        use = ThreadUse(name, _native_id(process, name), window, phases, samples=len(own))
         if name != MAIN_THREAD:
             # Of another thread's life, that much is known which lies between its first and last
             # block, or that its samples stand for.
-            use.seconds = max(between, _weight(samples, name))
-        use.cells = _cells(use, samples)
+            use.seconds = max(between, sum(sample.weight for sample in own))
+        use.cells = _cells(use, own)
         if use.seconds:
             uses.append(use)
     return sorted(uses, key=lambda use: (use.name != MAIN_THREAD, -use.seconds))
@@ -78,20 +84,35 @@ def _native_id(process: Process, name: str) -> int | None:
     return next((t.native_id for t in process.threads.values() if t.name == name), None)
 
 
-def _weight(samples: Samples | None, thread: str) -> float:
-    found = samples.samples if samples is not None else ()
-    return sum(sample.weight for sample in found if sample.thread == thread)
+def _kept(process: Process) -> Kept:
+    """How many ns of the windows in which spans were kept lie before given times.
+
+    A span is kept whole if it closes in such a window, however long before it began; but of what
+    was done outside the windows nothing else is known, so that time must not count.
+    """
+    if not process.recorded:
+        return lambda times: (times - process.begin_ns).astype(np.float64)
+    edges = np.array(process.recorded, np.int64).ravel()
+    first = edges[0]  # times are counted from it: a double does not hold those since the boot
+    lengths = np.diff(edges, prepend=first)
+    lengths[::2] = 0  # the gaps
+    sums = np.cumsum(lengths)
+    return lambda times: np.interp(times - first, edges - first, sums)
 
 
-def _tree(paths: list[str], threads: Iterable[ThreadSpans]) -> tuple[list[Phase], float]:
-    """Phases of the threads of one name; seconds from the first begin of each to its last end."""
+def _tree(
+    paths: list[str], threads: Iterable[ThreadSpans], kept: Kept
+) -> tuple[list[Phase], float]:
+    """Phases of the threads of one name; seconds from the first begin of each to its last end. Both
+    are of the time that was `kept`."""
     calls: defaultdict[str, int] = defaultdict(int)
     total: defaultdict[str, int] = defaultdict(int)
     between = 0
     for thread in threads:
         if not len(thread):
             continue
-        index, begin, end = np.frombuffer(thread.data, np.int64).reshape(-1, 3).T
+        index, *times = np.frombuffer(thread.data, np.int64).reshape(-1, 3).T
+        begin, end = map(kept, times)
         between += int(end.max() - begin.min())
         for number in np.unique(index).tolist():
             mine = index == number
@@ -124,15 +145,15 @@ def _in_order(total: Mapping[str, int]) -> list[str]:
     return sorted(total, key=rank)
 
 
-def _cells(use: ThreadUse, samples: Samples | None) -> dict[tuple[str, str], float]:
+def _cells(use: ThreadUse, samples: Sequence[Sample]) -> dict[tuple[str, str], float]:
     """The thread's seconds by phase and layer: of each phase, as its samples are divided. A phase
     without any is taken to be made like the phase around it, or like the whole (`attribution`)."""
     own = {phase.name: phase.self_seconds for phase in use.phases}
     own[""] = max(0.0, use.seconds - sum(own.values()))
     strata: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     whole: defaultdict[str, float] = defaultdict(float)
-    for sample in samples.samples if samples is not None else ():
-        if sample.thread == use.name and sample.weight > 0:
+    for sample in samples:
+        if sample.weight > 0:
             strata[sample.phase][sample.layer] += sample.weight
             whole[sample.layer] += sample.weight
     cells: dict[tuple[str, str], float] = {}

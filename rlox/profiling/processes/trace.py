@@ -9,7 +9,7 @@ holds the last seconds in which there are at most so many spans, and says which.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from rlox.profiling.processes.alignment import Alignment, align
 from rlox.profiling.processes.components import titles
 from rlox.profiling.processes.flows import Point, arrows
 from rlox.profiling.processes.format import Name
-from rlox.profiling.processes.run import Process, Run, read_process, segments
+from rlox.profiling.processes.run import Process, Run, torch_of
 from rlox.profiling.processes.samples_file import read_samples
 from rlox.profiling.samples import Sample
 
@@ -92,17 +92,17 @@ def _window(run: Run, alignments: Mapping[str, Alignment], most: int) -> tuple[i
     return 0, total
 
 
-def _torch_of(folder: Path, process: Process) -> Iterator[Process]:
-    if segments(folder, process.key, "torch"):
-        yield read_process(folder, process.key, "torch")
+def _torch_of(folder: Path, process: Process) -> list[Process]:
+    found = torch_of(folder, process.key)
+    return [] if found is None else [found]
 
 
 def _events(
     run: Run, alignments: Mapping[str, Alignment], origin: int, begin: int
 ) -> Iterator[Event]:
-    names = titles(run.processes)
+    names, pids = titles(run.processes), _pids(run)
     for order, process in enumerate(run.processes):
-        pid, shift = _pid(run, process), alignments[process.key].shift_ns - origin
+        pid, shift = pids[process.key], alignments[process.key].shift_ns - origin
         yield _meta("process_name", pid, 0, name=f"{names[process.key]} ({process.header.pid})")
         yield _meta("process_sort_index", pid, 0, sort_index=order)
         for thread in process.threads.values():
@@ -119,13 +119,19 @@ def _events(
                     "ts": (time_ns + shift) / 1e3, "args": {"value": value},
                 }  # fmt: skip
         yield from _samples(run.folder, process, pid, shift, begin - origin)
-    yield from _flows(arrows(run, alignments, begin), run, origin)
+    yield from _flows(arrows(run, alignments, begin), pids, origin)
 
 
-def _pid(run: Run, process: Process) -> int:
-    """The process's id; where the kernel used one twice, the later ones get another."""
-    same = [p.key for p in run.processes if p.header.pid == process.header.pid]
-    return process.header.pid + 10_000_000 * same.index(process.key)
+def _pids(run: Run) -> dict[str, int]:
+    """The id of each process by its key; where the kernel used one twice, the later ones get
+    another."""
+    used: Counter[int] = Counter()
+    found = {}
+    for process in run.processes:
+        pid = process.header.pid
+        found[process.key] = pid + 10_000_000 * used[pid]
+        used[pid] += 1
+    return found
 
 
 def _spans(process: Process, pid: int, shift: int, begin: int, track: int) -> Iterator[Event]:
@@ -176,9 +182,8 @@ def _samples(folder: Path, process: Process, pid: int, shift: int, begin: int) -
             }
 
 
-def _flows(found: Iterable[list[Point]], run: Run, origin: int) -> Iterator[Event]:
+def _flows(found: Iterable[list[Point]], pids: Mapping[str, int], origin: int) -> Iterator[Event]:
     """Arrows from each point of a flow to the next; they begin and end within blocks."""
-    pids = {process.key: _pid(run, process) for process in run.processes}
     for number, points in enumerate(found, 1):
         for place, point in enumerate(points):
             last = place == len(points) - 1

@@ -17,6 +17,7 @@ from rlox.profiling.samples import MAIN_THREAD
 
 MAIN = MAIN_THREAD
 SPANS = ("send", "wait", "poll", "hold")
+_EXEC = "exec"  # how a process ends whose place another program takes
 
 
 class Passage(NamedTuple):
@@ -40,7 +41,8 @@ class Block(NamedTuple):
 
 @dataclass
 class Track:
-    """A thread. `process` is the title of its process, `role` that of all equal ones."""
+    """A thread. `process` is the title of its process, `role` that of all equal ones. `replaced`
+    says that another program went on in its process, whose end it therefore is not."""
 
     pid: int
     tid: int
@@ -51,6 +53,7 @@ class Track:
     end_ns: int
     blocks: list[Block] = field(default_factory=list)
     passages: list[Passage] = field(default_factory=list)
+    replaced: bool = False
 
     @property
     def title(self) -> str:
@@ -62,6 +65,11 @@ class Track:
         """What it has in common with equal threads, whose names differ by a number."""
         return self.role if self.thread == MAIN else f"{self.role}: {folded(self.thread)}"
 
+    @property
+    def ends_process(self) -> bool:
+        """Whether who joins the process waits for the end of this thread."""
+        return self.tid == self.pid and not self.replaced
+
 
 def tracks(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:
     """The threads that did something between two times of the run's clock, of the earliest process
@@ -69,9 +77,16 @@ def tracks(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:
     names = titles(run.processes)
     kinds = {p.key: kind for kind, equal in groups(run.processes).items() for p in equal}
     found: list[Track] = []
+    leaving: dict[int, Track] = {}  # main threads that have called exec, by their process's id
     for process in run.processes:
         reader = _Reader(run, process, names[process.key], kinds[process.key], from_ns, until_ns)
-        found += reader.read()
+        own = reader.read()
+        found += own
+        for main in (track for track in own if track.tid == track.pid):
+            if main.pid in leaving:
+                leaving.pop(main.pid).replaced = True
+            if process.how == _EXEC:
+                leaving[main.pid] = main
     return found
 
 

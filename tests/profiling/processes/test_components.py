@@ -1,11 +1,13 @@
 """Beliefs about threads and components: seconds by phase and layer, equal workers folded."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from recorded import Record, by_hand
 
+from rlox.opt import sides
 from rlox.profiling.processes.analysis import analyse
 from rlox.profiling.processes.components import components, groups, titles, together
 from rlox.profiling.processes.run import Run, read_run
@@ -137,3 +139,94 @@ def test_of_a_part_of_a_run_only_that_part_is_divided_and_replayed(tmp_path: Pat
     assert (thread["wall"], thread["busy"], thread["idle"]) == pytest.approx((1.0, 0.4, 0.6))
     assert found["replayed"]["recorded_s"] == pytest.approx(1.0)
     assert found["work"] == {"main: step": pytest.approx(0.4)}
+
+
+S = 10**9
+
+
+def test_of_a_span_that_reaches_over_the_windows_only_the_time_in_them_counts(
+    tmp_path: Path,
+) -> None:
+    record = Record(tmp_path, 5).thread(1, 51, "loader")
+    record.span("train/step", 5100, 5600).span("load", 5200, 5400, thread=1)
+    record.write(recorded=[5 * S, 6 * S])
+    record.span("load", 15_100, 15_300, thread=1).span("train", 0, 15_500)
+    record.write(recorded=[15 * S, 16 * S]).write(end=[20 * S, "exit"])
+    main, loader = threads_of(by_hand(tmp_path).processes[0], None)
+    assert main.seconds == pytest.approx(2)
+    assert [(p.name, p.seconds, p.self_seconds, p.calls) for p in main.phases] == [
+        ("train", pytest.approx(1.5), pytest.approx(1.0), 1),
+        ("train/step", pytest.approx(0.5), pytest.approx(0.5), 1),
+    ]
+    assert loader.seconds == pytest.approx(0.8 + 0.3)
+    for use in (main, loader):
+        assert sum(use.cells.values()) == pytest.approx(use.seconds)
+
+
+def test_who_never_was_in_a_phase_counts_there_as_nothing(tmp_path: Path) -> None:
+    for rank in range(4):
+        record = Record(tmp_path, 10 + rank, "rank", rank, begin=rank).span("update", 100, 500)
+        if not rank:
+            record.span("checkpoint/write", 500, 700).span("checkpoint", 500, 900)
+        record.until(1000)
+    run = by_hand(tmp_path)
+    ((thread,),) = [component["threads"] for component in components(run.processes, uses(run))]
+    found = {phase["name"]: phase for phase in thread["phases"]}
+    checkpoint = found["checkpoint"]
+    assert checkpoint["seconds"] == pytest.approx(0.4 / 4)
+    assert (checkpoint["low"], checkpoint["high"]) == (0, pytest.approx(0.4))
+    assert (checkpoint["low_in"], checkpoint["high_in"]) == ("rank 1", "rank 0")
+    for name, own, calls in (("checkpoint", 0.2, 1), ("checkpoint/write", 0.2, 1)):
+        assert found[name]["self_seconds"] * thread["count"] == pytest.approx(own)
+        assert found[name]["calls"] * thread["count"] == pytest.approx(calls)
+
+
+def test_profiles_are_compared_by_what_all_equal_workers_together_took(tmp_path: Path) -> None:
+    for rank in range(4):
+        record = Record(tmp_path, 10 + rank, "rank", rank, begin=rank)
+        if not rank:
+            record.span("checkpoint", 500, 900)
+        record.write(recorded=[0, S]).write(end=[S, "exit"])
+    run = by_hand(tmp_path)
+    found = uses(run)
+    layers, _ = together(run.processes, found)
+    table = {"components": components(run.processes, found), "layers": layers, "wall_s": 1.0}
+    side = sides._run_of_processes(table)
+    assert side.profile.phases["rank: checkpoint"] == pytest.approx(0.4 / 4)
+
+
+def test_the_main_thread_is_one_by_whatever_name(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).thread(1, 5, "Thread-3").write(source=[1, "spans"])
+    record.span("load", 100, 200, thread=1, source=1).span("update", 0, 500).until(1000)
+    (use,) = threads_of(by_hand(tmp_path).processes[0], None)
+    assert (use.name, use.seconds) == (MAIN_THREAD, pytest.approx(1))
+    assert [(p.name, p.self_seconds) for p in use.phases] == [
+        ("update", pytest.approx(0.4)),
+        ("update/load", pytest.approx(0.1)),
+    ]
+
+
+class Counted(list[Sample]):
+    """Samples that count how often all of them are gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[Sample]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_samples_are_gone_through_once_however_many_threads_there_are(tmp_path: Path) -> None:
+    record, found = Record(tmp_path, 5), Counted()
+    for number in range(1, 9):
+        record.thread(number, 50 + number, f"worker {number}")
+        record.span("load", 100, 200, thread=number)
+        found.append(Sample(STACK, "load", "python", 0.1 * number, f"worker {number}"))
+    record.until(1000)
+    threads = threads_of(by_hand(tmp_path).processes[0], Samples("perf", found))
+    assert found.times == 1
+    assert [use.samples for use in threads] == [0, *[1] * 8]
+    assert threads[1].cells == {
+        ("load", "python"): pytest.approx(0.1),
+        ("", "python"): pytest.approx(0.7),
+    }

@@ -1,6 +1,8 @@
 """Beliefs about the trace of all processes: valid, on one clock, of a bounded size, connected."""
 
 import json
+from array import array
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from hypothesis import strategies as st
 from recorded import Record, by_hand
 
 from rlox.profiling.processes.alignment import align
+from rlox.profiling.processes.inside.rlox_segments import encode
+from rlox.profiling.processes.on_device import on_device
 from rlox.profiling.processes.run import read_run, segments
 from rlox.profiling.processes.samples_file import read_samples, write_samples
 from rlox.profiling.processes.trace import write_trace
@@ -139,3 +143,132 @@ def test_another_clock_is_shifted_and_the_same_one_is_left(
         assert found.error_ns == pytest.approx(2 * error)
     elif abs(apart) < 1_000_000 - 2:
         assert (found.shift_ns, found.error_ns) == (0, 0)
+
+
+def test_a_process_that_died_as_its_torch_file_began_is_told_without_it(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).span("a", 0, 3).until(5, None)
+    (tmp_path / f"{record.key}.torch.0.jsonl").touch()
+    run = by_hand(tmp_path)
+    events, _ = trace(tmp_path)
+    assert blocks(events) == [(5, "a", 0, 3000)]
+    assert on_device(run) is None
+
+
+def test_what_no_line_names_is_left_out(tmp_path: Path) -> None:
+    record = Record(tmp_path, 5).span("a", 0, 3).span("b", 1, 2, thread=9)
+    for at in (10, 20):  # passages of a flow without a name
+        record.write(flows=[0, 0, encode(array("q", [99, at, 1]))])
+    record.until(5)
+    by_hand(tmp_path)
+    events, _ = trace(tmp_path)
+    assert blocks(events) == [(5, "a", 0, 3000)]
+    assert not [event for event in events if event.get("cat") == "flow"]
+
+
+def test_an_id_that_the_kernel_used_twice_is_two_processes(tmp_path: Path) -> None:
+    Record(tmp_path, 5).span("a", 0, 1).until(2)
+    Record(tmp_path, 5, begin=3).span("b", 4, 5).until(6)
+    by_hand(tmp_path)
+    assert blocks(trace(tmp_path)[0]) == [(5, "a", 0, 1000), (10_000_005, "b", 4000, 1000)]
+
+
+def messages(folder: Path, **options: Any) -> list[tuple[int, int]]:
+    """When each message was sent and received, in ms, as the arrows of the trace say."""
+    about = by_hand(folder).about
+    (folder / "run.json").write_text(json.dumps(about | {"options": options}))
+    found: dict[int, list[int]] = {}
+    for event in trace(folder)[0]:
+        if event.get("cat") == "flow":
+            found.setdefault(event["id"], []).append(round(event["ts"] / 1e3))
+    return sorted((sent, received) for sent, received in found.values())
+
+
+def test_a_process_that_wrote_nothing_takes_no_arrow_of_others(tmp_path: Path) -> None:
+    rank = Record(tmp_path, 5)
+    worker = Record(tmp_path, 6, "env worker", 0, rank, begin=0.5)
+    for at in (10, 20, 30):
+        rank.span("send", at, at + 1, "send", "pipe", "a")
+        worker.span("receive", at - 3, at + 2, "wait", "pipe", "a")
+    Record(tmp_path, 7, "env worker", 1, rank, begin=25)  # killed at once
+    rank.until(50)
+    worker.until(50)
+    assert messages(tmp_path) == [(10, 12), (20, 22), (30, 32)]
+
+
+def test_after_a_process_that_may_have_taken_one_no_message_is_paired(tmp_path: Path) -> None:
+    rank = Record(tmp_path, 5)
+    worker = Record(tmp_path, 6, "env worker", 0, rank, begin=0.5)
+    Record(tmp_path, 7, "env worker", 1, rank, begin=25)  # took the one that was sent at 30
+    for at in (10, 20, 30, 40):
+        rank.span("send", at, at + 1, "send", "queue", "a")
+        if at != 30:
+            worker.span("receive", at - 3, at + 2, "wait", "queue", "a")
+    rank.until(50)
+    worker.until(50)
+    assert messages(tmp_path) == [(10, 12), (20, 22)]
+
+
+def test_messages_are_paired_until_one_that_a_killed_process_took_along(tmp_path: Path) -> None:
+    rank = Record(tmp_path, 5)
+    killed = Record(tmp_path, 6, "env worker", 0, rank, begin=0.5)
+    worker = Record(tmp_path, 7, "env worker", 1, rank, begin=0.6)
+    for at in (10, 20, 30, 40):
+        rank.span("send", at, at + 1, "send", "queue", "a")
+        rank.span("send", at + 5, at + 6, "send", "queue", "other")
+    killed.span("receive", 5, 12, "wait", "queue", "a").until(25, None)  # and one more at 32
+    worker.span("receive", 5, 22, "wait", "queue", "a")
+    worker.span("receive", 23, 42, "wait", "queue", "a")
+    for at in (10, 20, 30, 40):
+        worker.span("receive", at + 1, at + 7, "wait", "queue", "other")
+    rank.until(50)
+    worker.until(50)
+    others = [(at + 5, at + 7) for at in (10, 20, 30, 40)]
+    assert messages(tmp_path) == sorted([(10, 12), (20, 22), *others])
+
+
+def test_of_a_part_of_a_run_who_came_later_takes_no_arrow(tmp_path: Path) -> None:
+    rank = Record(tmp_path, 5)
+    short = Record(tmp_path, 6, "env worker", 0, rank, begin=0.5)
+    for at in (10, 20, 30, 40):
+        rank.span("send", at, at + 1, "send", "pipe", "a")
+        if at <= 30:  # the last one is received after the window
+            short.span("receive", at - 3, at + 2, "wait", "pipe", "a")
+    rank.write(recorded=[0, 45 * 10**6]).write(end=[90 * 10**6, "exit"])
+    short.write(recorded=[500_000, 45 * 10**6]).write(end=[90 * 10**6, "exit"])
+    Record(tmp_path, 7, "env worker", 1, rank, begin=60).write(end=[90 * 10**6, "exit"])
+    assert messages(tmp_path, from_s=0.0, for_s=0.045) == [(10, 12), (20, 22), (30, 32)]
+
+
+def test_of_a_part_of_a_run_messages_are_paired_while_all_of_them_were_kept(tmp_path: Path) -> None:
+    over = 90 * 10**6
+    rank = Record(tmp_path, 5)
+    early, late, brief = (
+        Record(tmp_path, 6 + n, "env worker", n, rank, begin=0.5) for n in range(3)
+    )
+    brief.span("send", 5, 6, "send", "queue", "a").until(8)  # it ended within the time asked for
+    early.span("send", 10, 11, "send", "queue", "a")  # and one at 30, when no more was kept of it
+    early.write(recorded=[500_000, 25 * 10**6]).write(end=[over, "exit"])
+    for at in (20, 40):
+        late.span("send", at, at + 1, "send", "queue", "a")
+    late.write(recorded=[500_000, 45 * 10**6]).write(end=[over, "exit"])
+    for at in (5, 10, 20, 30, 40):
+        rank.span("receive", at, at + 2, "wait", "queue", "a")
+    rank.write(recorded=[0, 45 * 10**6]).write(end=[over, "exit"])
+    assert messages(tmp_path, from_s=0.0, for_s=0.02) == [(5, 7), (10, 12), (20, 22)]
+
+
+def test_in_one_time_namespace_the_real_clock_may_be_set(tmp_path: Path) -> None:
+    s = 1_000_000_000
+    Record(tmp_path, 5).write(clock=[4 * s, ORIGIN + 4 * s, 4 * s]).until(5000)
+    about = {"schema": 1, "clock": [0, ORIGIN, 0], "end": [10 * s, ORIGIN + 12 * s, 10 * s]}
+    (tmp_path / "run.json").write_text(json.dumps(about | {"time_namespace": "time:[1] boot"}))
+    run = read_run(tmp_path)
+    (process,) = run.processes
+    for namespace, same in (("time:[1] boot", True), ("time:[2] boot", False), (None, False)):
+        process.header = replace(process.header, time_namespace=namespace)
+        found = align(run, process)
+        assert found.seen_ns == pytest.approx(2 * s / 3)  # 4 of the 12 s that the real clock went
+        assert (found.shift_ns == 0) == same
+        assert not (same and found.error_ns)
+    del run.about["time_namespace"]
+    assert align(run, process).shift_ns

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 from by_hand import MS, Clocked, contended, ranks, workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded import Record, by_hand
 
 from rlox.profiling.processes.gains import Gain, gains
 from rlox.profiling.processes.programs import Part, Recorded, Spent, phases, programs
 from rlox.profiling.processes.replay import RECEIVE, Program, Stretch, replay
 from rlox.profiling.processes.tracks import Block, Passage, Track, exclusive
+from rlox.profiling.processes.tracks import tracks as tracks_of
 from rlox.profiling.samples import OUTSIDE
 
 
@@ -169,3 +172,26 @@ def test_work_is_kept_whatever_the_threads_did(seed: int) -> None:
     (found,) = programs([clocked.track]).programs
     work = sum(sum(stretch.cpu.values()) for stretch in found.stretches)
     assert work * 1e3 == pytest.approx(clocked.at - waited, abs=1e-3)
+
+
+def test_who_joins_a_process_waits_for_the_program_that_took_its_place(tmp_path: Path) -> None:
+    Record(tmp_path, 5, "main").span("load", 0, 900).until(1000, "exec")
+    Record(tmp_path, 5, "train", begin=1000).span("learn", 1000, 3000).until(3000)
+    Record(tmp_path, 6, "other", begin=1).span("step", 1, 1000).until(1000)
+    assert [(t.process, t.replaced, t.ends_process) for t in tracks_of(by_hand(tmp_path))] == [
+        ("main", True, False),
+        ("other", False, True),
+        ("train", False, True),
+    ]
+    parent, first = Clocked("parent", "parent", 1), Clocked("main", "main", 5)
+    second = Clocked("train", "train", 5)
+    parent.wait("5", 3000.0, "process", "join")
+    first.work("load", 1000.0)
+    first.track.replaced = True
+    second.at, second.track.begin_ns = 1000.0, 1000 * MS
+    second.work("learn", 2000.0)
+    every = [parent.track, first.track, second.track]
+    recorded = programs(every, goal=lambda track: track is parent.track)
+    found = replay(recorded.programs, 64, there=recorded.there)
+    assert found.seconds == pytest.approx(3.0)
+    assert not found.stuck

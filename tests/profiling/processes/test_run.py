@@ -3,6 +3,7 @@
 import json
 import os
 from array import array
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from rlox.profiling.processes.format import Clock, Name, Thread, Total, lines, triples
 from rlox.profiling.processes.inside.rlox_segments import Segments, encode
 from rlox.profiling.processes.run import keys, read_process, read_run, segments
+from rlox.profiling.samples import MAIN_THREAD
 
 KEY = "7-100"
 HEADER: dict[str, Any] = {
@@ -32,13 +34,23 @@ def preamble(number: int) -> list[Any]:
     return [{"process": HEADER | {"segment": number}}, {"source": [0, "PPO"]}]
 
 
+def with_thread(number: int) -> list[Any]:
+    return [*preamble(number), ENTRIES[1]]
+
+
 def spans(*entries: tuple[int, int, int]) -> dict[str, Any]:
     words = array("q", [word for entry in entries for word in entry])
     return {"spans": [0, 0, encode(words)]}
 
 
-def write(folder: Path, entries: list[Any], size: int = 1 << 20, most: int = 8) -> None:
-    files = Segments(str(folder / KEY), size, most, preamble)
+def write(
+    folder: Path,
+    entries: list[Any],
+    size: int = 1 << 20,
+    most: int = 8,
+    first: Callable[[int], list[Any]] = preamble,
+) -> None:
+    files = Segments(str(folder / KEY), size, most, first)
     for entry in entries:
         files.write([entry])
     files.close()
@@ -72,6 +84,28 @@ def test_a_process_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert list(process.counters()) == [("sps", 131, 12.5)]
 
 
+def test_a_process_says_whose_clock_it_reads_where_that_is_known(tmp_path: Path) -> None:
+    write(tmp_path, ENTRIES)
+    assert read_process(tmp_path, KEY).header.time_namespace is None
+    (file,) = segments(tmp_path, KEY)
+    known = {"process": HEADER | {"time_namespace": "time:[4026531834] 0b27"}}
+    file.write_text(json.dumps(known) + "\n")
+    assert read_process(tmp_path, KEY).header.time_namespace == "time:[4026531834] 0b27"
+
+
+def test_spans_of_a_thread_that_no_line_names_are_left_out(tmp_path: Path) -> None:
+    lost = {"spans": [0, 3, spans((0, 1, 2))["spans"][2]]}
+    write(tmp_path, [lost, *ENTRIES])
+    (block,) = read_process(tmp_path, KEY).spans()
+    assert (block.thread, len(block.data)) == (0, 2)
+
+
+def test_the_main_thread_has_one_name_whatever_the_program_calls_it(tmp_path: Path) -> None:
+    write(tmp_path, [{"thread": [1, HEADER["pid"], "trainer"]}, {"thread": [2, 71, "loader"]}])
+    threads = read_process(tmp_path, KEY).threads
+    assert threads == {1: Thread(7, MAIN_THREAD), 2: Thread(71, "loader")}
+
+
 def test_totals_are_sums_so_far_so_the_last_ones_count(tmp_path: Path) -> None:
     write(tmp_path, ENTRIES)
     assert read_process(tmp_path, KEY).totals == [Total(0, 0, 0, 1, 25)]
@@ -89,7 +123,8 @@ def test_a_file_is_good_up_to_its_last_whole_line_wherever_it_is_cut(tmp_path: P
 
 
 def test_a_long_run_keeps_its_last_segments_each_readable_by_itself(tmp_path: Path) -> None:
-    write(tmp_path, [spans((0, n, n + 1)) for n in range(100, 400)], size=300, most=3)
+    entries = [spans((0, n, n + 1)) for n in range(100, 400)]
+    write(tmp_path, entries, size=300, most=3, first=with_thread)
     found = segments(tmp_path, KEY)
     assert len(found) == 3
     process = read_process(tmp_path, KEY)

@@ -44,3 +44,21 @@ def test_shares_come_out_though_looks_are_coarser_than_phases(seed: int) -> None
 def test_with_a_few_looks_nothing_is_told() -> None:
     clocked, seen, waits = looked_at(random.Random(1), 400.0)
     assert shares(clocked.track, seen, waits) == {}
+
+
+def test_what_a_thread_ran_while_it_waited_is_no_phases() -> None:
+    clocked, seen, waits = Clocked("main", "main", 1), Seen(), []
+    ran = 0.0
+    for _ in range(20):
+        for share in (0.25, 1.0):  # it works, and spins as it waits
+            begin = clocked.at
+            if share == 1.0:
+                clocked.wait("world", begin + 200, "collective")
+                waits.append((round(begin * MS), clocked.track.end_ns))
+            else:
+                clocked.work("step", 200)
+            for look in range(10):
+                seen.at.append(round((begin + 20 * look) * MS))
+                seen.ran.append(round((ran + 20 * look * share) * MS))
+            ran += 200 * share
+    assert shares(clocked.track, seen, waits)["step"] == pytest.approx(0.25, abs=0.002)

@@ -151,3 +151,64 @@ def test_the_parts_of_a_threads_time_are_all_of_it(
 def test_where_nobody_looked_the_watch_is_empty(tmp_path: Path) -> None:
     assert Watch.load(tmp_path).of(1, 1) is None
     assert Watch.load(tmp_path).cpu_s(0, 1) is None
+
+
+def looks(period_ms: int, ran: list[tuple[float, float]]) -> Seen:
+    """Looks at a thread that ran for a share of each stretch of ms, until so many ms; while it did
+    not, it was at nothing that is known."""
+    seen, at, done = Seen(), 0.0, 0.0
+    end = ran[-1][0]
+    stretches = iter(ran)
+    until, share = next(stretches)
+    for look in range(0, round(end) + 1, period_ms):
+        while until < look:
+            done += (until - at) * share
+            at = until
+            until, share = next(stretches)
+        done += (look - at) * share
+        at = look
+        seen.at.append(look * MS)
+        seen.ran.append(round(done * MS))
+        seen.kept.append(0)
+        seen.state.append(STATES.index("running" if share == 1.0 else "other"))
+    return seen
+
+
+def test_who_runs_while_it_waits_is_not_busy_then() -> None:
+    main = Clocked("main", "main", 1)
+    main.work("before", 2000.0)
+    main.wait("world", 8000.0, "collective", "all_reduce")
+    main.work("after", 2000.0)
+    seen = looks(20, [(2000, 0.25), (8000, 0.5), (10_000, 0.25)])
+    (division,) = divide([main.track], Watch({(1, 1): seen}))
+    assert division.busy == pytest.approx(4 * 0.25, abs=1e-6)
+    assert division.of("collective") == pytest.approx(6)
+    assert division.spent.cpu == pytest.approx(0.25, abs=1e-6)
+    assert whole(division) == pytest.approx(10)
+
+
+@pytest.mark.parametrize("wait_ms", [15, 30, 60, 100])
+def test_work_beside_a_quiet_wait_is_all_busy_wherever_the_looks_fall(wait_ms: int) -> None:
+    main = Clocked("main", "main", 1)
+    ran: list[tuple[float, float]] = []
+    while main.at < 10_000:
+        main.work("step", 7.0)
+        ran.append((main.at, 1.0))
+        main.wait("q", main.at + wait_ms)
+        ran.append((main.at, 0.0))
+    end = -(-round(main.at) // 20) * 20
+    main.work("step", end - main.at)  # to a look
+    ran.append((main.at, 1.0))
+    (division,) = divide([main.track], Watch({(1, 1): looks(20, ran)}))
+    busy = sum(block.end_ns - block.begin_ns for block in main.track.blocks) / 1e9
+    assert division.busy == pytest.approx(busy, abs=1e-6)
+
+
+def test_a_program_that_took_anothers_place_has_its_own_time() -> None:
+    first, second = Clocked("main", "main", 1), Clocked("train", "train", 1)
+    first.work("load", 1000.0)
+    second.at, second.track.begin_ns = 1000.0, 1000 * MS
+    second.work("sleep", 1000.0)
+    seen = looks(20, [(1000, 1.0), (2000, 0.0)])
+    found = divide([first.track, second.track], Watch({(1, 1): seen}))
+    assert [division.busy for division in found] == pytest.approx([1.0, 0.0], abs=1e-6)

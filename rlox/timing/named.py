@@ -40,8 +40,11 @@ class Named:
 
     def __enter__(self) -> None:
         block = _timing.add_time(self.name)
-        # Between looking and taking nothing is called, so no other thread can come between.
-        if self._block is None:
+        again = self._again
+        # A thread that has blocks open in its own list goes on there, since they are left first.
+        # Between looking for one's place and taking it nothing is called: no other thread comes
+        # between.
+        if (again is None or not again.blocks) and self._block is None:
             self._block = block
         else:
             self._open_again().append(block)

@@ -76,6 +76,30 @@ def test_a_span_that_is_kept_may_be_open_in_several_threads(timing: None) -> Non
     assert [(phase.name, phase.calls) for phase in named._timing.trees()["other"]] == [("kept", 1)]
 
 
+def test_the_inner_of_two_is_left_first_whoever_began(timing: None) -> None:
+    """The first thread is away again by the time that the second one enters the name once more."""
+    kept, left = span("kept"), threading.Event()
+    entered = threading.Event()
+
+    def other() -> None:
+        with kept:
+            entered.set()
+            assert left.wait(10)
+            with kept:
+                pass
+            with span("beside"):
+                pass
+
+    thread = threading.Thread(target=other, name="other")
+    with kept:
+        thread.start()
+        assert entered.wait(10)
+    left.set()
+    thread.join()
+    found = {phase.name: phase.calls for phase in named._timing.trees()["other"]}
+    assert found == {"kept": 1, "kept/kept": 1, "kept/beside": 1}
+
+
 def test_nothing_is_timed_where_nothing_is_recorded() -> None:
     named._timing.reset()
     with span("a block"):

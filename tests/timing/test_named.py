@@ -90,13 +90,13 @@ def test_the_inner_of_two_is_left_first_whoever_began(timing: None) -> None:
             with span("beside"):
                 pass
 
-    thread = threading.Thread(target=other, name="other")
+    thread = threading.Thread(target=other, name="second")
     with kept:
         thread.start()
         assert entered.wait(10)
     left.set()
     thread.join()
-    found = {phase.name: phase.calls for phase in named._timing.trees()["other"]}
+    found = {phase.name: phase.calls for phase in named._timing.trees()["second"]}
     assert found == {"kept": 1, "kept/kept": 1, "kept/beside": 1}
 
 

@@ -9,6 +9,8 @@ trainer's `seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, a
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import cast
 
@@ -45,6 +47,19 @@ class ActorCritic(StochasticPolicy):
     def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Values, log-probabilities of `actions` and the policy's entropy, `[B]` each."""
         raise NotImplementedError
+
+
+@contextmanager
+def frozen(module: nn.Module) -> Iterator[None]:
+    """Inside, no gradient comes to the module's parameters."""
+    learning = [p for p in module.parameters() if p.requires_grad]
+    for p in learning:
+        p.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for p in learning:
+            p.requires_grad_(True)
 
 
 def mlp(sizes: list[int], activation: type[nn.Module]) -> nn.Sequential:

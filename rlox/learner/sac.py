@@ -5,8 +5,8 @@ Names, habits and defaults are those of Stable-Baselines3, except `learning_star
 
 import copy
 import math
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -31,7 +31,9 @@ from rlox.learner.policies import (
     StochasticPolicy,
     Temperature,
     TwinCritic,
+    frozen,
 )
+from rlox.learner.seams import StepByParameter
 
 BETA_0 = 0.4  # exponent of the importance weights at the start
 LOG_EPISODES = 4  # figures are shown every so many episodes
@@ -163,7 +165,7 @@ class SAC(Algorithm):
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
 
-        self._learners: tuple[Any, ...] = ()  # that the steppers are of
+        self._steppers: dict[tuple[Any, ...], StepByParameter] = {}
         self._update = EagerUpdate(self)
         self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
@@ -256,20 +258,12 @@ class SAC(Algorithm):
         self._update = self._updates[key]
         self._update.bind()
 
-    def _make_steppers(self) -> None:
-        """Of the networks and optimisers that there are now: a callback may have replaced one."""
-        form = switchboard.STEP.of(self.optimizations)
-        learners = (
-            form, self.policy, self.critic, self.temperature,
-            self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer,
-        )  # fmt: skip
-        if learners == self._learners:
-            return
-        self._learners = learners
-        self._critic_stepper = form(list(self.critic.parameters()), self.critic_optimizer)
-        self._actor_stepper = form(list(self.policy.parameters()), self.actor_optimizer)
-        if self.alpha_optimizer is not None:
-            self._alpha_stepper = form([self.temperature.log_alpha], self.alpha_optimizer)
+    def _stepper(self, module: nn.Module, optimizer: torch.optim.Adam) -> StepByParameter:
+        """By which they learn. A callback may replace either at any time."""
+        key = (switchboard.STEP.of(self.optimizations), module, optimizer)
+        if key not in self._steppers:
+            self._steppers[key] = key[0](list(module.parameters()), optimizer)
+        return self._steppers[key]
 
     def train_once(self) -> None:
         """One update of critics, actor, temperature and targets, from a fresh batch."""
@@ -300,7 +294,8 @@ class SAC(Algorithm):
     def update(self, batch: Batch) -> Updated:
         """One update from `batch`, operation by operation."""
         timing = self.timing
-        self._make_steppers()
+        critic = self._stepper(self.critic, self.critic_optimizer)
+        actor = self._stepper(self.policy, self.actor_optimizer)
         with timing.add_time("target_q"):
             target_q = self.target_q(batch)
 
@@ -308,46 +303,36 @@ class SAC(Algorithm):
             with timing.add_time("forward"):
                 critic_loss, td_errors = self.critic_loss(batch, target_q)
             with timing.add_time("backward"):
-                self._critic_stepper.zero_grad()
+                critic.zero_grad()
                 critic_loss.backward()  # type: ignore[no-untyped-call]
             with timing.add_time("optimizer"):
-                self._critic_stepper.step()
+                critic.step()
 
         with timing.add_time("actor"):
-            with timing.add_time("forward"), self._frozen_critic():
+            # The actor's gradient goes through the critic, and none of it into its parameters.
+            with timing.add_time("forward"), frozen(self.critic):
                 actor_loss, log_probs = self.actor_loss(batch)
             with timing.add_time("backward"):
-                self._actor_stepper.zero_grad()
+                actor.zero_grad()
                 actor_loss.backward()  # type: ignore[no-untyped-call]
             with timing.add_time("optimizer"):
-                self._actor_stepper.step()
+                actor.step()
 
         if self.alpha_optimizer is not None:
+            alpha = self._stepper(self.temperature, self.alpha_optimizer)
             with timing.add_time("alpha"):
                 with timing.add_time("forward"):
                     alpha_loss = self.alpha_loss(log_probs)
                 with timing.add_time("backward"):
-                    self._alpha_stepper.zero_grad()
+                    alpha.zero_grad()
                     alpha_loss.backward()  # type: ignore[no-untyped-call]
                 with timing.add_time("optimizer"):
-                    self._alpha_stepper.step()
+                    alpha.step()
 
         with timing.add_time("polyak"):
             polyak_update = switchboard.POLYAK.of(self.optimizations)
             polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
         return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
-
-    @contextmanager
-    def _frozen_critic(self) -> Iterator[None]:
-        """The actor's gradient goes through the critic, and none of it into its parameters."""
-        learning = [p for p in self.critic.parameters() if p.requires_grad]
-        for p in learning:
-            p.requires_grad_(False)
-        try:
-            yield
-        finally:
-            for p in learning:
-                p.requires_grad_(True)
 
     def _draw(self) -> Any:
         """A batch of the replay buffer, as NumPy arrays."""

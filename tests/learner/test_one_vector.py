@@ -38,7 +38,8 @@ def test_sac_trains_alike_too():
         rlox.SAC("Pendulum-v1", optimizations=on, seed=5, learning_starts=50).learn(100)
         for on in ((), ["R12"])
     ]
-    steppers = [models[1]._critic_stepper, models[1]._actor_stepper, models[1]._alpha_stepper]
+    steppers = models[1]._steppers.values()
+    assert len(steppers) == 3
     assert all(stepper._flat is not None for stepper in steppers)
     before, after = (
         nn.utils.parameters_to_vector([*m.policy.parameters(), *m.critic_target.parameters(),

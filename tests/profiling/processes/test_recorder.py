@@ -213,9 +213,10 @@ for turn in range(5):
         thread.start()
         thread.join()
     recorder.flush()
-for known in (recorder.threads, recorder._numbers, [t for s in recorder.sources for t in s.tracks]):
+tracks = [track for source in recorder.sources for track in source.tracks]
+for known in (recorder.threads.by_number, recorder.threads._numbers, tracks):
     assert len(known) < 150, known
-assert recorder._opened > 200
+assert recorder.threads.opened > 200
 """
 
 

@@ -109,7 +109,7 @@ class Libraries:
             data = array("q")
             data.frombytes(words)
             data[0::3] = array("q", [self.rust_names[site] for site in data[0::3]])
-            number = self.recorder.thread(native_id)
+            number = self.recorder.threads.number(native_id)
             entries.append({"spans": [source.number, number, encode(data)]})
         return entries
 

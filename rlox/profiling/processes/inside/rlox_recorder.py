@@ -33,6 +33,7 @@ import rlox_locks
 import rlox_waits
 from rlox_segments import Segments, encode, read_clock, time_namespace
 from rlox_source import Source, Track
+from rlox_threads import Threads
 
 FOLDER, OPTIONS, PARENT, GATE = (
     "RLOX_RECORD",
@@ -65,16 +66,13 @@ class Recorder:
     def _begin(self, start: str, parent_key: str | None, role: tuple[str, int | None, str]) -> None:
         now = time.monotonic_ns()
         self.lock = _thread.allocate_lock()
-        self.naming = threading.RLock()  # a signal handler may name something within a naming
         self.key, self.role = f"{os.getpid()}-{now}", role
         self.fixed_role = False
         self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
         self._gauged: dict[str, tuple[int, float]] = {}
-        self.threads: dict[int, tuple[int, str]] = {}  # by their numbers, until they are forgotten
-        self._opened = 0  # the next one's number
-        self._ended: set[int] = set()  # those that had ended at the last slow flush
-        self._numbers: dict[tuple[int, str | None], int] = {}  # of threads; under None the last
-        self.thread(threading.get_native_id(), threading.current_thread().name)
+        self.threads = Threads()
+        self.naming = self.threads.lock
+        self.threads.number(threading.get_native_id(), threading.current_thread().name)
         self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
         self._flushed = now
         self._wake: Any = None
@@ -104,18 +102,6 @@ class Recorder:
         for source in self.sources:
             source.named = 0
         return [{"process": header}, {"clock": read_clock()}, *self._news()]
-
-    def thread(self, native_id: int, name: str | None = None) -> int:
-        """The number of a thread; where its name is not known, it is the last one of that id."""
-        with self.naming:
-            number = self._numbers.get((native_id, name))
-            if number is None:
-                number = self._opened
-                self.threads[number] = (native_id, name or f"thread {native_id}")
-                for known in (self.threads[number][1], None):
-                    self._numbers[native_id, known] = number
-                self._opened = number + 1
-            return number
 
     def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
         """The source of that name; each Timing has one of its own."""
@@ -226,32 +212,18 @@ class Recorder:
             entries += [{"clock": read_clock()}, {"totals": self._totals()}]
         entries = self._news() + entries
         if over is not None:
-            self._forget(*over)
+            ended, tracks = over
+            self.threads.forget(ended)
+            for source, track in tracks:
+                source.tracks.remove(track)  # in place: others append meanwhile
         return entries
 
     def _over(self) -> tuple[set[int], list[tuple[Source, Track]]]:
         """The numbers of the threads that have ended, and their tracks."""
-        with self.naming:
-            threads = list(self.threads.items())
+        threads = self.threads.items()
         tracks = [(source, track) for source in list(self.sources) for track in list(source.tracks)]
-        living = _living()
-        ended = {number for number, (native_id, _) in threads if native_id not in living}
-        if threading.get_native_id() not in living:  # there are no ids, or others than ours
-            ended = set()
+        ended = self.threads.ended(threads)  # who came after these lists is in neither
         return ended, [(source, track) for source, track in tracks if track.thread in ended]
-
-    def _forget(self, ended: set[int], tracks: list[tuple[Source, Track]]) -> None:
-        """Let go of threads that have ended; of their numbers at the slow flush after that, since a
-        segment that begins with what was just taken must still tell whose it is."""
-        with self.naming:
-            for number in self._ended & ended:
-                native_id, name = self.threads.pop(number)
-                for known in (name, None):
-                    if self._numbers.get((native_id, known)) == number:
-                        del self._numbers[native_id, known]
-            self._ended = ended - self._ended
-        for source, track in tracks:
-            source.tracks.remove(track)  # in place: others append meanwhile
 
     def _wanted(self, now: int) -> bool:
         """Whether spans that close from `now` on are kept."""
@@ -264,10 +236,8 @@ class Recorder:
         """Lines of threads, sources and names that this segment does not hold yet."""
         new: list[Any] = []
         # Other threads add to them meanwhile: what comes now is told the next time.
-        threads, sources, pairs = self._opened, len(self.sources), len(self.pairs)
-        with self.naming:
-            known = list(self.threads.items())
-        for number, thread in known:
+        threads, sources, pairs = self.threads.opened, len(self.sources), len(self.pairs)
+        for number, thread in self.threads.items():
             if self._told_threads <= number < threads:
                 new.append({"thread": [number, *thread]})
         for source in self.sources[self._told_sources : sources]:
@@ -304,11 +274,11 @@ class Recorder:
     def _totals(self) -> list[list[int]]:
         """Of threads that are not forgotten: the sums of the others were told to the end."""
         return [
-            [source.number, self._numbers[native_id, name], index, calls, ns]
+            [source.number, thread, index, calls, ns]
             for source, timing in zip(self.sources, self.timings)  # noqa: B905  # Python 3.9
             if timing is not None
             for name, native_id, index, calls, ns in timing.totals()
-            if (native_id, name) in self._numbers
+            if (thread := self.threads.known(native_id, name)) is not None
         ]
 
     def _start_thread(self) -> None:
@@ -326,7 +296,7 @@ class Recorder:
             self._done.acquire(timeout=patience_s)
 
     def _loop(self, wake: Any, done: Any) -> None:
-        self.thread(threading.get_native_id(), "rlox recorder")
+        self.threads.number(threading.get_native_id(), "rlox recorder")
         try:
             while not wake.acquire(timeout=self._patience_s()):
                 self.flush()
@@ -357,9 +327,8 @@ class Recorder:
             parent = self.role
             # The child's only thread has the identifier that it had, but another native one.
             native = self._forking[threading.get_ident()]
-            forking = {
-                n: name for n, (native_id, name) in self.threads.items() if native_id == native
-            }
+            threads = self.threads.items()
+            forking = {n: name for n, (native_id, name) in threads if native_id == native}
             for source in self.sources:
                 source.begin_child(set(forking))
             for timing in self.timings:
@@ -367,17 +336,9 @@ class Recorder:
                     timing.begin_child()
             self._begin("fork", self.key, (f"{parent[0]} fork", None, f"{parent[2]} fork"))
             for name in forking.values():  # a Timing may know it by an earlier name
-                self._numbers.setdefault((threading.get_native_id(), name), 0)
+                self.threads.rename(0, threading.get_native_id(), name)
             if self.options["ptrace"]:  # which a fork does not inherit
                 rlox_libraries.allow_ptrace()
-
-
-def _living() -> set[int]:
-    """The kernel's ids of this process's threads; none where there is no /proc."""
-    try:
-        return {int(name) for name in os.listdir("/proc/self/task")}  # noqa: PTH208
-    except OSError:
-        return set()
 
 
 def _say(text: str) -> None:

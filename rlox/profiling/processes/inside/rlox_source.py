@@ -35,7 +35,7 @@ class Source:
 
     def open_thread(self, name: str, native_id: int) -> Track:
         """A new track of one thread."""
-        track = Track(self.recorder.thread(native_id, name))
+        track = Track(self.recorder.threads.number(native_id, name))
         self.tracks.append(track)
         return track
 

@@ -1,0 +1,68 @@
+"""The threads of this process and the numbers by which its record tells them."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+
+class Threads:
+    """Numbers by native id and name, until a thread has ended."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # a signal handler may name something within a naming
+        self.by_number: dict[int, tuple[int, str]] = {}
+        self.opened = 0  # the next one's number
+        self._ended: set[int] = set()  # those that had ended when `forget` was last called
+        self._numbers: dict[tuple[int, str | None], int] = {}  # under None the last
+
+    def number(self, native_id: int, name: str | None = None) -> int:
+        """The number of a thread; where its name is not known, it is the last one of that id."""
+        with self.lock:
+            number = self._numbers.get((native_id, name))
+            if number is None:
+                number = self.opened
+                self.by_number[number] = (native_id, name or f"thread {native_id}")
+                for known in (self.by_number[number][1], None):
+                    self._numbers[native_id, known] = number
+                self.opened = number + 1
+            return number
+
+    def known(self, native_id: int, name: str) -> int | None:
+        """The same, if it has one."""
+        return self._numbers.get((native_id, name))
+
+    def rename(self, number: int, native_id: int, name: str) -> None:
+        """Find the thread under another name as well."""
+        self._numbers.setdefault((native_id, name), number)
+
+    def items(self) -> list[tuple[int, tuple[int, str]]]:
+        """Numbers, and native ids and names to them."""
+        with self.lock:
+            return list(self.by_number.items())
+
+    def ended(self, among: list[tuple[int, tuple[int, str]]]) -> set[int]:
+        """The numbers of those that have ended."""
+        living = _living()
+        if threading.get_native_id() not in living:  # there are no ids, or others than ours
+            return set()
+        return {number for number, (native_id, _) in among if native_id not in living}
+
+    def forget(self, ended: set[int]) -> None:
+        """Let go of the numbers that had `ended` the last time, too: a segment that begins with
+        what was taken just now must still tell whose it is."""
+        with self.lock:
+            for number in self._ended & ended:
+                native_id, name = self.by_number.pop(number)
+                for known in (name, None):
+                    if self._numbers.get((native_id, known)) == number:
+                        del self._numbers[native_id, known]
+            self._ended = ended - self._ended
+
+
+def _living() -> set[int]:
+    """The kernel's ids of this process's threads; none where there is no /proc."""
+    try:
+        return {int(name) for name in os.listdir("/proc/self/task")}  # noqa: PTH208
+    except OSError:
+        return set()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import NamedTuple
 
 from rlox.profiling.processes.replay import (
@@ -94,35 +95,34 @@ class _Channels:
 
     def __init__(self, tracks: Sequence[Track]) -> None:
         self.gifts: defaultdict[str, list[int]] = defaultdict(list)
+        self._begun: defaultdict[str, list[int]] = defaultdict(list)  # gifts
         self.gets: defaultdict[str, list[int]] = defaultdict(list)
         self.full: set[str] = set()  # queues whose senders have waited
-        meetings: defaultdict[str, list[int]] = defaultdict(list)
+        meetings: defaultdict[str, list[tuple[Passage, str]]] = defaultdict(list)
         blocked: list[Passage] = []
         for track in tracks:
             holds = [passage for passage in track.passages if passage.kind == "hold"]
             for passage in (*exclusive(track.passages), *holds):
-                self._take(passage, meetings, blocked)
+                if passage.kind == "wait" and passage.on == "collective":
+                    meetings[passage.channel].append((passage, track.title))
+                elif passage.inside:
+                    self._take(passage, blocked)
             if track.ends_process:  # for who joins it
                 self.gifts[str(track.pid)].append(track.end_ns)
-        for times in (*self.gifts.values(), *self.gets.values()):
+        for times in (*self.gifts.values(), *self._begun.values(), *self.gets.values()):
             times.sort()
         self._latency = self._latencies(blocked)
-        for channel, took in meetings.items():
-            # Who came last waits for the operation alone; the shortest of all may be a fluke.
-            self._latency[channel] = sorted(took)[len(took) // 20] * _NS
+        self._latency |= {channel: _own_time(waits) for channel, waits in meetings.items()}
 
-    def _take(
-        self, passage: Passage, meetings: MutableMapping[str, list[int]], blocked: list[Passage]
-    ) -> None:
+    def _take(self, passage: Passage, blocked: list[Passage]) -> None:
         channel, took = passage.channel, passage.end_ns - passage.begin_ns
         if passage.kind == "send":
             self.gifts[channel].append(passage.end_ns)
+            self._begun[channel].append(passage.begin_ns)
             if took > BLOCKED_NS and passage.on == "queue":
                 self.full.add(channel)
         elif passage.kind == "hold":
             self.gifts[channel].append(passage.end_ns)
-        elif passage.kind == "wait" and passage.on == "collective":
-            meetings[channel].append(took)
         elif passage.kind == "wait" and channel:
             if passage.on not in ("lock", "process"):
                 self.gets[channel].append(passage.end_ns)
@@ -152,10 +152,11 @@ class _Channels:
         return RECEIVE if known else None
 
     def there(self) -> dict[str, int]:
-        """What each channel held at the beginning: as much as was taken before it was given."""
+        """What each channel held at the beginning: as much as was taken before anybody began to
+        give it. Who takes it may be done before the giver is, whose core it took."""
         found = {}
         for channel, gets in self.gets.items():
-            gifts = self.gifts.get(channel, [])
+            gifts = self._begun.get(channel, [])
             missing = [n - bisect_right(gifts, at) for n, at in enumerate(gets, 1)]
             found[channel] = max(0, *missing)
         for channel in self.full:  # the room in a queue that was full: what it held at most
@@ -163,6 +164,22 @@ class _Channels:
             held = [n - bisect_right(gets, at) for n, at in enumerate(self.gifts[channel], 1)]
             found[_room(channel)] = max(1, *held)
         return found
+
+
+def _own_time(waits: list[tuple[Passage, str]]) -> float:
+    """Mean seconds that a collective takes by itself: from when its last member came until the
+    first one left, since the others may wait for a core, which a replay does by itself."""
+    meetings: list[dict[str, Passage]] = [{}]
+    for wait, member in sorted(waits):
+        if member in meetings[-1]:
+            meetings.append({})
+        meetings[-1][member] = wait
+    most = max(map(len, meetings))
+    return fmean(
+        max(0, min(w.end_ns for w in met.values()) - max(w.begin_ns for w in met.values())) * _NS
+        for met in meetings
+        if len(met) == most  # else one of them lies outside what is looked at
+    )
 
 
 def _room(channel: str) -> str:
@@ -184,6 +201,8 @@ def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
                 yield work.cut(RELEASE, channel)
                 if passage.path in work.locks:
                     work.locks.remove(passage.path)
+            case _ if not passage.inside:
+                work.skip(passage.end_ns)
             case "send":
                 if channel in known.full:
                     yield work.cut(RECEIVE, _room(channel))

@@ -12,39 +12,55 @@ from rlox.profiling.processes.tracks import Track
 from rlox.profiling.processes.watch import Seen
 from rlox.profiling.samples import OUTSIDE
 
-_LEAST_LOOKS = 20
-_PRIOR = 0.05  # weight of the mean of all phases, as a share of the looks
+_LEAST = 20  # windows
+_LOOKS = 5  # of a window at most: a phase that lies across its edge counts in part on each side
+_PRIOR = 0.02  # weight of the mean of all phases, as a share of the windows
+_SWEEPS = 200
 
 
 def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[str, float]:
     """The share of each phase, outside `waits`, for which the thread ran; none with too few looks.
 
-    Between two looks it ran for the sum over phases of what it spent in each times the share
-    sought: least squares, drawn a little towards the mean of all, and cut to 0 to 1.
+    In a window of some looks it ran for the sum over phases of a share of the time spent in each,
+    and of the same share for each visit, however long: a phase in which the thread was kept from
+    running takes longer, and ran no more. Least squares, drawn a little towards the mean of all.
     """
     at = np.array(seen.at, np.int64)
     inside = (at >= track.begin_ns) & (at <= track.end_ns)
     at, ran = at[inside], np.array(seen.ran, np.float64)[inside]
-    if len(at) < _LEAST_LOOKS:
+    if len(at) <= _LEAST:
         return {}
-    paths, spent = _spent(track, waits, at)
-    took = np.diff(ran)
+    every = min(_LOOKS, (len(at) - 1) // _LEAST)
+    at, took = at[::every], np.diff(ran[::every])
+    paths, spent, visits = _spent(track, waits, at)
     total = spent.sum()
     if total <= 0:
         return {}
     # Who waits may run as well, but that is no phase's.
     mean = min(1.0, float(took[spent.any(axis=1)].sum() / total))
-    scale = np.sqrt(_PRIOR * len(took)) * spent.mean(axis=0)
-    left = np.vstack([spent, np.diag(scale)])
-    right = np.concatenate([took, scale * mean])
-    found = np.clip(np.linalg.lstsq(left, right, rcond=None)[0], 0.0, 1.0)
+    scale = np.sqrt(_PRIOR * len(took)) * np.tile(spent.mean(axis=0), 2)
+    left = np.vstack([np.hstack([spent, visits]), np.diag(scale)])
+    right = np.concatenate([took, scale * mean / 2])
+    found = _least_squares(left, right).reshape(2, -1).sum(axis=0).clip(0.0, 1.0)
     return dict(zip(paths, found.tolist(), strict=True))
+
+
+def _least_squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x within 0 and 1 for which `left` x is nearest to `right`: one of them after the other."""
+    square, target = left.T @ left, left.T @ right
+    found = np.full(len(target), 0.5)
+    for _ in range(_SWEEPS):
+        for index in np.flatnonzero(square.diagonal()):
+            found[index] += (target[index] - square[index] @ found) / square[index, index]
+            found[index] = min(1.0, max(0.0, found[index]))
+    return found
 
 
 def _spent(
     track: Track, waits: Sequence[tuple[int, int]], at: NDArray[np.int64]
-) -> tuple[list[str], NDArray[np.float64]]:
-    """Nanoseconds in each phase between two looks: `[looks - 1, paths]`."""
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """Nanoseconds in each phase in each window between the times `at`, and what they would be if
+    all visits to a phase were equally long: `[windows, paths]` each."""
     edges = {track.begin_ns, track.end_ns}
     changes = phases(track.blocks)
     edges |= {when for when, _ in changes} | {edge for wait in waits for edge in wait}
@@ -62,8 +78,11 @@ def _spent(
     if len(waits):
         waiting = (before >= 0) & (ends[before] > times[:-1])
     length = np.where(waiting, 0, np.diff(times))
-    columns = []
+    spent, visits = [], []
     for index in range(len(paths)):
-        sums = np.concatenate([[0], np.cumsum(np.where(piece == index, length, 0))])
-        columns.append(np.diff(np.interp(at, times, sums)))
-    return paths, np.stack(columns, axis=1)
+        own = (piece == index) & ~waiting
+        mean = length[own].mean() if own.any() else 0.0
+        for columns, of in ((spent, length), (visits, mean)):
+            sums = np.concatenate([[0], np.cumsum(np.where(own, of, 0))])
+            columns.append(np.diff(np.interp(at, times, sums)))
+    return paths, np.stack(spent, axis=1), np.stack(visits, axis=1)

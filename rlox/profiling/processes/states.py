@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rlox.profiling.processes.programs import BLOCKED_NS, Spent
 from rlox.profiling.processes.running import shares
@@ -20,7 +20,7 @@ from rlox.profiling.processes.watch import Seen, Watch
 _NS = 1e-9
 _UNKNOWN = "unknown"
 _SEEN_WAITING = ("gil", "lock", "pipe", "process")  # the others are idle
-_GIL_BOUND = 0.02  # of a thread's time outside waits
+_GIL_BOUND = 0.02  # of the time of a process's threads outside waits
 SEEN = "as seen from outside"
 OPERATION = "nobody: the operation itself"
 
@@ -39,7 +39,8 @@ class Wait:
 class Division:
     """A thread's `wall` seconds: `busy` + `kept` (ready to run, while others had the CPUs) + those
     of `waits`, the longest first, + `idle`: `asleep` of its own will, or waiting for what nobody
-    knows. `running` is the share of phases, outside noted waits, for which it ran."""
+    knows. `running` is the share of phases, outside noted waits, for which it ran; `gil` is whether
+    the threads of its process run one at a time."""
 
     track: str
     kind: str
@@ -51,6 +52,7 @@ class Division:
     watched: bool
     asleep: float = 0.0
     running: Mapping[str, float] = field(default_factory=dict)
+    gil: bool = False
 
     @property
     def waiting(self) -> float:
@@ -61,16 +63,20 @@ class Division:
         return sum(wait.seconds for wait in self.waits if wait.on == on)
 
     @property
+    def outside(self) -> float:
+        """Seconds outside noted waits and sleep."""
+        noted = sum(wait.seconds for wait in self.waits if wait.what != SEEN)
+        return self.wall - noted - self.asleep
+
+    @property
     def spent(self) -> Spent:
         """What its time outside noted waits and sleep was, for a replay."""
-        noted = sum(wait.seconds for wait in self.waits if wait.what != SEEN)
-        outside = self.wall - noted - self.asleep
+        outside = self.outside
         if not self.watched or outside <= 0:
             return Spent()
-        gil = self.of("gil")
+        gil = self.of("gil") if self.gil else 0.0
         rest = max(0.0, outside - self.busy - self.kept - gil)
-        of_gil = gil / outside > _GIL_BOUND
-        return Spent(self.busy / outside, rest / outside, of_gil, self.running)
+        return Spent(self.busy / outside, rest / outside, self.gil, self.running)
 
 
 def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
@@ -83,10 +89,25 @@ def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
         for track, own in zip(tracks, waits, strict=True)
         if (seen := watch.of(track.pid, track.tid)) is not None
     }
-    return [
+    found = [
         _divided(track, own, tracks, watch, whom, ran)
         for track, own in zip(tracks, waits, strict=True)
     ]
+    of_process: defaultdict[str, list[Division]] = defaultdict(list)
+    for track, division in zip(tracks, found, strict=True):
+        of_process[track.process].append(division)
+    return [
+        replace(division, gil=_one_at_a_time(of_process[track.process]))
+        for track, division in zip(tracks, found, strict=True)
+    ]
+
+
+def _one_at_a_time(threads: Sequence[Division]) -> bool:
+    """Whether the threads of a process wait for the interpreter, and never run together."""
+    waited = sum(division.of("gil") for division in threads)
+    outside = sum(division.outside for division in threads)
+    ran = sum(division.busy for division in threads)
+    return waited > _GIL_BOUND * outside and ran <= max(division.wall for division in threads)
 
 
 def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Passage]) -> float:

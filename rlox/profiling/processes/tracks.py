@@ -21,7 +21,10 @@ _EXEC = "exec"  # how a process ends whose place another program takes
 
 
 class Passage(NamedTuple):
-    """A span that is no phase: `path` is what the program calls it."""
+    """A span that is no phase: `path` is what the program calls it. Where only a part of a run is
+    looked at, `inside` says whether the event lies in it: to give begins there, to get ends there.
+    That way nothing is got before it is given, though who gets may go on before who gives does,
+    whose core it took."""
 
     kind: str  # of `SPANS`
     on: str
@@ -29,6 +32,7 @@ class Passage(NamedTuple):
     path: str
     begin_ns: int
     end_ns: int
+    inside: bool = True
 
 
 class Block(NamedTuple):
@@ -123,7 +127,10 @@ class _Reader:
                 known = passing.get((block.source, index))
                 if known is not None and (cut := self._cut(begin, end)):
                     name, channel = known
-                    passage = Passage(name.kind, name.on, channel, name.path, *cut)
+                    inside = cut[0] == begin + self.shift
+                    if name.kind != "send":
+                        inside = cut[1] == end + self.shift
+                    passage = Passage(name.kind, name.on, channel, name.path, *cut, inside)
                     self._track(*who).passages.append(passage)
         for track in self.own.values():
             if track.thread != MAIN:  # of its life is known what lies between its spans

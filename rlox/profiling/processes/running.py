@@ -78,7 +78,8 @@ def _spent(
     if len(waits):
         waiting = (before >= 0) & (ends[before] > times[:-1])
     length = np.where(waiting, 0, np.diff(times))
-    spent, visits = [], []
+    spent: list[NDArray[np.float64]] = []
+    visits: list[NDArray[np.float64]] = []
     for index in range(len(paths)):
         own = (piece == index) & ~waiting
         mean = length[own].mean() if own.any() else 0.0

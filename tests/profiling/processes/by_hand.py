@@ -38,12 +38,13 @@ class Clocked:
         self.track.passages.append(Passage("hold", "lock", channel, path, begin, self.track.end_ns))
 
 
-def ranks(rounds: int, own: Sequence[float], operation: float = 0.2) -> list[Track]:
-    """Ranks that work for so many ms, and meet."""
+def ranks(rounds: int, own: Sequence[float], operations: Sequence[float] = (0.2,)) -> list[Track]:
+    """Ranks that work for so many ms, and meet in operations that take so long in turn."""
     found = [Clocked(f"rank {i}", "rank", 10 + i) for i in range(len(own))]
-    for _ in range(rounds):
+    for number in range(rounds):
         for clocked, ms in zip(found, own, strict=True):
             clocked.work("gradient", ms)
+        operation = operations[number % len(operations)]
         together = max(clocked.at for clocked in found) + operation
         for clocked in found:
             clocked.wait("world", together, "collective", "all_reduce")

@@ -26,7 +26,11 @@ def by_name(tracks: list[Track], cores: int = 64) -> dict[str, Gain]:
 
 
 def test_a_replay_of_what_was_recorded_takes_as_long() -> None:
-    for tracks in (ranks(20, [3.0, 5.0]), workers(20, [2.0, 2.0, 6.0, 2.0], 3.0)):
+    for tracks in (
+        ranks(20, [3.0, 5.0]),
+        ranks(20, [3.0, 5.0], operations=[0.3, 0.4, 2.7, 4.0]),
+        workers(20, [2.0, 2.0, 6.0, 2.0], 3.0),
+    ):
         found = replay(programs(tracks).programs, 64)
         assert found.seconds == pytest.approx(max(t.end_ns for t in tracks) * 1e-9, rel=1e-3)
         assert not found.stuck
@@ -195,3 +199,24 @@ def test_who_joins_a_process_waits_for_the_program_that_took_its_place(tmp_path:
     found = replay(recorded.programs, 64, there=recorded.there)
     assert found.seconds == pytest.approx(3.0)
     assert not found.stuck
+
+
+def test_a_message_that_is_under_way_where_a_part_begins_is_sent_before_it(tmp_path: Path) -> None:
+    """Who gets it takes the giver's core, and so goes on before the giver does."""
+    main = Record(tmp_path, 5)
+    worker = Record(tmp_path, 6, "worker", parent=main, begin=1)
+    turns = 20
+    for start in range(0, 10 * turns, 10):
+        main.span("send", start, start + 0.01, "send", "pipe", "to")
+        worker.span("receive", start - 3 if start else 1, start + 0.2, "wait", "pipe", "to")
+        worker.span("step", start + 0.2, start + 5)
+        main.span("receive", start + 0.1, start + 5.2, "wait", "pipe", "from")
+        worker.span("send", start + 5, start + 5.5, "send", "pipe", "from")
+        main.span("learn", start + 5.2, start + 10)
+    main.until(10 * turns)
+    worker.until(10 * turns)
+    part = tracks_of(by_hand(tmp_path), round(5.3 * MS))
+    assert [p.inside for t in part if t.role == "worker" for p in t.passages][:2] == [False, True]
+    recorded = programs(part, goal=lambda track: track.role == "main")
+    took = replay(recorded.programs, 2, there=recorded.there).seconds
+    assert took * 1e3 == pytest.approx(10 * turns - 5.3, rel=0.05)

@@ -62,3 +62,33 @@ def test_what_a_thread_ran_while_it_waited_is_no_phases() -> None:
                 seen.ran.append(round((ran + 20 * look * share) * MS))
             ran += 200 * share
     assert shares(clocked.track, seen, waits)["step"] == pytest.approx(0.25, abs=0.002)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_phase_takes_longer_and_runs_no_more_where_the_thread_is_kept_from_running(
+    seed: int,
+) -> None:
+    draw = random.Random(seed)
+    clocked, seen = Clocked("main", "main", 1), Seen()
+    waits, ran, next_ = [], 0.0, 0.0
+    pieces = {"copy": (1.5, 0.0, 4.0), "spin": (4.0, 0.0, 0.4)}  # ms that it runs, and is kept
+    spent = {phase: [0.0, 0.0] for phase in pieces}
+    while clocked.at < 4000:
+        phase, (runs, *kept) = draw.choice([*pieces.items()])
+        ms = runs + draw.uniform(*kept)
+        begin, before = clocked.at, ran
+        clocked.work(phase, ms)
+        spent[phase][0] += ms
+        spent[phase][1] += runs
+        ran += runs
+        while next_ <= clocked.at:
+            part = max(0.0, (next_ - begin) / ms)
+            seen.at.append(round(next_ * MS))
+            seen.ran.append(round((before + part * runs) * MS))
+            next_ += 20.0
+        begin = clocked.at
+        clocked.wait("lock", begin + draw.uniform(1, 8), "lock")
+        waits.append((round(begin * MS), clocked.track.end_ns))
+    found = shares(clocked.track, seen, waits)
+    for phase, (took, runs) in spent.items():
+        assert found[phase] == pytest.approx(runs / took, abs=0.03)

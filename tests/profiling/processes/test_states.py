@@ -93,6 +93,33 @@ def test_of_two_threads_in_python_each_waits_for_the_other_half_the_time() -> No
         assert division.spent.cpu == pytest.approx(0.5, abs=0.002)
 
 
+def test_threads_that_run_together_do_not_share_the_interpreter_though_some_wait_for_it() -> None:
+    main, other = Clocked("main", "main", 1), Clocked("main", "main", 1, "T", 2)
+    for clocked in (main, other):
+        clocked.work("hash", 1000.0)
+    seen = {
+        (c.track.pid, c.track.tid): watched(c.track, 0.7, {"running": 0.7, "gil": 0.3})
+        for c in (main, other)
+    }
+    for division in divide([main.track, other.track], Watch(seen)):
+        assert division.of("gil") == pytest.approx(0.3, abs=0.005)
+        assert not division.spent.gil
+        assert division.spent.rest == pytest.approx(0.3, abs=0.005)
+
+
+def test_one_thread_that_waits_for_the_interpreter_by_the_way_shares_it_with_nobody() -> None:
+    threads = [Clocked("main", "main", 1, f"T{i}", 1 + i) for i in range(3)]
+    for clocked in threads:
+        clocked.work("hash", 1000.0)
+    seen = {
+        (1, c.track.tid): watched(
+            c.track, 0.32 * (1 - gil), {"running": 1 - gil, "gil": gil}, 0.68 * (1 - gil)
+        )
+        for c, gil in zip(threads, (0.04, 0.0, 0.0), strict=True)
+    }
+    assert not any(d.spent.gil for d in divide([c.track for c in threads], Watch(seen)))
+
+
 def test_time_that_others_had_the_cores_is_neither_busy_nor_waiting() -> None:
     main = Clocked("main", "main", 1)
     main.work("learn", 1000.0)

@@ -78,7 +78,7 @@ class _Node:
         self.thread.current = self
         self.start_ns = perf_counter_ns()
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         end = perf_counter_ns()
         start = self.start_ns
         self.last_ns = elapsed = end - start
@@ -121,9 +121,9 @@ class _SynchronizedNode(_Node):
         self.synchronize()
         super().__enter__()
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self.synchronize()
-        super().__exit__(*exc)
+        super().__exit__(kind, error, traceback)
 
 
 class _Nothing:

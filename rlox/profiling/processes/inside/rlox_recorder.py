@@ -20,7 +20,6 @@ import os
 import sys
 import threading
 import time
-from array import array
 from collections.abc import Callable
 from itertools import count
 from typing import Any
@@ -128,8 +127,7 @@ class Recorder:
             number = int(number) & (1 << 63) - 1  # a hash, say, may have more bits than fit
         except (TypeError, ValueError, OverflowError):
             return
-        words = self.flows.index(name, "flow"), time.monotonic_ns(), number
-        self.flows.here().extend(array("q", words))  # all three or none
+        self.flows.here().extend((self.flows.index(name, "flow"), time.monotonic_ns(), number))
 
     def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
         """Note `read()` four times a second, or by how much a second it has grown."""

@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
@@ -31,10 +31,10 @@ def time_namespace() -> str | None:
         return None
 
 
-def encode(words: array[int]) -> str:
+def encode(integers: Iterable[int]) -> str:
     """Integers as base64 of little-endian int64."""
+    words = array("q", integers)
     if sys.byteorder != "little":
-        words = words[:]
         words.byteswap()
     return base64.b64encode(words.tobytes()).decode("ascii")
 

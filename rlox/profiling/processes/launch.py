@@ -53,7 +53,7 @@ class Options:
     every: int = 1
     torch_s: float = 0.0
     segment_bytes: int = 4 << 20
-    segments: int = 8
+    segments: int = 24
     ptrace: bool = False
 
 

@@ -39,10 +39,11 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
     notes = _notes(run, divisions)
     part = tracks(run, max(from_ns, begin), min(until_ns, end))
     spent = {division.track: division.spent for division in divide(part, watch)}
-    goal = {id(track) for track in goals(part)}
+    wanted = goals(part)
+    goal = {id(track) for track in wanted}
     recorded = programs(part, lambda track: spent[track.title], lambda track: id(track) in goal)
     found = gains(recorded, _cores(run))
-    took = _seconds(part)
+    took = (max(t.end_ns for t in wanted) - min(t.begin_ns for t in part)) * 1e-9
     if abs(found.seconds - took) > _FAR * took:
         notes.append(
             f"The replay takes {found.seconds:.2f} s for what took {took:.2f} s: something that "
@@ -51,7 +52,7 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
     if found.stuck:
         notes.append(f"The replay lost {', '.join(found.stuck)}, who wait for what none sent.")
     return {
-        "wall_s": _seconds(every),
+        "wall_s": (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9,
         "replayed": {"recorded_s": took, "replayed_s": found.seconds},
         "threads": [_row(division) for division in divisions],
         "kinds": kinds(divisions),
@@ -60,10 +61,6 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
         "critical_path": found.path,
         "notes": notes,
     }
-
-
-def _seconds(every: Sequence[Track]) -> float:
-    return (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9
 
 
 def _cores(run: Run) -> int:

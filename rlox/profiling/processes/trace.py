@@ -135,9 +135,12 @@ def _pids(run: Run) -> dict[str, int]:
 
 
 def _spans(process: Process, pid: int, shift: int, begin: int, track: int) -> Iterator[Event]:
+    """Blocks that end after `begin`, cut there: an arrow may lead into one that began before."""
     for block in process.spans():
         tid = process.threads[block.thread].native_id + track
-        for index, start, end in block.data[block.data[:, 1] + shift >= begin].tolist():
+        data = block.data[block.data[:, 2] + shift > begin]
+        for index, whole, end in data.tolist():
+            start = max(whole, begin - shift)
             name = process.names.get((block.source, index)) or Name("?")
             event = {
                 "ph": "X",

@@ -141,6 +141,20 @@ def test_of_a_part_of_a_run_only_that_part_is_divided_and_replayed(tmp_path: Pat
     assert found["work"] == {"main: step": pytest.approx(0.4)}
 
 
+def test_a_replay_is_held_to_the_ranks_not_to_who_started_them(tmp_path: Path) -> None:
+    torchrun = Record(tmp_path, 5, "torchrun").span("sleep", 0, 2000, "wait", "sleep", "")
+    for index in range(2):
+        rank = Record(tmp_path, 6 + index, "rank", index, torchrun, begin=1)
+        rank.span("learn", 1, 500).until(500)
+    torchrun.until(2000)
+    found = analyse(by_hand(tmp_path))
+    assert found is not None
+    assert found["wall_s"] == pytest.approx(2.0)
+    assert found["replayed"]["recorded_s"] == pytest.approx(0.5)
+    assert found["replayed"]["replayed_s"] == pytest.approx(0.5)
+    assert not any("doubted" in note for note in found["notes"])
+
+
 S = 10**9
 
 

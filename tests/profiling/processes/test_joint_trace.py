@@ -72,6 +72,30 @@ def test_a_trace_holds_the_last_spans_when_there_are_too_many(tmp_path: Path) ->
     assert told["from_s"] <= 8.0
 
 
+def test_a_block_that_a_cut_trace_begins_in_is_cut_there_and_an_arrow_into_it_kept(
+    tmp_path: Path,
+) -> None:
+    main = Record(tmp_path, 5).span("main_loop", 0, 10_000)
+    worker = Record(tmp_path, 6, "worker", parent=main, begin=1)
+    worker.span("receive", 7000, 9000, "wait", "queue", "q")
+    main.span("put", 8800, 8801, "send", "queue", "q")
+    for number in range(20):
+        main.span("step", 9000 + 10 * number, 9005 + 10 * number)
+    main.until(10_000)
+    worker.until(10_000)
+    by_hand(tmp_path)
+    events, told = trace(tmp_path, most=21)
+    begin = told["from_s"] * 1e6
+    assert 7e6 < begin <= 8.8e6
+    cut = {name: ts for _, name, ts, _ in blocks(events) if name in ("main_loop", "receive")}
+    assert cut == {"main_loop": begin, "receive": begin}
+    for event in events:
+        if event.get("cat") == "flow":
+            around = [(ts, ts + dur) for pid, _, ts, dur in blocks(events) if pid == event["pid"]]
+            assert any(first <= event["ts"] < last for first, last in around)
+    assert [e["ph"] for e in events if e.get("cat") == "flow"] == ["s", "f"]
+
+
 def test_a_message_is_an_arrow_from_its_sender_to_its_receiver(tmp_path: Path) -> None:
     rank = Record(tmp_path, 5).write(pair=["a", "b"])
     worker = Record(tmp_path, 6, "env worker", 0, rank, begin=0.5)

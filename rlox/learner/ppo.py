@@ -240,8 +240,9 @@ class PPO(Algorithm):
             with timing.add_time("store"):
                 dones = terminations | truncations
                 storage.append(obs, *acted, rewards, dones)
-                rows = np.flatnonzero(truncations & ~terminations)
-                if len(rows):
+                cut_short = truncations & ~terminations
+                if np.count_nonzero(cut_short):
+                    rows = np.flatnonzero(cut_short)
                     ended_in = final_obs(infos, rows, self.observation_space)
                     truncated.append((step, rows, ended_in))
                 self._last_obs = flatten_obs(new_obs, self.observation_space)

@@ -76,7 +76,7 @@ def programs(
     """The programs of the threads, all of which begin at the beginning of the first."""
     known = _Channels(tracks)
     start = min((track.begin_ns for track in tracks), default=0)
-    with_gil = {track.pid for track in tracks if spent(track).gil}
+    with_gil = {track.process for track in tracks if spent(track).gil}
     found = []
     for track in tracks:
         of = spent(track)
@@ -84,7 +84,7 @@ def programs(
         if track.begin_ns > start and stretches:
             late = {Part(track.title, track.kind, NOT_BEGUN): (track.begin_ns - start) * _NS}
             stretches.insert(0, Stretch({}, late, SEND, f"begin {track.pid}.{track.tid}"))
-        shares = str(track.pid) if track.pid in with_gil else ""
+        shares = track.process if track.process in with_gil else ""
         found.append(Program(track.title, stretches, shares, goal(track)))
     return Recorded(found, known.there())
 
@@ -169,11 +169,14 @@ class _Channels:
 def _own_time(waits: list[tuple[Passage, str]]) -> float:
     """Mean seconds that a collective takes by itself: from when its last member came until the
     first one left, since the others may wait for a core, which a replay does by itself."""
-    meetings: list[dict[str, Passage]] = [{}]
-    for wait, member in sorted(waits):
-        if member in meetings[-1]:
+    meetings: list[dict[str, Passage]] = []
+    over = 0
+    for wait, member in sorted(waits, key=lambda pair: pair[0].begin_ns):
+        if not meetings or member in meetings[-1] or wait.begin_ns >= over:
             meetings.append({})
+            over = 0
         meetings[-1][member] = wait
+        over = max(over, wait.end_ns)
     most = max(map(len, meetings))
     return fmean(
         max(0, min(w.end_ns for w in met.values()) - max(w.begin_ns for w in met.values())) * _NS
@@ -203,6 +206,7 @@ def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
                     work.locks.remove(passage.path)
             case _ if not passage.inside:
                 work.skip(passage.end_ns)
+                work.pass_by(passage)
             case "send":
                 if channel in known.full:
                     yield work.cut(RECEIVE, _room(channel))
@@ -221,11 +225,12 @@ def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
 def _wait(work: _Work, passage: Passage, known: _Channels, waited: bool) -> Iterator[Stretch]:
     """A wait and its event. What one for a lock is ended by, the holding of it tells; what a poll
     has seen is received next."""
-    if waited:
+    event = known.event(passage)
+    takes = waited or event == MEET  # else it is work, as any call
+    if takes:
         work.skip(passage.end_ns)
     else:
         work.until(passage.end_ns)
-    event = known.event(passage)
     latency = known.latency(passage.channel)
     if event is not None:
         yield work.cut(event, passage.channel)
@@ -233,13 +238,12 @@ def _wait(work: _Work, passage: Passage, known: _Channels, waited: bool) -> Iter
             yield work.cut(SEND, _room(passage.channel))
         if passage.on == "process":  # that it has ended stays so, for who joins it again
             yield work.cut(SEND, passage.channel)
-        if waited:
+        if takes:
             work.rest(latency, passage.path if event == MEET else HAND_OVER)
     elif passage.on == "lock":
         work.owed = latency
     elif not (passage.kind == "poll" and passage.on == "pipe" and passage.channel):
-        took = (passage.end_ns - passage.begin_ns) * _NS
-        work.rest(took, None if passage.on in ("sleep", "device") else UNKNOWN)
+        work.pass_by(passage)
 
 
 def _marks(passages: Sequence[Passage]) -> list[tuple[int, str, Passage]]:
@@ -281,6 +285,11 @@ class _Work:
         """So much passes by itself, for `path` or for the phase that it is in."""
         if seconds > 0:
             self._rest[self._part(path)] += seconds
+
+    def pass_by(self, passage: Passage) -> None:
+        """A passage that nothing ends takes as long as it took."""
+        took = (passage.end_ns - passage.begin_ns) * _NS
+        self.rest(took, None if passage.on in ("sleep", "device") else UNKNOWN)
 
     def cut(self, event: str, channel: str) -> Stretch:
         """The work so far, ended by an event; a new stretch begins."""

@@ -15,15 +15,15 @@ from rlox.profiling.samples import OUTSIDE
 _LEAST = 20  # windows
 _LOOKS = 5  # of a window at most: a phase that lies across its edge counts in part on each side
 _PRIOR = 0.02  # weight of the mean of all phases, as a share of the windows
-_SWEEPS = 200
 
 
 def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[str, float]:
     """The share of each phase, outside `waits`, for which the thread ran; none with too few looks.
 
     In a window of some looks it ran for the sum over phases of a share of the time spent in each,
-    and of the same share for each visit, however long: a phase in which the thread was kept from
-    running takes longer, and ran no more. Least squares, drawn a little towards the mean of all.
+    and of so much for each piece of a phase, however long: a piece in which the thread was kept
+    from running takes longer, and ran no more. Least squares, drawn a little towards the mean of
+    all. A piece ends where an inner phase or a wait begins.
     """
     at = np.array(seen.at, np.int64)
     inside = (at >= track.begin_ns) & (at <= track.end_ns)
@@ -32,27 +32,32 @@ def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[s
         return {}
     every = min(_LOOKS, (len(at) - 1) // _LEAST)
     at, took = at[::every], np.diff(ran[::every])
-    paths, spent, visits = _spent(track, waits, at)
+    paths, spent, pieces = _spent(track, waits, at)
     total = spent.sum()
     if total <= 0:
         return {}
     # Who waits may run as well, but that is no phase's.
     mean = min(1.0, float(took[spent.any(axis=1)].sum() / total))
     scale = np.sqrt(_PRIOR * len(took)) * np.tile(spent.mean(axis=0), 2)
-    left = np.vstack([np.hstack([spent, visits]), np.diag(scale)])
+    left = np.vstack([np.hstack([spent, pieces]), np.diag(scale)])
     right = np.concatenate([took, scale * mean / 2])
     found = _least_squares(left, right).reshape(2, -1).sum(axis=0).clip(0.0, 1.0)
-    return dict(zip(paths, found.tolist(), strict=True))
+    known = (spent.sum(axis=0) > 0).tolist()
+    return {path: share for path, share, of in zip(paths, found.tolist(), known, strict=True) if of}
 
 
 def _least_squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
-    """x within 0 and 1 for which `left` x is nearest to `right`: one of them after the other."""
-    square, target = left.T @ left, left.T @ right
-    found = np.full(len(target), 0.5)
-    for _ in range(_SWEEPS):
-        for index in np.flatnonzero(square.diagonal()):
-            found[index] += (target[index] - square[index] @ found) / square[index, index]
-            found[index] = min(1.0, max(0.0, found[index]))
+    """x for which `left` x is nearest to `right`; where that is not within 0 and 1, it is held at
+    the bound, and the others are sought anew."""
+    found, free = np.zeros(left.shape[1]), np.ones(left.shape[1], bool)
+    while free.any():
+        rest = right - left[:, ~free] @ found[~free]
+        found[free] = np.linalg.lstsq(left[:, free], rest, rcond=None)[0]
+        inside = (found >= 0) & (found <= 1)
+        if inside.all():
+            break
+        free &= inside
+        found = found.clip(0.0, 1.0)
     return found
 
 
@@ -60,7 +65,7 @@ def _spent(
     track: Track, waits: Sequence[tuple[int, int]], at: NDArray[np.int64]
 ) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
     """Nanoseconds in each phase in each window between the times `at`, and what they would be if
-    all visits to a phase were equally long: `[windows, paths]` each."""
+    all pieces of a phase were equally long: `[windows, paths]` each."""
     edges = {track.begin_ns, track.end_ns}
     changes = phases(track.blocks)
     edges |= {when for when, _ in changes} | {edge for wait in waits for edge in wait}
@@ -79,11 +84,11 @@ def _spent(
         waiting = (before >= 0) & (ends[before] > times[:-1])
     length = np.where(waiting, 0, np.diff(times))
     spent: list[NDArray[np.float64]] = []
-    visits: list[NDArray[np.float64]] = []
+    pieces: list[NDArray[np.float64]] = []
     for index in range(len(paths)):
         own = (piece == index) & ~waiting
         mean = length[own].mean() if own.any() else 0.0
-        for columns, of in ((spent, length), (visits, mean)):
+        for columns, of in ((spent, length), (pieces, mean)):
             sums = np.concatenate([[0], np.cumsum(np.where(own, of, 0))])
             columns.append(np.diff(np.interp(at, times, sums)))
-    return paths, np.stack(spent, axis=1), np.stack(visits, axis=1)
+    return paths, np.stack(spent, axis=1), np.stack(pieces, axis=1)

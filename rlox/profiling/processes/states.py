@@ -12,6 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from rlox.profiling.processes.programs import BLOCKED_NS, Spent
 from rlox.profiling.processes.running import shares
 from rlox.profiling.processes.tracks import Passage, Track, exclusive
@@ -21,6 +23,8 @@ _NS = 1e-9
 _UNKNOWN = "unknown"
 _SEEN_WAITING = ("gil", "lock", "pipe", "process")  # the others are idle
 _GIL_BOUND = 0.02  # of the time of a process's threads outside waits
+_WINDOW_NS = 100_000_000  # some looks: the kernel's figures come in ticks
+_TOGETHER = 0.1  # of what its threads ran
 SEEN = "as seen from outside"
 OPERATION = "nobody: the operation itself"
 
@@ -93,21 +97,34 @@ def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
         _divided(track, own, tracks, watch, whom, ran)
         for track, own in zip(tracks, waits, strict=True)
     ]
-    of_process: defaultdict[str, list[Division]] = defaultdict(list)
+    of_process: defaultdict[str, list[tuple[Track, Division]]] = defaultdict(list)
     for track, division in zip(tracks, found, strict=True):
-        of_process[track.process].append(division)
+        of_process[track.process].append((track, division))
+    alternate = {who: _one_at_a_time(threads, watch) for who, threads in of_process.items()}
     return [
-        replace(division, gil=_one_at_a_time(of_process[track.process]))
+        replace(division, gil=alternate[track.process])
         for track, division in zip(tracks, found, strict=True)
     ]
 
 
-def _one_at_a_time(threads: Sequence[Division]) -> bool:
-    """Whether the threads of a process wait for the interpreter, and never run together."""
-    waited = sum(division.of("gil") for division in threads)
-    outside = sum(division.outside for division in threads)
-    ran = sum(division.busy for division in threads)
-    return waited > _GIL_BOUND * outside and ran <= max(division.wall for division in threads)
+def _one_at_a_time(threads: Sequence[tuple[Track, Division]], watch: Watch) -> bool:
+    """Whether the threads of a process wait for the interpreter, and hardly ever run together: for
+    more of a window of some looks than it is long."""
+    watched = [
+        (track, division, seen)
+        for track, division in threads
+        if (seen := watch.of(track.pid, track.tid)) is not None
+    ]
+    waited = sum(division.of("gil") for _, division, _ in watched)
+    if waited <= _GIL_BOUND * sum(division.outside for _, division, _ in watched):
+        return False
+    begin, end = (side([s.at[i] for *_, s in watched]) for side, i in ((min, 0), (max, -1)))
+    edges = np.arange(begin, end + _WINDOW_NS, _WINDOW_NS)
+    ran = np.zeros(len(edges) - 1)
+    for track, _, seen in watched:
+        within = np.clip(edges, track.begin_ns, track.end_ns)
+        ran += np.diff(np.interp(within, seen.at, seen.ran))
+    return bool(np.maximum(0.0, ran - _WINDOW_NS).sum() <= _TOGETHER * ran.sum())
 
 
 def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Passage]) -> float:

@@ -75,7 +75,7 @@ def clocks(run: Run, alignments: Mapping[str, Alignment]) -> list[dict[str, Any]
 
 
 def _window(run: Run, alignments: Mapping[str, Alignment], most: int) -> tuple[int, int]:
-    """The earliest time from which on there are at most `most` spans, and how many there are."""
+    """The earliest time from which on at most `most` spans begin, and how many do."""
     bins: defaultdict[int, int] = defaultdict(int)
     for process in run.processes:
         shift = alignments[process.key].shift_ns

@@ -22,9 +22,9 @@ _EXEC = "exec"  # how a process ends whose place another program takes
 
 class Passage(NamedTuple):
     """A span that is no phase: `path` is what the program calls it. Where only a part of a run is
-    looked at, `inside` says whether the event lies in it: to give begins there, to get ends there.
-    That way nothing is got before it is given, though who gets may go on before who gives does,
-    whose core it took."""
+    looked at, `inside` says whether the event lies in it: to give begins there, to get and to meet
+    ends there. That way nothing is got before it is given, though who gets may go on before who
+    gives does, whose core it took."""
 
     kind: str  # of `SPANS`
     on: str

@@ -29,6 +29,7 @@ def test_a_replay_of_what_was_recorded_takes_as_long() -> None:
     for tracks in (
         ranks(20, [3.0, 5.0]),
         ranks(20, [3.0, 5.0], operations=[0.3, 0.4, 2.7, 4.0]),
+        ranks(20, [3.0, 3.0], operations=[0.015, 1.985]),
         workers(20, [2.0, 2.0, 6.0, 2.0], 3.0),
     ):
         found = replay(programs(tracks).programs, 64)
@@ -220,3 +221,21 @@ def test_a_message_that_is_under_way_where_a_part_begins_is_sent_before_it(tmp_p
     recorded = programs(part, goal=lambda track: track.role == "main")
     took = replay(recorded.programs, 2, there=recorded.there).seconds
     assert took * 1e3 == pytest.approx(10 * turns - 5.3, rel=0.05)
+
+
+def test_what_a_collective_takes_is_told_though_one_members_first_wait_is_missing() -> None:
+    tracks = ranks(20, [3.0, 5.0])
+    del tracks[0].passages[0]
+    for program in programs(tracks).programs:
+        for stretch in program.stretches[1:-1]:
+            (took,) = stretch.rest.values()
+            assert took == pytest.approx(0.0002)
+
+
+def test_a_wait_whose_event_lies_outside_takes_as_long_as_it_took() -> None:
+    main = Clocked("main", "main", 1)
+    main.track.passages.append(Passage("send", "queue", "q", "put", 0, 2000 * MS, inside=False))
+    main.at = 2000.0
+    main.work("learn", 3000.0)
+    recorded = programs([main.track])
+    assert replay(recorded.programs, 2, there=recorded.there).seconds == pytest.approx(5.0)

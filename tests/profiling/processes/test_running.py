@@ -92,3 +92,16 @@ def test_a_phase_takes_longer_and_runs_no_more_where_the_thread_is_kept_from_run
     found = shares(clocked.track, seen, waits)
     for phase, (took, runs) in spent.items():
         assert found[phase] == pytest.approx(runs / took, abs=0.03)
+
+
+def test_ten_phases_of_a_steady_loop_have_the_same_share_whatever_their_order() -> None:
+    clocked, seen = Clocked("main", "main", 1), Seen()
+    clocked.work("init", 50.0)  # before anybody looked
+    while clocked.at < 3000:
+        for phase in range(10):
+            clocked.work(f"phase {phase}", 0.5)
+    for at in range(50 * MS, clocked.track.end_ns, 20 * MS):
+        seen.at.append(at)
+        seen.ran.append(round(0.8 * at))
+    found = shares(clocked.track, seen, [])
+    assert found == {f"phase {n}": pytest.approx(0.8, abs=0.01) for n in range(10)}

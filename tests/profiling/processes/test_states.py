@@ -93,18 +93,23 @@ def test_of_two_threads_in_python_each_waits_for_the_other_half_the_time() -> No
         assert division.spent.cpu == pytest.approx(0.5, abs=0.002)
 
 
-def test_threads_that_run_together_do_not_share_the_interpreter_though_some_wait_for_it() -> None:
-    main, other = Clocked("main", "main", 1), Clocked("main", "main", 1, "T", 2)
-    for clocked in (main, other):
+@pytest.mark.parametrize(("ran", "one_at_a_time"), [(0.7, False), (0.51, True)])
+def test_who_waits_for_the_interpreter_shares_it_unless_they_run_together(
+    ran: float, one_at_a_time: bool
+) -> None:
+    """System calls run without it, so a little more than the whole is still one at a time."""
+    main = Clocked("main", "main", 1)
+    main.wait("q", 10_000.0, "queue")  # which is no time to run in
+    threads = [Clocked("main", "main", 1, f"T{i}", 2 + i) for i in range(2)]
+    seen = {(1, 1): watched(main.track, 0.0, {"sleep": 1.0})}
+    for clocked in threads:
         clocked.work("hash", 1000.0)
-    seen = {
-        (c.track.pid, c.track.tid): watched(c.track, 0.7, {"running": 0.7, "gil": 0.3})
-        for c in (main, other)
-    }
-    for division in divide([main.track, other.track], Watch(seen)):
-        assert division.of("gil") == pytest.approx(0.3, abs=0.005)
-        assert not division.spent.gil
-        assert division.spent.rest == pytest.approx(0.3, abs=0.005)
+        looks = watched(clocked.track, ran, {"running": ran, "gil": 1 - ran})
+        seen[1, clocked.track.tid] = looks
+    for division in divide([c.track for c in (main, *threads)], Watch(seen))[1:]:
+        assert division.of("gil") == pytest.approx(1 - ran, abs=0.01)
+        assert division.spent.gil == one_at_a_time
+        assert division.spent.rest == pytest.approx(0 if one_at_a_time else 1 - ran, abs=0.01)
 
 
 def test_one_thread_that_waits_for_the_interpreter_by_the_way_shares_it_with_nobody() -> None:

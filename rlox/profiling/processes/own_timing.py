@@ -13,13 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 _HEAD = re.compile(r"^(?:\x1b\[[\d;]*m)*(?:\[[^\]]*\])* *(?P<name>\S.*?) profile tree view:")
 _BLOCK = re.compile(r"(?P<name>[^\s:,][^:,]*): (?P<seconds>\d+(?:\.\d+)?(?:e[-+]\d+)?)(?:, |$)")
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _LITTLE_S = 0.01  # blocks shorter than that on both sides are not told
-_NEAR = 1.5  # times as much or as little is still the same figure
+_LEAST_S = 0.00005  # what is told as 0.0001
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
     """Each block of the program's own reports, with what we measured: `component`, `ours` (the
     process and thread that has most of its blocks; None where none has any), `block`, `own_s`,
     `our_s`, and whether both are means `per_call`, which a Timing tells of what its `time_avg`
-    times: that of ours is near what it prints, where the sum is not."""
+    times (of the latest calls only): that of ours is nearer to what it prints than the sum is."""
     measured: dict[str, dict[str, float]] = {}
     calls: dict[str, dict[str, int]] = {}
     for process in report["processes"]:
@@ -87,8 +88,8 @@ def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
             if max(own_s, our_s or 0.0) < _LITTLE_S:
                 continue
             per_call = False
-            if title is not None and our_s is not None and (n := calls[title][block]):
-                per_call = _near(own_s, our_s / n) and not _near(own_s, our_s)
+            if title is not None and our_s and (n := calls[title][block]):
+                per_call = _apart(own_s, our_s / n) < _apart(own_s, our_s)
                 our_s = our_s / n if per_call else our_s
             rows.append(
                 {
@@ -99,8 +100,9 @@ def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _near(a: float, b: float) -> bool:
-    return a <= _NEAR * b and b <= _NEAR * a
+def _apart(own_s: float, our_s: float) -> float:
+    """How many times as long one is as the other, as a logarithm."""
+    return abs(log(max(own_s, _LEAST_S) / max(our_s, _LEAST_S)))
 
 
 def _title(process: str, thread: str) -> str:

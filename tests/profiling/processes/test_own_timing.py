@@ -87,6 +87,15 @@ def test_a_block_that_the_program_tells_by_the_call_is_told_so_on_both_sides() -
     assert shown["one_step, mean per call"] == ("3.40 ms", "3.53 ms")
 
 
+def test_a_mean_of_the_latest_calls_is_no_sum_though_it_is_not_that_of_all() -> None:
+    phases = [{"name": "one_step", "seconds": 30.0, "calls": 100_000}]
+    process = {"title": "policy", "threads": [{"name": "MainThread", "phases": phases}]}
+    rows = beside({"processes": [process]}, TEXT)
+    (row,) = (row for row in rows if row["block"] == "one_step")
+    assert row["own_s"] > 10 * 30.0 / 100_000
+    assert (row["per_call"], row["our_s"]) == (True, pytest.approx(0.0003))
+
+
 def test_the_section_has_both_side_by_side() -> None:
     rows = beside({"processes": [worker(0, 17.1)]}, TEXT)
     section = processes.own_timing(rows)

@@ -160,7 +160,8 @@ def bound(card: Card, algo: str) -> dict[str, Any] | None:
     told = {key: job["settings"][key] for key in _PATHS if key in job["settings"]}
     for path in sorted((ROOT / "profiles").glob("*/report.json"), reverse=True):
         report = json.loads(path.read_text(encoding="utf-8"))
-        alike = (report["algo"], report["env_id"]) == (job["algo"], job["env_id"])
+        # That of several processes names neither.
+        alike = (report.get("algo"), report.get("env_id")) == (job["algo"], job["env_id"])
         if not alike or any(report["settings"].get(key) != told[key] for key in told):
             continue
         found = next((c for c in report["cards"] if c["id"] == card.id), None)

@@ -282,10 +282,11 @@ pub(crate) use kernel;
 /// While it lives, this thread's denormal floats count as zero; what was before comes back after.
 ///
 /// Arithmetic on denormals is done in microcode, a hundred times slower, and what gradients and
-/// Adam's moments lose by their flushing is below 1.2e-38. Does nothing off x86-64.
+/// Adam's moments lose by their flushing is below 1.2e-38. Does nothing off x86-64
+/// and under Miri, which knows no such setting.
 #[derive(Debug)]
 pub struct FlushDenormals {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     before: u32,
     /// The setting is the thread's.
     _of_this_thread: PhantomData<*const ()>,
@@ -295,7 +296,7 @@ impl FlushDenormals {
     /// Flushes from here on.
     #[expect(clippy::new_without_default, reason = "it acts")]
     pub fn new() -> Self {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             const FLUSH_TO_ZERO: u32 = 1 << 15;
             const DENORMALS_ARE_ZERO: u32 = 1 << 6;
@@ -306,7 +307,7 @@ impl FlushDenormals {
                 _of_this_thread: PhantomData,
             }
         }
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         Self {
             _of_this_thread: PhantomData,
         }
@@ -315,13 +316,13 @@ impl FlushDenormals {
 
 impl Drop for FlushDenormals {
     fn drop(&mut self) {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
         control::set(self.before);
     }
 }
 
 /// The control word of SSE arithmetic.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 mod control {
     use std::arch::asm;
 

@@ -28,7 +28,7 @@ fn denormals_are_flushed_while_asked_for_and_not_after() {
     let before = halved(f32::MIN_POSITIVE);
     {
         let _flush = FlushDenormals::new();
-        if cfg!(target_arch = "x86_64") {
+        if cfg!(all(target_arch = "x86_64", not(miri))) {
             assert_eq!(halved(f32::MIN_POSITIVE), 0.0);
         }
     }

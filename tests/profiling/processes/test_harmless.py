@@ -97,17 +97,23 @@ def test_a_module_that_was_looked_for_first_is_recorded_when_it_is_imported(tmp_
     assert calls(process) == {("MainThread", "rollout"): 1}
 
 
+def complaining(program: Path) -> subprocess.CompletedProcess[str]:
+    """A program that ends well, recorded in its folder, though the recorder may complain."""
+    return subprocess.run(
+        [sys.executable, str(program)],
+        env=environment(program.parent),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+
 def test_a_library_that_is_not_as_we_know_it_is_imported_all_the_same(tmp_path: Path) -> None:
     library(tmp_path, "mark = 42\n")
     program = tmp_path / "program.py"
     program.write_text("from sample_factory.utils.timing import mark\nprint(mark)")
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = complaining(program)
     assert done.stdout == "42\n"
     assert "sample_factory.utils.timing is not recorded" in done.stderr
 
@@ -142,14 +148,7 @@ def test_what_the_recorder_fails_at_is_said_once_and_the_rest_is_recorded(tmp_pa
         "with span('after'): pass\n"
         "print(42)\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env=environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
+    done = complaining(program)
     assert done.stdout == "42\n"
     assert done.stderr.count("rlox: ") == 1
     assert "is not recorded: RecursionError('too deep')" in done.stderr

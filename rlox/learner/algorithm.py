@@ -294,15 +294,18 @@ class Algorithm:
         operation by operation: by some 1e-7 of a step."""
         return torch.optim.Adam(module.parameters(), lr=float(lr), eps=eps, fused=True)
 
-    def _torch_settings(self) -> tuple[int, str]:
-        """Torch's threads and the precision of its products while learning."""
+    def _torch_settings(self) -> tuple[int, str, bool]:
+        """Torch's threads, the precision of its products, and whether NumPy computes its tanh while
+        learning."""
         modules = [getattr(self, name) for name in self._state]
         modules = [module for module in modules if isinstance(module, nn.Module)]
         threads = self.threads or threads_for(modules, self.batch_size)
+        numpys_tanh = switchboard.TANH.of(self.optimizations)()
         if self.update_path == "native":  # then torch has nothing large to multiply
-            return threads, self.matmul_precision
+            return threads, self.matmul_precision, numpys_tanh
         precision_for = switchboard.PRODUCTS.of(self.optimizations)
-        return threads, precision_for(self.matmul_precision, modules, self.batch_size)
+        precision = precision_for(self.matmul_precision, modules, self.batch_size)
+        return threads, precision, numpys_tanh
 
     def _generator(self) -> torch.Generator:
         """A new stream of random numbers, independent of those before it."""

@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R14, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R15, the work that it changes, at its sizes.
 
 Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
 tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
@@ -19,7 +19,7 @@ from rlox.learner import switchboard
 from rlox.learner.policies import TwinCritic
 from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC
-from rlox.learner.torch_settings import torch_settings, why_not_onednn
+from rlox.learner.torch_settings import torch_settings, why_not_numpy, why_not_onednn
 
 Size = Mapping[str, int]
 ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
@@ -117,7 +117,13 @@ def _ppo_update(
         _, log_probs, _ = model.policy.evaluate_actions(obs, actions)
     log_probs = log_probs + 0.2 * noise
     rollout = Rollout(obs, actions, log_probs, advantages, returns)
-    return Arm(lambda: model.train(rollout), lambda _: list(model.policy.parameters()))
+    settings = model._torch_settings()
+
+    def call() -> None:
+        with torch_settings(*settings):
+            model.train(rollout)
+
+    return Arm(call, lambda _: list(model.policy.parameters()))
 
 
 def _on_device(device: str) -> Workload:
@@ -147,10 +153,10 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     if model._native is None:
         model._begin_updates()
     learnt = (model.policy, model.critic, model.critic_target, model.temperature)
-    threads_and_precision = model._torch_settings()
+    settings = model._torch_settings()
 
     def call() -> None:
-        with torch_settings(*threads_and_precision):
+        with torch_settings(*settings):
             model.train_once()
 
     return Arm(call, lambda _: [p for m in learnt for p in m.parameters()])
@@ -179,7 +185,18 @@ def _eager_rollout(on: Collection[str], size: Size, seed: int) -> Arm:
     model = PPO(ENVS[seed % 2], size["n_envs"], seed, size["n_steps"], optimizations=on)
     model.train = lambda rollout: None  # type: ignore[method-assign]
     model.learn(1)
-    return Arm(model.collect_rollout)
+    settings = model._torch_settings()
+
+    def call() -> Rollout | None:
+        with torch_settings(*settings):
+            return model.collect_rollout()
+
+    return Arm(call)
+
+
+def _rollout_evaluated_at_its_end(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R15: with R14."""
+    return _eager_rollout({"R14", *on}, size, seed)
 
 
 def _polyak(on: Collection[str], size: Size, seed: int) -> Arm:
@@ -290,6 +307,14 @@ PAIRS = {
         ),
         Pair("R13", 1e-4, [Workload("update", _SAC_SIZES, _sac_update, why_not_onednn)]),
         Pair("R14", 1e-4, [Workload("rollout", _STORES, _eager_rollout)]),
+        Pair(
+            "R15",
+            1e-5,
+            [
+                Workload("update", _UPDATES, _ppo_update, why_not_numpy),
+                Workload("rollout", _STORES, _rollout_evaluated_at_its_end, why_not_numpy),
+            ],
+        ),
     )
 }
 

@@ -11,11 +11,16 @@ from typing import Generic, TypeVar
 from rlox.learner import seams
 from rlox.learner.compiled_ppo import CompiledMinibatch, EagerMinibatch
 from rlox.learner.compiled_sac import CompiledUpdate, EagerUpdate
-from rlox.learner.torch_settings import precision_as_asked, precision_of_onednn
+from rlox.learner.torch_settings import (
+    precision_as_asked,
+    precision_of_onednn,
+    tanh_of_numpy,
+    tanh_of_torch,
+)
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 15))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 16))
 # Those whose numbers are in.
 ACCEPTED = frozenset({"R1", "R2", "R4", "R5", "R7", "R8", "R9", "R12", "R13", "R14"})
 
@@ -55,6 +60,7 @@ PRODUCTS = Twins("R13", precision_as_asked, precision_of_onednn)
 EVALUATE: Twins[type[seams.EvaluateByStep]] = Twins(
     "R14", seams.EvaluateByStep, seams.EvaluateByRollout
 )
+TANH = Twins("R15", tanh_of_torch, tanh_of_numpy)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

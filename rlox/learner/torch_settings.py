@@ -1,4 +1,5 @@
-"""Torch's threads and the precision of its products while a trainer learns; put back afterwards."""
+"""Torch's threads, the precision of its products, and who computes its tanh while a trainer learns;
+put back afterwards."""
 
 import platform
 from collections.abc import Iterable, Iterator
@@ -6,8 +7,9 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 # Multiplications of a batch by one layer, up to which a second thread brings nothing: PPO's
 # 512 x 64 x 64 (2.1 million) is as fast on one thread as on two, and many times faster beside a
@@ -60,6 +62,40 @@ def why_not_onednn() -> str | None:
     return None
 
 
+def tanh_of_torch() -> bool:
+    """R15 before: torch's tanh is its own."""
+    return False
+
+
+def tanh_of_numpy() -> bool:
+    """R15 after: NumPy's, where it is the faster one."""
+    return why_not_numpy() is None
+
+
+def why_not_numpy() -> str | None:
+    """What speaks against NumPy's tanh on this machine."""
+    if is_amd() and torch.backends.mkl.is_available():  # as for products
+        return None
+    return "MKL's tanh, or what torch has in its place, is as fast as NumPy's on this CPU"
+
+
+def _tanh(x: Tensor) -> Tensor:
+    out = torch.empty_like(x)
+    if x.dtype == torch.float32 and x.is_contiguous():
+        np.tanh(x.detach().numpy(), out=out.numpy())
+        return out
+    return torch.tanh(x, out=out)  # torch's own: only what has no `out` is replaced
+
+
+def _tanh_(x: Tensor) -> Tensor:
+    if x.dtype == torch.float32 and x.is_contiguous():
+        array = x.detach().numpy()
+        np.tanh(array, out=array)
+        return x
+    return torch.tanh(x, out=x)
+
+
+@cache
 def is_amd() -> bool:
     """Whether this is a CPU of AMD's."""
     cpuinfo = Path("/proc/cpuinfo")
@@ -68,18 +104,24 @@ def is_amd() -> bool:
 
 
 @contextmanager
-def torch_settings(threads: int, precision: str) -> Iterator[None]:
-    """Inside, the process' torch computes with so many threads, and float32 products in that
-    precision: one of `PRECISIONS`, as `torch.set_float32_matmul_precision` takes it ("medium" is
-    bfloat16 where the CPU has it)."""
+def torch_settings(threads: int, precision: str, numpys_tanh: bool = False) -> Iterator[None]:
+    """Inside, the process' torch computes with so many threads, float32 products in that precision
+    (one of `PRECISIONS`, as `torch.set_float32_matmul_precision` takes it; "medium" is bfloat16
+    where the CPU has it), and float32's tanh on the CPU, if so asked, as NumPy does."""
     before = torch.get_num_threads(), torch.get_float32_matmul_precision()
     if threads != before[0]:
         torch.set_num_threads(threads)
     if precision != before[1]:
         torch.set_float32_matmul_precision(precision)
+    kernels = torch.library.Library("aten", "IMPL") if numpys_tanh else None
+    if kernels:
+        kernels.impl("tanh", _tanh, "CPU")
+        kernels.impl("tanh_", _tanh_, "CPU")
     try:
         yield
     finally:
+        if kernels:
+            kernels._destroy()
         if threads != before[0]:
             torch.set_num_threads(before[0])
         if precision != before[1]:

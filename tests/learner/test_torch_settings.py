@@ -1,7 +1,11 @@
-"""Torch's threads and precision: held while learning, put back afterwards."""
+"""Torch's threads, precision and tanh: held while learning, put back afterwards."""
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from torch import nn
 
 import rlox
@@ -12,6 +16,7 @@ from rlox.learner.torch_settings import (
     precision_of_onednn,
     threads_for,
     torch_settings,
+    why_not_numpy,
     why_not_onednn,
 )
 
@@ -121,6 +126,84 @@ def test_an_update_of_onednns_is_mkls():
     arms = pair.arms(workload, {"batch_size": 256}, 3)
     for _ in range(3):
         pair.compare(*(arm.outcome(arm.call()) for arm in arms))
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """How often NumPy's tanh is called, on a machine where it is the faster one."""
+    seen = []
+    tanh = np.tanh
+    monkeypatch.setattr(module, "why_not_numpy", lambda: None)
+    monkeypatch.setattr(np, "tanh", lambda x, out: (seen.append(x.shape), tanh(x, out=out))[1])
+    return seen
+
+
+FLOATS = hnp.arrays(
+    np.float32, hnp.array_shapes(min_dims=0, min_side=0), elements=st.floats(width=32)
+)
+
+
+@given(FLOATS)
+def test_numpys_tanh_is_torchs(array):
+    """Within two units in the last place, infinities, numbers that are none and all."""
+    x = torch.from_numpy(array)
+    expected = torch.tanh(x.double())
+    with torch_settings(1, "highest", numpys_tanh=True):
+        found, in_place = torch.tanh(x), torch.tanh_(x.clone())
+    assert found.dtype == torch.float32 and found.shape == x.shape
+    torch.testing.assert_close(found.double(), expected, rtol=3e-7, atol=1e-45, equal_nan=True)
+    assert torch.equal(found.nan_to_num(), in_place.nan_to_num())
+
+
+@pytest.mark.parametrize("x", [torch.randn(5, dtype=torch.float64), torch.randn(3, 4).t()])
+def test_what_numpy_is_not_for_is_left_to_torch(calls, x):
+    expected = torch.tanh(x)
+    with torch_settings(1, "highest", numpys_tanh=True):
+        assert torch.equal(torch.tanh(x), expected)
+        assert torch.equal(x.clone().tanh_(), expected)
+    assert not calls
+
+
+def test_gradients_go_through_numpys_tanh(calls):
+    x = torch.randn(7, requires_grad=True)
+    with torch_settings(1, "highest", numpys_tanh=True):
+        (gradient,) = torch.autograd.grad(nn.Tanh()(x).sum(), x)
+        mapped = torch.func.vmap(torch.func.grad(torch.tanh))(x)
+    assert len(calls) == 2
+    torch.testing.assert_close(gradient, 1 - torch.tanh(x.detach()) ** 2)
+    torch.testing.assert_close(mapped, gradient)
+
+
+def test_torchs_tanh_is_put_back(calls):
+    for error in (RuntimeError, KeyboardInterrupt):
+        with pytest.raises(error), torch_settings(1, "highest", numpys_tanh=True):
+            with torch_settings(1, "highest", numpys_tanh=True):  # a callback that trains
+                pass
+            torch.tanh(torch.zeros(3))
+            raise error
+    assert len(calls) == 2
+    torch.tanh(torch.zeros(3))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(("on", "replaced"), [((), False), (["R15"], True)])
+def test_a_trainer_with_r15_has_numpys_tanh(calls, on, replaced):
+    rlox.PPO("CartPole-v1", n_envs=2, n_steps=2, optimizations=on).learn(4)
+    assert bool(calls) == replaced
+
+
+def test_mkl_is_left_its_tanh_on_other_cpus(monkeypatch):
+    monkeypatch.setattr(module, "is_amd", lambda: False)
+    assert "MKL" in why_not_numpy()
+
+
+@pytest.mark.parametrize("workload", PAIRS["R15"].workloads, ids=lambda workload: workload.name)
+def test_training_with_numpys_tanh_is_as_with_torchs(calls, workload):
+    """On every machine, whoever is faster there."""
+    arms = PAIRS["R15"].arms(workload, {"n_envs": 3, "n_steps": 5, "batch_size": 9}, 1)
+    for _ in range(3):
+        PAIRS["R15"].compare(*(arm.outcome(arm.call()) for arm in arms))
+    assert calls
 
 
 @pytest.mark.parametrize(

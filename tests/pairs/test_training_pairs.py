@@ -14,7 +14,7 @@ from rlox.profiling import cards
 CARDS = {card.id: card for card in cards.load() if card.id.startswith("R")}
 EXAMPLES = {
     "R1": 60, "R4": 10, "R5": 60, "R6": 2, "R7": 60, "R8": 60, "R9": 5, "R10": 1, "R11": 1,
-    "R12": 10, "R14": 20,
+    "R12": 10, "R14": 20, "R15": 10,
 }  # fmt: skip
 COMPILED = [pytest.param(id_, marks=pytest.mark.slow) for id_ in ("R2", "R3")]
 

@@ -3,7 +3,7 @@ put back afterwards."""
 
 import platform
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -74,9 +74,17 @@ def tanh_of_numpy() -> bool:
 
 def why_not_numpy() -> str | None:
     """What speaks against NumPy's tanh on this machine."""
-    if is_amd() and torch.backends.mkl.is_available():  # as for products
+    if is_amd() and torch.backends.mkl.is_available():  # type: ignore[no-untyped-call]
         return None
     return "MKL's tanh, or what torch has in its place, is as fast as NumPy's on this CPU"
+
+
+@contextmanager
+def _numpys_tanh() -> Iterator[None]:
+    with torch.library._scoped_library("aten", "IMPL") as kernels:
+        kernels.impl("tanh", _tanh, "CPU")
+        kernels.impl("tanh_", _tanh_, "CPU")
+        yield
 
 
 def _tanh(x: Tensor) -> Tensor:
@@ -113,15 +121,10 @@ def torch_settings(threads: int, precision: str, numpys_tanh: bool = False) -> I
         torch.set_num_threads(threads)
     if precision != before[1]:
         torch.set_float32_matmul_precision(precision)
-    kernels = torch.library.Library("aten", "IMPL") if numpys_tanh else None
-    if kernels:
-        kernels.impl("tanh", _tanh, "CPU")
-        kernels.impl("tanh_", _tanh_, "CPU")
     try:
-        yield
+        with _numpys_tanh() if numpys_tanh else nullcontext():
+            yield
     finally:
-        if kernels:
-            kernels._destroy()
         if threads != before[0]:
             torch.set_num_threads(before[0])
         if precision != before[1]:

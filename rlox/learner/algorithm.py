@@ -326,7 +326,9 @@ class Algorithm:
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
         """`array` on the device; bytes become floats in [0, 1]."""
-        tensor = torch.from_numpy(array).to(self.device)
+        tensor = torch.from_numpy(array)
+        if self.device.type != "cpu":  # asking for it costs as much as the line before
+            tensor = tensor.to(self.device)
         return tensor.float() / 255 if tensor.dtype == torch.uint8 else tensor
 
     def _reset_env(self) -> NDArray[Any]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +14,17 @@ from rlox.learner.policies import (
     GaussianActorCritic,
 )
 
-_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh_, "relu": torch.relu_}
+
+def _tanh_(x: Tensor) -> Tensor:
+    """NumPy's, on the CPU: for few numbers its call is the shorter one."""
+    if x.device.type != "cpu":
+        return torch.tanh_(x)
+    array = x.numpy()
+    np.tanh(array, out=array)
+    return x
+
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": _tanh_, "relu": torch.relu_}
 
 
 class _Layers:

@@ -1,12 +1,14 @@
 """PPO in several processes: `torchrun --nproc-per-node N script.py`, with the script of one.
 
 `n_envs` and `batch_size` are those of all workers together: each has its part of the environments,
-and every update is that of the joined minibatch. All shuffle alike, each takes the transitions of a
-minibatch that it has collected, and the sum of the workers' gradients, each weighted with its share
-of the minibatch, is the gradient of the whole; advantages are normalised over the whole as well. So
-a step is that of one process that had collected all, but for rounding. What differs is the noise of
-the actions, since each worker draws its own. Updates are torch's, uncompiled: R2 and R9 do not
-apply, and say so.
+and every update is that of the joined minibatch, but for rounding. What differs from one process is
+the noise of the actions, since each worker draws its own. All shuffle alike.
+
+Where updates run in Rust (R9), each worker is told the rollouts of all and learns from all of them:
+for such networks that takes less time than to tell each other a gradient at every minibatch. In
+torch, each takes the transitions of a minibatch that it has collected, and the sum of the workers'
+gradients, each weighted with its share of the minibatch, is the gradient of the whole; advantages
+are normalised over the whole as well. These are uncompiled: R2 does not apply, and says so.
 
 The worker of rank 0 alone saves and shows figures; `save` and `learn` are called by all of them.
 Gloo on CPUs, NCCL on CUDA. A worker that ends, or is silent for `PATIENCE`, ends the others with
@@ -15,14 +17,16 @@ before the trainer is made.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import torch
 import torch.distributed as dist
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 if TYPE_CHECKING:
@@ -68,10 +72,10 @@ class Workers:
             dist.all_gather_object(values, value)
         return values
 
-    def align(self, module: nn.Module) -> None:
-        """Give every worker rank 0's parameters and buffers."""
+    def align(self, tensors: Iterable[Tensor]) -> None:
+        """Give every worker what is in rank 0's."""
         with torch.no_grad(), self._together():
-            for tensor in (*module.parameters(), *module.buffers()):
+            for tensor in tensors:
                 dist.broadcast(tensor, 0)
 
     def collect(self, model: "PPO") -> "Rollout | None":
@@ -86,11 +90,29 @@ class Workers:
         model.episode_lengths[seen:] = chain.from_iterable(lengths)
         return None if any(stopped) else rollout
 
-    def train(self, model: "PPO", rollout: "Rollout") -> Tensor:
+    def train(self, model: "PPO", rollout: "Rollout") -> Sequence[float] | NDArray[np.float32]:
         """`n_epochs` over the rollouts of all workers; returns the means of `FIGURES`."""
+        native = model._native
+        with model.timing.add_time("gather"):
+            if self._all(native is not None, model.device):
+                joined = type(rollout)(*self._joined(rollout, model.n_envs))
+            elif native is not None:
+                native = model._native = None
+                model.update_path = "torch: another worker's has to be"
+        if native is not None:
+            figures = native.train(model, joined)
+            # Equal to the bit unless the workers' CPUs are of different kinds, which round
+            # differently: that must not add up.
+            with model.timing.add_time("align"):
+                self.align(native.flat.tensors[:1])
+            return figures
+        model._minibatch()  # where R2 is asked for, it says that it does not apply
+        return self._train_in_torch(model, rollout).cpu().numpy()
+
+    def _train_in_torch(self, model: "PPO", rollout: "Rollout") -> Tensor:
         model.policy.train(True)
         with model.timing.add_time("gather"):
-            advantages = self._joined(rollout.advantages, model.n_envs)
+            (advantages,) = self._joined([rollout.advantages], model.n_envs)
         figures = []
         for _ in range(model.n_epochs):
             order = torch.randperm(
@@ -100,12 +122,28 @@ class Workers:
                 figures.append(self._minibatch(model, rollout, advantages[indices], indices))
         return torch.stack(figures).mean(dim=0)
 
-    def _joined(self, column: Tensor, n_envs: int) -> Tensor:
-        """`[n_steps * n_envs]` of each worker as `[n_steps * size * n_envs]`, step-major."""
-        columns = [torch.empty_like(column) for _ in range(self.size)]
+    def _all(self, said: bool, device: torch.device) -> bool:
+        """Whether every worker has said yes."""
+        votes = torch.tensor(int(said), device=device)
         with self._together():
-            dist.all_gather(columns, column)
-        return torch.stack([column.view(-1, n_envs) for column in columns], dim=1).flatten()
+            dist.all_reduce(votes, dist.ReduceOp.MIN)
+        return bool(votes)
+
+    def _joined(self, columns: Sequence[Tensor], n_envs: int) -> list[Tensor]:
+        """`[n_steps * n_envs, …]` of each worker as `[n_steps * size * n_envs, …]`, step-major."""
+        packed = torch.cat([column.contiguous().view(-1).view(torch.uint8) for column in columns])
+        told = [torch.empty_like(packed) for _ in range(self.size)]
+        with self._together():
+            dist.all_gather(told, packed)
+        parts = zip(*(torch.split(one, [c.nbytes for c in columns]) for one in told), strict=True)
+        joined = []
+        for column, of_all in zip(columns, parts, strict=True):
+            # Cloned, since a view of eight bytes may not begin at every one.
+            own = [
+                one.clone().view(column.dtype).view(-1, n_envs, *column.shape[1:]) for one in of_all
+            ]
+            joined.append(torch.stack(own, dim=1).flatten(0, 2))
+        return joined
 
     def _minibatch(
         self, model: "PPO", rollout: "Rollout", advantages: Tensor, indices: Tensor

@@ -186,7 +186,7 @@ class PPO(Algorithm):
                     self._update(Rollout(*(self._flat(columns[c]) for c in Rollout._fields)))
         else:
             if self._workers:
-                self._workers.align(self.policy)
+                self._workers.align([*self.policy.parameters(), *self.policy.buffers()])
             self._last_obs = self._reset_env()
             while not self._finished() and (rollout := self._collect()):
                 self._update(rollout)
@@ -293,12 +293,11 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
-        if self._workers:
-            self._minibatch()  # where R2 is asked for, it says that it does not apply
-            self._show(self._workers.train(self, rollout).cpu().numpy())
-            return
         if self._native is not None and not self._native.fits(self):
             self._choose_update()
+        if self._workers:
+            self._show(self._workers.train(self, rollout))
+            return
         if self._native is not None:
             self._show(self._native.train(self, rollout))
             return

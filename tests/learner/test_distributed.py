@@ -38,8 +38,14 @@ def seen(folder: Path, scene: str) -> list[dict]:
     return [torch.load(path, weights_only=False) for path in paths if path.exists()]
 
 
-def test_an_update_is_that_of_one_process_with_all_transitions(folder: Path) -> None:
-    first, second = seen(folder, "one_update")
+@pytest.mark.parametrize(
+    ("scene", "path"), [("one_update", "torch"), ("one_native_update", "native")]
+)
+def test_an_update_is_that_of_one_process_with_all_transitions(
+    folder: Path, scene: str, path: str
+) -> None:
+    first, second = seen(folder, scene)
+    assert first["update"] == second["update"] == path
     half = SETTINGS["n_envs"] // SIZE
     joined = Rollout(
         *(
@@ -63,7 +69,7 @@ def test_an_update_is_that_of_one_process_with_all_transitions(folder: Path) -> 
 
 
 def test_workers_stay_equal_to_the_bit(folder: Path) -> None:
-    for scene in ("one_update", "long_and_resumed", "native"):
+    for scene in ("one_update", "one_native_update", "at_odds", "long_and_resumed", "native"):
         first, second = seen(folder, scene)
         for a, b in zip(first["weights"], second["weights"], strict=True):
             assert torch.equal(a, b)
@@ -160,18 +166,33 @@ def test_what_two_processes_cannot_do_is_refused() -> None:
         ppo(n_envs=3)
 
 
-@pytest.mark.usefixtures("pretended")
-def test_updates_of_several_processes_are_told_to_be_torchs() -> None:
-    model = ppo(optimizations=["R4", "R9"])
-    assert model.update_path == "torch: several processes train one model"
-    assert model.rollout_path == "native"
+def test_updates_are_torchs_in_all_workers_where_they_have_to_be_in_one(folder: Path) -> None:
+    paths = [found["update"] for found in seen(folder, "at_odds")]
+    assert paths == ["torch: another worker's has to be", "torch: the loss is replaced"]
+
+
+def test_columns_of_any_type_and_shape_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_gather(told: list[torch.Tensor], packed: torch.Tensor) -> None:
+        for one in told:
+            one.copy_(packed)
+
+    monkeypatch.setattr(torch.distributed, "all_gather", all_gather)
+    columns = [
+        torch.randn(15, 3),
+        torch.arange(15),
+        torch.arange(15).to(torch.uint8).view(15, 1, 1),
+    ]
+    for column, joined in zip(columns, Workers(0, 2)._joined(columns, n_envs=3), strict=True):
+        steps = column.view(5, 3, *column.shape[1:])
+        assert torch.equal(joined.view(5, 6, *column.shape[1:]), torch.cat([steps, steps], dim=1))
 
 
 @pytest.mark.usefixtures("pretended")
 def test_updates_of_several_processes_are_told_to_be_uncompiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Workers, "train", lambda *_: torch.zeros(len(FIGURES)))
+    monkeypatch.setattr(Workers, "_all", lambda self, said, device: said)
+    monkeypatch.setattr(Workers, "_train_in_torch", lambda *_: torch.zeros(len(FIGURES)))
     model = ppo(optimizations=["R2"])
     model.logger.start("PPO", 0, 1, progress_bar=False)
     rollout = Rollout(*[torch.zeros(0)] * len(Rollout._fields))

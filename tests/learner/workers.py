@@ -42,9 +42,9 @@ def facts(model: rlox.PPO) -> dict:
     }
 
 
-def one_update(rank: int, folder: Path) -> dict:
+def one_update(rank: int, folder: Path, **arguments) -> dict:
     """A rollout and what is learnt from it."""
-    model, rollouts = ppo(learning_rate=0.01), []
+    model, rollouts = ppo(learning_rate=0.01, **arguments), []
     update = model._update
 
     def kept(rollout) -> None:
@@ -52,7 +52,26 @@ def one_update(rank: int, folder: Path) -> dict:
         update(rollout)
 
     model._update = kept  # type: ignore[method-assign]
-    return facts(model.learn(ROLLOUT)) | {"rollout": rollouts[0]}
+    model.learn(ROLLOUT)
+    return facts(model) | {"rollout": rollouts[0], "update": model.update_path}
+
+
+def one_native_update(rank: int, folder: Path) -> dict:
+    """The same where updates run in Rust."""
+    return one_update(rank, folder, optimizations=["R9"])
+
+
+def at_odds(rank: int, folder: Path) -> dict:
+    """One worker's loss is wrapped after the first update: Rust is not for it any longer."""
+
+    class Wrap(BaseCallback):
+        def on_rollout_end(self) -> None:
+            if rank == 1 and self.num_timesteps == 2 * ROLLOUT:
+                loss = self.model.loss
+                self.model.loss = lambda *args, **kwargs: loss(*args, **kwargs)
+
+    model = ppo(optimizations=["R9"]).learn(3 * ROLLOUT, callback=Wrap())
+    return facts(model) | {"update": model.update_path}
 
 
 def long_and_resumed(rank: int, folder: Path) -> dict:
@@ -111,7 +130,7 @@ def worker(scene: Callable[[int, Path], dict], rank: int, port: int, folder: Pat
 
 def main(folder: Path) -> None:
     fork = get_context("fork")
-    for scene in (one_update, long_and_resumed, native, stopped, lost):
+    for scene in (one_update, one_native_update, at_odds, long_and_resumed, native, stopped, lost):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

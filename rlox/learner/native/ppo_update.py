@@ -27,8 +27,6 @@ class NativeUpdate:
     def __init__(self, model: "PPO") -> None:
         if model.loss.__module__ != "rlox.learner.ppo":
             raise Unfit("the loss is replaced")
-        if model._workers:
-            raise Unfit("several processes train one model")
         actor, critic, log_std = actor_critic_networks(model.policy)
         if actor.widths[0] != model.obs_dim or critic.widths[0] != model.obs_dim:
             raise Unfit("a network does not take the observations as they are")

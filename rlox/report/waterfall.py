@@ -9,6 +9,7 @@ from html import escape
 from typing import Any
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 900, 370, 90, 26, 54
+_LABEL = 60  # of an axis, at least
 _STYLE = """
 text { font: 13px system-ui, sans-serif; fill: #222 }
 .dim { fill: #666; font-size: 12px } .axis { stroke: #bbb } .one { stroke: #666 }
@@ -55,7 +56,7 @@ def waterfall(ladder: Mapping[str, Any]) -> str:
         '<text x="12" y="38" class="dim">bar: change of speed with all others on (95 % interval); '
         "grey: below the noise; ring: alone</text>",
     ]
-    for tick in _ticks(low, high):
+    for tick in _apart(_ticks(low, high), _LABEL / scale):
         css = "one" if tick == 0 else "axis"
         parts.append(
             f'<line class="{css}" x1="{x(tick)}" x2="{x(tick)}" y1="{_TOP - 8}" y2="{bottom}"/>'
@@ -65,7 +66,7 @@ def waterfall(ladder: Mapping[str, Any]) -> str:
     for number, (label, start, end, kind, ends, ring) in enumerate(bars):
         y = _TOP + number * _ROW
         middle, left, right = y + 9, min(start, end), max(start, end)
-        shown = label if len(label) <= 56 else f"{label[:55]}…"
+        shown = label if len(label) <= 49 else f"{label[:48]}…"
         parts.append(
             f'<text x="12" y="{y + 14}">{escape(shown)}<title>{escape(label)}</title></text>'
             f'<rect class="{kind}" x="{x(left)}" y="{y}" height="18" '
@@ -96,11 +97,20 @@ def _kind(found: Mapping[str, Any], kind: str) -> str:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Round changes of speed within the axis, as logarithms."""
-    for step in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0):
+    for step in (digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5)):
         first, last = math.ceil(math.expm1(low) / step), math.floor(math.expm1(high) / step)
         if last - first <= 8:
             return [math.log1p(n * step) for n in range(first, last + 1) if n * step > -1]
     return [0.0]
+
+
+def _apart(ticks: list[float], distance: float) -> list[float]:
+    """0, and those on either side of it that are no nearer to the one before."""
+    kept = [0.0]
+    for tick in sorted(ticks, key=abs):
+        if min(abs(tick - other) for other in kept) >= distance:
+            kept.append(tick)
+    return kept
 
 
 def _percent(change: float) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -110,6 +111,17 @@ def test_the_picture_has_a_bar_a_step_and_the_whole() -> None:
     width = float(svg.attrib["width"])
     for bar in svg.findall(f"{name}rect"):
         assert 0 <= float(bar.attrib["x"]) <= width - float(bar.attrib["width"])
+
+
+def test_the_axis_can_be_read_whatever_the_gain() -> None:
+    for ratio in (1.001, 1.1, 3.0, 12.0, 200.0):
+        found = climbed()
+        found["together"] = {"ratio": ratio, "ci95": None, "verdict": "faster"}
+        svg = ElementTree.fromstring(waterfall(found))
+        texts = svg.findall("{http://www.w3.org/2000/svg}text[@text-anchor='middle']")
+        places = sorted(float(text.attrib["x"]) for text in texts)
+        assert len(places) >= 2
+        assert min(b - a for a, b in pairwise(places)) >= 59
 
 
 def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(

@@ -99,8 +99,12 @@ class FlatModule:
     def bind(self) -> FlatTensors:
         """What `adam_` changes. Loading replaces tensors, so this is asked for again after it.
 
-        Raises `Unfit` where the optimiser has made more steps with some parameters than others.
+        Raises `Unfit` where the optimiser has made more steps with some parameters than others, or
+        where parameters were frozen, or the optimiser given other steps, since.
         """
+        if not all(param.requires_grad for param in self.params):
+            raise Unfit("a parameter is frozen")
+        require_adam_without_extras(self.optimizer)
         if self._flat is None or not self._flat.holds():
             self._flat = Flat(self.params, self.optimizer)
         self.heed()

@@ -1,7 +1,7 @@
 """Which policies, critics and optimisers are ours as they were made, so that another form may stand
 for them (in Rust, compiled, or joined), and their parameters in the order of Rust."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -142,3 +142,28 @@ def require_adam_without_extras(optimizer: Any) -> None:
         raise Unfit("Adam runs with weight decay, amsgrad or the like")
     if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
         raise Unfit("Adam has a hook")
+
+
+class Watch:
+    """Notices what somebody has done to modules and optimisers since they were found fit: hooks,
+    frozen parameters, Adam's extras. Takes microseconds, so that it may be asked at every update.
+    """
+
+    def __init__(
+        self, modules: Sequence[nn.Module], optimizers: Sequence[torch.optim.Optimizer]
+    ) -> None:
+        parts = [part for module in modules for part in module.modules()]
+        self._hooks = [getattr(part, hooks) for part in parts for hooks in HOOKS]
+        self._params = [param for module in modules for param in module.parameters()]
+        self._optimizers = optimizers
+
+    def undisturbed(self) -> bool:
+        """Whether all is as it was."""
+        if any(self._hooks) or not all(param.requires_grad for param in self._params):
+            return False
+        try:
+            for optimizer in self._optimizers:
+                require_adam_without_extras(optimizer)
+        except Unfit:
+            return False
+        return True

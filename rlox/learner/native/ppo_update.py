@@ -7,7 +7,9 @@ import torch
 from rlox import _core
 from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
+    METHODS,
     Unfit,
+    Watch,
     actor_critic_networks,
     require_plain_adam,
     require_plain_parameters,
@@ -36,6 +38,7 @@ class NativeUpdate:
         require_plain_parameters(params)
         require_plain_adam(model.optimizer, params)
         self.objects = [model.optimizer, *model.policy.modules()]
+        self.watch = Watch([model.policy], [model.optimizer])
         self.flat = Flat(params, model.optimizer)
         ends = [sum(p.numel() for p in part.params) for part in (actor, critic)]
         cut = slice(0, ends[0]), slice(ends[0], sum(ends)), slice(sum(ends), None)
@@ -52,6 +55,8 @@ class NativeUpdate:
             len(found) == len(self.objects)
             and all(one is other for one, other in zip(found, self.objects, strict=True))
             and "loss" not in vars(model)
+            and vars(model.policy).keys().isdisjoint(METHODS)
+            and self.watch.undisturbed()
             and self.flat.holds()
         )
 

@@ -14,6 +14,7 @@ from rlox import PrioritizedReplayBuffer, _core
 from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
     Unfit,
+    Watch,
     actor_network,
     critic_networks,
     require_plain_adam,
@@ -59,8 +60,11 @@ class NativeUpdate:
         require_plain_parameters([*actor.params, *critic_params, *target_params, *log_alpha])
         require_plain_adam(model.actor_optimizer, actor.params)
         require_plain_adam(model.critic_optimizer, critic_params)
+        learning = [(model.policy, model.actor_optimizer), (model.critic, model.critic_optimizer)]
         if model.alpha_optimizer is not None:
             require_plain_adam(model.alpha_optimizer, log_alpha)
+            learning.append((model.temperature, model.alpha_optimizer))
+        self.watch = Watch(*zip(*learning, strict=True))
 
         self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]))
         self.actor = Flat(actor.params, model.actor_optimizer)
@@ -92,6 +96,7 @@ class NativeUpdate:
         return (
             all(getattr(model, name) is it for name, it in zip(OBJECTS, self._objects, strict=True))
             and vars(model).keys().isdisjoint(STEPS)
+            and self.watch.undisturbed()
             and self.actor.holds()
             and self.critics.holds()
             and self.targets.holds()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from rlox import PPO, _core
+from rlox.learner.callbacks import BaseCallback
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.policies import ActorCritic, CategoricalActorCritic, GaussianActorCritic
 from rlox.learner.ppo import FIGURES, Rollout
@@ -263,6 +264,24 @@ def test_torch_trains_what_rust_does_not_know(change: Callable[[PPO], None], rea
     model.learn(16)
     assert model.update_path.startswith(f"torch: {reason}")
     assert not torch.equal(parameters(model), before)
+
+
+@pytest.mark.parametrize("change", [hooked, frozen, own_loss, own_evaluation, decaying, own_policy])
+def test_what_a_callback_changes_between_updates_is_heeded(change: Callable[[PPO], None]) -> None:
+    class Change(BaseCallback):
+        def on_rollout_end(self) -> None:
+            paths.append(self.model.update_path)
+            if len(paths) == 2:
+                change(self.model)
+                still.append(next(self.model.policy.parameters()).detach().clone())
+
+    paths: list[str] = []
+    still: list[torch.Tensor] = []
+    model = ppo("categorical", native=True, n_steps=16)
+    model.learn(4 * 16 * model.n_envs, Change())
+    assert paths[:2] == ["native", "native"]
+    assert paths[3].startswith("torch: ")
+    assert torch.equal(next(model.policy.parameters()), still[0]) == (change is frozen)
 
 
 def test_the_profile_tells_the_native_update() -> None:

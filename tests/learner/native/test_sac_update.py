@@ -280,6 +280,30 @@ def test_a_hook_of_the_critic_is_called() -> None:
     assert calls
 
 
+def freeze(model: SAC) -> None:
+    model.policy.mean.requires_grad_(False)
+
+
+def hook(model: SAC) -> None:
+    model.critic.q1[0].register_forward_pre_hook(lambda *_: None)
+
+
+def decay(model: SAC) -> None:
+    model.alpha_optimizer.param_groups[0]["weight_decay"] = 0.1
+
+
+@pytest.mark.parametrize("change", [freeze, hook, decay])
+def test_what_is_changed_between_updates_is_heeded(change: Any) -> None:
+    model = sac(True)
+    model.train_once()
+    assert model.update_path == "native"
+    change(model)
+    before = model.policy.mean.weight.detach().clone()
+    model.train_once()
+    assert model.update_path.startswith("torch: ")
+    assert torch.equal(model.policy.mean.weight, before) == (change is freeze)
+
+
 def test_a_replaced_step_is_called() -> None:
     class Bold(SAC):
         def actor_loss(self, *args: Any) -> Any:

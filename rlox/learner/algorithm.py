@@ -300,7 +300,7 @@ class Algorithm:
         modules = [getattr(self, name) for name in self._state]
         modules = [module for module in modules if isinstance(module, nn.Module)]
         threads = self.threads or threads_for(modules, self.batch_size)
-        numpys_tanh = switchboard.TANH.of(self.optimizations)()
+        numpys_tanh = switchboard.TANH.of(self.optimizations)(threads)
         if self.update_path == "native":  # then torch has nothing large to multiply
             return threads, self.matmul_precision, numpys_tanh
         precision_for = switchboard.PRODUCTS.of(self.optimizations)

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import is_not
 from typing import Any
 
 import torch
@@ -88,6 +89,7 @@ class FlatModule:
         require_adam_without_extras(optimizer)
         if tuple(optimizer.param_groups[0]["betas"]) != (BETA_1, BETA_2):
             raise Unfit("Adam's betas are not torch's defaults")
+        self.module = module
         self.shapes = [p.shape for p in self.params]
         self.sizes = [p.numel() for p in self.params]
         self.optimizer = optimizer
@@ -100,10 +102,11 @@ class FlatModule:
         """What `adam_` changes. Loading replaces tensors, so this is asked for again after it.
 
         Raises `Unfit` where the optimiser has made more steps with some parameters than others, or
-        where parameters were frozen, or the optimiser given other steps, since.
+        has been given other steps, and where other parameters learn than did.
         """
-        if not all(param.requires_grad for param in self.params):
-            raise Unfit("a parameter is frozen")
+        learning = [param for param in self.module.parameters() if param.requires_grad]
+        if len(learning) != len(self.params) or any(map(is_not, learning, self.params)):
+            raise Unfit("other parameters learn than when it was compiled")
         require_adam_without_extras(self.optimizer)
         if self._flat is None or not self._flat.holds():
             self._flat = Flat(self.params, self.optimizer)

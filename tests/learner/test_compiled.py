@@ -2,10 +2,12 @@
 
 import pytest
 import torch
+from torch import nn
 
 import rlox
 from rlox.learner import compiled
 from rlox.learner.callbacks import BaseCallback
+from rlox.learner.native.networks import Unfit
 from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor
 
 
@@ -151,3 +153,15 @@ def test_an_update_of_ones_own_is_called_not_compiled():
     with pytest.warns(UserWarning, match="R3: not compiled.*update is replaced"):
         model.learn(8)
     assert model.halved
+
+
+def test_other_parameters_than_were_compiled_are_noticed():
+    for frozen_first in (False, True):
+        module = nn.Linear(3, 2)
+        module.bias.requires_grad_(not frozen_first)
+        flat = compiled.FlatModule(module, torch.optim.Adam(module.parameters()))
+        if not frozen_first:
+            flat.bind()
+        module.bias.requires_grad_(frozen_first)
+        with pytest.raises(Unfit, match="other parameters learn"):
+            flat.bind()

@@ -71,8 +71,10 @@ def test_an_update_is_that_of_one_process_with_all_transitions(
 def test_workers_stay_equal_to_the_bit(folder: Path) -> None:
     for scene in ("one_update", "one_native_update", "at_odds", "long_and_resumed", "native"):
         first, second = seen(folder, scene)
-        for a, b in zip(first["weights"], second["weights"], strict=True):
-            assert torch.equal(a, b)
+        assert first["moments"]
+        for what in ("weights", "moments"):
+            for a, b in zip(first[what], second[what], strict=True):
+                assert torch.equal(a, b)
         assert first["returns"] == second["returns"] != []
 
 
@@ -166,6 +168,12 @@ def test_what_two_processes_cannot_do_is_refused() -> None:
         ppo(n_envs=3)
 
 
+def test_what_is_frozen_stands_still(folder: Path) -> None:
+    for found in seen(folder, "frozen"):
+        still = [torch.equal(a, b) for a, b in zip(found["weights"], found["was"], strict=True)]
+        assert still == [True, True, *[False] * (len(still) - 2)]
+
+
 def test_updates_are_torchs_in_all_workers_where_they_have_to_be_in_one(folder: Path) -> None:
     paths = [found["update"] for found in seen(folder, "at_odds")]
     assert paths == ["torch: another worker's has to be", "torch: the loss is replaced"]
@@ -191,7 +199,7 @@ def test_columns_of_any_type_and_shape_are_joined(monkeypatch: pytest.MonkeyPatc
 def test_updates_of_several_processes_are_told_to_be_uncompiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Workers, "_all", lambda self, said, device: said)
+    monkeypatch.setattr(Workers, "_all_say", lambda self, said, device: said)
     monkeypatch.setattr(Workers, "_train_in_torch", lambda *_: torch.zeros(len(FIGURES)))
     model = ppo(optimizations=["R2"])
     model.logger.start("PPO", 0, 1, progress_bar=False)

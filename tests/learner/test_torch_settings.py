@@ -1,5 +1,9 @@
 """Torch's threads, precision and tanh: held while learning, put back afterwards."""
 
+import subprocess
+import sys
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +18,7 @@ from rlox.learner.callbacks import BaseCallback
 from rlox.learner.pairs import PAIRS
 from rlox.learner.torch_settings import (
     precision_of_onednn,
+    tanh_of_numpy,
     threads_for,
     torch_settings,
     why_not_numpy,
@@ -130,11 +135,11 @@ def test_an_update_of_onednns_is_mkls():
 
 @pytest.fixture
 def calls(monkeypatch):
-    """How often NumPy's tanh is called, on a machine where it is the faster one."""
+    """How often NumPy's tanh stands in, on a machine where it is the faster one."""
     seen = []
-    tanh = np.tanh
+    tanh = module._numpys_tanh
     monkeypatch.setattr(module, "why_not_numpy", lambda: None)
-    monkeypatch.setattr(np, "tanh", lambda x, out: (seen.append(x.shape), tanh(x, out=out))[1])
+    monkeypatch.setattr(module, "_numpys_tanh", lambda x, out: (seen.append(x.shape), tanh(x, out)))
     return seen
 
 
@@ -155,13 +160,62 @@ def test_numpys_tanh_is_torchs(array):
     assert torch.equal(found.nan_to_num(), in_place.nan_to_num())
 
 
-@pytest.mark.parametrize("x", [torch.randn(5, dtype=torch.float64), torch.randn(3, 4).t()])
+OTHERS = [
+    torch.tensor([0.5, -1.0], dtype=torch.float64),
+    torch.tensor([0.5 + 1j]),
+    torch.arange(12.0).view(3, 4).t(),
+    torch.arange(3),
+    torch.tensor([True, False]),
+]
+
+
+@pytest.mark.parametrize("x", OTHERS, ids=lambda x: str(x.dtype))
 def test_what_numpy_is_not_for_is_left_to_torch(calls, x):
     expected = torch.tanh(x)
-    with torch_settings(1, "highest", numpys_tanh=True):
-        assert torch.equal(torch.tanh(x), expected)
-        assert torch.equal(x.clone().tanh_(), expected)
+    for numpys in (True, False):  # the kernels are there for good
+        with torch_settings(1, "highest", numpys_tanh=numpys):
+            torch.testing.assert_close(torch.tanh(x), expected, rtol=0, atol=0)
+            if x.is_floating_point():
+                assert torch.equal(x.clone().tanh_(), expected)
     assert not calls
+
+
+BESIDE = """
+import threading, torch
+from rlox.learner.torch_settings import torch_settings
+
+x, ends = torch.ones(64), threading.Event()
+
+def compute():
+    while not ends.is_set():
+        torch.tanh(x)
+
+others = [threading.Thread(target=compute) for _ in range(2)]
+for other in others:
+    other.start()
+for _ in range(3000):
+    with torch_settings(torch.get_num_threads(), "highest", numpys_tanh=True):
+        torch.tanh(x)
+ends.set()
+for other in others:
+    other.join()
+"""
+
+
+def test_other_threads_may_be_in_a_tanh_when_learning_ends():
+    subprocess.run([sys.executable, "-c", BESIDE], check=True, timeout=120)
+
+
+def test_other_threads_keep_torchs_tanh(calls):
+    with torch_settings(1, "highest", numpys_tanh=True):
+        other = threading.Thread(target=lambda: torch.tanh(torch.zeros(3)))
+        other.start()
+        other.join()
+    assert not calls
+
+
+def test_many_threads_of_torch_are_left_their_tanh(calls):
+    assert [tanh_of_numpy(threads) for threads in (1, 2, 64)] == [True, True, False]
 
 
 def test_gradients_go_through_numpys_tanh(calls):
@@ -190,6 +244,8 @@ def test_torchs_tanh_is_put_back(calls):
 def test_a_trainer_with_r15_has_numpys_tanh(calls, on, replaced):
     rlox.PPO("CartPole-v1", n_envs=2, n_steps=2, optimizations=on).learn(4)
     assert bool(calls) == replaced
+    torch.tanh(torch.zeros(3))
+    assert (3,) not in calls
 
 
 def test_mkl_is_left_its_tanh_on_other_cpus(monkeypatch):
@@ -203,7 +259,7 @@ def test_training_with_numpys_tanh_is_as_with_torchs(calls, workload):
     arms = PAIRS["R15"].arms(workload, {"n_envs": 3, "n_steps": 5, "batch_size": 9}, 1)
     for _ in range(3):
         PAIRS["R15"].compare(*(arm.outcome(arm.call()) for arm in arms))
-    assert calls
+    assert calls, "nothing was replaced, so nothing is shown"
 
 
 @pytest.mark.parametrize(

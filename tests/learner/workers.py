@@ -36,6 +36,7 @@ def ppo(**arguments) -> rlox.PPO:
 def facts(model: rlox.PPO) -> dict:
     return {
         "weights": [p.detach().clone() for p in model.policy.parameters()],
+        "moments": [state["exp_avg"].clone() for state in model.optimizer.state.values()],
         "steps": model.num_timesteps,
         "returns": model.episode_returns,
         "figures": model.logger.values,
@@ -59,6 +60,20 @@ def one_update(rank: int, folder: Path, **arguments) -> dict:
 def one_native_update(rank: int, folder: Path) -> dict:
     """The same where updates run in Rust."""
     return one_update(rank, folder, optimizations=["R9"])
+
+
+def frozen(rank: int, folder: Path) -> dict:
+    """The actor's first layer is frozen after the first update."""
+
+    class Freeze(BaseCallback):
+        def on_rollout_end(self) -> None:
+            if self.num_timesteps == 2 * ROLLOUT:
+                self.model.policy.actor[0].requires_grad_(False)
+                self.was = facts(self.model)["weights"]
+
+    freeze = Freeze()
+    model = ppo(optimizations=["R9"]).learn(3 * ROLLOUT, callback=freeze)
+    return facts(model) | {"was": freeze.was}
 
 
 def at_odds(rank: int, folder: Path) -> dict:
@@ -130,7 +145,16 @@ def worker(scene: Callable[[int, Path], dict], rank: int, port: int, folder: Pat
 
 def main(folder: Path) -> None:
     fork = get_context("fork")
-    for scene in (one_update, one_native_update, at_odds, long_and_resumed, native, stopped, lost):
+    for scene in (
+        one_update,
+        one_native_update,
+        frozen,
+        at_odds,
+        long_and_resumed,
+        native,
+        stopped,
+        lost,
+    ):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]

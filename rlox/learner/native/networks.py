@@ -2,6 +2,7 @@
 for them (in Rust, compiled, or joined), and their parameters in the order of Rust."""
 
 from collections.abc import Callable, Sequence
+from operator import is_not
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -16,7 +17,10 @@ from rlox.learner.policies import (
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
 # Whoever replaces one of these on a policy wants it called.
-METHODS = {"get_action_and_logprob", "get_value", "evaluate_actions", "draw", "draw_actions"}
+METHODS = {
+    *("forward", "from_noise", "get_action_and_logprob", "get_value", "evaluate_actions"),
+    *("draw", "draw_actions"),
+}
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -145,25 +149,39 @@ def require_adam_without_extras(optimizer: Any) -> None:
 
 
 class Watch:
-    """Notices what somebody has done to modules and optimisers since they were found fit: hooks,
-    frozen parameters, Adam's extras. Takes microseconds, so that it may be asked at every update.
-    """
+    """Notices what somebody has done since to modules and optimisers that were found fit. Takes
+    some microseconds, so that it may be asked at every update."""
 
     def __init__(
         self, modules: Sequence[nn.Module], optimizers: Sequence[torch.optim.Optimizer]
     ) -> None:
         parts = [part for module in modules for part in module.modules()]
         self._hooks = [getattr(part, hooks) for part in parts for hooks in HOOKS]
+        self._attributes = [vars(part) for part in parts]
+        self._held = [
+            (held, name, value)
+            for part in parts
+            for held in (part._modules, part._parameters)
+            for name, value in held.items()
+        ]
         self._params = [param for module in modules for param in module.parameters()]
-        self._optimizers = optimizers
+        self._learning = [param.requires_grad for param in self._params]
+        self._optimizers = [(of, [*of.param_groups[0]["params"]]) for of in optimizers]
 
-    def undisturbed(self) -> bool:
-        """Whether all is as it was."""
-        if any(self._hooks) or not all(param.requires_grad for param in self._params):
-            return False
-        try:
-            for optimizer in self._optimizers:
-                require_adam_without_extras(optimizer)
-        except Unfit:
-            return False
-        return True
+    def require_undisturbed(self) -> None:
+        """Raise `Unfit` where what is found is not what was, or nothing that Rust would call."""
+        if any(self._hooks):
+            raise Unfit("a module has a hook")
+        if any(not own.keys().isdisjoint(METHODS) for own in self._attributes):
+            raise Unfit("a method of a module is replaced")
+        if any(held.get(name) is not value for held, name, value in self._held):
+            raise Unfit("a part of a module is replaced")
+        if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self._params):
+            raise Unfit("a parameter has a hook")
+        if [param.requires_grad for param in self._params] != self._learning:
+            raise Unfit("a parameter is frozen, or no longer")
+        for optimizer, params in self._optimizers:
+            require_adam_without_extras(optimizer)
+            found = optimizer.param_groups[0]["params"]
+            if len(found) != len(params) or any(map(is_not, found, params)):
+                raise Unfit("the optimizer has other parameters than the network")

@@ -7,7 +7,6 @@ import torch
 from rlox import _core
 from rlox.learner.flat import Flat
 from rlox.learner.native.networks import (
-    METHODS,
     Unfit,
     Watch,
     actor_critic_networks,
@@ -37,8 +36,8 @@ class NativeUpdate:
         params = [*actor.params, *critic.params, *log_std]
         require_plain_parameters(params)
         require_plain_adam(model.optimizer, params)
-        self.objects = [model.optimizer, *model.policy.modules()]
-        self.watch = Watch([model.policy], [model.optimizer])
+        self.policy, self.watch = model.policy, Watch([model.policy], [model.optimizer])
+        self.watch.require_undisturbed()
         self.flat = Flat(params, model.optimizer)
         ends = [sum(p.numel() for p in part.params) for part in (actor, critic)]
         cut = slice(0, ends[0]), slice(ends[0], sum(ends)), slice(sum(ends), None)
@@ -50,13 +49,14 @@ class NativeUpdate:
 
     def fits(self, model: "PPO") -> bool:
         """Whether all is as it was found; cheap enough to be asked before each update."""
-        found = [model.optimizer, *model.policy.modules()]
+        try:
+            self.watch.require_undisturbed()
+        except Unfit:
+            return False
         return (
-            len(found) == len(self.objects)
-            and all(one is other for one, other in zip(found, self.objects, strict=True))
+            model.policy is self.policy
+            and model.optimizer is self.flat.optimizer
             and "loss" not in vars(model)
-            and vars(model.policy).keys().isdisjoint(METHODS)
-            and self.watch.undisturbed()
             and self.flat.holds()
         )
 

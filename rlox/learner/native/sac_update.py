@@ -60,11 +60,14 @@ class NativeUpdate:
         require_plain_parameters([*actor.params, *critic_params, *target_params, *log_alpha])
         require_plain_adam(model.actor_optimizer, actor.params)
         require_plain_adam(model.critic_optimizer, critic_params)
-        learning = [(model.policy, model.actor_optimizer), (model.critic, model.critic_optimizer)]
         if model.alpha_optimizer is not None:
             require_plain_adam(model.alpha_optimizer, log_alpha)
-            learning.append((model.temperature, model.alpha_optimizer))
-        self.watch = Watch(*zip(*learning, strict=True))
+        optimizers = (model.actor_optimizer, model.critic_optimizer, model.alpha_optimizer)
+        self.watch = Watch(
+            [model.policy, model.critic, model.critic_target, model.temperature],
+            [optimizer for optimizer in optimizers if optimizer is not None],
+        )
+        self.watch.require_undisturbed()
 
         self.core = _core.SacUpdate(shapes[0], (shapes[1], shapes[2]))
         self.actor = Flat(actor.params, model.actor_optimizer)
@@ -93,10 +96,13 @@ class NativeUpdate:
 
     def fits(self, model: "SAC") -> bool:
         """Whether all is as it was found; cheap enough to be asked before each update."""
+        try:
+            self.watch.require_undisturbed()
+        except Unfit:
+            return False
         return (
             all(getattr(model, name) is it for name, it in zip(OBJECTS, self._objects, strict=True))
             and vars(model).keys().isdisjoint(STEPS)
-            and self.watch.undisturbed()
             and self.actor.holds()
             and self.critics.holds()
             and self.targets.holds()

@@ -266,7 +266,28 @@ def test_torch_trains_what_rust_does_not_know(change: Callable[[PPO], None], rea
     assert not torch.equal(parameters(model), before)
 
 
-@pytest.mark.parametrize("change", [hooked, frozen, own_loss, own_evaluation, decaying, own_policy])
+def hooked_parameter(model: PPO) -> None:
+    next(model.policy.parameters()).register_hook(lambda gradient: 0.5 * gradient)
+
+
+def own_forward(model: PPO) -> None:
+    forward = model.policy.actor.forward
+    model.policy.actor.forward = lambda x: forward(x)
+
+
+def other_parameter(model: PPO) -> None:
+    model.policy.critic[0].weight = nn.Parameter(model.policy.critic[0].weight.detach().clone())
+
+
+def only_the_critic(model: PPO) -> None:
+    model.optimizer.param_groups[0]["params"] = list(model.policy.critic.parameters())
+
+
+CHANGES = [hooked, frozen, own_loss, own_evaluation, decaying, own_policy]
+CHANGES += [hooked_parameter, own_forward, other_parameter, only_the_critic]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_a_callback_changes_between_updates_is_heeded(change: Callable[[PPO], None]) -> None:
     class Change(BaseCallback):
         def on_rollout_end(self) -> None:
@@ -281,7 +302,8 @@ def test_what_a_callback_changes_between_updates_is_heeded(change: Callable[[PPO
     model.learn(4 * 16 * model.n_envs, Change())
     assert paths[:2] == ["native", "native"]
     assert paths[3].startswith("torch: ")
-    assert torch.equal(next(model.policy.parameters()), still[0]) == (change is frozen)
+    stands = change in (frozen, only_the_critic)
+    assert torch.equal(next(model.policy.parameters()), still[0]) == stands
 
 
 def test_the_profile_tells_the_native_update() -> None:

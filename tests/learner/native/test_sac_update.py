@@ -288,11 +288,25 @@ def hook(model: SAC) -> None:
     model.critic.q1[0].register_forward_pre_hook(lambda *_: None)
 
 
+def hook_targets(model: SAC) -> None:
+    model.critic_target.register_forward_hook(lambda *_: None)
+
+
+def hook_temperature(model: SAC) -> None:
+    model.temperature.register_forward_hook(lambda *_: None)
+
+
+def replace_a_layer(model: SAC) -> None:
+    model.critic.q1[0] = nn.Linear(*reversed(model.critic.q1[0].weight.shape))
+
+
 def decay(model: SAC) -> None:
     model.alpha_optimizer.param_groups[0]["weight_decay"] = 0.1
 
 
-@pytest.mark.parametrize("change", [freeze, hook, decay])
+@pytest.mark.parametrize(
+    "change", [freeze, hook, hook_targets, hook_temperature, replace_a_layer, decay]
+)
 def test_what_is_changed_between_updates_is_heeded(change: Any) -> None:
     model = sac(True)
     model.train_once()

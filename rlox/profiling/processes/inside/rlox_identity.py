@@ -60,7 +60,7 @@ def of_multiprocessing() -> Role | None:
     try:
         current = module.current_process()
         name = str(current.name)
-    except AttributeError:  # not there, or just being imported
+    except (AttributeError, NameError):  # not there, or just being imported
         return None
     if name == "MainProcess":
         return None

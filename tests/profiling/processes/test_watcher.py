@@ -81,7 +81,8 @@ def test_threads_of_a_process_and_its_children_are_seen_running_and_waiting(tmp_
     assert len(found) == 2
     for states in found:
         assert states["gil"] + states["running"] >= 0.9 * sum(states.values())
-    if len(os.sched_getaffinity(0)) > 1:  # on one core they wait for that instead
+    ran = sum(seen.spent(seen.ran, begin, end) for seen in others if seen is not None)
+    if ran > 0.9:  # else they wait for a core, of this machine or of a busy one
         both = found[0] + found[1]  # one has the interpreter, the other one waits for it
         assert both["gil"] > 0.3 * both.total()
 

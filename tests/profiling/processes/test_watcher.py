@@ -27,6 +27,7 @@ MAPS = """\
 """
 PROGRAM = """
 import subprocess, sys, threading, time
+sys.setswitchinterval(0.5)  # who waits sleeps meanwhile, however busy the machine is
 print("ready", flush=True)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
 def spin():
@@ -81,10 +82,8 @@ def test_threads_of_a_process_and_its_children_are_seen_running_and_waiting(tmp_
     assert len(found) == 2
     for states in found:
         assert states["gil"] + states["running"] >= 0.9 * sum(states.values())
-    ran = sum(seen.spent(seen.ran, begin, end) for seen in others if seen is not None)
-    if ran > 0.9:  # else they wait for a core, of this machine or of a busy one
-        both = found[0] + found[1]  # one has the interpreter, the other one waits for it
-        assert both["gil"] > 0.3 * both.total()
+    both = found[0] + found[1]  # one has the interpreter, the other one waits for it
+    assert both["gil"] > 0.3 * both.total()
 
 
 def test_it_looks_only_in_the_time_that_was_asked_for(tmp_path: Path) -> None:

@@ -4,12 +4,11 @@
 and every update is that of the joined minibatch, but for rounding. What differs from one process is
 the noise of the actions, since each worker draws its own. All shuffle alike.
 
-Where updates run in Rust (R9), each worker is told the rollouts of all and learns from all of them:
-two workers update three to five times as fast as if they told each other a gradient at every
-minibatch (networks of 256 and of 64). In torch, each takes the transitions of a minibatch that it
-has collected, and the sum of the workers' gradients, each weighted with its share of the minibatch,
-is the gradient of the whole; advantages are normalised over the whole as well. These are
-uncompiled: R2 does not apply, and says so.
+Where updates run in Rust (R9), each worker is told the rollouts of all and learns from all of them,
+so that they meet once a rollout and not at every minibatch. In torch, each takes the transitions of
+a minibatch that it has collected, and the sum of the workers' gradients, each weighted with its
+share of the minibatch, is the gradient of the whole; advantages are normalised over the whole as
+well. These are uncompiled: R2 does not apply, and says so.
 
 The worker of rank 0 alone saves and shows figures; `save` and `learn` are called by all of them.
 Gloo on CPUs, NCCL on CUDA. A worker that ends, or is silent for `PATIENCE`, ends the others with

@@ -8,14 +8,13 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from operator import is_not
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from rlox.learner.flat import Flat
-from rlox.learner.native.networks import Unfit, require_adam_without_extras
+from rlox.learner.native.networks import Unfit, Watch
 
 BACKEND = "inductor"
 BETA_1, BETA_2 = 0.9, 0.999  # Adam's, torch's defaults
@@ -76,8 +75,8 @@ class Compiled:
 class FlatModule:
     """The trainable parameters of a module, by name, in a vector with Adam's moments beside it.
 
-    Raises `Unfit` for parameters that are not all float32 and on one device, and for an optimiser
-    that takes other steps than `adam_`.
+    Raises `Unfit` for parameters that are not all float32 and on one device, for hooks, and for an
+    optimiser that takes other steps than `adam_`.
     """
 
     def __init__(self, module: nn.Module, optimizer: torch.optim.Adam) -> None:
@@ -86,10 +85,10 @@ class FlatModule:
         kinds = {(p.dtype, p.device) for p in self.params}
         if len(kinds) != 1 or self.params[0].dtype != torch.float32:
             raise Unfit("its parameters are not all float32 and on one device")
-        require_adam_without_extras(optimizer)
+        self._watch = Watch([module], [optimizer])
+        self._watch.require_undisturbed()
         if tuple(optimizer.param_groups[0]["betas"]) != (BETA_1, BETA_2):
             raise Unfit("Adam's betas are not torch's defaults")
-        self.module = module
         self.shapes = [p.shape for p in self.params]
         self.sizes = [p.numel() for p in self.params]
         self.optimizer = optimizer
@@ -99,24 +98,18 @@ class FlatModule:
         self._flat: Flat | None = None
 
     def bind(self) -> FlatTensors:
-        """What `adam_` changes. Loading replaces tensors, so this is asked for again after it.
+        """What `adam_` changes, with the learning rate as it is now. Asked before each update, so
+        in some microseconds: a schedule may move the rate, and loading replaces tensors.
 
-        Raises `Unfit` where the optimiser has made more steps with some parameters than others, or
-        has been given other steps, and where other parameters learn than did.
+        Raises `Unfit` where the optimiser has made more steps with some parameters than others, and
+        where somebody has changed module or optimiser since.
         """
-        learning = [param for param in self.module.parameters() if param.requires_grad]
-        if len(learning) != len(self.params) or any(map(is_not, learning, self.params)):
-            raise Unfit("other parameters learn than when it was compiled")
-        require_adam_without_extras(self.optimizer)
+        self._watch.require_undisturbed()
         if self._flat is None or not self._flat.holds():
             self._flat = Flat(self.params, self.optimizer)
-        self.heed()
+        self.lr.fill_(self.optimizer.param_groups[0]["lr"])
         vector, first, second = self._flat.tensors
         return vector, first, second, self._flat.steps, self.lr
-
-    def heed(self) -> None:
-        """Take the learning rate as it is now: a schedule may have moved it."""
-        self.lr.fill_(self.optimizer.param_groups[0]["lr"])
 
     def unflattened(self, vector: Tensor) -> dict[str, Tensor]:
         """`vector` as the module's parameters by name."""

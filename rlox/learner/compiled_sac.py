@@ -107,7 +107,7 @@ class EagerUpdate:
         return self.model.update(batch)
 
     def bind(self) -> None:
-        """Training begins, perhaps with other tensors than before."""
+        """Before each update: tensors may be others than before."""
 
 
 class CompiledUpdate(EagerUpdate):
@@ -124,12 +124,6 @@ class CompiledUpdate(EagerUpdate):
         if not hasattr(model.policy, "from_noise"):
             self._compiled.give_up(f"the policy ({type(model.policy).__name__}) has no from_noise")
             return
-        replaced = [name for name in EQUATIONS if name in vars(model)]
-        if model.update.__module__ != "rlox.learner.sac":
-            replaced.append("update")
-        if replaced:
-            self._compiled.give_up(f"{replaced[0]} is replaced")
-            return
         self.actor_module = _FromNoise(model.policy)
         try:
             self.actor = FlatModule(self.actor_module, model.actor_optimizer)
@@ -137,20 +131,29 @@ class CompiledUpdate(EagerUpdate):
             self._optimized = [self.actor, self.critic]
             if model.alpha_optimizer:
                 self._optimized.append(FlatModule(model.temperature, model.alpha_optimizer))
+            targets = dict(model.critic_target.named_parameters())
+            self._target = Flat([targets[name] for name in self.critic.names], None)
         except Unfit as reason:
             self._compiled.give_up(str(reason))
 
     def bind(self) -> None:
         if self.report.given_up:
             return
-        model = self.model
         try:
+            self._require_own_equations()
             self._flats = [flat.bind() for flat in self._optimized]
         except Unfit as reason:
             self._compiled.give_up(str(reason))
             return
-        targets = dict(model.critic_target.named_parameters())
-        (self._target,) = Flat([targets[name] for name in self.critic.names], None).tensors
+        if not self._target.holds():
+            self._target = Flat(self._target.params, None)
+
+    def _require_own_equations(self) -> None:
+        replaced = [name for name in EQUATIONS if name in vars(self.model)]
+        if self.model.update.__module__ != "rlox.learner.sac":
+            replaced.append("update")
+        if replaced:
+            raise Unfit(f"{replaced[0]} is replaced")
 
     def __call__(self, batch: "Batch") -> Updated:
         model = self.model
@@ -160,10 +163,9 @@ class CompiledUpdate(EagerUpdate):
             shape, device = batch.actions.shape, model.device
             noise = [torch.randn(shape, generator=generator, device=device) for _ in range(2)]
             tensors = batch._replace(indices=None)
-            for flat in self._optimized:
-                flat.heed()
+            (target,) = self._target.tensors
             with model.timing.add_time("compiled"), torch.no_grad():
-                found = self._compiled(len(batch.obs), tensors, noise, self._flats, self._target)
+                found = self._compiled(len(batch.obs), tensors, noise, self._flats, target)
             if found is not None:
                 return Updated(*found)
             if before is not None:  # as if it had not been tried

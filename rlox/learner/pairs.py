@@ -150,8 +150,6 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     obs, next_obs, actions = (rng.uniform(-1, 1, (n, d)).astype(np.float32) for d in columns)
     rewards, ended = rng.normal(size=n).astype(np.float32), rng.random(n) < 0.1
     model.replay_buffer.push_batch(obs, next_obs, actions, rewards, ended, ~ended)
-    if model._native is None:
-        model._begin_updates()
     learnt = (model.policy, model.critic, model.critic_target, model.temperature)
     settings = model._torch_settings()
 

@@ -166,7 +166,6 @@ class SAC(Algorithm):
             self._state += ("alpha_optimizer",)
 
         self._steppers: dict[tuple[Any, ...], StepByParameter] = {}
-        self._update = EagerUpdate(self)
         self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
@@ -192,8 +191,6 @@ class SAC(Algorithm):
 
     def _step_and_update(self) -> None:
         timing = self.timing
-        if self._native is None:
-            self._begin_updates()
         obs = self._reset_env()
         while not self._finished():
             with timing.add_time("policy_forward"):
@@ -248,15 +245,15 @@ class SAC(Algorithm):
             )
         return actions.cpu().numpy()
 
-    def _begin_updates(self) -> None:
-        """Choose how to update; what has been compiled is kept, for the objects that it was
-        compiled with."""
+    def _torch_update(self) -> EagerUpdate:
+        """How to update, with what there is now; what has been compiled is kept, for the objects
+        that it was compiled with."""
         form = switchboard.UPDATE.of(self.optimizations)
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._updates:
             self._updates[key] = form(self)
-        self._update = self._updates[key]
-        self._update.bind()
+        self._updates[key].bind()
+        return self._updates[key]
 
     def _stepper(self, module: nn.Module, optimizer: torch.optim.Adam) -> StepByParameter:
         """By which they learn. A callback may replace either at any time."""
@@ -270,17 +267,16 @@ class SAC(Algorithm):
         if self._native is not None and not self._native.fits(self):
             threads = self._native.threads  # torch may be held at one by now
             self._choose_update()
-            if self._native is None:
-                self._begin_updates()
-            else:
+            if self._native is not None:
                 self._native.threads = threads
         if self._native is not None:
             self._figures = {**self._native.train_once(self)}
             return
         self.policy.train(True)
+        update = self._torch_update()
         with self.timing.add_time("sample"):
             batch = self._sample()
-        updated = self._update(batch)
+        updated = update(batch)
         if batch.indices is not None and isinstance(self.replay_buffer, PrioritizedReplayBuffer):
             with self.timing.add_time("sample"):
                 priorities = updated.td_errors.cpu().numpy() + PRIORITY_EPSILON

@@ -8,7 +8,7 @@ import rlox
 from rlox.learner import compiled
 from rlox.learner.callbacks import BaseCallback
 from rlox.learner.native.networks import Unfit
-from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor
+from rlox.learner.policies import CategoricalActorCritic, SquashedGaussianActor, TwinCritic
 
 
 @pytest.fixture
@@ -155,6 +155,67 @@ def test_an_update_of_ones_own_is_called_not_compiled():
     assert model.halved
 
 
+def freeze(model):
+    model.policy.mean.weight.requires_grad_(False)
+
+
+def hook(model):
+    model.critic.q1[0].register_forward_hook(lambda layer, x, y: y * 0.5)
+
+
+def give_a_layer(model):
+    model.critic.q1[0] = nn.Linear(4, 256)
+
+
+def decay(model):
+    model.critic_optimizer.param_groups[0]["weight_decay"] = 0.1
+
+
+def replace_a_loss(model):
+    loss = model.actor_loss
+    model.actor_loss = lambda batch: loss(batch._replace(obs=batch.obs * 0.5))
+
+
+class Changes(BaseCallback):
+    """Does something to the trainer after half of the updates."""
+
+    def __init__(self, change):
+        self.change = change
+
+    def on_step(self):
+        if self.num_timesteps == 14:
+            torch.manual_seed(0)
+            self.change(self.model)
+
+
+@pytest.mark.parametrize("change", [freeze, hook, give_a_layer, decay, replace_a_loss])
+def test_what_a_callback_changes_between_updates_is_heeded(traced, change):
+    def learn(on):
+        model = rlox.SAC("Pendulum-v1", learning_starts=8, batch_size=8, seed=2, optimizations=on)
+        return model.learn(20, Changes(change))
+
+    with pytest.warns(UserWarning, match="R3: not compiled"):
+        compiled = learn(["R3"])
+    eager = learn([])
+    for one, other in zip(weights(compiled), weights(eager), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+    q, r = compiled.critic.q1[0].weight, eager.critic.q1[0].weight
+    torch.testing.assert_close(q, r, rtol=1e-4, atol=1e-5)
+
+
+def test_critics_given_between_updates_are_what_is_trained(traced):
+    def replace(model):
+        model.critic = TwinCritic(3, 1)
+        model.critic_optimizer = torch.optim.Adam(model.critic.parameters(), lr=0.01)
+
+    model = rlox.SAC("Pendulum-v1", learning_starts=8, batch_size=8, seed=2, optimizations=["R3"])
+    old = model.critic
+    model.learn(20, Changes(replace))
+    assert [made.graphs for made in model.compilations] == [1, 1]
+    assert old.q1[0].weight is not model.critic.q1[0].weight
+    assert model.critic_optimizer.state[model.critic.q1[0].weight]["step"] == 7
+
+
 def test_other_parameters_than_were_compiled_are_noticed():
     for frozen_first in (False, True):
         module = nn.Linear(3, 2)
@@ -163,5 +224,5 @@ def test_other_parameters_than_were_compiled_are_noticed():
         if not frozen_first:
             flat.bind()
         module.bias.requires_grad_(frozen_first)
-        with pytest.raises(Unfit, match="other parameters learn"):
+        with pytest.raises(Unfit, match="a parameter is frozen, or no longer"):
             flat.bind()

@@ -307,6 +307,10 @@ class Algorithm:
         precision = precision_for(self.matmul_precision, modules, self.batch_size)
         return threads, precision, numpys_tanh
 
+    def _compile_options(self) -> dict[str, Any]:
+        """Inductor's, of what is compiled."""
+        return switchboard.COMPILED_PRODUCTS.of(self.optimizations)()
+
     def _generator(self) -> torch.Generator:
         """A new stream of random numbers, independent of those before it."""
         return torch.Generator(self.device).manual_seed(self._new_seed())

@@ -36,12 +36,21 @@ class Compilation:
 
 
 class Compiled:
-    """`update` compiled as one graph. A call returns None from when it was given up on."""
+    """`update` compiled as one graph, with the `options` of Inductor. A call returns None from when
+    it was given up on."""
 
-    def __init__(self, id_: str, update: Callable[..., Any]) -> None:
+    def __init__(
+        self, id_: str, update: Callable[..., Any], options: Callable[[], dict[str, Any]]
+    ) -> None:
         self.id = id_
         started = time.perf_counter()
-        self._update = torch.compile(update, fullgraph=True, dynamic=False, backend=BACKEND)
+        self._update = torch.compile(
+            update,
+            fullgraph=True,
+            dynamic=False,
+            backend=BACKEND,
+            options=options() if BACKEND == "inductor" else None,
+        )
         self.report = Compilation(time.perf_counter() - started)
         self._seen: set[object] = set()  # what has been compiled for
 
@@ -70,6 +79,18 @@ class Compiled:
         self.report.given_up = why
         message = f"{self.id}: not compiled, training goes on in eager torch: {why}"
         warnings.warn(message, stacklevel=2)
+
+
+def products_as_they_are() -> dict[str, Any]:
+    """R16 before: a library multiplies."""
+    return {}
+
+
+def products_by_shape() -> dict[str, Any]:
+    """R16 after: not where a side is thin."""
+    from rlox.learner.thin_products import ThinProducts  # loads the compiler
+
+    return {"post_grad_custom_pre_pass": ThinProducts()}
 
 
 class FlatModule:

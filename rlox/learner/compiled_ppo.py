@@ -63,7 +63,7 @@ class CompiledMinibatch(EagerMinibatch):
 
     def __init__(self, model: "PPO", stepper: StepByParameter) -> None:
         super().__init__(model, stepper)
-        self._compiled = Compiled("R2", self._minibatch)
+        self._compiled = Compiled("R2", self._minibatch, model._compile_options)
         self.report = self._compiled.report
         model.compilations.append(self.report)
         self._loss = _Loss(model)

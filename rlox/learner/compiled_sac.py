@@ -118,7 +118,7 @@ class CompiledUpdate(EagerUpdate):
 
     def __init__(self, model: "SAC") -> None:
         super().__init__(model)
-        self._compiled = Compiled("R3", self._update)
+        self._compiled = Compiled("R3", self._update, model._compile_options)
         self.report = self._compiled.report
         model.compilations.append(self.report)
         if not hasattr(model.policy, "from_noise"):

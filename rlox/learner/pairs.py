@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R15, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R16, the work that it changes, at its sizes.
 
 Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
 tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
@@ -160,6 +160,16 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     return Arm(call, lambda _: [p for m in learnt for p in m.parameters()])
 
 
+def _compiled_ppo_update(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R16: with R2."""
+    return _ppo_update({"R2", *on}, size, seed)
+
+
+def _compiled_sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R16: with R3, and R13 where it applies."""
+    return _sac_update({"R3", "R13", *on}, size, seed)
+
+
 def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
     """R4: a rollout. Either twin draws its own actions; what agrees is that torch finds them as
     likely, and their states worth as much, as the rollout says: both differences are nought."""
@@ -311,6 +321,14 @@ PAIRS = {
             [
                 Workload("update", _UPDATES, _ppo_update, why_not_numpy),
                 Workload("rollout", _STORES, _rollout_evaluated_at_its_end, why_not_numpy),
+            ],
+        ),
+        Pair(
+            "R16",
+            1e-4,
+            [
+                Workload("ppo_update", _UPDATES, _compiled_ppo_update),
+                Workload("sac_update", _SAC_SIZES, _compiled_sac_update),
             ],
         ),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from rlox.learner import seams
+from rlox.learner.compiled import products_as_they_are, products_by_shape
 from rlox.learner.compiled_ppo import CompiledMinibatch, EagerMinibatch
 from rlox.learner.compiled_sac import CompiledUpdate, EagerUpdate
 from rlox.learner.torch_settings import (
@@ -20,7 +21,7 @@ from rlox.learner.torch_settings import (
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 16))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 17))
 # Those whose numbers are in.
 ACCEPTED = frozenset({"R1", "R2", "R4", "R5", "R7", "R8", "R9", "R12", "R13", "R14", "R15"})
 
@@ -61,6 +62,7 @@ EVALUATE: Twins[type[seams.EvaluateByStep]] = Twins(
     "R14", seams.EvaluateByStep, seams.EvaluateByRollout
 )
 TANH = Twins("R15", tanh_of_torch, tanh_of_numpy)
+COMPILED_PRODUCTS = Twins("R16", products_as_they_are, products_by_shape)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

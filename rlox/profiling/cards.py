@@ -117,7 +117,7 @@ class Card:
 
 
 def load(folder: Path = FOLDER) -> list[Card]:
-    """All cards, P1 … R15 in order.
+    """All cards, P1 … R16 in order.
 
     Raises `CardError` for a card that does not hold to the schema, and for a `needs` or an `id`
     that does not fit the other cards. A missing folder (an installed wheel) has no cards.

@@ -43,8 +43,8 @@ TASKS: dict[str, dict[str, Any]] = {
     "sac-pendulum": {"env_id": "Pendulum-v1", "total_timesteps": 20_000},
 }
 ARMS = {
-    "ppo": ("sb3", "baseline", *(f"R{n}" for n in (1, 2, 4, 7, 8, 9, 11, 12, 14, 15)), "native"),
-    "sac": ("sb3", "baseline", "R3", "R5", "R6", "R12", "R13", "native"),
+    "ppo": "sb3 baseline R1 R2 R4 R7 R8 R9 R11 R12 R14 R15 R2+R16 native".split(),
+    "sac": "sb3 baseline R3 R5 R6 R12 R13 R3+R16 native".split(),
 }
 
 

@@ -16,7 +16,7 @@ EXAMPLES = {
     "R1": 60, "R4": 10, "R5": 60, "R6": 2, "R7": 60, "R8": 60, "R9": 5, "R10": 1, "R11": 1,
     "R12": 10, "R14": 20, "R15": 10,
 }  # fmt: skip
-COMPILED = [pytest.param(id_, marks=pytest.mark.slow) for id_ in ("R2", "R3")]
+COMPILED = [pytest.param(id_, marks=pytest.mark.slow) for id_ in ("R2", "R3", "R16")]
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")

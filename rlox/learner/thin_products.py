@@ -1,0 +1,65 @@
+"""R16: products with a thin side within compiled updates (R2, R3), as what is fast on a CPU.
+
+A head of one output, the outer product behind it, the first layer's gradient: libraries are made
+for larger products, and take up to 20 µs for each of these. Importing this module loads the
+compiler, so it is imported when something is to be compiled.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
+from torch.fx import Graph, Node
+
+aten = torch.ops.aten
+FEW = 2  # summands up to which a product is as many outer products
+THIN = 8  # columns up to which a product is called the other way round
+LONG = 64  # summands of it, at least
+
+
+class ThinProducts(CustomGraphPass):
+    """Goes over a graph of Inductor's, in float32 on the CPU, once its gradients are in it.
+
+    Products of a vector, and those with few summands, become sums, which are fused with what stands
+    around them. Those with few columns become `(b' a')'`, which libraries are faster at.
+    """
+
+    def __call__(self, graph: Graph) -> None:
+        for node in graph.nodes:
+            if node.target in (aten.mm.default, aten.addmm.default) and not node.kwargs:
+                self._rewrite(graph, node)
+
+    def uuid(self) -> Any:
+        """By which compiled graphs are kept on disk."""
+        return get_hash_for_files((__file__,))
+
+    def _rewrite(self, graph: Graph, node: Node) -> None:
+        *bias, a, b = (argument for argument in node.args if isinstance(argument, Node))
+        one, other = a.meta["val"], b.meta["val"]
+        if one.dtype != torch.float32 or one.device.type != "cpu":
+            return
+        (rows, summands), columns = one.shape, other.shape[1]
+
+        def call(function: Callable[..., Any], *arguments: Any) -> Node:
+            new = graph.call_function(function, arguments)
+            known = (x.meta["val"] if isinstance(x, Node) else x for x in arguments)
+            with one.fake_mode:
+                new.meta["val"] = function(*known)
+            return new
+
+        def turned(x: Node) -> Node:
+            return call(aten.permute.default, x, [1, 0])
+
+        with graph.inserting_before(node):
+            if min(rows, columns) == 1 or summands <= FEW:
+                each = call(aten.unsqueeze.default, a, 2), call(aten.unsqueeze.default, b, 0)
+                product = call(aten.sum.dim_IntList, call(aten.mul.Tensor, *each), [1])
+            elif columns <= THIN and columns < rows and summands >= LONG:
+                product = turned(call(aten.mm.default, turned(b), turned(a)))
+            else:
+                return
+            if bias:
+                product = call(aten.add.Tensor, product, *bias)
+        node.replace_all_uses_with(product)
+        graph.erase_node(node)

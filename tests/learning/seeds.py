@@ -43,8 +43,8 @@ TASKS: dict[str, dict[str, Any]] = {
     "sac-pendulum": {"env_id": "Pendulum-v1", "total_timesteps": 20_000},
 }
 ARMS = {
-    "ppo": "sb3 baseline R1 R2 R4 R7 R8 R9 R11 R12 R14 R15 R2+R16 native".split(),
-    "sac": "sb3 baseline R3 R5 R6 R12 R13 R3+R16 native".split(),
+    "ppo": "sb3,baseline,R1,R2,R4,R7,R8,R9,R11,R12,R14,R15,R2+R16,native",
+    "sac": "sb3,baseline,R3,R5,R6,R12,R13,R3+R16,native",
 }
 
 
@@ -215,7 +215,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     for task in arguments.tasks:
-        names = arguments.arms.split(",") if arguments.arms else ARMS[task.partition("-")[0]]
+        names = (arguments.arms or ARMS[task.partition("-")[0]]).split(",")
         result = compare(task, names, arguments.seeds, arguments.out, arguments.total_timesteps)
         write(result, arguments.out)
         print(table(result), flush=True)

@@ -107,7 +107,7 @@ def _filled(n, obs_dim, kind=TensorDictReplayBuffer, **settings):
 
 def push(obs_dim):
     _once()
-    one = _dict(inputs.transitions(0, 1, obs_dim))[0]
+    one = _dict(inputs.still(obs_dim))[0]
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)
 
     def known():

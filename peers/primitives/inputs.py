@@ -72,11 +72,18 @@ def chunks(n, obs_dim, size=None):
         yield transitions(start, min(start + size, n), obs_dim)
 
 
-def one(obs_dim, number=0):
-    """One transition as a trainer has it: arrays, and Python's own numbers."""
-    obs, next_obs, action, reward, terminated, truncated = (
-        column[0] for column in transitions(number, number + 1, obs_dim)
-    )
+def still(obs_dim):
+    """One transition, as columns, that ends where it began: pushed again and again it is an
+    episode, of which every step starts from the next observation of the step before."""
+    obs, _, *others = transitions(0, 1, obs_dim)
+    return obs, obs.copy(), *others
+
+
+def one(obs_dim, number=None):
+    """One transition as a trainer has it, `still` without a number: arrays, and Python's own
+    numbers."""
+    columns = still(obs_dim) if number is None else transitions(number, number + 1, obs_dim)
+    obs, next_obs, action, reward, terminated, truncated = (column[0] for column in columns)
     return obs, next_obs, action, float(reward), bool(terminated), bool(truncated)
 
 

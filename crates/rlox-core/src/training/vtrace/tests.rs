@@ -162,6 +162,23 @@ fn an_impossible_action_weighs_nothing() {
     assert_eq!((vs, pg_advantages), (vec![3.0], vec![0.0]));
 }
 
+/// Products of the weights of neighbouring steps, which only a scan makes, may overflow.
+#[test]
+fn weights_without_a_bar_may_have_infinite_products() {
+    let zero = [0.0; 8];
+    for log_rhos in [
+        [45.0, 45.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        // Whatever the first step gathers stays finite: the ones between are lost.
+        [-60.0, 0.0, 0.0, 45.0, 45.0, 0.0, 0.0, 0.0],
+    ] {
+        at_every_level(|| {
+            let columns = [&log_rhos[..], &zero, &zero, &zero];
+            assert_agree::<f32>(columns, [0.0, 1.0, 1.0, f64::INFINITY], 0.0)
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn an_overflow_is_not_put_down_to_an_impossible_action() {
     let (two, most) = ([0.0; 2], [f64::MAX; 2]);

@@ -1,10 +1,14 @@
 //! In blocks from the end. What a step has by itself comes first, by vectors: its weights, its error.
 //! Then the recurrence, as a scan; then, by vectors again, what follows from it.
+//!
+//! A scan multiplies the weights of steps with each other, as the recurrence does not: where the product
+//! overflows, infinity times a correction of zero is NaN. Such a sequence goes step by step.
 #![allow(
     clippy::needless_range_loop,
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
+use super::baseline;
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
 use crate::training::scan::{self, STEPS};
@@ -12,10 +16,65 @@ use crate::training::scan::{self, STEPS};
 /// Steps of a block: what is kept of it between the passes stays in the nearest cache.
 const BLOCK: usize = 256;
 
+/// Writes the targets and advantages of one sequence, as [`baseline::targets`] does.
+#[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
+pub fn targets<T: Real>(
+    log_rhos: &[T],
+    rewards: &[T],
+    values: &[T],
+    dones: &[T],
+    last_value: T,
+    gamma: T,
+    rho_bar: T,
+    c_bar: T,
+    vs: &mut [T],
+    pg_advantages: &mut [T],
+) {
+    in_blocks(
+        log_rhos,
+        rewards,
+        values,
+        dones,
+        last_value,
+        gamma,
+        rho_bar,
+        c_bar,
+        vs,
+        pg_advantages,
+    );
+    // Only where bars so high let products overflow can a step be lost that the first does not show.
+    let looked_at = if product_is_finite(c_bar) {
+        1
+    } else {
+        vs.len()
+    };
+    if !vs.iter().take(looked_at).all(|target| target.is_finite()) {
+        baseline::targets(
+            log_rhos,
+            rewards,
+            values,
+            dones,
+            last_value,
+            gamma,
+            rho_bar,
+            c_bar,
+            vs,
+            pg_advantages,
+        );
+    }
+}
+
+/// Whether as many weights of `c_bar` as a scan multiplies make a finite number.
+fn product_is_finite<T: Real>(c_bar: T) -> bool {
+    (0..STEPS.ilog2())
+        .fold(c_bar, |product, _| product * product)
+        .is_finite()
+}
+
 kernel! {
-    /// Writes the targets and advantages of one sequence, as [`super::baseline::targets`] does.
+    /// All of it by vectors; not finite where a product of the weights is not.
     #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
-    pub fn targets<T: Real>(
+    fn in_blocks<T: Real>(
         log_rhos: &[T], rewards: &[T], values: &[T], dones: &[T], last_value: T, gamma: T,
         rho_bar: T, c_bar: T, vs: &mut [T], pg_advantages: &mut [T],
     ) = body;

@@ -118,13 +118,32 @@ pub fn compute_vtrace_into<T: Real>(
     // Minus infinity is allowed, so it is not to blame: it stands as a finite number here.
     let lowest = T::min_value();
     let log_rhos: Vec<T> = log_rhos.iter().map(|&rho| rho.max(lowest)).collect();
-    Err(not_finite(&[
+    let inputs: [(_, &[T]); 5] = [
         ("rewards", rewards),
         ("values", values),
         ("dones", dones),
         ("last_value", &[last_value]),
         ("log_rhos", &log_rhos),
-    ]))
+    ];
+    let bar = T::from_f64(rho_bar.max(c_bar));
+    let unclipped = |log_rho: &T| bar.min(log_rho.exp()).is_infinite();
+    match log_rhos.iter().position(unclipped) {
+        Some(index) if inputs.iter().all(|(_, values)| all_finite(values)) => {
+            Err(RloxError::argument(
+                "log_rhos",
+                format!(
+                    "is {} at index {index}, whose exponential overflows; pass a finite rho_bar and \
+                     c_bar",
+                    log_rhos[index]
+                ),
+            ))
+        }
+        _ => Err(not_finite(&inputs)),
+    }
+}
+
+fn all_finite<T: Real>(values: &[T]) -> bool {
+    values.iter().all(|value| value.is_finite())
 }
 
 kernel! {

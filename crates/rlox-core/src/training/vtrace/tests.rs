@@ -190,6 +190,26 @@ fn an_overflow_is_not_put_down_to_an_impossible_action() {
 }
 
 #[test]
+fn a_weight_that_no_bar_clips_is_named_where_it_overflows() {
+    let (two, nan) = ([0.0; 2], [0.0, f64::NAN]);
+    let run = |rewards, rho_bar, c_bar| {
+        let log_rhos = [0.0, 800.0];
+        compute_vtrace(&log_rhos, rewards, &two, &two, 1.0, 0.9, rho_bar, c_bar)
+            .map_err(|error| error.to_string())
+    };
+    for (rho_bar, c_bar) in [(f64::INFINITY, 1.0), (1.0, f64::INFINITY)] {
+        let message = run(&two, rho_bar, c_bar).unwrap_err();
+        assert!(
+            message.starts_with("log_rhos: is 800 at index 1"),
+            "{message}"
+        );
+        let message = run(&nan, rho_bar, c_bar).unwrap_err();
+        assert!(message.starts_with("rewards: is NaN"), "{message}");
+    }
+    assert!(run(&two, 1.0, 1.0).is_ok());
+}
+
+#[test]
 fn bad_arguments_are_named() {
     let two = [0.0f64; 2];
     let nan = [0.0, f64::NAN];

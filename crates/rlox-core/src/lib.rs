@@ -2,8 +2,9 @@
 //!
 //! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
 //! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
-//! loop for every instruction set, `math` the functions that such loops take. Each planned
-//! optimisation has a seam here; [`switchboard`] names the implementation in use at every seam.
+//! loop for every instruction set, `math` the functions that such loops take, `pool` the threads that
+//! share work. Each planned optimisation has a seam here; [`switchboard`] names the implementation in
+//! use at every seam.
 
 pub mod buffer;
 pub mod env;
@@ -13,6 +14,7 @@ mod math;
 pub mod nn;
 pub mod pipeline;
 pub mod real;
+pub mod pool;
 mod simd;
 pub mod switchboard;
 pub mod training;

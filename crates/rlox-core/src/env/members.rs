@@ -11,6 +11,7 @@ use super::obs_store::{FlatObs, ObsStore};
 use super::spaces::Actions;
 use super::stepping::{Outcome, Stepping};
 use super::{Action, Bounds, RLEnv, seeding};
+use crate::pool;
 
 /// From here on a step is shared among threads. A built-in environment steps in some 0.1 µs and
 /// handing work to Rayon costs some 8 µs: a few hundred of them break even on two cores.
@@ -126,7 +127,7 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
         infos: &mut [I],
         outcome: Outcome<'_>,
     ) {
-        if all.len() < PARALLEL_ENVS {
+        if all.len() < PARALLEL_ENVS || pool::threads() == 1 {
             return Self::step_in_turn::<O>(all, actions, obs.slots(), outcome, |i, info| {
                 infos[i] = info;
             });

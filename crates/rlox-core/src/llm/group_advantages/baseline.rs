@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::Real;
 use crate::llm::ops::Schedule;
+use crate::{Real, pool};
 
 /// Writes each reward's advantage over its group of `group_size`; whether every group's variance is
 /// finite, as it is not where a reward is not.
@@ -16,7 +16,7 @@ pub fn normalise<S: Schedule, T: Real>(
     let of_group = |(rewards, advantages): (&[T], &mut [T])| {
         normalise_group(rewards, epsilon, advantages);
     };
-    if S::group_advantages(rewards.len() / group_size, rewards.len()) {
+    if S::group_advantages(rewards.len() / group_size, rewards.len()) && pool::threads() > 1 {
         rewards
             .par_chunks(group_size)
             .zip(advantages.par_chunks_mut(group_size))

@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use crate::Real;
 use crate::llm::ops::Schedule;
+use crate::{Real, pool};
 
 /// Writes the sums of `sums.len()` sequences, at least one, that have the same number of tokens.
 /// Masked tokens count nothing, whatever they hold; a NaN among the others makes its sum NaN, and so
@@ -24,7 +24,7 @@ pub fn k3_sums<S: Schedule, T: Real>(
             mask.map(|mask| &mask[row]),
         ));
     };
-    if S::token_kl(rows, elements) {
+    if S::token_kl(rows, elements) && pool::threads() > 1 {
         sums.par_iter_mut().enumerate().for_each(row_sum);
     } else {
         sums.iter_mut().enumerate().for_each(row_sum);

@@ -9,9 +9,9 @@
 use rayon::prelude::*;
 
 use super::baseline;
-use crate::Real;
 use crate::llm::ops::Schedule;
 use crate::simd::{Instructions, kernel, total};
+use crate::{Real, pool};
 
 /// Below this many tokens a fork-join costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 262_144;
@@ -38,7 +38,7 @@ pub fn k3_sums<S: Schedule, T: Real>(
             sum
         });
     };
-    if sums.len() > 1 && log_probs_policy.len() >= PARALLEL_ELEMENTS {
+    if sums.len() > 1 && log_probs_policy.len() >= PARALLEL_ELEMENTS && pool::threads() > 1 {
         sums.par_iter_mut().enumerate().for_each(row_sum);
     } else {
         sums.iter_mut().enumerate().for_each(row_sum);

@@ -23,8 +23,8 @@ mod tests;
 
 use super::adam::{Adam, Moments};
 use super::{FlushDenormals, Mlp};
-use crate::RloxError;
 use crate::error::check_len;
+use crate::{RloxError, pool};
 use actor::{Half, Rows};
 use critic::Critic;
 
@@ -167,7 +167,7 @@ impl Sac {
         two_threads: bool,
     ) -> Result<Losses, RloxError> {
         self.check(&learners, batch)?;
-        Ok(if two_threads {
+        Ok(if two_threads && pool::threads() > 1 {
             // Within Rayon's pool a fork costs less than from outside.
             rayon::scope(|_| self.run(learners, batch, settings, true))
         } else {

@@ -19,6 +19,7 @@ use super::rollout::{ActionBatch, Collect};
 use crate::env::obs_store::ObsStore;
 use crate::env::stepping::Stepping as _;
 use crate::error::{RloxError, check_len};
+use crate::pool;
 use crate::switchboard::{Stepping, VecEnv};
 use crate::training::gae::{Layout, compute_gae_batched};
 use part::{Columns, Part};
@@ -125,7 +126,7 @@ pub fn collect_with_noise(
     let worth = how.n_steps * n_envs / PER_THREAD;
     let threads = threads.unwrap_or_else(|| match worth {
         0 | 1 => 1,
-        _ => worth.min(rayon::current_num_threads()),
+        _ => worth.min(pool::threads()),
     });
     let size = n_envs.div_ceil(threads.max(1)).next_multiple_of(TILE);
     let obs_dim = env.observation_space().dim();
@@ -147,7 +148,7 @@ pub fn collect_with_noise(
             noise,
             running: Running { rewards, lengths },
         });
-    let columns: Result<Vec<_>, _> = if size < n_envs {
+    let columns: Result<Vec<_>, _> = if size < n_envs && pool::threads() > 1 {
         parts
             .collect::<Vec<_>>()
             .into_par_iter()

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::check_discounts;
 use crate::error::{RloxError, check_len};
 use crate::training::not_finite;
-use crate::{Real, switchboard};
+use crate::{Real, pool, switchboard};
 
 /// Below this many elements a fork-join costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 65_536;
@@ -107,7 +107,7 @@ pub fn compute_gae_batched_into<T: Real>(
                     returns,
                 );
             };
-            if total < PARALLEL_ELEMENTS {
+            if total < PARALLEL_ELEMENTS || pool::threads() == 1 {
                 let rows = advantages
                     .chunks_mut(n_steps)
                     .zip(returns.chunks_mut(n_steps));

@@ -249,6 +249,18 @@ def test_integers_of_any_width_are_actions(dtype: type[np.integer[Any]]) -> None
     np.testing.assert_array_equal(found, twin.step(np.array([1, 0]))[0])
 
 
+@pytest.mark.parametrize("n_envs", [10**12, 2**60, 2**63])
+def test_more_environments_than_memory_holds_are_refused(n_envs: int) -> None:
+    with pytest.raises(ValueError, match=f"n_envs: is {n_envs}, .* do not fit into memory"):
+        _core.VecEnv("CartPole-v1", n_envs, 0)
+
+
+def test_a_mask_that_is_strided_is_named() -> None:
+    env = _core.VecEnv("CartPole-v1", 2, 0)
+    with pytest.raises(ValueError, match=r"mask: is not C-contiguous; pass mask\.copy\(\)"):
+        env.reset(mask=np.ones(4, bool)[::2])
+
+
 def test_stepping_before_the_first_reset_is_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"call reset\(\) first"):
         VecEnv("CartPole-v1", 1).step(np.zeros(1, np.int64))

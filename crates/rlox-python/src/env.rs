@@ -3,8 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{
-    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyReadonlyArray1, PyUntypedArray,
-    PyUntypedArrayMethods,
+    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -78,6 +77,9 @@ type StepResult<'py> = (
 #[pymethods]
 impl VecEnv {
     /// The i-th environment is seeded with `seed + i`.
+    ///
+    /// Raises ValueError for an id that is not built in, for no environment or more than there is
+    /// memory for, and for a seed of 2**128 - n_envs or more.
     #[new]
     fn new(env_id: &str, n_envs: usize, seed: u128) -> PyResult<Self> {
         let env = CoreVecEnv::new(env_id, n_envs, seed).map_err(to_py)?;
@@ -112,12 +114,15 @@ impl VecEnv {
         &self,
         py: Python<'py>,
         seeds: Option<Vec<Option<u128>>>,
-        mask: Option<PyReadonlyArray1<'py, bool>>,
+        mask: Option<&Bound<'py, PyAny>>,
         bounds: Option<&Bound<'py, PyAny>>,
         out: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _crossing = VEC_ENV_RESET.enter(self.n_envs * self.obs_dim * size_of::<f32>());
         let bounds = bounds.map(pairs).transpose()?;
+        let mask = mask
+            .map(|mask| input::<bool, Ix1>("mask", mask, &[self.n_envs]))
+            .transpose()?;
         let out = out.unwrap_or_else(|| self.new_obs(py).into_any());
         let rows = target::<f32, Ix2>("out", &out, &[self.n_envs, self.obs_dim])?;
         let how = Reset {

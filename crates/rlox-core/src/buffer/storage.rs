@@ -4,6 +4,7 @@ use super::observations::Observations;
 use super::past_caches::{self, Plain};
 use super::{Columns, Experience, SampledBatch};
 use crate::error::{RloxError, check_len};
+use crate::memory::fits;
 use crate::switchboard;
 
 /// The element type of an observation.
@@ -313,12 +314,6 @@ fn gather_narrow<T: Copy, const WIDTH: usize>(
     for (to, row) in to.iter_mut().zip(rows) {
         *to = from[row];
     }
-}
-
-/// Whether there is memory for `rows * width` elements. A failed allocation would end the process.
-fn fits<T>(rows: usize, width: usize) -> bool {
-    rows.checked_mul(width)
-        .is_some_and(|len| Vec::<T>::new().try_reserve_exact(len).is_ok())
 }
 
 /// `rows * width` zeros, from pages that the system hands out as they are touched.

@@ -11,6 +11,7 @@ use super::obs_store::ObsStore;
 use super::spaces::{Actions, Space};
 use super::stepping::{Finals, Outcome, Stepping};
 use crate::error::{RloxError, check_len};
+use crate::memory::fits;
 
 pub use super::members::PARALLEL_ENVS;
 
@@ -62,9 +63,17 @@ impl<S: Stepping> VecEnv<S> {
         if n_envs == 0 {
             return Err(RloxError::argument("n_envs", "is 0, expected at least 1"));
         }
-        let seeds: Vec<u128> = seeds_from(seed, n_envs)?.collect();
         let one = kind.make::<S::Info>();
         let obs_dim = one.observation_space().dim();
+        let bytes = Self::bytes_per_env(obs_dim);
+        if !fits::<u8>(n_envs, bytes) {
+            let problem = format!(
+                "is {n_envs}, and so many environments of {bytes} bytes do not fit into memory; \
+                 choose a smaller one"
+            );
+            return Err(RloxError::argument("n_envs", problem));
+        }
+        let seeds: Vec<u128> = seeds_from(seed, n_envs)?.collect();
         let last = BatchTransition {
             obs: S::Obs::new(n_envs, obs_dim),
             rewards: vec![0.0; n_envs],
@@ -86,6 +95,13 @@ impl<S: Stepping> VecEnv<S> {
             last,
             started: false,
         })
+    }
+
+    /// What [`Self::new`] puts into memory for an environment, at least.
+    fn bytes_per_env(obs_dim: usize) -> usize {
+        let observations = 2 * obs_dim * size_of::<f32>(); // the latest one and an episode's last
+        let rest = size_of::<(u128, f64, bool, bool, usize)>() + size_of::<S::Info>();
+        size_of::<S>().div_ceil(S::ENVS) + observations + rest
     }
 
     /// The id they were made by.

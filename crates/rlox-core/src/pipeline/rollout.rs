@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::rollout_gae::Steps;
 use crate::env::parallel::Reset;
-use crate::env::spaces::Actions;
+use crate::env::spaces::{Actions, Space};
 use crate::env::stepping::Finals;
 use crate::error::{RloxError, check_len};
+use crate::memory::fits;
 use crate::switchboard::{VecEnv, current_obs, rollout_gae};
 
 /// Actions of many environments, owned.
@@ -85,6 +86,32 @@ impl Collect {
         }
         Ok(())
     }
+
+    /// [`Self::check`], and refuses more transitions than there is memory for.
+    pub fn check_in(&self, env: &VecEnv) -> Result<(), RloxError> {
+        self.check()?;
+        let n_envs = env.n_envs();
+        let rows = self.n_steps.checked_mul(n_envs);
+        if rows.is_some_and(|rows| fits::<u8>(rows, bytes_per_transition(env))) {
+            return Ok(());
+        }
+        let problem = format!(
+            "is {}, and so many steps of {n_envs} environments do not fit into memory; choose a \
+             smaller one",
+            self.n_steps
+        );
+        Err(RloxError::argument("n_steps", problem))
+    }
+}
+
+/// What a rollout holds of a transition, at least.
+fn bytes_per_transition(env: &VecEnv) -> usize {
+    let action = match env.action_space() {
+        Space::Discrete(_) => size_of::<i64>(),
+        Space::Box { low, .. } => low.len() * size_of::<f32>(),
+    };
+    let columns = 4 * size_of::<f32>(); // log-probabilities, values, advantages, returns
+    env.observation_space().dim() * size_of::<f32>() + action + columns
 }
 
 /// Why there is no rollout.
@@ -131,8 +158,8 @@ impl Rollout {
         Self {
             obs: Vec::with_capacity(total * env.observation_space().dim()),
             actions: match env.action_space() {
-                crate::env::spaces::Space::Discrete(_) => ActionBatch::Discrete(Vec::new()),
-                crate::env::spaces::Space::Box { .. } => ActionBatch::Continuous(Vec::new()),
+                Space::Discrete(_) => ActionBatch::Discrete(Vec::new()),
+                Space::Box { .. } => ActionBatch::Continuous(Vec::new()),
             },
             log_probs: Vec::with_capacity(total),
             values: Vec::with_capacity(total),
@@ -156,6 +183,7 @@ pub fn collect<P: Policy + ?Sized>(
     how: Collect,
     stop: &AtomicBool,
 ) -> Result<Option<Rollout>, CollectError<P::Error>> {
+    how.check_in(env)?;
     let n_envs = env.n_envs();
     if !env.is_started() {
         env.reset(Reset::default())?;

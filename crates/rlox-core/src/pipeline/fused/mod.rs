@@ -86,7 +86,7 @@ pub fn collect(
     running: Running<'_>,
     threads: Option<usize>,
 ) -> Result<FusedRollout, RloxError> {
-    how.check()?;
+    how.check_in(env)?;
     let n = how.n_steps * env.n_envs() * policy.noise_per_action();
     let noise = if policy.takes_normals() {
         stream.normals(n)
@@ -109,7 +109,7 @@ pub fn collect_with_noise(
     running: Running<'_>,
     threads: Option<usize>,
 ) -> Result<FusedRollout, RloxError> {
-    how.check()?;
+    how.check_in(env)?;
     let n_envs = env.n_envs();
     check_len("running rewards", running.rewards.len(), n_envs)?;
     check_len("running lengths", running.lengths.len(), n_envs)?;

@@ -1,5 +1,6 @@
 """`AsyncCollector`: rollouts of a thread are those of a loop, and it always lets go."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -120,6 +121,24 @@ def test_continuous_actions_are_handed_over_as_the_policy_gave_them() -> None:
         rollout = background.take()
     assert rollout["actions"].shape == (N_STEPS, N_ENVS, 1)
     np.testing.assert_array_equal(rollout["actions"], 3 * rollout["obs"][..., :1])
+
+
+def test_a_call_of_the_policy_counts_the_bytes_of_its_data() -> None:
+    def push(obs: Array) -> tuple[Array, Array, Array]:
+        n = len(obs)
+        return np.zeros((n, 1), np.float32), np.zeros(n, np.float32), np.zeros(n, np.float32)
+
+    env = _core.VecEnv("Pendulum-v1", N_ENVS, 0)
+    _core.take_crossings()
+    _core.count_crossings(True)
+    try:
+        with collector(push, lambda obs: obs[:, 0].copy(), env=env, n_steps=3) as background:
+            background.start()
+            background.take()
+    finally:
+        _core.count_crossings(False)
+    # Three observations; action, log-probability and value.
+    assert _core.take_crossings()["AsyncCollector.act"][:2] == (3, 3 * N_ENVS * 4 * (3 + 3))
 
 
 def test_rollouts_follow_one_another_whatever_the_learner_does_meanwhile() -> None:
@@ -261,6 +280,13 @@ def test_bad_settings_are_named_and_leave_the_environments_alone(
     env.reset()
 
 
+def test_a_rollout_that_no_memory_holds_is_refused() -> None:
+    env = _core.VecEnv("CartPole-v1", 2**17, 0)
+    with pytest.raises(ValueError, match=r"n_steps: is 4294967295, .* do not fit into memory"):
+        collector(env=env, n_steps=2**32 - 1)
+    env.reset()
+
+
 def test_the_environments_are_the_collectors_until_it_is_closed() -> None:
     env = cartpoles()
     with collector(env=env) as background:
@@ -322,6 +348,37 @@ def run(program: str, **options: Any) -> subprocess.CompletedProcess[str]:
 def test_a_process_ends_although_its_collector_is_at_work(program: str) -> None:
     done = run(program)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_process_waits_for_the_thread_of_a_collector_that_is_gone() -> None:
+    done = run(
+        "def slow(obs):\n"
+        "    time.sleep(0.3)\n"
+        "    print('stepped', flush=True)\n"
+        "    return act(obs)\n"
+        "collector = _core.AsyncCollector(_core.VecEnv('CartPole-v1', 2, 0), slow, value, 9)\n"
+        "collector.start()\n"
+        "time.sleep(0.05)\n"
+        "del collector\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "stepped\n", "")
+
+
+def test_environments_are_given_back_where_no_thread_can_be_started() -> None:
+    program = (
+        "from rlox import _core\n"
+        "env = _core.VecEnv('CartPole-v1', 2, 0)\n"
+        "try:\n"
+        "    _core.AsyncCollector(env, print, print, 9)\n"
+        "except RuntimeError as error:\n"
+        "    env.reset()\n"
+        "    print(error)\n"
+    )
+    no_room = {**os.environ, "RUST_MIN_STACK": str(2**46)}
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=no_room)
+    assert done.stderr == ""
+    assert done.stdout.startswith("no thread to collect in: ")
 
 
 def test_ctrl_c_ends_the_wait_for_a_rollout() -> None:

@@ -17,6 +17,7 @@ mod spans;
 mod training;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 // Where Python has no lock of its own, it is to bring it back: calls that keep the interpreter rely on
 // nobody else writing to arrays meanwhile (`arrays`).
@@ -51,7 +52,8 @@ mod _core {
     #[pymodule_export]
     use super::training::{compute_gae, compute_gae_batched, compute_vtrace};
 
-    /// Collectors end before the interpreter does: their threads could not call Python any more.
+    /// Collectors end before the interpreter does: their threads could not call Python any more. A
+    /// process that is forked off has none of our threads.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let close_all = wrap_pyfunction!(super::pipeline::close_all, module)?;
@@ -59,6 +61,13 @@ mod _core {
             .py()
             .import("atexit")?
             .call_method1("register", (close_all,))?;
+        // Where there is no fork, there is nothing to register with.
+        if let Ok(register) = module.py().import("os")?.getattr("register_at_fork") {
+            let forked = wrap_pyfunction!(super::pipeline::forked, module)?;
+            let hook = PyDict::new(module.py());
+            hook.set_item("after_in_child", forked)?;
+            register.call((), Some(&hook))?;
+        }
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The background collector for Python: a policy of Python callables, rollouts as NumPy arrays.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use numpy::{Element, IntoPyArray, Ix1, PyArray1, PyArrayMethods};
@@ -10,6 +10,7 @@ use pyo3::types::{PyDict, PyTuple};
 use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::pipeline::collector::AsyncCollector as CoreCollector;
 use rlox_core::pipeline::rollout::{ActionBatch, Collect, CollectError, Decision, Policy, Rollout};
+use rlox_core::pool;
 
 use crate::arrays::input;
 use crate::crossing::{COLLECTOR_ACT, COLLECTOR_START, COLLECTOR_TAKE, COLLECTOR_VALUE, Crossing};
@@ -23,8 +24,8 @@ const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 
 type Shared = Mutex<CoreCollector<PyErr>>;
 
-/// Collectors whose threads may still call Python.
-static LIVE: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+/// Collectors whose threads may still call Python; also those that Python has dropped.
+static LIVE: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 
 /// A thread that collects rollouts from native environments while the caller learns.
 ///
@@ -44,6 +45,9 @@ impl AsyncCollector {
     /// `[n, obs_dim]`, `actions` as the environments take them, the others float32 `[n]`. Both are
     /// called in the collector's thread; `value` also with the last observations of truncated
     /// episodes, whose reward gets `gamma * value` before GAE.
+    ///
+    /// Raises ValueError for a range, or for more steps than there is memory for; RuntimeError if
+    /// the environments are in use, or no thread can be started. They stay with the caller then.
     #[new]
     #[pyo3(signature = (env, act, value, n_steps, gamma=0.99, gae_lambda=0.95))]
     fn new(
@@ -70,11 +74,18 @@ impl AsyncCollector {
         let within = |work: &mut (dyn FnMut() + Send)| {
             Python::try_attach(|py| py.detach(work));
         };
-        let inner = CoreCollector::new(envs, policy, how, within).map_err(to_py)?;
+        let inner = CoreCollector::new(envs, policy, how, within).map_err(|refused| {
+            let (envs, error) = *refused;
+            env.get().restore(envs);
+            to_py(error)
+        })?;
         let inner = Arc::new(Mutex::new(inner));
-        let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        live.retain(|collector| collector.strong_count() > 0);
-        live.push(Arc::downgrade(&inner));
+        let mut live = live();
+        let (mut at_work, ended): (Vec<_>, Vec<_>) = live.drain(..).partition(may_be_at_work);
+        at_work.push(Arc::clone(&inner));
+        *live = at_work;
+        drop(live); // first: to drop what Python gave may run anything of Python's
+        drop(ended);
         Ok(Self {
             inner,
             env: env.unbind(),
@@ -131,17 +142,49 @@ impl AsyncCollector {
     }
 }
 
+impl Drop for AsyncCollector {
+    /// The thread ends after the step that it is in; not waited for, as it may be waiting for us.
+    fn drop(&mut self) {
+        // Locked it is being ended, or a fork's copy of one that another thread had in use.
+        if let Ok(mut collector) = self.inner.try_lock() {
+            collector.stop();
+        }
+    }
+}
+
 /// Ends every collector's thread, within limits: a policy may never return.
 #[pyfunction]
 pub(crate) fn close_all(py: Python<'_>) {
-    let live = std::mem::take(&mut *LIVE.lock().unwrap_or_else(PoisonError::into_inner));
+    let live = std::mem::take(&mut *live());
     let deadline = Instant::now() + EXIT_PATIENCE;
     py.detach(|| {
-        for collector in live.iter().filter_map(Weak::upgrade) {
-            lock(&collector).stop();
-            while !lock(&collector).wait_timeout(SLICE) && Instant::now() < deadline {}
+        for collector in &live {
+            lock(collector).stop();
+        }
+        for collector in &live {
+            while !lock(collector).wait_timeout(SLICE) && Instant::now() < deadline {}
         }
     });
+}
+
+/// In a process that was forked off: none of the threads of the one before came along.
+#[pyfunction]
+pub(crate) fn forked() {
+    pool::forked();
+    // Neither joined nor waited for; that would be for ever.
+    std::mem::forget(std::mem::take(&mut *live()));
+}
+
+fn live() -> MutexGuard<'static, Vec<Arc<Shared>>> {
+    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One in use just now is.
+fn may_be_at_work(collector: &Arc<Shared>) -> bool {
+    match collector.try_lock() {
+        Ok(collector) => collector.is_alive(),
+        Err(_) => true,
+    }
 }
 
 fn lock(collector: &Shared) -> MutexGuard<'_, CoreCollector<PyErr>> {
@@ -169,15 +212,20 @@ impl Policy for PyPolicy {
                 Bound<'_, PyAny>,
             ) = result.extract()?;
             let actions = ActionArray::extract(&self.action_space, n, &actions)?;
+            let actions = actions.view()?;
+            let actions_are = match actions {
+                Actions::Discrete(actions) => size_of_val(actions),
+                Actions::Continuous(actions) => size_of_val(actions),
+            };
             let decision = Decision {
-                actions: match actions.view()? {
+                actions: match actions {
                     Actions::Discrete(actions) => ActionBatch::Discrete(actions.to_vec()),
                     Actions::Continuous(actions) => ActionBatch::Continuous(actions.to_vec()),
                 },
                 log_probs: vector("log_probs", &log_probs, n)?,
                 values: vector("values", &values, n)?,
             };
-            crossing.add_bytes(n * (8 * self.action_space.dim() + 8));
+            crossing.add_bytes(actions_are + n * 2 * size_of::<f32>());
             Ok(decision)
         })
     }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -22,21 +22,25 @@ pub struct AsyncCollector<E> {
     rollouts: Receiver<Result<Rollout, CollectError<E>>>,
     in_flight: bool,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<VecEnv>>,
+    thread: Option<JoinHandle<Option<VecEnv>>>,
 }
 
 impl<E: Send + 'static> AsyncCollector<E> {
-    /// A collector that waits for its first order.
+    /// A collector that waits for its first order, or the environments and why there is none.
     ///
     /// `within` is called once in the new thread with all of its work, to be run inside whatever the
     /// policy needs to live there.
     pub fn new(
-        mut env: VecEnv,
+        env: VecEnv,
         mut policy: Box<dyn Policy<Error = E>>,
         how: Collect,
         within: impl FnOnce(&mut (dyn FnMut() + Send)) + Send + 'static,
-    ) -> Result<Self, RloxError> {
-        how.check()?;
+    ) -> Result<Self, Box<(VecEnv, RloxError)>> {
+        if let Err(error) = how.check_in(&env) {
+            return Err(Box::new((env, error)));
+        }
+        // They follow once there is a thread: what it is started with goes if it does not start.
+        let (give, given) = sync_channel(1);
         let (orders, ordered) = sync_channel::<()>(1);
         let (hand_over, rollouts) = sync_channel(1);
         let stop = Arc::new(AtomicBool::new(false));
@@ -44,6 +48,7 @@ impl<E: Send + 'static> AsyncCollector<E> {
         let work = move || {
             // Both ends close when the work ends, however it ends: the learner then wakes up.
             let (mut ordered, hand_over) = (ordered, hand_over);
+            let mut env = given.recv().ok()?;
             let (ordered, hand_over, envs) = (&mut ordered, &hand_over, &mut env);
             within(&mut move || {
                 while ordered.recv().is_ok() {
@@ -57,14 +62,18 @@ impl<E: Send + 'static> AsyncCollector<E> {
                     }
                 }
             });
-            env
+            Some(env)
         };
-        let thread = Builder::new()
-            .name("rlox-collector".into())
-            .spawn(work)
-            .map_err(|error| {
-                RloxError::InvalidState(format!("no thread to collect in: {error}"))
-            })?;
+        let thread = match Builder::new().name("rlox-collector".into()).spawn(work) {
+            Ok(thread) => thread,
+            Err(error) => {
+                let problem = format!("no thread to collect in: {error}");
+                return Err(Box::new((env, RloxError::InvalidState(problem))));
+            }
+        };
+        if let Err(SendError(env)) = give.send(env) {
+            return Err(Box::new((env, closed())));
+        }
         Ok(Self {
             orders: Some(orders),
             rollouts,
@@ -129,9 +138,14 @@ impl<E: Send + 'static> AsyncCollector<E> {
         )
     }
 
+    /// Whether there is a thread that has not ended yet.
+    pub fn is_alive(&self) -> bool {
+        (self.thread.as_ref()).is_some_and(|thread| !thread.is_finished())
+    }
+
     /// After the work has ended: the environments, once; `None` too if the thread panicked.
     pub fn join(&mut self) -> Option<VecEnv> {
-        self.thread.take().and_then(|thread| thread.join().ok())
+        self.thread.take()?.join().ok()?
     }
 }
 

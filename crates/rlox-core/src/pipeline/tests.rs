@@ -71,8 +71,17 @@ fn rollout(env: &mut VecEnv, how: Collect) -> Rollout {
         .unwrap()
 }
 
+fn made<E>(collector: Result<AsyncCollector<E>, Box<(VecEnv, RloxError)>>) -> AsyncCollector<E> {
+    collector.map_err(|refused| refused.1).unwrap()
+}
+
 fn collector(policy: Reflex) -> AsyncCollector<&'static str> {
-    AsyncCollector::new(cartpoles(N_ENVS), Box::new(policy), HOW, |work| work()).unwrap()
+    made(AsyncCollector::new(
+        cartpoles(N_ENVS),
+        Box::new(policy),
+        HOW,
+        |work| work(),
+    ))
 }
 
 fn take(
@@ -304,7 +313,12 @@ fn numbers_that_make_no_rollout_are_refused() {
         },
     ] {
         let policy = Box::new(Reflex::default());
-        assert!(AsyncCollector::new(cartpoles(1), policy, how, |work| work()).is_err());
+        let made = AsyncCollector::new(cartpoles(1), policy, how, |work| work());
+        assert_eq!(
+            made.err().unwrap().0.n_envs(),
+            1,
+            "the environments are given back"
+        );
     }
 }
 
@@ -344,8 +358,12 @@ fn a_policy_that_panics_closes_the_collector() {
             Ok(Vec::new())
         }
     }
-    let mut collector =
-        AsyncCollector::new(cartpoles(1), Box::new(Wild), HOW, |work| work()).unwrap();
+    let mut collector = made(AsyncCollector::new(
+        cartpoles(1),
+        Box::new(Wild),
+        HOW,
+        |work| work(),
+    ));
     collector.start().unwrap();
     let closed = RloxError::InvalidState("the collector is closed".into());
     assert_eq!(

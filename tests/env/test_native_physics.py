@@ -161,6 +161,16 @@ def test_states_and_bounds_that_lie_badly_are_refused() -> None:
         core.reset(bounds=np.zeros((4, 1)))
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_state_that_is_no_number_is_refused(bad: float) -> None:
+    core = _core.VecEnv("CartPole-v1", 1, 0)
+    core.reset()
+    before = core.state(0)[0]
+    with pytest.raises(ValueError, match=r"state: is .* at index 2, expected finite numbers"):
+        core.set_state(0, np.array([0, 0, bad, 0]))
+    np.testing.assert_array_equal(core.state(0)[0], before)
+
+
 def test_the_last_step_that_can_be_counted_ends_an_episode() -> None:
     core = _core.VecEnv("CartPole-v1", 1, 0)
     core.reset()

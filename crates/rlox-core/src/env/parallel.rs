@@ -226,6 +226,10 @@ impl<S: Stepping> VecEnv<S> {
             return Err(no_such_env(i, self.n_envs));
         };
         check_len("state", state.len(), self.initial_bounds.len())?;
+        if let Some(at) = state.iter().position(|component| !component.is_finite()) {
+            let problem = format!("is {} at index {at}, expected finite numbers", state[at]);
+            return Err(RloxError::argument("state", problem));
+        }
         let (envs, at) = (&mut self.envs[i / S::ENVS], i % S::ENVS);
         envs.set_state(at, state, elapsed.min(u32::MAX - 1)); // the next step is counted, too
         envs.observe(at, slot);

@@ -323,6 +323,22 @@ def test_weights_that_are_no_numbers_are_named():
         model.learn(32)
 
 
+@pytest.mark.parametrize("log_std", [float("nan"), 100.0, -100.0])
+def test_deviations_from_which_nothing_can_be_drawn_are_named(log_std):
+    model = made("Pendulum-v1", n_steps=4)
+    nn.init.constant_(model.policy.log_std, log_std)
+    with pytest.raises(ValueError, match="log_std: holds"):
+        with_noise(model, np.zeros((4, model.n_envs, 1), np.float32))
+
+
+def test_noise_that_is_no_number_is_named():
+    model = made("Pendulum-v1", n_steps=4)
+    noise = np.zeros((4, model.n_envs, 1), np.float32)
+    noise[1] = np.nan
+    with pytest.raises(ValueError, match=r"noise: holds \[NaN\]"):
+        with_noise(model, noise)
+
+
 def test_weights_are_the_modules_own_also_after_an_update():
     model = made("CartPole-v1", n_envs=2, n_steps=50, seed=0)
     seen, train = [], model.train

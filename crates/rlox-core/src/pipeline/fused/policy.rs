@@ -62,6 +62,12 @@ impl MlpPolicy {
             }
         };
         check_len("log_std", log_std.len(), deviations)?;
+        let positive = |x: f32| x > 0.0 && x.is_finite();
+        let too_far = |x: &&f32| !(positive(x.exp()) && positive((-*x).exp()));
+        if let Some(found) = log_std.iter().find(too_far) {
+            let problem = format!("holds {found}, expected numbers from -87 to 87");
+            return Err(RloxError::argument("log_std", problem));
+        }
         check_shape("actor", &actor, [obs_dim, outputs])?;
         check_shape("critic", &critic, [obs_dim, 1])?;
         Ok(Self {
@@ -130,7 +136,7 @@ impl Sampler<'_> {
             } => gaussian.sample(outputs, noise, actions, clipped),
         };
         if !log_prob.is_finite() {
-            return Err(no_action(outputs));
+            return Err(no_action(outputs, noise));
         }
         Ok(log_prob)
     }
@@ -214,12 +220,24 @@ fn check_shape(
     Err(RloxError::argument(argument, problem))
 }
 
+/// The error for an action without a finite log-probability: names what is to blame.
 #[cold]
-fn no_action(outputs: &[f32]) -> RloxError {
-    RloxError::argument(
-        "actor",
-        format!("gives {outputs:?}, from which no action can be drawn; expected finite numbers"),
-    )
+fn no_action(outputs: &[f32], noise: &[f32]) -> RloxError {
+    let finite = |numbers: &[f32]| numbers.iter().all(|x| x.is_finite());
+    let (argument, problem) = if !finite(outputs) {
+        (
+            "actor",
+            format!("gives {outputs:?}, from which no action can be drawn"),
+        )
+    } else if !finite(noise) {
+        ("noise", format!("holds {noise:?}"))
+    } else {
+        (
+            "log_std",
+            format!("with the means {outputs:?} gives an action that overflows"),
+        )
+    };
+    RloxError::argument(argument, format!("{problem}; expected finite numbers"))
 }
 
 #[cfg(test)]

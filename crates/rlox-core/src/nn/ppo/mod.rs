@@ -16,6 +16,8 @@ mod meeting;
 #[cfg(test)]
 mod tests;
 
+use std::thread::{self, Builder};
+
 use super::adam::{Adam, Moments, clip_scale};
 use super::{FlushDenormals, Mlp};
 use crate::error::{RloxError, check_len};
@@ -154,13 +156,19 @@ impl Ppo {
                 .zip(step + 1..)
         };
 
-        if threads > 1 && work >= PARALLEL_WORK {
+        // A system that has no thread to give is not worth an error.
+        let side_by_side = threads > 1 && work >= PARALLEL_WORK && {
             let (actors, critics) = meeting();
-            std::thread::scope(|scope| {
-                scope.spawn(|| self.side(&mut critic, critics, rollout, minibatches()));
-                self.side(&mut actor, actors, rollout, minibatches());
-            });
-        } else {
+            thread::scope(|scope| {
+                let other = || self.side(&mut critic, critics, rollout, minibatches());
+                let started = Builder::new().spawn_scoped(scope, other).is_ok();
+                if started {
+                    self.side(&mut actor, actors, rollout, minibatches());
+                }
+                started
+            })
+        };
+        if !side_by_side {
             let _flush = FlushDenormals::new();
             for (batch, t) in minibatches() {
                 let norm = actor.gradient(rollout, batch) + critic.gradient(rollout, batch);

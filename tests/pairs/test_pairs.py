@@ -68,6 +68,12 @@ def test_a_contest_that_does_not_exist_is_named(arguments: tuple[Any, ...], mess
         pairs.contest(*arguments, 0.01, 0)
 
 
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_a_contest_of_no_length_is_refused(seconds: float) -> None:
+    with pytest.raises(ValueError, match=r"seconds: is .*, expected a number from 0"):
+        pairs.contest("P7", "gae", {"n_steps": 1}, seconds, 0)
+
+
 def test_the_build_says_which_optimisations_are_on() -> None:
     info = build_info()
     features = {card.feature for card in cards.load() if card.id.startswith("P")}

@@ -71,10 +71,15 @@ fn contest(
     seconds: f64,
     seed: u64,
 ) -> PyResult<(f64, f64, f64, f64, usize)> {
+    let patience = Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "seconds: is {seconds}, expected a number from 0 to 2**64"
+        ))
+    })?;
     let reading = timing::contest(
         &prepared(id, workload, &size)?,
         tolerance(id)?,
-        Duration::from_secs_f64(seconds),
+        patience,
         seed,
     )
     .map_err(PyAssertionError::new_err)?;

@@ -4,12 +4,18 @@
     reason = "stores past the caches are instructions of their own"
 )]
 
-/// Numbers, of which every byte is one of their value's.
-pub trait Plain: Copy {}
+/// Numbers that can be copied byte by byte.
+///
+/// # Safety
+/// Every byte of a value is initialised: the type has no padding.
+pub unsafe trait Plain: Copy {}
 
-impl Plain for f32 {}
-impl Plain for u8 {}
-impl Plain for bool {}
+// SAFETY: four bytes of a number.
+unsafe impl Plain for f32 {}
+// SAFETY: one byte of a number.
+unsafe impl Plain for u8 {}
+// SAFETY: one byte, 0 or 1.
+unsafe impl Plain for bool {}
 
 /// Bytes from which on a sample leaves no cache for what comes after it.
 pub(super) const LARGE: usize = 8 << 20;

@@ -5,8 +5,8 @@
 //! A_i = (r_i - mean(group)) / (std(group) + epsilon)          population standard deviation
 //! ```
 //!
-//! Sums run in f64 whatever the inputs are. `exp(d) - d - 1` cancels where the policies are close: it
-//! is computed in f64, or as one function that does not.
+//! Sums run in f64, but for those of eight tokens' k3, which may be in the inputs' type. `exp(d) - d - 1`
+//! cancels where the policies are close: it is computed in f64, or as one function that does not.
 
 use std::marker::PhantomData;
 

@@ -1,7 +1,9 @@
 //! Small neural networks: what a policy or a critic is, on a flat vector of float32 parameters.
 //!
-//! `gemm` and `layers` are kernels, compiled for each instruction set (`crate::simd`),
-//! `mlp` is the network, `adam` its optimiser, `ppo` the update of an actor-critic.
+//! `gemm` and `layers` are kernels, compiled for each instruction set (`crate::simd`), `mlp` is the
+//! network, `packed` the same laid out for a few rows at a time, `input_gradient` its gradient by
+//! some of its inputs, `adam` its optimiser, `ppo` the update of an actor-critic, `sac` that of an actor
+//! and two critics.
 
 pub mod adam;
 mod gemm;

@@ -15,8 +15,8 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// Sum over each sequence's tokens of Schulman's k3 estimate of KL(policy || ref).
 ///
 /// ``k3 = exp(d) - d - 1`` with ``d = log_probs_ref - log_probs_policy`` (Schulman 2020, "Approximating
-/// KL divergence"); computed so that it does not cancel where the models are close, and summed in
-/// float64 whatever the inputs are.
+/// KL divergence"); computed so that it does not cancel where the models are close. Sums of eight terms
+/// are made in the inputs' type, sums of those in float64.
 ///
 /// Parameters
 /// ----------
@@ -52,6 +52,7 @@ pub(crate) fn compute_token_kl<'py>(
         mask: Option<Any<'_, 'py>>,
         out: Option<Any<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let mut crossing = TOKEN_KL.enter(0);
         let py = policy.py();
         let policy = any_shape::<T, Ix2>("log_probs_policy", policy)?;
         let reference = input::<T, Ix2>("log_probs_ref", reference, policy.shape())?;
@@ -67,7 +68,8 @@ pub(crate) fn compute_token_kl<'py>(
             addresses(mask.unwrap_or_default()),
         ];
         let mut sums = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
-        let _crossing = TOKEN_KL.enter(2 * size_of_val(policy));
+        let mask_is = size_of_val(mask.unwrap_or_default());
+        crossing.add_bytes(2 * size_of_val(policy) + mask_is + size_of::<T>() * shape[0]);
         let to = sums.as_mut_slice()?;
         LlmOps::compute_token_kl_into(policy, reference, mask, to).map_err(to_py)?;
         Ok(sums.into_any())
@@ -118,12 +120,13 @@ pub(crate) fn compute_group_advantages<'py>(
         epsilon: f64,
         out: Option<Any<'_, 'py>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let mut crossing = GROUP_ADVANTAGES.enter(0);
         let py = rewards.py();
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
         let rewards = rewards.as_slice()?;
         let (shape, inputs) = ([rewards.len()], [addresses(rewards)]);
         let mut advantages = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
-        let _crossing = GROUP_ADVANTAGES.enter(2 * size_of_val(rewards));
+        crossing.add_bytes(2 * size_of_val(rewards));
         let to = advantages.as_mut_slice()?;
         LlmOps::compute_group_advantages_into(rewards, group_size, epsilon, to).map_err(to_py)?;
         Ok(advantages.into_any())

@@ -63,6 +63,7 @@ pub(crate) fn compute_gae<'py>(
         gae_lambda: f64,
         out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
+        let mut crossing = GAE.enter(0);
         let py = rewards.py();
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
         let values = like("values", values, &rewards)?;
@@ -70,7 +71,7 @@ pub(crate) fn compute_gae<'py>(
         let inputs @ [rewards, values, dones] =
             [rewards.as_slice()?, values.as_slice()?, dones.as_slice()?];
         let (mut advantages, mut returns) = results(py, out, [rewards.len()], &inputs)?;
-        let _crossing = GAE.enter(5 * size_of_val(rewards));
+        crossing.add_bytes(5 * size_of_val(rewards));
         gae::compute_gae_into(
             rewards,
             values,
@@ -138,6 +139,7 @@ pub(crate) fn compute_gae_batched<'py>(
         layout: Layout,
         out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
+        let mut crossing = GAE_BATCHED.enter(0);
         let py = rewards.py();
         let rewards = any_shape::<T, Ix2>("rewards", rewards)?;
         let shape = [rewards.shape()[0], rewards.shape()[1]];
@@ -155,7 +157,7 @@ pub(crate) fn compute_gae_batched<'py>(
             last_values.as_slice()?,
         ];
         let (mut advantages, mut returns) = results(py, out, shape, &inputs)?;
-        let _crossing = GAE_BATCHED.enter(5 * size_of_val(rewards));
+        crossing.add_bytes(5 * size_of_val(rewards) + size_of_val(last_values));
         gae::compute_gae_batched_into(
             rewards,
             values,
@@ -239,6 +241,7 @@ pub(crate) fn compute_vtrace<'py>(
         c_bar: f64,
         out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
+        let mut crossing = VTRACE.enter(0);
         let py = rewards.py();
         let log_rhos = any_shape::<T, Ix1>("log_rhos", log_rhos)?;
         let rewards = like("rewards", rewards, &log_rhos)?;
@@ -251,7 +254,7 @@ pub(crate) fn compute_vtrace<'py>(
             dones.as_slice()?,
         ];
         let (mut vs, mut pg_advantages) = results(py, out, [rewards.len()], &inputs)?;
-        let _crossing = VTRACE.enter(6 * size_of_val(rewards));
+        crossing.add_bytes(6 * size_of_val(rewards));
         vtrace::compute_vtrace_into(
             log_rhos,
             rewards,

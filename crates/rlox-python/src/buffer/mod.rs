@@ -77,6 +77,7 @@ pub(crate) fn push<O: ObsElement + Element, B: Replay<O>>(
     borrows: Borrows,
     intake: impl FnOnce(&mut B, Experience<'_, O>) -> Result<(), RloxError>,
 ) -> PyResult<()> {
+    let mut crossing = site.enter(6);
     let obs = read::<O, Ix1>(borrows, "obs", transition.obs, None)?;
     let next_obs = read::<O, Ix1>(borrows, "next_obs", transition.next_obs, None)?;
     let action = read::<f32, Ix1>(borrows, "action", transition.action, None)?;
@@ -90,8 +91,7 @@ pub(crate) fn push<O: ObsElement + Element, B: Replay<O>>(
         terminated: transition.terminated,
         truncated: transition.truncated,
     };
-    let _crossing =
-        site.enter(2 * size_of_val(experience.obs) + size_of_val(experience.action) + 6);
+    crossing.add_bytes(2 * size_of_val(experience.obs) + size_of_val(experience.action));
     intake(&mut *buffer, experience).map_err(to_py)
 }
 
@@ -104,6 +104,7 @@ pub(crate) fn push_batch<O: ObsElement + Element>(
     borrows: Borrows,
     [obs, next_obs, action, reward, terminated, truncated]: Columns<'_, '_>,
 ) -> PyResult<()> {
+    let mut crossing = site.enter(0);
     let py = obs.py();
     let (obs_dim, act_dim) = {
         let buffer = lock(py, buffer);
@@ -131,6 +132,6 @@ pub(crate) fn push_batch<O: ObsElement + Element>(
         terminated: terminated.as_slice()?,
         truncated: truncated.as_slice()?,
     };
-    let _crossing = site.enter(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
+    crossing.add_bytes(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
     buffer.push_batch(&batch).map_err(to_py)
 }

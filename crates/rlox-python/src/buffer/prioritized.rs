@@ -164,7 +164,7 @@ impl PrioritizedReplayBuffer {
     /// dict of ndarrays
     ///     ``obs``, ``next_obs`` (batch_size, obs_dim) of obs_dtype, ``action`` (batch_size,
     ///     act_dim) float32, ``reward`` (batch_size,) float32, ``terminated`` and ``truncated``
-    ///     (batch_size,) bool, ``weights`` (batch_size,) float32 in (0, 1], ``indices``
+    ///     (batch_size,) bool, ``weights`` (batch_size,) float32 in [0, 1], ``indices``
     ///     (batch_size,) int64 for update_priorities.
     ///
     /// Raises
@@ -210,20 +210,23 @@ impl PrioritizedReplayBuffer {
         indices: &Bound<'_, PyAny>,
         priorities: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        let mut crossing = PER_UPDATE_PRIORITIES.enter(0);
         let py = indices.py();
         let indices = any_shape::<i64, Ix1>("indices", indices)?;
-        let priorities: Vec<f64> = match float_type("priorities", priorities)? {
-            Float::F64 => any_shape::<f64, Ix1>("priorities", priorities)?
-                .as_slice()?
-                .to_vec(),
-            Float::F32 => any_shape::<f32, Ix1>("priorities", priorities)?
-                .as_slice()?
-                .iter()
-                .map(|&priority| priority.into())
-                .collect(),
+        let (priorities, given): (Vec<f64>, _) = match float_type("priorities", priorities)? {
+            Float::F64 => {
+                let priorities = any_shape::<f64, Ix1>("priorities", priorities)?;
+                let priorities = priorities.as_slice()?;
+                (priorities.to_vec(), size_of_val(priorities))
+            }
+            Float::F32 => {
+                let priorities = any_shape::<f32, Ix1>("priorities", priorities)?;
+                let priorities = priorities.as_slice()?;
+                let wide = priorities.iter().map(|&priority| priority.into());
+                (wide.collect(), size_of_val(priorities))
+            }
         };
-        let _crossing = PER_UPDATE_PRIORITIES
-            .enter(size_of_val(indices.as_slice()?) + size_of_val(&priorities[..]));
+        crossing.add_bytes(size_of_val(indices.as_slice()?) + given);
         each!(self.inner, buffer => {
             let mut buffer = lock(py, buffer); // first, for waiting would let go of the interpreter
             buffer.update_priorities(indices.as_slice()?, &priorities)

@@ -195,11 +195,8 @@ impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
         };
         let array = typed::<T, D>(argument, out, Some(&shape))?;
         let start = array.data() as usize;
-        let end = start + size_of::<T>() * array.len();
-        if inputs
-            .iter()
-            .any(|read| read.start < end && start < read.end)
-        {
+        let place = start..start + size_of::<T>() * array.len();
+        if inputs.iter().any(|read| overlap(read, &place)) {
             return Err(PyValueError::new_err(format!(
                 "{argument}: shares memory with an input; pass an array of its own"
             )));
@@ -233,6 +230,27 @@ impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
 pub(crate) fn addresses<T>(slice: &[T]) -> Range<usize> {
     let ends = slice.as_ptr_range();
     ends.start as usize..ends.end as usize
+}
+
+/// Refuses memory that is written to and named twice: arrays that came to the same memory by
+/// different ways are not known to NumPy as such. `written` and `read` are public names, and addresses.
+pub(crate) fn apart(
+    written: &[(&str, Range<usize>)],
+    read: &[(&str, Range<usize>)],
+) -> PyResult<()> {
+    for (i, (argument, this)) in written.iter().enumerate() {
+        let mut others = written[..i].iter().chain(read);
+        if let Some((other, _)) = others.find(|(_, other)| overlap(this, other)) {
+            return Err(PyValueError::new_err(format!(
+                "{argument}: shares memory with {other}; pass an array of its own"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
 }
 
 /// The two floating-point types that the training math takes.

@@ -1,5 +1,7 @@
 //! `ppo_update`.
 
+use std::ops::Range;
+
 use numpy::{Ix1, Ix2, PyReadwriteArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,6 +10,7 @@ use rlox_core::nn::ppo::{Actions, ActorCritic, Network, Ppo, Rollout};
 use rlox_core::nn::{Activation, Mlp};
 
 use crate::arrays::shared::{any_shape, input, output};
+use crate::arrays::{addresses, apart};
 use crate::crossing::PPO_UPDATE;
 use crate::errors::to_py;
 use crate::numbers::size;
@@ -32,13 +35,19 @@ pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResul
     Mlp::new(widths, activation).map_err(to_py)
 }
 
-/// Three arrays of n float32, held for writing.
+/// Three arrays of n float32, held for writing; whoever writes to several sees that they lie apart.
 pub(crate) struct Held<'py>([PyReadwriteArray<'py, f32, Ix1>; 3]);
 
 impl<'py> Held<'py> {
     pub(crate) fn new(argument: &str, arrays: &MomentArrays<'py>, n: usize) -> PyResult<Self> {
         let hold = |array| output::<f32, Ix1>(argument, array, &[n]);
         Ok(Self([hold(&arrays.0)?, hold(&arrays.1)?, hold(&arrays.2)?]))
+    }
+
+    /// The argument, and the addresses of each of them.
+    pub(crate) fn places<'a>(&self, argument: &'a str) -> PyResult<[(&'a str, Range<usize>); 3]> {
+        let place = |i: usize| PyResult::Ok((argument, addresses(self.0[i].as_slice()?)));
+        Ok([place(0)?, place(1)?, place(2)?])
     }
 
     pub(crate) fn moments(&mut self) -> PyResult<Moments<'_>> {
@@ -113,6 +122,7 @@ pub(crate) fn ppo_update<'py>(
     eps: f64,
     threads: usize,
 ) -> PyResult<(f64, f64, f64, f64, f64, f64)> {
+    let mut crossing = PPO_UPDATE.enter(0);
     let ppo = Ppo {
         batch_size: size("batch_size", batch_size)?,
         clip_range,
@@ -152,6 +162,24 @@ pub(crate) fn ppo_update<'py>(
         Actions::Discrete(discrete.as_slice()?)
     };
 
+    let mut written = [actor.places("actor")?, critic.places("critic")?].concat();
+    if let Some(log_std) = &log_std {
+        written.extend(log_std.places("log_std")?);
+    }
+    let order = order.as_slice()?;
+    let actions_lie = match actions {
+        Actions::Discrete(actions) => addresses(actions),
+        Actions::Continuous(actions) => addresses(actions),
+    };
+    let read = [
+        ("obs", addresses(obs.as_slice()?)),
+        ("actions", actions_lie),
+        ("log_probs", addresses(log_probs.as_slice()?)),
+        ("advantages", addresses(advantages.as_slice()?)),
+        ("returns", addresses(returns.as_slice()?)),
+        ("order", addresses(order)),
+    ];
+    apart(&written, &read)?;
     let policy = ActorCritic {
         actor: Network {
             mlp: &actor_mlp,
@@ -170,8 +198,7 @@ pub(crate) fn ppo_update<'py>(
         advantages: advantages.as_slice()?,
         returns: returns.as_slice()?,
     };
-    let order = order.as_slice()?;
-    let _crossing = PPO_UPDATE.enter(size_of_val(rollout.obs) + 5 * size_of_val(rollout.returns));
+    crossing.add_bytes(read.iter().map(|(_, place)| place.len()).sum());
     let figures = py
         .detach(|| ppo.update(policy, &rollout, order, step, threads))
         .map_err(to_py)?;

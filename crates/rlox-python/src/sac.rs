@@ -2,7 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use numpy::{Ix1, Ix2, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods};
+use numpy::{
+    Ix1, Ix2, Ix3, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray, PyUntypedArrayMethods,
+};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -12,6 +14,7 @@ use rlox_core::nn::adam::Adam;
 use rlox_core::nn::sac::{Batch, Learners, Sac, Settings, Step};
 
 use crate::arrays::shared::{any_shape, input, output};
+use crate::arrays::{addresses, apart};
 use crate::crossing::{SAC_ACT, SAC_UPDATE};
 use crate::errors::to_py;
 use crate::nn::{Held, MomentArrays, mlp};
@@ -29,11 +32,15 @@ pub(crate) struct SacUpdate {
     inner: Mutex<Sac>,
     /// Number of parameters of the actor and of both critics.
     sizes: [usize; 2],
+    obs_dim: usize,
+    act_dim: usize,
 }
 
 #[pymethods]
 impl SacUpdate {
     /// `actor`: `obs_dim -> 2 * act_dim`; `critics`: two of `obs_dim + act_dim -> 1`.
+    ///
+    /// Raises ValueError for an activation or widths that make no such network.
     #[new]
     fn new(actor: Shape, critics: (Shape, Shape)) -> PyResult<Self> {
         let network = |name, shape: &Shape| mlp(name, &shape.0, &shape.1);
@@ -43,8 +50,13 @@ impl SacUpdate {
             network("critics[1]", &critics.1)?,
         ];
         let sizes = [actor.n_params(), critics.iter().map(Mlp::n_params).sum()];
-        let inner = Mutex::new(Sac::new(actor, critics).map_err(to_py)?);
-        Ok(Self { inner, sizes })
+        let sac = Sac::new(actor, critics).map_err(to_py)?;
+        Ok(Self {
+            obs_dim: sac.obs_dim(),
+            act_dim: sac.act_dim(),
+            inner: Mutex::new(sac),
+            sizes,
+        })
     }
 
     /// One update, in place.
@@ -55,6 +67,9 @@ impl SacUpdate {
     ///
     /// Returns the losses of critics and actor, and the mean absolute TD errors `[batch_size]`
     /// float32.
+    ///
+    /// Raises ValueError for a shape, an empty batch or arrays that share memory, TypeError for
+    /// another dtype, KeyError for a column that the batch has not.
     #[expect(clippy::too_many_arguments, reason = "an update's inputs")]
     #[pyo3(signature = (
         actor, critics, targets, log_alpha, batch, noise, *, gamma, tau, target_entropy, adams,
@@ -75,7 +90,7 @@ impl SacUpdate {
         adams: (AdamStep, AdamStep, Option<AdamStep>),
         threads: usize,
     ) -> PyResult<(f32, f32, Bound<'py, PyArray1<f32>>)> {
-        let _crossing = SAC_UPDATE.enter(0);
+        let mut crossing = SAC_UPDATE.enter(0);
         let column = |name: &'static str| {
             batch
                 .get_item(name)?
@@ -85,19 +100,19 @@ impl SacUpdate {
         let mut critics = Held::new("critics", &critics, self.sizes[1])?;
         let mut log_alpha = Held::new("log_alpha", &log_alpha, 1)?;
         let mut targets = output::<f32, Ix1>("targets", targets, &[self.sizes[1]])?;
-        let obs = any_shape::<f32, Ix2>("obs", &column("obs")?)?;
-        let next_obs = any_shape::<f32, Ix2>("next_obs", &column("next_obs")?)?;
-        let action = any_shape::<f32, Ix2>("action", &column("action")?)?;
         let reward = any_shape::<f32, Ix1>("reward", &column("reward")?)?;
         let n = reward.as_slice()?.len();
+        let (obs_shape, action_shape) = ([n, self.obs_dim], [n, self.act_dim]);
+        let obs = input::<f32, Ix2>("obs", &column("obs")?, &obs_shape)?;
+        let next_obs = input::<f32, Ix2>("next_obs", &column("next_obs")?, &obs_shape)?;
+        let action = input::<f32, Ix2>("action", &column("action")?, &action_shape)?;
         let terminated = input::<bool, Ix1>("terminated", &column("terminated")?, &[n])?;
         let weights: Option<PyReadonlyArray<'_, f32, Ix1>> = batch
             .get_item("weights")?
             .map(|weights| input("weights", &weights, &[n]))
             .transpose()?;
-        let noise = any_shape::<f32, numpy::Ix3>("noise", noise)?;
-        let noise = noise.as_slice()?;
-        let (next_noise, noise) = noise.split_at(noise.len() / 2);
+        let noises = input::<f32, Ix3>("noise", noise, &[2, n, self.act_dim])?;
+        let (next_noise, noise) = noises.as_slice()?.split_at(n * self.act_dim);
         let batch = Batch {
             obs: obs.as_slice()?,
             action: action.as_slice()?,
@@ -108,6 +123,24 @@ impl SacUpdate {
             next_noise,
             noise,
         };
+        let mut written = [
+            actor.places("actor")?,
+            critics.places("critics")?,
+            log_alpha.places("log_alpha")?,
+        ]
+        .concat();
+        written.push(("targets", addresses(targets.as_slice()?)));
+        let read = [
+            ("obs", addresses(batch.obs)),
+            ("action", addresses(batch.action)),
+            ("reward", addresses(batch.reward)),
+            ("next_obs", addresses(batch.next_obs)),
+            ("terminated", addresses(batch.terminated)),
+            ("weights", addresses(batch.weights.unwrap_or_default())),
+            ("noise", addresses(noises.as_slice()?)),
+        ];
+        apart(&written, &read)?;
+        crossing.add_bytes(read.iter().map(|(_, place)| place.len()).sum());
         let learners = Learners {
             actor: actor.moments()?,
             critics: critics.moments()?,
@@ -129,6 +162,7 @@ impl SacUpdate {
                 Ok((losses, sac.td_errors().to_vec()))
             })
             .map_err(to_py)?;
+        crossing.add_bytes(size_of_val(&td_errors[..]));
         Ok((
             losses.critic,
             losses.actor,
@@ -145,7 +179,7 @@ impl SacUpdate {
         obs: &Bound<'py, PyAny>,
         noise: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let _crossing = SAC_ACT.enter(0);
+        let mut crossing = SAC_ACT.enter(0);
         let mut sac = self
             .inner
             .lock_py_attached(py)
@@ -153,8 +187,10 @@ impl SacUpdate {
         let params = input::<f32, Ix1>("params", params, &[self.sizes[0]])?;
         let obs = any_shape::<f32, Ix2>("obs", obs)?;
         let n = obs.shape()[0];
-        let noise = input::<f32, Ix2>("noise", noise, &[n, sac.act_dim()])?;
-        let actions = PyArray2::zeros(py, [n, sac.act_dim()], false);
+        let noise = input::<f32, Ix2>("noise", noise, &[n, self.act_dim])?;
+        let actions = PyArray2::zeros(py, [n, self.act_dim], false);
+        // Of the noise there is as much as of the actions.
+        crossing.add_bytes(n * (self.obs_dim + 2 * self.act_dim) * size_of::<f32>());
         sac.act(
             params.as_slice()?,
             obs.as_slice()?,

@@ -8,7 +8,7 @@ use rlox_core::Real;
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
-use crate::arrays::{Float, Read, Results, addresses, any_shape, float_type, input};
+use crate::arrays::{Float, Read, Results, addresses, any_shape, apart, float_type, input};
 use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
 
@@ -299,15 +299,10 @@ where
     let inputs = inputs.map(addresses);
     let mut first = Results::new(py, "out[0]", first, shape, &inputs)?;
     let mut second = Results::new(py, "out[1]", second, shape, &inputs)?;
-    // Two arrays of one memory that came to them by different ways are not known to NumPy as such.
-    let (one, other) = (
-        addresses(first.as_mut_slice()?),
-        addresses(second.as_mut_slice()?),
-    );
-    if one.start < other.end && other.start < one.end {
-        return Err(PyValueError::new_err(
-            "out[1]: shares memory with out[0]; pass an array of its own",
-        ));
-    }
+    let places = [
+        ("out[0]", addresses(first.as_mut_slice()?)),
+        ("out[1]", addresses(second.as_mut_slice()?)),
+    ];
+    apart(&places, &[])?;
     Ok((first, second))
 }

@@ -43,17 +43,21 @@ TASKS: dict[str, dict[str, Any]] = {
     "sac-pendulum": {"env_id": "Pendulum-v1", "total_timesteps": 20_000},
 }
 ARMS = {
-    "ppo": "sb3,baseline,R1,R2,R4,R7,R8,R9,R11,R12,R14,R15,R2+R16,native",
-    "sac": "sb3,baseline,R3,R5,R6,R12,R13,R3+R16,native",
+    "ppo": "sb3,baseline,R1,R2,R4,R7,R8,R9,R11,R12,R14,R15,R2+R16,bfloat16,native",
+    "sac": "sb3,baseline,R3,R5,R6,R12,R13,R3+R16,bfloat16,native",
 }
 
 
 def arm(name: str, algo: str) -> Peer:
-    """The one that trains: "sb3", "baseline", "native", or ids joined by +, such as R1+R5."""
+    """The one that trains: "sb3", "baseline", "native", "bfloat16", or ids joined by +, such as
+    R1+R5."""
     if name == "sb3":
         return Peer(name, "Stable-Baselines3", "run_sb3.py", "sb3")
     if name == "native":
         return next(p for p in racing.load(algo)[1] if p.name == "rlox-native")
+    if name == "bfloat16":
+        driver = str(Path(__file__).with_name("run_bfloat16.py"))
+        return Peer(name, "rlox with rounded products", driver, [])
     ids = [] if name == "baseline" else name.upper().split("+")
     return Peer(name, "rlox", "run_rlox.py", ids)
 

@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 import curves
 import pytest
 import seeds
+import torch
+from run_bfloat16 import Linear, rounded
 
 from rlox.opt.racing import Outcome, Peer
 
@@ -112,3 +114,19 @@ def test_a_curve_begins_where_every_seed_has_an_episode() -> None:
 def test_welch_interval_of_a_known_example() -> None:
     found = seeds.welch_interval([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 3.0, 4.0, 5.0, 6.0])
     assert found == pytest.approx((-1 - 2.306, -1 + 2.306), abs=5e-3)
+
+
+def test_a_layer_in_bfloat16_is_that_of_rounded_matrices() -> None:
+    rng = torch.Generator().manual_seed(0)
+    x, weight, bias, into = (
+        torch.randn(*shape, generator=rng, requires_grad=True)
+        for shape in ((7, 5), (3, 5), (3,), (7, 3))
+    )
+    x16, weight16, into16 = (rounded(value).detach().double() for value in (x, weight, into))
+    out = Linear.apply(x, weight, bias)
+    torch.testing.assert_close(out.double(), x16 @ weight16.t() + bias.double(), rtol=0, atol=1e-6)
+    out.backward(into.detach())
+    expected = into16 @ weight16, into16.t() @ x16, into.double().sum(dim=0)
+    for value, gradient in zip((x, weight, bias), expected, strict=True):
+        torch.testing.assert_close(value.grad.double(), gradient, rtol=0, atol=1e-6)
+    assert not torch.allclose(out, torch.nn.functional.linear(x, weight, bias), atol=1e-5)

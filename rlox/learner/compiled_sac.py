@@ -106,9 +106,6 @@ class EagerUpdate:
         """One update from a batch."""
         return self.model.update(batch)
 
-    def bind(self) -> None:
-        """Before each update: tensors may be others than before."""
-
 
 class CompiledUpdate(EagerUpdate):
     """R3 after: one graph over flat vectors; as before where it cannot be.
@@ -136,9 +133,8 @@ class CompiledUpdate(EagerUpdate):
         except Unfit as reason:
             self._compiled.give_up(str(reason))
 
-    def bind(self) -> None:
-        if self.report.given_up:
-            return
+    def _bind(self) -> None:
+        """Take tensors as they are now: they may be others than before."""
         try:
             self._require_own_equations()
             self._flats = [flat.bind() for flat in self._optimized]
@@ -157,6 +153,8 @@ class CompiledUpdate(EagerUpdate):
 
     def __call__(self, batch: "Batch") -> Updated:
         model = self.model
+        if not self.report.given_up:
+            self._bind()
         if not self.report.given_up:
             generator = model._act_generator
             before = generator.get_state() if not self.report.graphs else None

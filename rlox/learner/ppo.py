@@ -93,9 +93,9 @@ class PPO(Algorithm):
             Updates in Rust take two at most, and no more than are given.
         matmul_precision: of float32 products while learning, as
             `torch.set_float32_matmul_precision` takes it; "medium" computes in bfloat16 where the
-            machine can, which changes the numbers in their third digit, and learning by nothing
-            that ten seeds show (`tests/learning/lean-torch/`). (Callbacks see "medium" where R13
-            has oneDNN multiply, in float32.)
+            machine can, which changes the numbers in their third digit; what PPO learns with it is
+            in `tests/learning/lean-torch/`. (Callbacks see "medium" where R13 has oneDNN
+            multiply, in float32.)
         tensorboard_log: folder for TensorBoard's event files.
 
     Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run

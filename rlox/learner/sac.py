@@ -252,7 +252,6 @@ class SAC(Algorithm):
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._updates:
             self._updates[key] = form(self)
-        self._updates[key].bind()
         return self._updates[key]
 
     def _stepper(self, module: nn.Module, optimizer: torch.optim.Adam) -> StepByParameter:

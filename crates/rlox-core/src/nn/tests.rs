@@ -121,7 +121,6 @@ proptest! {
         let x = numbers(rows * widths[0], 1.0, salt ^ 1);
         let grad_out = numbers(rows * mlp.n_outputs(), 1.0, salt ^ 2);
         let oracle = Oracle::new(&widths, activation, &params, &x, &grad_out);
-        prop_assume!(oracle.bend > BEND);
         at_every_level(|| {
             let mut acts = Activations::default();
             let outputs = mlp.forward(&params, &x, rows, &mut acts).to_vec();
@@ -129,7 +128,7 @@ proptest! {
             let mut grad = vec![1.0; mlp.n_params()];
             mlp.backward(&params, &x, rows, &mut acts, &grad_out, &mut grad);
             let scale = oracle.scale * (1.0 + rows as f64);
-            prop_assert!(all_close(&grad, &oracle.grad, scale));
+            prop_assert!(oracle.bend <= BEND || all_close(&grad, &oracle.grad, scale));
             Ok(())
         })?;
     }

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +19,18 @@ from rlox.learner.native.networks import Unfit, Watch
 BACKEND = "inductor"
 BETA_1, BETA_2 = 0.9, 0.999  # Adam's, torch's defaults
 
-# Parameters, both moments, steps made (a number for each parameter), learning rate.
-FlatTensors = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+class FlatTensors(NamedTuple):
+    """What `adam_` goes over: parameters and both moments, flat; the steps made (a number for each
+    parameter); the betas to the power of these; the learning rate."""
+
+    vector: Tensor
+    exp_avg: Tensor
+    exp_avg_sq: Tensor
+    steps: Tensor
+    power_1: Tensor
+    power_2: Tensor
+    lr: Tensor
 
 
 @dataclass
@@ -87,10 +97,11 @@ def products_as_they_are() -> dict[str, Any]:
 
 
 def products_by_shape() -> dict[str, Any]:
-    """R16 after: not where a side is thin."""
-    from rlox.learner.thin_products import ThinProducts  # loads the compiler
+    """R16 after: not where a side is thin, nor with the bias. After all other passes, since one of
+    them would join it to the product again."""
+    from rlox.learner.compiled_products import ProductsByShape  # loads the compiler
 
-    return {"post_grad_custom_pre_pass": ThinProducts()}
+    return {"post_grad_custom_post_pass": ProductsByShape()}
 
 
 class FlatModule:
@@ -114,8 +125,8 @@ class FlatModule:
         self.sizes = [p.numel() for p in self.params]
         self.optimizer = optimizer
         self.eps = float(optimizer.param_groups[0]["eps"])
-        # A tensor: a number would be compiled into the graph, and a schedule make one a value.
-        self.lr = torch.zeros(())
+        # Tensors: a number would be compiled into the graph, and a schedule make one a value.
+        self.lr, self.power_1, self.power_2 = (torch.zeros(()) for _ in range(3))
         self._flat: Flat | None = None
 
     def bind(self) -> FlatTensors:
@@ -129,8 +140,12 @@ class FlatModule:
         if self._flat is None or not self._flat.holds():
             self._flat = Flat(self.params, self.optimizer)
         self.lr.fill_(self.optimizer.param_groups[0]["lr"])
+        step = float(self._flat.steps[0])
+        self.power_1.fill_(BETA_1**step)
+        self.power_2.fill_(BETA_2**step)
         vector, first, second = self._flat.tensors
-        return vector, first, second, self._flat.steps, self.lr
+        steps, powers = self._flat.steps, (self.power_1, self.power_2)
+        return FlatTensors(vector, first, second, steps, *powers, self.lr)
 
     def unflattened(self, vector: Tensor) -> dict[str, Tensor]:
         """`vector` as the module's parameters by name."""
@@ -140,11 +155,15 @@ class FlatModule:
 
 
 def adam_(flat: FlatTensors, gradient: Tensor, eps: float) -> None:
-    """One step of Adam (Kingma and Ba 2015)."""
-    vector, exp_avg, exp_avg_sq, steps, lr = flat
+    """One step of Adam (Kingma and Ba 2015).
+
+    The betas' powers are kept, since Inductor would raise them anew for each 16 parameters.
+    """
+    vector, exp_avg, exp_avg_sq, steps, power_1, power_2, lr = flat
     steps += 1
-    step = steps[0]
+    power_1 *= BETA_1
+    power_2 *= BETA_2
     exp_avg.lerp_(gradient, 1 - BETA_1)
     exp_avg_sq.mul_(BETA_2).addcmul_(gradient, gradient, value=1 - BETA_2)
-    root = (exp_avg_sq / (1 - BETA_2**step)).sqrt() + eps
-    vector.sub_(lr / (1 - BETA_1**step) * exp_avg / root)
+    root = (exp_avg_sq / (1 - power_2)).sqrt() + eps
+    vector.sub_(lr / (1 - power_1) * exp_avg / root)

@@ -98,7 +98,7 @@ class CompiledMinibatch(EagerMinibatch):
             )
             return found
 
-        gradient, (_, figures) = grad_and_value(loss, has_aux=True)(flat[0])
+        gradient, (_, figures) = grad_and_value(loss, has_aux=True)(flat.vector)
         norm = torch.linalg.vector_norm(gradient)
         gradient = gradient * (self.model.max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
         adam_(flat, gradient, self._flat.eps)

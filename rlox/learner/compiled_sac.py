@@ -180,29 +180,31 @@ class CompiledUpdate(EagerUpdate):
         """Losses of critics and actor, and the TD errors `[B]`."""
         model, (actor, critic, *alpha) = self.model, flats
         sac = type(model)
-        log_alpha = alpha[0][0][0] if alpha else model.temperature.log_alpha.detach()
+        log_alpha = alpha[0].vector[0] if alpha else model.temperature.log_alpha.detach()
 
         def at(actor: Tensor, critic: Tensor, log_alpha: Tensor, drawn: Tensor) -> Any:
             return _Functional(self, (actor, critic, target), log_alpha, drawn)
 
-        target_q = sac.target_q(at(actor[0], critic[0], log_alpha, noise[0]), batch)
+        target_q = sac.target_q(at(actor.vector, critic.vector, log_alpha, noise[0]), batch)
 
         def critic_loss(vector: Tensor) -> tuple[Tensor, Tensor]:
-            return sac.critic_loss(at(actor[0], vector, log_alpha, noise[0]), batch, target_q)
+            return sac.critic_loss(at(actor.vector, vector, log_alpha, noise[0]), batch, target_q)
 
         def actor_loss(vector: Tensor) -> tuple[Tensor, Tensor]:
-            return sac.actor_loss(at(vector, critic[0], log_alpha, noise[1]), batch)
+            return sac.actor_loss(at(vector, critic.vector, log_alpha, noise[1]), batch)
 
-        gradient, (loss_q, td_errors) = grad_and_value(critic_loss, has_aux=True)(critic[0])
+        gradient, (loss_q, td_errors) = grad_and_value(critic_loss, has_aux=True)(critic.vector)
         adam_(critic, gradient, self.critic.eps)
-        gradient, (loss_pi, log_probs) = grad_and_value(actor_loss, has_aux=True)(actor[0])
+        gradient, (loss_pi, log_probs) = grad_and_value(actor_loss, has_aux=True)(actor.vector)
         adam_(actor, gradient, self.actor.eps)
         if alpha:
 
             def alpha_loss(vector: Tensor) -> Tensor:
-                return sac.alpha_loss(at(actor[0], critic[0], vector[0], noise[1]), log_probs)
+                return sac.alpha_loss(
+                    at(actor.vector, critic.vector, vector[0], noise[1]), log_probs
+                )
 
-            gradient, _ = grad_and_value(alpha_loss)(alpha[0][0])
+            gradient, _ = grad_and_value(alpha_loss)(alpha[0].vector)
             adam_(alpha[0], gradient, self._optimized[2].eps)
-        target.lerp_(critic[0], model.tau)
+        target.lerp_(critic.vector, model.tau)
         return loss_q, loss_pi, td_errors

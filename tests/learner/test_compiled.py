@@ -226,3 +226,21 @@ def test_other_parameters_than_were_compiled_are_noticed():
         module.bias.requires_grad_(frozen_first)
         with pytest.raises(Unfit, match="a parameter is frozen, or no longer"):
             flat.bind()
+
+
+def test_adam_goes_on_from_any_step_as_torchs_does():
+    module, twin = nn.Linear(3, 5), nn.Linear(3, 5)
+    twin.load_state_dict(module.state_dict())
+    adam, adams = (torch.optim.Adam(m.parameters(), lr=1e-2) for m in (module, twin))
+    flat = compiled.FlatModule(module, adam)
+    rng = torch.Generator().manual_seed(0)
+    for rounds in (1, 3, 300):  # bound once in so many steps
+        tensors = flat.bind()
+        for _ in range(rounds):
+            for p in twin.parameters():
+                p.grad = torch.randn(p.shape, generator=rng)
+            gradient = torch.cat([p.grad.reshape(-1) for p in twin.parameters()])
+            compiled.adam_(tensors, gradient, flat.eps)
+            adams.step()
+    for ours, theirs in zip(module.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours.data, theirs.data, rtol=1e-4, atol=1e-5)

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from rlox.learner.thin_products import ThinProducts
+from rlox.learner.compiled_products import ProductsByShape
 
 aten = torch.ops.aten
 PRODUCTS = {aten.mm.default, aten.addmm.default}
@@ -15,7 +15,7 @@ PRODUCTS = {aten.mm.default, aten.addmm.default}
 def rewritten(function, *tensors):
     """Its graph after the pass, and the shapes of the products that are left in it."""
     module = make_fx(function, tracing_mode="fake")(*tensors)
-    ThinProducts()(module.graph)
+    ProductsByShape()(module.graph)
     module.graph.lint()
     module.recompile()
     left = [node for node in module.graph.nodes if node.target in PRODUCTS]
@@ -59,12 +59,18 @@ def test_a_rewritten_graph_gives_the_same(rows, summands, columns):
         ((1, 256, 256), []),
         ((256, 2, 64), []),
         ((256, 256, 4), [((4, 256), (256, 256))] * 2),  # the other way round
-        ((256, 3, 256), [((256, 3), (3, 256))] * 2),  # as it was
+        ((256, 3, 256), [((256, 3), (3, 256))] * 2),  # as they were
         ((256, 64, 64), [((256, 64), (64, 64))] * 2),
     ],
 )
-def test_only_products_with_a_thin_side_are_rewritten(sizes, left):
+def test_only_products_with_a_thin_side_are_made_of_others(sizes, left):
     assert rewritten(both, *matrices(*sizes))[1] == left
+
+
+def test_a_bias_is_added_apart():
+    module, _ = rewritten(torch.addmm, *matrices(256, 64, 64))
+    found = [node.target for node in module.graph.nodes if node.op == "call_function"]
+    assert found == [aten.mm.default, aten.add.Tensor]
 
 
 def test_products_in_another_precision_are_left_alone():

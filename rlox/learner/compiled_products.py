@@ -1,8 +1,9 @@
-"""R16: products with a thin side within compiled updates (R2, R3), as what is fast on a CPU.
+"""R16: the products of compiled updates (R2, R3), as what is fast on a CPU.
 
 A head of one output, the outer product behind it, the first layer's gradient: libraries are made
-for larger products, and take up to 20 µs for each of these. Importing this module loads the
-compiler, so it is imported when something is to be compiled.
+for larger products, and take up to 20 µs for each of these. A layer's bias they first copy into
+each row of the result, which they then read again. Importing this module loads the compiler, so it
+is imported when something is to be compiled.
 """
 
 from collections.abc import Callable
@@ -18,11 +19,12 @@ THIN = 8  # columns up to which a product is called the other way round
 LONG = 64  # summands of it, at least
 
 
-class ThinProducts(CustomGraphPass):
+class ProductsByShape(CustomGraphPass):
     """Goes over a graph of Inductor's, in float32 on the CPU, once its gradients are in it.
 
     Products of a vector, and those with few summands, become sums, which are fused with what stands
-    around them. Those with few columns become `(b' a')'`, which libraries are faster at.
+    around them. Those with few columns become `(b' a')'`, which libraries are faster at. A bias is
+    added behind the product, where it is fused with the activation.
     """
 
     def __call__(self, graph: Graph) -> None:
@@ -57,6 +59,8 @@ class ThinProducts(CustomGraphPass):
                 product = call(aten.sum.dim_IntList, call(aten.mul.Tensor, *each), [1])
             elif columns <= THIN and columns < rows and summands >= LONG:
                 product = turned(call(aten.mm.default, turned(b), turned(a)))
+            elif bias:
+                product = call(aten.mm.default, a, b)
             else:
                 return
             if bias:

@@ -1,5 +1,6 @@
 """What both buffers hold, against a list of Python; errors; threads."""
 
+import subprocess
 import sys
 import threading
 from collections import deque
@@ -165,6 +166,30 @@ def test_reused_arrays_may_be_given_another_shape(kind: Any) -> None:
     obs.resize((2, 2, 3), refcheck=False)  # in place, as an assignment to `shape` is
     assert buffer.sample(4, seed=4, copy=False)["obs"] is obs
     np.testing.assert_array_equal(obs.reshape(4, 3), buffer.sample(4, seed=4)["obs"])
+
+
+FINALISERS = """
+import gc, sys, numpy as np, rlox
+buffer = getattr(rlox, sys.argv[1])(8, 2, 1)
+obs, action = np.zeros((2, 2), np.float32), np.zeros(1, np.float32)
+buffer.push(*obs, action, 0.0, False, False)
+found = []
+class Cycle:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        found.append(buffer.sample(1, copy=False))
+gc.set_threshold(1)
+for _ in range(20):
+    Cycle()
+    buffer.sample(1, copy=False)
+assert len(found) > 5
+"""
+
+
+@KINDS
+def test_what_is_collected_within_a_sample_may_sample(kind: Any) -> None:
+    subprocess.run([sys.executable, "-c", FINALISERS, kind.__name__], check=True, timeout=60)
 
 
 @KINDS

@@ -1,5 +1,7 @@
 """`VecEnv` as its users see it: a Gymnasium `VectorEnv`, whatever steps its environments."""
 
+import copy
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -43,6 +45,23 @@ def test_it_keeps_the_contract_of_a_vector_env(env_id: str) -> None:
             assert last is None or last in env.single_observation_space
     env.close()
     assert env.closed
+
+
+def test_last_observations_are_an_array_of_objects_as_any_other() -> None:
+    env = VecEnv("CartPole-v1", 9, seed=0)
+    env.reset()
+    infos: dict[str, Any] = {}
+    while not infos:
+        *_, infos = env.step(np.zeros(9, np.int64))
+    last, ended = infos["final_obs"], infos["_final_obs"]
+    assert not ended.all()
+    copies = [last.copy(), copy.deepcopy(last), pickle.loads(pickle.dumps(last)), last[::-1][::-1]]
+    for found in [last, *copies]:
+        assert [row is not None for row in found.tolist()] == ended.tolist()
+        assert all(row.shape == (4,) for row in found[ended])
+        assert all(row is None for row in found[~ended])
+    last[0] = "written to"
+    assert last[0] == "written to"
 
 
 @pytest.mark.parametrize("env_id", ENV_IDS)

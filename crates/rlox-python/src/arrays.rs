@@ -1,15 +1,16 @@
 //! NumPy arrays in and out, with errors that name the argument and the remedy.
 #![allow(
     unsafe_code,
-    reason = "new arrays are written without being zeroed first"
+    reason = "new arrays are written without being zeroed first, or without being filled with None"
 )]
 
 use std::ops::Range;
+use std::slice;
 
 use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_WRITEABLE};
 use numpy::{
-    Element, PyArray, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray, PyReadwriteArray,
-    PyUntypedArray, PyUntypedArrayMethods, dtype,
+    Element, PyArray, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray,
+    PyReadwriteArray, PyUntypedArray, PyUntypedArrayMethods, dtype,
     ndarray::{Dimension, IntoDimension},
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -224,6 +225,24 @@ impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
             Self::New(array) => array.into_any(),
         }
     }
+}
+
+/// An array of `n` objects, of which those given stand at their places and the others are None.
+pub(crate) fn objects<'py>(
+    py: Python<'py>,
+    n: usize,
+    given: impl Iterator<Item = (usize, Py<PyAny>)>,
+) -> Bound<'py, PyArray1<Py<PyAny>>> {
+    // SAFETY: NumPy makes objects as null pointers, and reads these as None. That spares counting a
+    // thousand references to None, and giving them up again.
+    let array = unsafe { PyArray1::<Py<PyAny>>::new(py, [n], false) };
+    let places = array.data().cast::<Option<Py<PyAny>>>();
+    // SAFETY: nobody else has the array; an `Option` of a reference is a pointer that may be null.
+    let places = unsafe { slice::from_raw_parts_mut(places, n) };
+    for (i, object) in given {
+        places[i] = Some(object);
+    }
+    array
 }
 
 /// The addresses of a slice.

@@ -17,7 +17,7 @@ use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{Read, any_shape, input, target};
+use crate::arrays::{Read, any_shape, input, objects, target};
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::errors::to_py;
 
@@ -291,17 +291,16 @@ fn infos<'py>(py: Python<'py>, n_envs: usize, finals: &Finals) -> PyResult<Bound
     if finals.envs().is_empty() {
         return Ok(infos);
     }
-    let mut last: Vec<Py<PyAny>> = (0..n_envs).map(|_| py.None()).collect();
     let mut mask = vec![false; n_envs];
-    for (i, obs) in finals.iter() {
-        last[i] = PyArray1::from_slice(py, obs).into_any().unbind();
-        mask[i] = true;
-    }
-    let last = PyArray1::from_vec(py, last);
-    infos.set_item(intern!(py, "final_obs"), last)?;
+    finals.envs().iter().for_each(|&i| mask[i] = true);
+    let last = finals.iter().map(|(i, obs)| {
+        let obs = PyArray1::from_slice(py, obs);
+        (i, obs.into_any().unbind())
+    });
+    infos.set_item(intern!(py, "final_obs"), objects(py, n_envs, last))?;
     infos.set_item(intern!(py, "_final_obs"), PyArray1::from_slice(py, &mask))?;
     infos.set_item(intern!(py, "final_info"), PyDict::new(py))?;
-    infos.set_item(intern!(py, "_final_info"), PyArray1::from_vec(py, mask))?;
+    infos.set_item(intern!(py, "_final_info"), PyArray1::from_slice(py, &mask))?;
     Ok(infos)
 }
 

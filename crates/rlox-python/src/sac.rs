@@ -180,10 +180,6 @@ impl SacUpdate {
         noise: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let mut crossing = SAC_ACT.enter(0);
-        let mut sac = self
-            .inner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
         let params = input::<f32, Ix1>("params", params, &[self.sizes[0]])?;
         let obs = any_shape::<f32, Ix2>("obs", obs)?;
         let n = obs.shape()[0];
@@ -191,6 +187,11 @@ impl SacUpdate {
         let actions = PyArray2::zeros(py, [n, self.act_dim], false);
         // Of the noise there is as much as of the actions.
         crossing.add_bytes(n * (self.obs_dim + 2 * self.act_dim) * size_of::<f32>());
+        // Last: converting and making arrays may run Python, and that another call.
+        let mut sac = self
+            .inner
+            .lock_py_attached(py)
+            .unwrap_or_else(PoisonError::into_inner);
         sac.act(
             params.as_slice()?,
             obs.as_slice()?,

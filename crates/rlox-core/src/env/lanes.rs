@@ -53,6 +53,9 @@ pub(crate) struct Moved {
 }
 
 /// A step of all environments of `all`, with autoreset.
+///
+/// All of them move before any episode that ended is looked at: whether one did is known at the end of
+/// a long chain of instructions, and to guess it wrong there is to begin the next chain late.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -68,18 +71,22 @@ pub(crate) fn advance<I: Instructions, P: Physics<OBS>, const OBS: usize>(
     obs: &mut [f32],
     outcome: Outcome<'_>,
 ) {
-    outcome.final_obs.clear();
-    let flags = (outcome.terminated.chunks_mut(LANES)).zip(outcome.truncated.chunks_mut(LANES));
+    let Outcome {
+        rewards,
+        terminated,
+        truncated,
+        final_obs,
+    } = outcome;
+    let flags = (terminated.chunks_mut(LANES)).zip(truncated.chunks_mut(LANES));
     let columns = obs
         .chunks_mut(LANES * OBS)
-        .zip(outcome.rewards.chunks_mut(LANES))
+        .zip(rewards.chunks_mut(LANES))
         .zip(flags);
     let inputs = all.iter_mut().zip(actions.chunks(LANES));
-    for (i, ((lanes, actions), ((obs, rewards), (terminated, truncated)))) in
-        inputs.zip(columns).enumerate()
-    {
+    let mut ended = [false; LANES];
+    for ((lanes, actions), ((obs, rewards), (terminated, truncated))) in inputs.zip(columns) {
         let moved = P::step(&mut lanes.state, padded(actions));
-        let (mut cut, mut ended) = ([false; LANES], [false; LANES]);
+        let mut cut = [false; LANES];
         for l in 0..LANES {
             lanes.elapsed[l] += 1;
             cut[l] = lanes.elapsed[l] >= P::MAX_EPISODE_STEPS;
@@ -88,18 +95,34 @@ pub(crate) fn advance<I: Instructions, P: Physics<OBS>, const OBS: usize>(
         put(&moved.rewards, rewards);
         put(&moved.terminated, terminated);
         put(&cut, truncated);
-        if ended != [false; LANES] {
-            let rows = P::rows(&lanes.state);
-            for l in (0..LANES).filter(|&l| ended[l]) {
-                if l < lanes.rngs.len() {
-                    outcome.final_obs.push(i * LANES + l, &rows[l]);
-                    lanes.start(l, P::INITIAL_BOUNDS);
-                } else {
-                    lanes.clear(l);
-                }
+        put(P::rows(&lanes.state).as_flattened(), obs);
+    }
+    if let Some(last) = all.last_mut() {
+        (last.rngs.len()..LANES)
+            .filter(|&l| ended[l])
+            .for_each(|l| last.clear(l));
+    }
+    final_obs.clear();
+    let flags = terminated.chunks(LANES).zip(truncated.chunks(LANES));
+    for (i, (lanes, (terminated, truncated))) in all.iter_mut().zip(flags).enumerate() {
+        if any(terminated) | any(truncated) {
+            for l in (0..terminated.len()).filter(|&l| terminated[l] | truncated[l]) {
+                let env = i * LANES + l;
+                let row = &mut obs[env * OBS..][..OBS];
+                final_obs.push(env, row);
+                lanes.start(l, P::INITIAL_BOUNDS);
+                row.copy_from_slice(&P::rows(&lanes.state)[l]);
             }
         }
-        put(P::rows(&lanes.state).as_flattened(), obs);
+    }
+}
+
+/// Whether one of eight, or of fewer, is set.
+#[inline(always)]
+fn any(flags: &[bool]) -> bool {
+    match flags.first_chunk() {
+        Some(eight) => *eight != [false; LANES],
+        None => flags.contains(&true),
     }
 }
 

@@ -10,7 +10,6 @@ use numpy::{
 };
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use rlox_core::RloxError;
 use rlox_core::buffer::{Columns, ObsElement, Replay};
@@ -22,8 +21,8 @@ use crate::arrays::is_writable;
 use crate::crossing::Site;
 use crate::errors::to_py;
 
-/// The arrays of one batch size that a buffer writes its samples into, over and over. The lock is
-/// held while they are written.
+/// The arrays of one batch size that a buffer writes its samples into, over and over. They are taken
+/// out while they are written: what Python collects meanwhile may have a finaliser that samples.
 pub(crate) type Kept = Mutex<Option<Arrays>>;
 
 /// The columns of a sample; those of weights and indices only where rows are drawn by priority.
@@ -182,16 +181,17 @@ pub(crate) fn sample_under<
     let Some(kept) = kept else {
         return S::fresh::<G, O, B, WEIGHTED>(py, buffer, shape, seed);
     };
-    let mut kept = kept
-        .lock_py_attached(py)
-        .unwrap_or_else(PoisonError::into_inner);
-    let arrays = match kept.take() {
+    let taken = lock(py, kept).take();
+    let arrays = match taken {
         Some(arrays) if arrays.shape == shape && arrays.can_take::<O>(py) => arrays,
         _ => Arrays::new::<O, WEIGHTED>(py, shape),
     };
-    let arrays = kept.insert(arrays);
-    arrays.fill::<G, S, O, B>(py, buffer, seed)?;
-    arrays.dict(py)
+    let sampled = arrays
+        .fill::<G, S, O, B>(py, buffer, seed)
+        .and_then(|()| arrays.dict(py));
+    let others = lock(py, kept).replace(arrays);
+    drop(others); // of a call in between; unlocked, since that may run Python
+    sampled
 }
 
 impl Arrays {
@@ -302,7 +302,7 @@ fn written<'a, T: Element, D: Dimension>(
 ) -> PyResult<&'a mut [T]> {
     // SAFETY: each array is asked for once a sample, and has the elements that it was made with: new
     // ones nobody else knows, and kept ones were looked at. No other call of the core writes these,
-    // since their lock is held. A thread of Python's that reads them
-    // while the interpreter is released finds old and new values mixed, as the docstring warns.
+    // since they are taken out. A thread of Python's that reads them while the interpreter is released
+    // finds old and new values mixed, as the docstring warns.
     Ok(unsafe { array.as_slice_mut() }?)
 }

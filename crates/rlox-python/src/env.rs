@@ -3,7 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{
-    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
+    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -17,7 +18,7 @@ use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{Read, any_shape, input, objects, target};
+use crate::arrays::{Read, any_shape, input, objects, rows, target};
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::errors::to_py;
 
@@ -181,7 +182,7 @@ impl VecEnv {
                     .and_then(|()| rewards.fill(|to| to.copy_from_slice(&batch.rewards)))
                     .and_then(|()| terminations.fill(|to| to.copy_from_slice(&batch.terminated)))
                     .and_then(|()| truncations.fill(|to| to.copy_from_slice(&batch.truncated)))
-                    .and_then(|()| infos(py, self.n_envs, &batch.final_obs)))
+                    .and_then(|()| infos(py, self.n_envs, self.obs_dim, &batch.final_obs)))
             })
             .map_err(to_py)??;
         Ok((out.0, out.1, out.2, out.3, infos))
@@ -286,17 +287,20 @@ impl<'py> ActionArray<'py> {
 }
 
 /// Gymnasium's infos of a step with same-step autoreset.
-fn infos<'py>(py: Python<'py>, n_envs: usize, finals: &Finals) -> PyResult<Bound<'py, PyDict>> {
+fn infos<'py>(
+    py: Python<'py>,
+    n_envs: usize,
+    obs_dim: usize,
+    finals: &Finals,
+) -> PyResult<Bound<'py, PyDict>> {
     let infos = PyDict::new(py);
     if finals.envs().is_empty() {
         return Ok(infos);
     }
     let mut mask = vec![false; n_envs];
     finals.envs().iter().for_each(|&i| mask[i] = true);
-    let last = finals.iter().map(|(i, obs)| {
-        let obs = PyArray1::from_slice(py, obs);
-        (i, obs.into_any().unbind())
-    });
+    let all = PyArray1::from_slice(py, finals.obs()).reshape([finals.envs().len(), obs_dim])?;
+    let last = (finals.envs().iter().copied()).zip(rows(&all)?.map(|row| row.into_any().unbind()));
     infos.set_item(intern!(py, "final_obs"), objects(py, n_envs, last))?;
     infos.set_item(intern!(py, "_final_obs"), PyArray1::from_slice(py, &mask))?;
     infos.set_item(intern!(py, "final_info"), PyDict::new(py))?;

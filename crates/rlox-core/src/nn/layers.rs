@@ -83,34 +83,56 @@ fn dots_body<I: Instructions>(x: &[f32], weight: &[f32], n_in: usize, y: &mut [f
     let rows = y.len() / n_out;
     for r in 0..rows {
         let x = &x[r * n_in..(r + 1) * n_in];
-        for o in 0..n_out {
-            y[r * n_out + o] = dot::<I>(x, &weight[o * n_in..(o + 1) * n_in]);
+        let y = &mut y[r * n_out..(r + 1) * n_out];
+        let mut o = 0;
+        while o + 4 <= n_out {
+            y[o..o + 4].copy_from_slice(&dot::<I, 4>(x, &weight[o * n_in..(o + 4) * n_in]));
+            o += 4;
+        }
+        while o < n_out {
+            [y[o]] = dot::<I, 1>(x, &weight[o * n_in..(o + 1) * n_in]);
+            o += 1;
         }
     }
 }
 
+/// `x · w[o]` of `N` rows, each in the same order however many they are.
 #[inline(always)]
-fn dot<I: Instructions>(x: &[f32], w: &[f32]) -> f32 {
-    let w = &w[..x.len()];
-    let mut sums = [0.0f32; LANES];
+fn dot<I: Instructions, const N: usize>(x: &[f32], w: &[f32]) -> [f32; N] {
+    let n = x.len();
+    let w = &w[..N * n];
+    let mut found = [0.0f32; N];
     let mut i = 0;
-    while i + LANES <= x.len() {
-        let (x, w) = (&x[i..i + LANES], &w[i..i + LANES]);
-        for l in 0..LANES {
-            sums[l] = I::mul_add(x[l], w[l], sums[l]);
+    if n >= LANES {
+        let mut sums = [[0.0f32; LANES]; N];
+        while i + LANES <= n {
+            let x = &x[i..i + LANES];
+            for o in 0..N {
+                let w = &w[o * n + i..][..LANES];
+                for l in 0..LANES {
+                    sums[o][l] = I::mul_add(x[l], w[l], sums[o][l]);
+                }
+            }
+            i += LANES;
         }
-        i += LANES;
+        let mut quarters = [[0.0f32; 4]; N];
+        for o in 0..N {
+            for l in 0..4 {
+                let sums = &sums[o];
+                quarters[o][l] = (sums[l] + sums[l + 4]) + (sums[l + 8] + sums[l + 12]);
+            }
+        }
+        for o in 0..N {
+            found[o] = (quarters[o][0] + quarters[o][2]) + (quarters[o][1] + quarters[o][3]);
+        }
     }
-    let mut quarters = [0.0f32; 4];
-    for l in 0..4 {
-        quarters[l] = (sums[l] + sums[l + 4]) + (sums[l + 8] + sums[l + 12]);
-    }
-    let mut sum = (quarters[0] + quarters[2]) + (quarters[1] + quarters[3]);
-    while i < x.len() {
-        sum = I::mul_add(x[i], w[i], sum);
+    while i < n {
+        for o in 0..N {
+            found[o] = I::mul_add(x[i], w[o * n + i], found[o]);
+        }
         i += 1;
     }
-    sum
+    found
 }
 
 kernel! {

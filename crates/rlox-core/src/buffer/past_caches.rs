@@ -1,7 +1,7 @@
-//! Copies whose target is not read into the caches first.
+//! Copies that know better than the caches: targets are not read first, sources are asked for early.
 #![allow(
     unsafe_code,
-    reason = "stores past the caches are instructions of their own"
+    reason = "stores past the caches, and hints to them, are instructions of their own"
 )]
 
 /// Numbers that can be copied byte by byte.
@@ -50,6 +50,23 @@ pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T]) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     to.copy_from_slice(from);
+}
+
+/// Bytes of a row that are asked for early. The processor finds out by itself how it goes on.
+const EARLY: usize = 512;
+
+/// Asks for the beginning of a row that is to be read soon.
+#[inline]
+pub(super) fn ask_for<T: Plain>(row: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in row.chunks(64 / size_of::<T>()).take(EARLY / 64) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+
+        // SAFETY: SSE is always there, and a hint reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = row;
 }
 
 #[cfg(test)]

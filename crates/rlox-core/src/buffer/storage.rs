@@ -279,11 +279,16 @@ pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: us
     column[..from_start.len()].copy_from_slice(from_start);
 }
 
+/// Rows ahead of the one that is copied, of which the beginning is asked for...
+const AHEAD: usize = 4;
+/// ... where rows have as many bytes. Of shorter ones the processor reads several at once by itself.
+const LONG: usize = 1024;
+
 /// Copies rows of a column. Narrow ones are moved in registers, not by calls that copy any length.
 pub(super) fn gather<T: Plain>(
     from: &[T],
     width: usize,
-    rows: impl Iterator<Item = usize>,
+    rows: impl Iterator<Item = usize> + Clone,
     to: &mut [T],
 ) {
     match width {
@@ -293,8 +298,14 @@ pub(super) fn gather<T: Plain>(
         4 => gather_narrow::<T, 4>(from, rows, to),
         _ => {
             let large = size_of_val(to) >= past_caches::LARGE;
+            let at = |row| &from[row * width..(row + 1) * width];
+            let long = width * size_of::<T>() >= LONG;
+            let mut coming = long.then(|| rows.clone().skip(AHEAD));
             for (to, row) in to.chunks_exact_mut(width).zip(rows) {
-                let from = &from[row * width..(row + 1) * width];
+                if let Some(row) = coming.as_mut().and_then(Iterator::next) {
+                    past_caches::ask_for(at(row));
+                }
+                let from = at(row);
                 if large {
                     past_caches::copy(from, to);
                 } else {

@@ -20,18 +20,18 @@ HEADING = "How cost grows"
 
 def summary(found: Mapping[str, Any]) -> Table:
     """For each operation and engine, the time of an element at both ends, and the knees."""
-    columns = ("operation", "over", "engine", "first", "last", "where the slope changes")
+    columns = ("operation", "over", "engine", "where the slope changes", "first", "last")
     rows = []
     for curve in found["curves"]:
         per = [s / size for s, size in zip(curve["s"], curve["sizes"], strict=True)]
         ends = f"{curve['axis']} {curve['sizes'][0]:,} to {curve['sizes'][-1]:,}"
-        knees = "; ".join(
+        knees = [
             f"{knee['at']:,.0f}: {knee['before']:.2f} → {knee['after']:.2f}, {knee['why']}"
             for knee in curve["knees"]
-        )
-        figures = (units.fine_seconds(per[0]), units.fine_seconds(per[-1]), knees or units.MISSING)
-        rows.append((curve["family"], ends, curve["engine"], *figures))
-    return Table(columns, rows, left=3)
+        ]
+        both = units.fine_seconds(per[0]), units.fine_seconds(per[-1])
+        rows.append((curve["family"], ends, curve["engine"], knees or units.MISSING, *both))
+    return Table(columns, rows, left=4)
 
 
 def explained(found: Mapping[str, Any]) -> str:

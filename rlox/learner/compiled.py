@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
 import torch
@@ -55,7 +56,7 @@ class Compiled:
         self.id = id_
         started = time.perf_counter()
         self._update = torch.compile(
-            update,
+            _with_code_of_its_own(update),
             fullgraph=True,
             dynamic=False,
             backend=BACKEND,
@@ -89,6 +90,22 @@ class Compiled:
         self.report.given_up = why
         message = f"{self.id}: not compiled, training goes on in eager torch: {why}"
         warnings.warn(message, stacklevel=2)
+
+
+def _with_code_of_its_own(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A bound method that shares no code object with others: Dynamo keeps its graphs by these, and
+    gives up on one at the ninth. A process may train more models than that."""
+    if not isinstance(method, MethodType):
+        return method
+    function = method.__func__
+    own = FunctionType(
+        function.__code__.replace(),
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    return MethodType(own, method.__self__)
 
 
 def products_as_they_are() -> dict[str, Any]:

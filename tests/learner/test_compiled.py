@@ -244,3 +244,10 @@ def test_adam_goes_on_from_any_step_as_torchs_does():
             adams.step()
     for ours, theirs in zip(module.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours.data, theirs.data, rtol=1e-4, atol=1e-5)
+
+
+def test_any_number_of_models_can_be_compiled_in_one_process(traced):
+    for seed in range(10):  # Dynamo gives up on a code object at its ninth graph
+        settings = {"learning_starts": 8, "batch_size": 8, "gamma": 0.9 + 0.005 * seed}
+        model = rlox.SAC("Pendulum-v1", seed=seed, optimizations=["R3"], **settings).learn(12)
+        assert model.compilations[0].graphs == 1, model.compilations[0].given_up

@@ -10,7 +10,6 @@ from threading import Event
 from xml.etree import ElementTree
 
 import curves
-import numpy as np
 import pytest
 import seeds
 import torch
@@ -28,10 +27,8 @@ def test_learns_not_worse_than_stable_baselines3(task: str, tmp_path: Path) -> N
     result = seeds.compare(task, ("sb3", "baseline", "native"), 5, out)
     print(seeds.table(result))
     seeds.write(result, out)
-    # Of five seeds an interval leaves 0 out once in forty times: 200 (200-seeds/) hold it.
-    margin = 0.05 * (np.mean(result["intervals"]["sb3"]) - result["random"])
     for name in ("baseline", "native"):
-        assert result["differences"][name]["sb3"][1] >= -margin, f"{name} learns worse"
+        assert result["differences"][name]["sb3"][1] >= 0, f"{name} learns worse"
     for name, (low, _) in result["intervals"].items():
         assert low > result["random"], f"{name} has not learnt"
 

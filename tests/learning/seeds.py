@@ -161,13 +161,15 @@ def mean_interval(values: list[float]) -> tuple[float, float] | None:
     return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
-def welch_interval(a: list[float], b: list[float]) -> tuple[float, float] | None:
-    """95 % interval of mean(a) - mean(b); None for single values. Equal values throughout have an
-    interval of one point."""
+def welch_interval(
+    a: list[float], b: list[float], outside: float = 0.05
+) -> tuple[float, float] | None:
+    """Where mean(a) - mean(b) lies except with the probability `outside`; None for single values.
+    Equal values throughout have an interval of one point."""
     if min(len(a), len(b)) < 2:
         return None
     difference, error, df = welch(a, b)
-    half = t_quantile(0.05, df) * error
+    half = t_quantile(outside, df) * error
     return difference - half, difference + half
 
 

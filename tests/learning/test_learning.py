@@ -1,6 +1,6 @@
 """The trainers learn, and not worse than Stable-Baselines3 with the same hyperparameters.
 
-Slow: PPO takes some minutes, SAC about half an hour. `RLOX_LEARNING_OUT` names a folder that keeps
+Slow: PPO takes some minutes, SAC about an hour. `RLOX_LEARNING_OUT` names a folder that keeps
 the runs and gets the tables; `seeds.py` does the same for more tasks, arms and seeds.
 """
 
@@ -17,18 +17,26 @@ from run_bfloat16 import Linear, rounded
 
 from rlox.opt.racing import Outcome, Peer
 
+# Rounding decides what a seed learns, so whatever changes rounding draws new returns. Of trainers
+# that learn alike, an interval of 95 % blames one such change in forty; this one blames one in 200,
+# and over ten seeds it is narrower than one of 95 % over five.
+OUTSIDE = 0.01
+
 
 @pytest.mark.slow
 @pytest.mark.timeout(3 * 3600)
-@pytest.mark.parametrize("task", ["ppo-cartpole", "sac-pendulum"])
-def test_learns_not_worse_than_stable_baselines3(task: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("task", "n_seeds"), [("ppo-cartpole", 20), ("sac-pendulum", 10)])
+def test_learns_not_worse_than_stable_baselines3(task: str, n_seeds: int, tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
     out = Path(os.environ.get("RLOX_LEARNING_OUT", tmp_path))
-    result = seeds.compare(task, ("sb3", "baseline", "native"), 5, out)
+    result = seeds.compare(task, ("sb3", "baseline", "native"), n_seeds, out)
     print(seeds.table(result))
     seeds.write(result, out)
+    returns = result["returns"]
     for name in ("baseline", "native"):
-        assert result["differences"][name]["sb3"][1] >= 0, f"{name} learns worse"
+        interval = seeds.welch_interval(returns[name], returns["sb3"], OUTSIDE)
+        assert interval is not None
+        assert interval[1] >= 0, f"{name} learns worse"
     for name, (low, _) in result["intervals"].items():
         assert low > result["random"], f"{name} has not learnt"
 

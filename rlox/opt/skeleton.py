@@ -193,7 +193,9 @@ def _inserts(new: New) -> dict[str, list[_Insert]]:
         SWITCHBOARD: _in_switchboard(new),
         f"{CORE}/Cargo.toml": [
             _Insert(feature, "feature opt-pN", f"opt-{id_} = []\n"),
-            _Insert(r'^    "opt-p\d+",\n', "opt-pN in opt-all", f'    "opt-{id_}",\n'),
+            _Insert(
+                r'^opt-all = \[\n(?:    "opt-p\d+",\n)+', "opt-pN in opt-all", f'    "opt-{id_}",\n'
+            ),
         ],
         f"{BENCH}/Cargo.toml": [forward],
         f"{SKIN}/Cargo.toml": [forward],

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,6 +111,13 @@ def test_the_card_is_a_card(tree: Path, new: New) -> None:
     assert (found.layer, found.seam.kind) == (new.layer, new.kind)
     assert found.prediction is None
     assert (tree / found.seam.address).exists()
+
+
+def test_a_candidate_is_built_with_all_and_does_not_ship(tree: Path) -> None:
+    skeleton.write(skeleton.plan(SCALE, tree), tree)
+    features = tomllib.loads((tree / "crates/rlox-core/Cargo.toml").read_text())["features"]
+    assert f"opt-{FREE}" in features["opt-all"]
+    assert f"opt-{FREE}" not in features["accepted"]
 
 
 @pytest.mark.parametrize("new", [SCALE, POOL], ids=["function", "type"])

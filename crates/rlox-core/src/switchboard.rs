@@ -113,11 +113,14 @@ switchboard! {
     P23 "opt-p23" { elsewhere }
     /// P24: how the two observations of a transition are kept.
     P24 "opt-p24" { type Observations<O> = Twice<O> | ByWidth<O> }
+    /// P25: whether results that nobody holds any more are used again; in the binding.
+    P25 "opt-p25" { elsewhere }
 }
 
 const _: () = assert!(!P3 || P12, "opt-p3 stands on opt-p12");
 const _: () = assert!(!P19 || P2 && P10, "opt-p19 stands on opt-p2 and opt-p10");
 const _: () = assert!(!P24 || P21, "opt-p24 stands on opt-p21");
+const _: () = assert!(!P25 || P20, "opt-p25 stands on opt-p20");
 
 /// The environments, with the choices above.
 pub type VecEnv = crate::env::parallel::VecEnv<Stepping>;

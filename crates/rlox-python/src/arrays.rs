@@ -9,9 +9,9 @@ use std::slice;
 
 use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_WRITEABLE};
 use numpy::{
-    Element, PyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray,
+    Element, PyArray, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray,
     PyReadwriteArray, PyUntypedArray, PyUntypedArrayMethods, dtype,
-    ndarray::{ArrayView1, Dimension, IntoDimension},
+    ndarray::{Dimension, IntoDimension},
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -225,19 +225,6 @@ impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
             Self::New(array) => array.into_any(),
         }
     }
-}
-
-/// Each row of a new array as an array of its own, which lies in it and keeps it.
-pub(crate) fn rows<'py, T: Element>(
-    of: &Bound<'py, PyArray2<T>>,
-) -> PyResult<impl Iterator<Item = Bound<'py, PyArray1<T>>>> {
-    // SAFETY: nobody else has the array yet.
-    let values = unsafe { of.as_slice()? };
-    Ok(values.chunks_exact(of.shape()[1]).map(|row| {
-        // SAFETY: the array that the row lies in is the new one's base, and is not resized while that
-        // lives: NumPy refuses it to arrays that are referred to.
-        unsafe { PyArray1::borrow_from_array(&ArrayView1::from(row), of.clone().into_any()) }
-    }))
 }
 
 /// An array of `n` objects, of which those given stand at their places and the others are None.

@@ -3,8 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{
-    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray,
-    PyUntypedArrayMethods,
+    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -18,9 +17,10 @@ use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{Read, any_shape, input, objects, rows, target};
+use crate::arrays::{Read, any_shape, input, objects, target};
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::errors::to_py;
+use crate::recycled::{ROOM, Recycled, unless_taken};
 
 /// Ids of the environments that run natively.
 #[pyfunction]
@@ -57,6 +57,42 @@ pub(crate) struct VecEnv {
     env_id: &'static str,
     pub(crate) action_space: Space,
     observation_space: Space,
+    results: Mutex<StepResults>,
+}
+
+/// Arrays of steps.
+struct StepResults {
+    obs: Recycled,
+    rewards: Recycled,
+    flags: Recycled,
+    final_obs: Recycled,
+}
+
+impl StepResults {
+    /// None yet, and never more than `room` of a kind; `room` last observations an environment.
+    fn new(n_envs: usize, room: usize) -> Self {
+        let [obs, rewards, flags] = [(); 3].map(|()| Recycled::new(room));
+        let final_obs = Recycled::new(n_envs * room);
+        Self {
+            obs,
+            rewards,
+            flags,
+            final_obs,
+        }
+    }
+
+    fn take<'py>(&mut self, py: Python<'py>, n_envs: usize, obs_dim: usize) -> StepArrays<'py> {
+        let obs = self.obs.take::<f32, Ix2, 2>(py, [n_envs, obs_dim]);
+        let rewards = self.rewards.take::<f64, Ix1, 1>(py, [n_envs]);
+        let [terminations, truncations] =
+            [(); 2].map(|()| self.flags.take::<bool, Ix1, 1>(py, [n_envs]));
+        (
+            obs.into_any(),
+            rewards.into_any(),
+            terminations.into_any(),
+            truncations.into_any(),
+        )
+    }
 }
 
 /// Arrays of a step: observations, rewards, terminations, truncations.
@@ -83,15 +119,7 @@ impl VecEnv {
     /// memory for, and for a seed of 2**128 - n_envs or more.
     #[new]
     fn new(env_id: &str, n_envs: usize, seed: u128) -> PyResult<Self> {
-        let env = CoreVecEnv::new(env_id, n_envs, seed).map_err(to_py)?;
-        Ok(Self {
-            n_envs,
-            obs_dim: env.observation_space().dim(),
-            env_id: env.env_id(),
-            action_space: env.action_space().clone(),
-            observation_space: env.observation_space().clone(),
-            inner: Mutex::new(Some(env)),
-        })
+        Self::with_room(env_id, n_envs, seed, ROOM)
     }
 
     /// Space of one environment's observations: `n` of a discrete one, `(low, high)` of a box.
@@ -154,14 +182,8 @@ impl VecEnv {
     ) -> PyResult<StepResult<'py>> {
         let mut crossing = VEC_ENV_STEP.enter(self.n_envs * (4 * self.obs_dim + 10));
         let n = [self.n_envs];
-        let out = out.unwrap_or_else(|| {
-            (
-                self.new_obs(py).into_any(),
-                PyArray1::<f64>::zeros(py, n, false).into_any(),
-                PyArray1::<bool>::zeros(py, n, false).into_any(),
-                PyArray1::<bool>::zeros(py, n, false).into_any(),
-            )
-        });
+        let out = out
+            .unwrap_or_else(|| self.results(|results| results.take(py, self.n_envs, self.obs_dim)));
         // Before `out` is looked at: what converts actions is Python's, and may do anything to it.
         let actions = ActionArray::extract(&self.action_space, self.n_envs, actions)?;
         let actions = actions.view()?;
@@ -182,7 +204,7 @@ impl VecEnv {
                     .and_then(|()| rewards.fill(|to| to.copy_from_slice(&batch.rewards)))
                     .and_then(|()| terminations.fill(|to| to.copy_from_slice(&batch.terminated)))
                     .and_then(|()| truncations.fill(|to| to.copy_from_slice(&batch.truncated)))
-                    .and_then(|()| infos(py, self.n_envs, self.obs_dim, &batch.final_obs)))
+                    .and_then(|()| self.infos(py, &batch.final_obs)))
             })
             .map_err(to_py)??;
         Ok((out.0, out.1, out.2, out.3, infos))
@@ -205,8 +227,54 @@ impl VecEnv {
 }
 
 impl VecEnv {
+    /// With at most `room` arrays of each kind that are given out again: P25's seam.
+    pub(crate) fn with_room(
+        env_id: &str,
+        n_envs: usize,
+        seed: u128,
+        room: usize,
+    ) -> PyResult<Self> {
+        let env = CoreVecEnv::new(env_id, n_envs, seed).map_err(to_py)?;
+        Ok(Self {
+            n_envs,
+            obs_dim: env.observation_space().dim(),
+            env_id: env.env_id(),
+            action_space: env.action_space().clone(),
+            observation_space: env.observation_space().clone(),
+            inner: Mutex::new(Some(env)),
+            results: Mutex::new(StepResults::new(n_envs, room)),
+        })
+    }
+
     fn new_obs<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<f32>> {
         PyArray2::zeros(py, [self.n_envs, self.obs_dim], false)
+    }
+
+    /// `f` with the arrays of steps, or with none.
+    fn results<R>(&self, f: impl FnOnce(&mut StepResults) -> R) -> R {
+        unless_taken(&self.results, || StepResults::new(self.n_envs, 0), f)
+    }
+
+    /// Gymnasium's infos of a step with same-step autoreset.
+    fn infos<'py>(&self, py: Python<'py>, finals: &Finals) -> PyResult<Bound<'py, PyDict>> {
+        let infos = PyDict::new(py);
+        if finals.envs().is_empty() {
+            return Ok(infos);
+        }
+        let mut mask = vec![false; self.n_envs];
+        finals.envs().iter().for_each(|&i| mask[i] = true);
+        let final_obs = self.results(|results| {
+            let rows = finals.iter().map(|(i, obs)| {
+                let row = results.final_obs.take_copy(py, obs);
+                (i, row.into_any().unbind())
+            });
+            objects(py, self.n_envs, rows)
+        });
+        infos.set_item(intern!(py, "final_obs"), final_obs)?;
+        infos.set_item(intern!(py, "_final_obs"), PyArray1::from_slice(py, &mask))?;
+        infos.set_item(intern!(py, "final_info"), PyDict::new(py))?;
+        infos.set_item(intern!(py, "_final_info"), PyArray1::from_slice(py, &mask))?;
+        Ok(infos)
     }
 
     /// `f` with the environments, unless somebody else has them just now.
@@ -284,28 +352,6 @@ impl<'py> ActionArray<'py> {
             Self::Continuous(actions) => Actions::Continuous(actions.as_slice()?),
         })
     }
-}
-
-/// Gymnasium's infos of a step with same-step autoreset.
-fn infos<'py>(
-    py: Python<'py>,
-    n_envs: usize,
-    obs_dim: usize,
-    finals: &Finals,
-) -> PyResult<Bound<'py, PyDict>> {
-    let infos = PyDict::new(py);
-    if finals.envs().is_empty() {
-        return Ok(infos);
-    }
-    let mut mask = vec![false; n_envs];
-    finals.envs().iter().for_each(|&i| mask[i] = true);
-    let all = PyArray1::from_slice(py, finals.obs()).reshape([finals.envs().len(), obs_dim])?;
-    let last = (finals.envs().iter().copied()).zip(rows(&all)?.map(|row| row.into_any().unbind()));
-    infos.set_item(intern!(py, "final_obs"), objects(py, n_envs, last))?;
-    infos.set_item(intern!(py, "_final_obs"), PyArray1::from_slice(py, &mask))?;
-    infos.set_item(intern!(py, "final_info"), PyDict::new(py))?;
-    infos.set_item(intern!(py, "_final_info"), PyArray1::from_slice(py, &mask))?;
-    Ok(infos)
 }
 
 fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {

@@ -12,6 +12,7 @@ mod nn;
 mod numbers;
 mod pairs;
 mod pipeline;
+mod recycled;
 mod sac;
 mod spans;
 mod training;

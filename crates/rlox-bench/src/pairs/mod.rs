@@ -31,8 +31,8 @@ pub use buffers::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
 
 use crate::pair::Pair;
 
-/// Every pair whose twins live in the core. P6 is a pair of cargo profiles; the twins of P11 and P23
-/// need an interpreter and live in the binding.
+/// Every pair whose twins live in the core. P6 is a pair of cargo profiles; the twins of P11, P23 and
+/// P25 need an interpreter and live in the binding.
 pub const PAIRS: &[&dyn Pair] = &[
     &p01_rollout_gae::RolloutGae,
     &p02_obs_store::ObsStores,

@@ -8,12 +8,13 @@ use pyo3::types::PyDict;
 use rlox_core::buffer::Replay;
 use rlox_core::switchboard as buffer;
 
-use super::sampling::{self, Kept};
+use super::sampling::{self, Memory};
 use super::{ByObs, Transition, each, lock, obs_are_bytes};
 use crate::arrays::{BORROWS, Float, any_shape, float_type};
 use crate::crossing::{PER_PUSH, PER_PUSH_BATCH, PER_SAMPLE, PER_UPDATE_PRIORITIES};
 use crate::errors::to_py;
 use crate::numbers::{seed as convert_seed, size};
+use crate::recycled::ROOM;
 
 /// A ring of transitions, sampled in proportion to their priorities.
 ///
@@ -46,7 +47,7 @@ use crate::numbers::{seed as convert_seed, size};
 #[pyclass(frozen, module = "rlox._core")]
 pub(crate) struct PrioritizedReplayBuffer {
     inner: ByObs<buffer::PrioritizedReplayBuffer<f32>, buffer::PrioritizedReplayBuffer<u8>>,
-    kept: Kept,
+    memory: Memory,
 }
 
 #[pymethods]
@@ -80,7 +81,7 @@ impl PrioritizedReplayBuffer {
         };
         Ok(Self {
             inner,
-            kept: Kept::default(),
+            memory: Memory::new(ROOM),
         })
     }
 
@@ -183,9 +184,9 @@ impl PrioritizedReplayBuffer {
     ) -> PyResult<Bound<'py, PyDict>> {
         let batch_size = size("batch_size", batch_size)?;
         let seed = seed.map(convert_seed).transpose()?;
-        let kept = (!copy).then_some(&self.kept);
+        let results = self.memory.results(copy);
         each!(self.inner, buffer => {
-            sampling::sample::<_, _, true>(py, buffer, kept, &PER_SAMPLE, batch_size, seed)
+            sampling::sample::<_, _, true>(py, buffer, results, &PER_SAMPLE, batch_size, seed)
         })
     }
 

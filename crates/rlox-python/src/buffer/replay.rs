@@ -7,12 +7,13 @@ use pyo3::types::PyDict;
 use rlox_core::buffer::Replay;
 use rlox_core::switchboard as buffer;
 
-use super::sampling::{self, Kept};
+use super::sampling::{self, Memory};
 use super::{ByObs, Transition, each, lock, obs_are_bytes};
 use crate::arrays::BORROWS;
 use crate::crossing::{REPLAY_PUSH, REPLAY_PUSH_BATCH, REPLAY_SAMPLE};
 use crate::errors::to_py;
 use crate::numbers::{seed as convert_seed, size};
+use crate::recycled::ROOM;
 
 /// A ring of transitions, sampled uniformly with replacement.
 ///
@@ -36,7 +37,7 @@ use crate::numbers::{seed as convert_seed, size};
 #[pyclass(frozen, module = "rlox._core")]
 pub(crate) struct ReplayBuffer {
     inner: ByObs<buffer::ReplayBuffer<f32>, buffer::ReplayBuffer<u8>>,
-    kept: Kept,
+    memory: Memory,
 }
 
 #[pymethods]
@@ -65,7 +66,7 @@ impl ReplayBuffer {
         };
         Ok(Self {
             inner,
-            kept: Kept::default(),
+            memory: Memory::new(ROOM),
         })
     }
 
@@ -167,9 +168,9 @@ impl ReplayBuffer {
     ) -> PyResult<Bound<'py, PyDict>> {
         let batch_size = size("batch_size", batch_size)?;
         let seed = seed.map(convert_seed).transpose()?;
-        let kept = (!copy).then_some(&self.kept);
+        let results = self.memory.results(copy);
         each!(self.inner, buffer => {
-            sampling::sample::<_, _, false>(py, buffer, kept, &REPLAY_SAMPLE, batch_size, seed)
+            sampling::sample::<_, _, false>(py, buffer, results, &REPLAY_SAMPLE, batch_size, seed)
         })
     }
 

@@ -20,6 +20,7 @@ use super::lock;
 use crate::arrays::is_writable;
 use crate::crossing::Site;
 use crate::errors::to_py;
+use crate::recycled::{Recycled, unless_taken};
 
 /// The arrays of one batch size that a buffer writes its samples into, over and over. They are taken
 /// out while they are written: what Python collects meanwhile may have a finaliser that samples.
@@ -37,6 +38,87 @@ pub(crate) struct Arrays {
     weighted: Option<Weighted>,
 }
 
+/// Where a sample's arrays come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Results<'a> {
+    /// The same ones at every call.
+    Kept(&'a Kept),
+    /// Those that nobody holds.
+    Recycled(&'a Mutex<SampleResults>),
+}
+
+/// What a buffer gives samples in.
+pub(crate) struct Memory {
+    kept: Kept,
+    recycled: Mutex<SampleResults>,
+}
+
+impl Memory {
+    /// None yet, and never more than `room` arrays of a kind.
+    pub(crate) fn new(room: usize) -> Self {
+        Self {
+            kept: Kept::default(),
+            recycled: Mutex::new(SampleResults::new(room)),
+        }
+    }
+
+    pub(crate) fn results(&self, copy: bool) -> Results<'_> {
+        if copy {
+            Results::Recycled(&self.recycled)
+        } else {
+            Results::Kept(&self.kept)
+        }
+    }
+}
+
+/// Arrays of samples.
+pub(crate) struct SampleResults {
+    obs: Recycled,
+    action: Recycled,
+    reward: Recycled,
+    flags: Recycled,
+    weights: Recycled,
+    indices: Recycled,
+}
+
+impl SampleResults {
+    fn new(room: usize) -> Self {
+        let [obs, action, reward, flags, weights, indices] = [(); 6].map(|()| Recycled::new(room));
+        Self {
+            obs,
+            action,
+            reward,
+            flags,
+            weights,
+            indices,
+        }
+    }
+
+    fn take<O: Element, const WEIGHTED: bool>(&mut self, py: Python<'_>, shape: Shape) -> Arrays {
+        let [n, obs_dim, act_dim] = shape;
+        let mut obs = || {
+            self.obs
+                .take::<O, Ix2, 2>(py, [n, obs_dim])
+                .into_any()
+                .unbind()
+        };
+        let mut flags = || self.flags.take::<bool, Ix1, 1>(py, [n]).unbind();
+        Arrays {
+            shape,
+            obs: obs(),
+            next_obs: obs(),
+            action: self.action.take(py, [n, act_dim]).unbind(),
+            reward: self.reward.take(py, [n]).unbind(),
+            terminated: flags(),
+            truncated: flags(),
+            weighted: WEIGHTED.then(|| {
+                let weights = self.weights.take(py, [n]).unbind();
+                (weights, self.indices.take(py, [n]).unbind())
+            }),
+        }
+    }
+}
+
 /// Weights and indices.
 type Weighted = (Py<PyArray1<f32>>, Py<PyArray1<i64>>);
 
@@ -45,10 +127,11 @@ type Shape = [usize; 3];
 
 /// How a sample gets into arrays.
 pub(crate) trait Sampling {
-    /// A sample in new arrays.
+    /// A sample in arrays that nobody holds.
     fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
         py: Python<'py>,
         buffer: &Mutex<B>,
+        recycled: &Mutex<SampleResults>,
         shape: Shape,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>>;
@@ -71,6 +154,7 @@ impl Sampling for ByBatch {
     fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
         py: Python<'py>,
         buffer: &Mutex<B>,
+        _recycled: &Mutex<SampleResults>,
         shape: Shape,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
@@ -118,10 +202,11 @@ impl Sampling for IntoArrays {
     fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
         py: Python<'py>,
         buffer: &Mutex<B>,
+        recycled: &Mutex<SampleResults>,
         shape: Shape,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let arrays = Arrays::new::<O, WEIGHTED>(py, shape);
+        let arrays = take::<O, WEIGHTED>(recycled, py, shape);
         arrays.fill::<G, Self, O, B>(py, buffer, seed)?;
         arrays.dict(py)
     }
@@ -135,11 +220,11 @@ impl Sampling for IntoArrays {
     }
 }
 
-/// A sample of `batch_size`; into the arrays of `kept` if given.
+/// A sample of `batch_size`.
 pub(crate) fn sample<'py, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
     py: Python<'py>,
     buffer: &Mutex<B>,
-    kept: Option<&Kept>,
+    results: Results<'_>,
     site: &'static Site,
     batch_size: usize,
     seed: Option<u64>,
@@ -150,7 +235,7 @@ pub(crate) fn sample<'py, O: ObsElement + Element, B: Replay<O> + Send, const WE
         (true, false) => sample_under::<Released, ByBatch, O, B, WEIGHTED>,
         (true, true) => sample_under::<Released, IntoArrays, O, B, WEIGHTED>,
     };
-    how(py, buffer, kept, site, batch_size, seed)
+    how(py, buffer, results, site, batch_size, seed)
 }
 
 /// The same, whatever the build's choices for P11 and P20 are.
@@ -164,7 +249,7 @@ pub(crate) fn sample_under<
 >(
     py: Python<'py>,
     buffer: &Mutex<B>,
-    kept: Option<&Kept>,
+    results: Results<'_>,
     site: &'static Site,
     batch_size: usize,
     seed: Option<u64>,
@@ -178,13 +263,16 @@ pub(crate) fn sample_under<
     };
     let row = 2 * obs_dim * size_of::<O>() + 4 * act_dim + 6 + if WEIGHTED { 12 } else { 0 };
     crossing.add_bytes(batch_size * row);
-    let Some(kept) = kept else {
-        return S::fresh::<G, O, B, WEIGHTED>(py, buffer, shape, seed);
+    let kept = match results {
+        Results::Kept(kept) => kept,
+        Results::Recycled(recycled) => {
+            return S::fresh::<G, O, B, WEIGHTED>(py, buffer, recycled, shape, seed);
+        }
     };
     let taken = lock(py, kept).take();
     let arrays = match taken {
         Some(arrays) if arrays.shape == shape && arrays.can_take::<O>(py) => arrays,
-        _ => Arrays::new::<O, WEIGHTED>(py, shape),
+        _ => SampleResults::new(0).take::<O, WEIGHTED>(py, shape),
     };
     let sampled = arrays
         .fill::<G, S, O, B>(py, buffer, seed)
@@ -194,27 +282,19 @@ pub(crate) fn sample_under<
     sampled
 }
 
-impl Arrays {
-    /// Of zeros.
-    fn new<O: Element, const WEIGHTED: bool>(py: Python<'_>, shape: Shape) -> Self {
-        let [n, obs_dim, act_dim] = shape;
-        let obs = || PyArray2::<O>::zeros(py, [n, obs_dim], false).into_any();
-        Self {
-            shape,
-            obs: obs().unbind(),
-            next_obs: obs().unbind(),
-            action: PyArray2::zeros(py, [n, act_dim], false).unbind(),
-            reward: PyArray1::zeros(py, [n], false).unbind(),
-            terminated: PyArray1::zeros(py, [n], false).unbind(),
-            truncated: PyArray1::zeros(py, [n], false).unbind(),
-            weighted: WEIGHTED.then(|| {
-                let weights = PyArray1::zeros(py, [n], false);
-                let indices = PyArray1::zeros(py, [n], false);
-                (weights.unbind(), indices.unbind())
-            }),
-        }
-    }
+/// Arrays that nobody holds.
+fn take<O: Element, const WEIGHTED: bool>(
+    recycled: &Mutex<SampleResults>,
+    py: Python<'_>,
+    shape: Shape,
+) -> Arrays {
+    let none = || SampleResults::new(0);
+    unless_taken(recycled, none, |results| {
+        results.take::<O, WEIGHTED>(py, shape)
+    })
+}
 
+impl Arrays {
     /// Whether nobody has marked one of them read-only, to keep what is in it, or made it an array of
     /// other elements.
     fn can_take<O: Element>(&self, py: Python<'_>) -> bool {

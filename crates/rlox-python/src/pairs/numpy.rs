@@ -1,7 +1,8 @@
 //! The pairs as NumPy meets them: P3's push and P4's sample through the binding, and P11, whose twins
-//! live there; those of P20 and P23 are in [`arrays`].
+//! live there; those of P20 and P23 are in [`arrays`], those of P25 in [`results`].
 
 mod arrays;
+mod results;
 
 use std::fmt::{Debug, Write};
 use std::rc::Rc;
@@ -19,7 +20,7 @@ use rlox_core::buffer::ringbuf::RingBuffer;
 
 use crate::arrays::Borrows;
 use crate::buffer::gil::{Gil, Held, Released};
-use crate::buffer::sampling::{ByBatch, Kept as KeptArrays, Sampling, sample_under};
+use crate::buffer::sampling::{ByBatch, Memory, Results, Sampling, sample_under};
 use crate::buffer::{Transition, push};
 use crate::crossing::{REPLAY_PUSH, REPLAY_SAMPLE};
 
@@ -29,6 +30,7 @@ pub(super) const PAIRS: &[&dyn Pair] = &[
     &GilWhileSampling,
     &arrays::SampleArrays,
     &arrays::HeldArrays,
+    &results::ResultArrays,
 ];
 
 struct Intake;
@@ -111,11 +113,10 @@ fn write_batch(written: &mut String, batch: PyResult<Bound<'_, PyDict>>) -> PyRe
     Ok(())
 }
 
-/// Pushes and samples in turn, everything through NumPy's memory; into arrays that are kept where
-/// there are any.
+/// Pushes and samples in turn, everything through NumPy's memory.
 fn script<B: Batches<f32> + Send, G: Gil, S: Sampling>(
     push: impl Fn(&Arrays, &Ring<B>, f32) -> PyResult<()>,
-    kept: Option<&KeptArrays>,
+    results: Results<'_>,
     case: &mut Draw<'_>,
 ) -> String {
     let mut written = String::new();
@@ -130,7 +131,7 @@ fn script<B: Batches<f32> + Send, G: Gil, S: Sampling>(
                 let batch = sample_under::<G, S, _, _, false>(
                     py,
                     &ring,
-                    kept,
+                    results,
                     &REPLAY_SAMPLE,
                     batch_size,
                     seed,
@@ -151,27 +152,39 @@ fn script<B: Batches<f32> + Send, G: Gil, S: Sampling>(
     written
 }
 
+/// Memory of which every array is new.
+fn fresh() -> Memory {
+    Memory::new(0)
+}
+
 /// A script whose pushes do not matter.
 fn sampled<B: Batches<f32> + Send, G: Gil, S: Sampling>(
-    kept: Option<&KeptArrays>,
+    results: Results<'_>,
     case: &mut Draw<'_>,
 ) -> String {
     let push = |arrays: &Arrays, ring: &Ring<B>, x| arrays.push(Twin::Baseline, ring, x);
-    script::<B, G, S>(push, kept, case)
+    script::<B, G, S>(push, results, case)
 }
 
-/// Samples into new arrays, or into those of `kept`.
+/// Samples into arrays of `memory`.
 fn sampling<B: Batches<f32> + Send + 'static, G: Gil + 'static, S: Sampling + 'static>(
     obs_dim: usize,
     batch_size: usize,
-    kept: Option<KeptArrays>,
+    memory: Memory,
+    copy: bool,
 ) -> Box<dyn Arm> {
     let ring = filled::<B>(obs_dim);
     arm(move || {
         Python::attach(|py| {
-            let (ring, kept) = (ring.as_ref()?, kept.as_ref());
-            let batch =
-                sample_under::<G, S, _, _, false>(py, ring, kept, &REPLAY_SAMPLE, batch_size, None);
+            let (ring, results) = (ring.as_ref()?, memory.results(copy));
+            let batch = sample_under::<G, S, _, _, false>(
+                py,
+                ring,
+                results,
+                &REPLAY_SAMPLE,
+                batch_size,
+                None,
+            );
             first_reward(&batch.ok()?)
         })
     })
@@ -190,7 +203,7 @@ impl Pair for Intake {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let push = |arrays: &Arrays, ring: &Ring<_>, x| arrays.push(twin, ring, x);
-        script::<Fresh<f32>, Held, ByBatch>(push, None, case)
+        script::<Fresh<f32>, Held, ByBatch>(push, fresh().results(true), case)
     }
 
     fn workloads(&self) -> &'static [Workload] {
@@ -219,8 +232,8 @@ impl Pair for BatchMemory {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(None, case),
-            Twin::Optimized => sampled::<Kept<f32>, Held, ByBatch>(None, case),
+            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().results(true), case),
+            Twin::Optimized => sampled::<Kept<f32>, Held, ByBatch>(fresh().results(true), case),
         }
     }
 
@@ -231,8 +244,12 @@ impl Pair for BatchMemory {
             prepare: |size| {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {
-                    Twin::Baseline => sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, None),
-                    Twin::Optimized => sampling::<Kept<f32>, Held, ByBatch>(obs_dim, 256, None),
+                    Twin::Baseline => {
+                        sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, fresh(), true)
+                    }
+                    Twin::Optimized => {
+                        sampling::<Kept<f32>, Held, ByBatch>(obs_dim, 256, fresh(), true)
+                    }
                 })
             },
         }]
@@ -246,8 +263,10 @@ impl Pair for GilWhileSampling {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(None, case),
-            Twin::Optimized => sampled::<Fresh<f32>, Released, ByBatch>(None, case),
+            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().results(true), case),
+            Twin::Optimized => {
+                sampled::<Fresh<f32>, Released, ByBatch>(fresh().results(true), case)
+            }
         }
     }
 
@@ -258,9 +277,11 @@ impl Pair for GilWhileSampling {
             prepare: |size| {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {
-                    Twin::Baseline => sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, None),
+                    Twin::Baseline => {
+                        sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, fresh(), true)
+                    }
                     Twin::Optimized => {
-                        sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, 256, None)
+                        sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, 256, fresh(), true)
                     }
                 })
             },

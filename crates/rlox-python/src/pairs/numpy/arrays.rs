@@ -10,10 +10,10 @@ use rlox_bench::pairs::rows_for;
 use rlox_core::buffer::batch::Fresh;
 use rlox_core::buffer::intake;
 
-use super::{Arrays, Ring, ring, sampled, sampling, script};
+use super::{Arrays, Ring, fresh, ring, sampled, sampling, script};
 use crate::arrays::Borrows;
 use crate::buffer::gil::{Held, Released};
-use crate::buffer::sampling::{ByBatch, IntoArrays, Kept as KeptArrays};
+use crate::buffer::sampling::{ByBatch, IntoArrays};
 use crate::buffer::{push, push_batch};
 use crate::crossing::{REPLAY_PUSH, REPLAY_PUSH_BATCH};
 
@@ -27,10 +27,11 @@ impl Pair for SampleArrays {
 
     /// Into new arrays, or into kept ones, which the baseline copies into.
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let kept = case.once_in(2).then(KeptArrays::default);
+        let memory = fresh();
+        let results = memory.results(case.once_in(2));
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Released, ByBatch>(kept.as_ref(), case),
-            Twin::Optimized => sampled::<Fresh<f32>, Released, IntoArrays>(kept.as_ref(), case),
+            Twin::Baseline => sampled::<Fresh<f32>, Released, ByBatch>(results, case),
+            Twin::Optimized => sampled::<Fresh<f32>, Released, IntoArrays>(results, case),
         }
     }
 
@@ -45,10 +46,11 @@ impl Pair for SampleArrays {
         fn contest(size: &[(&str, usize)], keep: bool) -> Contest {
             let (n, obs_dim) = (number(size, "batch_size"), number(size, "obs_dim"));
             Box::new(move |twin| match twin {
-                Twin::Baseline => sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, n, None),
+                Twin::Baseline => {
+                    sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, n, fresh(), true)
+                }
                 Twin::Optimized => {
-                    let kept = keep.then(KeptArrays::default);
-                    sampling::<Fresh<f32>, Released, IntoArrays>(obs_dim, n, kept)
+                    sampling::<Fresh<f32>, Released, IntoArrays>(obs_dim, n, fresh(), !keep)
                 }
             })
         }
@@ -74,7 +76,7 @@ impl Pair for HeldArrays {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let push = |arrays: &Arrays, ring: &Ring<_>, x| push_held(arrays, twin, ring, x);
-        script::<Fresh<f32>, Held, ByBatch>(push, None, case)
+        script::<Fresh<f32>, Held, ByBatch>(push, fresh().results(true), case)
     }
 
     fn workloads(&self) -> &'static [Workload] {

@@ -1,0 +1,154 @@
+//! P25: results that are new arrays at every call, or those that nobody holds any more.
+
+use std::fmt::Write;
+use std::sync::Mutex;
+
+use numpy::PyArray1;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyWeakrefReference};
+use rlox_bench::draw::Draw;
+use rlox_bench::pair::{Arm, Contest, Pair, Twin, Workload, arm, number};
+use rlox_core::buffer::batch::Fresh;
+use rlox_core::buffer::ringbuf::RingBuffer;
+
+use super::{Arrays, Ring, sampling};
+use crate::buffer::gil::Held;
+use crate::buffer::sampling::{IntoArrays, Memory, sample_under};
+use crate::crossing::REPLAY_SAMPLE;
+use crate::env::VecEnv;
+use crate::errors::to_py;
+
+pub(in crate::pairs) struct ResultArrays;
+
+impl Pair for ResultArrays {
+    fn id(&self) -> &'static str {
+        "P25"
+    }
+
+    /// Steps and samples, of which some are kept and written out at the end: nothing that came later
+    /// is to be found in them.
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        Python::attach(|py| script(py, room(twin), case).unwrap_or_else(|error| format!("{error}")))
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[
+            Workload {
+                name: "step_numpy",
+                sizes: &[&[("n_envs", 1)], &[("n_envs", 64)], &[("n_envs", 1_024)]],
+                prepare: |size| {
+                    let n_envs = number(size, "n_envs");
+                    Box::new(move |twin| stepping(n_envs, room(twin)))
+                },
+            },
+            Workload {
+                name: "sample_256_numpy",
+                sizes: &[&[("obs_dim", 4)], &[("obs_dim", 28_224)]],
+                prepare: |size| samples(number(size, "obs_dim")),
+            },
+        ]
+    }
+}
+
+/// As in a build without it, and with it.
+fn room(twin: Twin) -> usize {
+    match twin {
+        Twin::Baseline => 0,
+        Twin::Optimized => 4,
+    }
+}
+
+/// Steps of environments whose episodes end, as they do under random actions.
+fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
+    let made = Python::attach(|py| -> PyResult<_> {
+        let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 0, room)?)?;
+        env.call_method0(py, "reset")?;
+        let mut draw = 1_u64;
+        let actions = std::array::from_fn::<_, 16, _>(|_| {
+            let row = (0..n_envs).map(|_| {
+                draw = draw.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+                (draw >> 63) as i64
+            });
+            PyArray1::from_iter(py, row).unbind()
+        });
+        Ok((env, actions))
+    });
+    let mut calls = 0;
+    arm(move || {
+        Python::attach(|py| {
+            let (env, actions) = made.as_ref().ok()?;
+            calls += 1;
+            let actions = &actions[calls % actions.len()];
+            let step = intern!(py, "step");
+            env.bind(py).call_method1(step, (actions,)).ok()?.len().ok()
+        })
+    })
+}
+
+fn samples(obs_dim: usize) -> Contest {
+    Box::new(move |twin| {
+        sampling::<Fresh<f32>, Held, IntoArrays>(obs_dim, 256, Memory::new(room(twin)), true)
+    })
+}
+
+fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> {
+    let n_envs = 1 + case.below(9);
+    let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 7, room)?)?;
+    env.call_method0(py, "reset")?;
+    let memory = Memory::new(room);
+    let ring = some_rows()?;
+    let (mut kept, mut watched, mut written) = (Vec::new(), Vec::new(), String::new());
+    for _ in 0..2 + case.below(60) {
+        let results = if case.once_in(3) {
+            let (n, seed) = (1 + case.below(2), Some(case.seed()));
+            let (site, results) = (&REPLAY_SAMPLE, memory.results(true));
+            sample_under::<Held, IntoArrays, _, _, false>(py, &ring, results, site, n, seed)?
+                .values()
+                .into_any()
+        } else {
+            let actions = case.flags(n_envs, 2).into_iter().map(i64::from);
+            let actions = PyArray1::from_iter(py, actions);
+            env.bind(py).call_method1("step", (actions,))?
+        };
+        for result in results.try_iter()? {
+            let mut array = result?;
+            if let Ok(infos) = array.cast::<PyDict>() {
+                let Some(last) = infos.get_item("final_obs")? else {
+                    continue;
+                };
+                array = last;
+            }
+            let shown = array.repr()?.to_string();
+            let _ = writeln!(written, "{shown}");
+            match case.below(12) {
+                0 => kept.push(array.unbind()),
+                1 => kept.push(array.get_item(0)?.unbind()), // a part, or one of several
+                2 => kept.push(array.call_method0("view")?.unbind()),
+                3 => watched.push((PyWeakrefReference::new(&array)?.unbind(), shown)),
+                4 => drop(array.call_method1("setflags", (false,))?),
+                _ => {}
+            }
+        }
+    }
+    for array in &kept {
+        let _ = writeln!(written, "{}", array.bind(py).repr()?);
+    }
+    for (array, shown) in &watched {
+        let now = array.bind(py).upgrade().map(|array| array.repr());
+        let same = now.is_none_or(|now| now.is_ok_and(|now| now == shown.as_str()));
+        let _ = writeln!(written, "{same}");
+    }
+    Ok(written)
+}
+
+/// A ring of five transitions, each of its own.
+fn some_rows() -> PyResult<Ring<Fresh<f32>>> {
+    let ring = Mutex::new(RingBuffer::new(5, 2, 1, 0).map_err(to_py)?);
+    for row in 0..5 {
+        let value = f64::from(row);
+        let arrays = Arrays::new(vec![value, -value], vec![value]);
+        arrays.push(Twin::Optimized, &ring, row as f32)?;
+    }
+    Ok(ring)
+}

@@ -1,0 +1,116 @@
+//! Results that nobody holds any more are given out again: P25's seam.
+//!
+//! A new array is a call of NumPy's allocator and, where it is large, pages of the kernel's, each of
+//! which is zeroed and found anew: most of what a wide sample costs. Whoever drops a result and asks for
+//! the next one gets the same memory; whoever keeps it, or anything that refers to it, has it for good.
+#![allow(
+    unsafe_code,
+    reason = "what an array is made of are fields of its struct"
+)]
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, TryLockError};
+
+use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA};
+use numpy::{
+    Element, Ix1, PyArray, PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+    ndarray::{Dimension, IntoDimension},
+};
+use pyo3::ffi::Py_REFCNT;
+use pyo3::prelude::*;
+use rlox_core::switchboard::P25;
+
+/// Arrays of one kind of result that are kept at most: those of two calls of which each gives two, one
+/// call's being held while the next one is made. Before: none, every array is new.
+pub(crate) const ROOM: usize = if P25 { 4 } else { 0 };
+
+/// Arrays that were given out, the least recent one first.
+pub(crate) struct Recycled {
+    arrays: VecDeque<Py<PyAny>>,
+    room: usize,
+}
+
+impl Recycled {
+    /// None yet, and never more than `room`.
+    pub(crate) const fn new(room: usize) -> Self {
+        Self {
+            arrays: VecDeque::new(),
+            room,
+        }
+    }
+
+    /// An array that nobody else holds: the least recent one, or a new one. What is in it is unknown.
+    pub(crate) fn take<'py, T: Element, D: Dimension, const N: usize>(
+        &mut self,
+        py: Python<'py>,
+        shape: [usize; N],
+    ) -> Bound<'py, PyArray<T, D>>
+    where
+        [usize; N]: IntoDimension<Dim = D>,
+    {
+        if let Some(oldest) = self.arrays.pop_front() {
+            let array = oldest.bind(py).cast::<PyArray<T, D>>().ok();
+            let array = array
+                .filter(|array| array.shape() == shape && is_unheld(array.as_untyped()))
+                .cloned();
+            // One that is held may be free when its turn comes again.
+            if array.is_some() || self.arrays.len() + 1 < self.room {
+                self.arrays.push_back(oldest);
+            }
+            if let Some(array) = array {
+                return array;
+            }
+        }
+        let array = PyArray::zeros(py, shape, false);
+        if self.arrays.len() < self.room {
+            self.arrays.push_back(array.clone().into_any().unbind());
+        }
+        array
+    }
+
+    /// The same with a copy of `values` in it.
+    pub(crate) fn take_copy<'py, T: Element + Copy>(
+        &mut self,
+        py: Python<'py>,
+        values: &[T],
+    ) -> Bound<'py, PyArray1<T>> {
+        let array = self.take::<T, Ix1, 1>(py, [values.len()]);
+        // SAFETY: nobody else holds the array, which has so many elements in order.
+        unsafe {
+            array
+                .data()
+                .copy_from_nonoverlapping(values.as_ptr(), values.len())
+        };
+        array
+    }
+}
+
+/// Whether there is one reference to an array, which is ours, and it is what NumPy made: who holds
+/// neither it nor a part of it may have seen to it that it cannot be written, has other memory, or is
+/// told of when it ends.
+fn is_unheld(array: &Bound<'_, PyUntypedArray>) -> bool {
+    const AS_MADE: i32 = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
+    // SAFETY: the array is alive.
+    let (fields, references) = unsafe {
+        let fields = &*_PyArray_GET_ITEM_DATA(array.as_array_ptr());
+        (fields, Py_REFCNT(array.as_ptr()))
+    };
+    references == 1
+        && fields.flags & AS_MADE == AS_MADE
+        && fields.base.is_null()
+        && fields.weakreflist.is_null()
+}
+
+/// `f` with what `kept` holds, or with `otherwise` while somebody has it: an array that is dropped may
+/// run a finaliser, which may come here again.
+pub(crate) fn unless_taken<P, R>(
+    kept: &Mutex<P>,
+    otherwise: impl FnOnce() -> P,
+    f: impl FnOnce(&mut P) -> R,
+) -> R {
+    match kept.try_lock() {
+        Ok(mut kept) => f(&mut kept),
+        Err(TryLockError::Poisoned(kept)) => f(&mut kept.into_inner()),
+        Err(TryLockError::WouldBlock) => f(&mut otherwise()),
+    }
+}

@@ -9,9 +9,9 @@ use std::slice;
 
 use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_WRITEABLE};
 use numpy::{
-    Element, PyArray, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray,
+    Element, PyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray,
     PyReadwriteArray, PyUntypedArray, PyUntypedArrayMethods, dtype,
-    ndarray::{Dimension, IntoDimension},
+    ndarray::{ArrayView1, Dimension, IntoDimension},
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -227,11 +227,24 @@ impl<'py, T: Element + Copy, D: Dimension> Results<'py, T, D> {
     }
 }
 
-/// An array of `n` objects, of which those given stand at their places and the others are None.
-pub(crate) fn objects<'py>(
+/// Each row of a new array as an array of its own, which lies in it and keeps it.
+pub(crate) fn rows<'py, T: Element>(
+    of: &Bound<'py, PyArray2<T>>,
+) -> PyResult<impl Iterator<Item = Bound<'py, PyArray1<T>>>> {
+    // SAFETY: nobody else has the array yet.
+    let values = unsafe { of.as_slice()? };
+    Ok(values.chunks_exact(of.shape()[1]).map(|row| {
+        // SAFETY: the array that the row lies in is the new one's base, and is not resized while that
+        // lives: NumPy refuses it to arrays that are referred to.
+        unsafe { PyArray1::borrow_from_array(&ArrayView1::from(row), of.clone().into_any()) }
+    }))
+}
+
+/// An array of `n` objects: the arrays given at their places, None at the others.
+pub(crate) fn objects<'py, T: Element>(
     py: Python<'py>,
     n: usize,
-    given: impl Iterator<Item = (usize, Py<PyAny>)>,
+    given: impl Iterator<Item = (usize, Bound<'py, PyArray1<T>>)>,
 ) -> Bound<'py, PyArray1<Py<PyAny>>> {
     // SAFETY: NumPy makes objects as null pointers, and reads these as None. That spares counting a
     // thousand references to None, and giving them up again.
@@ -239,8 +252,8 @@ pub(crate) fn objects<'py>(
     let places = array.data().cast::<Option<Py<PyAny>>>();
     // SAFETY: nobody else has the array; an `Option` of a reference is a pointer that may be null.
     let places = unsafe { slice::from_raw_parts_mut(places, n) };
-    for (i, object) in given {
-        places[i] = Some(object);
+    for (i, array) in given {
+        places[i] = Some(array.into_any().unbind());
     }
     array
 }

@@ -3,7 +3,8 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use numpy::{
-    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods,
+    Ix1, Ix2, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray,
+    PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -17,7 +18,7 @@ use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{Read, any_shape, input, objects, target};
+use crate::arrays::{Read, any_shape, input, objects, rows, target};
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::errors::to_py;
 use crate::recycled::{ROOM, Recycled, unless_taken};
@@ -65,18 +66,20 @@ struct StepResults {
     obs: Recycled,
     rewards: Recycled,
     flags: Recycled,
+    masks: Recycled,
     final_obs: Recycled,
 }
 
 impl StepResults {
     /// None yet, and never more than `room` of a kind; `room` last observations an environment.
     fn new(n_envs: usize, room: usize) -> Self {
-        let [obs, rewards, flags] = [(); 3].map(|()| Recycled::new(room));
+        let [obs, rewards, flags, masks] = [(); 4].map(|()| Recycled::new(room));
         let final_obs = Recycled::new(n_envs * room);
         Self {
             obs,
             rewards,
             flags,
+            masks,
             final_obs,
         }
     }
@@ -92,6 +95,25 @@ impl StepResults {
             terminations.into_any(),
             truncations.into_any(),
         )
+    }
+
+    /// The last observations, each at the place of its environment.
+    fn final_obs<'py>(
+        &mut self,
+        py: Python<'py>,
+        n_envs: usize,
+        obs_dim: usize,
+        finals: &Finals,
+    ) -> PyResult<Bound<'py, PyArray1<Py<PyAny>>>> {
+        if self.final_obs.has_room() {
+            let copies = finals
+                .iter()
+                .map(|(i, row)| (i, self.final_obs.take_copy(py, row)));
+            return Ok(objects(py, n_envs, copies));
+        }
+        let envs = finals.envs();
+        let all = PyArray1::from_slice(py, finals.obs()).reshape([envs.len(), obs_dim])?;
+        Ok(objects(py, n_envs, envs.iter().copied().zip(rows(&all)?)))
     }
 }
 
@@ -263,17 +285,14 @@ impl VecEnv {
         }
         let mut mask = vec![false; self.n_envs];
         finals.envs().iter().for_each(|&i| mask[i] = true);
-        let final_obs = self.results(|results| {
-            let rows = finals.iter().map(|(i, obs)| {
-                let row = results.final_obs.take_copy(py, obs);
-                (i, row.into_any().unbind())
-            });
-            objects(py, self.n_envs, rows)
-        });
+        let (n_envs, obs_dim) = (self.n_envs, self.obs_dim);
+        let final_obs = self.results(|results| results.final_obs(py, n_envs, obs_dim, finals))?;
         infos.set_item(intern!(py, "final_obs"), final_obs)?;
-        infos.set_item(intern!(py, "_final_obs"), PyArray1::from_slice(py, &mask))?;
+        let [of_obs, of_info] =
+            [(); 2].map(|()| self.results(|results| results.masks.take_copy(py, &mask)));
+        infos.set_item(intern!(py, "_final_obs"), of_obs)?;
         infos.set_item(intern!(py, "final_info"), PyDict::new(py))?;
-        infos.set_item(intern!(py, "_final_info"), PyArray1::from_slice(py, &mask))?;
+        infos.set_item(intern!(py, "_final_info"), of_info)?;
         Ok(infos)
     }
 

@@ -39,6 +39,11 @@ impl Recycled {
         }
     }
 
+    /// Whether any array is given out again.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.room > 0
+    }
+
     /// An array that nobody else holds: the least recent one, or a new one. What is in it is unknown.
     pub(crate) fn take<'py, T: Element, D: Dimension, const N: usize>(
         &mut self,

@@ -156,9 +156,10 @@ impl PrioritizedReplayBuffer {
     /// seed : int, optional
     ///     Draws from a new stream; without it the buffer's own goes on.
     /// copy : bool
-    ///     With False the arrays are the same ones at every call of one batch size, and the next
-    ///     such call overwrites them: no memory is allocated, which is most of the cost of wide
-    ///     samples. Not for several threads at once. After one is marked read-only they are new.
+    ///     With True nothing that you hold is ever overwritten: the arrays are new, or earlier ones
+    ///     that nobody refers to any more. With False they are the same ones at every call of one
+    ///     batch size, and the next such call overwrites them. Not for several threads at once.
+    ///     After one is marked read-only they are new.
     ///
     /// Returns
     /// -------

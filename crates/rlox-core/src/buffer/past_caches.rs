@@ -4,6 +4,9 @@
     reason = "stores past the caches, and hints to them, are instructions of their own"
 )]
 
+#[cfg(target_arch = "x86_64")]
+use std::slice;
+
 /// Numbers that can be copied byte by byte.
 ///
 /// # Safety
@@ -24,23 +27,52 @@ pub(super) const LARGE: usize = 8 << 20;
 pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-
         assert_eq!(from.len(), to.len());
-        // SAFETY: what is written to the vectors is elements, byte by byte, none of it padding.
-        let (head, body, tail) = unsafe { to.align_to_mut::<__m128i>() };
+        // SAFETY: what is written to the lines is elements, byte by byte, none of it padding.
+        let (head, lines, tail) = unsafe { to.align_to_mut::<x86::Line>() };
         let end = from.len() - tail.len();
         head.copy_from_slice(&from[..head.len()]);
         tail.copy_from_slice(&from[end..]);
-        let middle = from[head.len()..end].as_ptr().cast::<__m128i>();
-        for (i, slot) in body.iter_mut().enumerate() {
-            // SAFETY: `body` and the middle of `from` have as many bytes; SSE2 is always there.
-            let sixteen = unsafe { _mm_loadu_si128(middle.add(i)) };
+        let middle = from[head.len()..end].as_ptr().cast::<[u8; 64]>();
+        // SAFETY: `lines` and the middle of `from` have as many bytes, and each of them is a `u8`.
+        x86::stream(unsafe { slice::from_raw_parts(middle, lines.len()) }, lines);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    to.copy_from_slice(from);
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        _mm_loadu_si128, _mm_sfence, _mm_stream_si128, _mm512_loadu_si512, _mm512_stream_si512,
+    };
+
+    use crate::simd::{Instructions, kernel};
+
+    /// What caches and memory are written in, whole where nothing else comes between.
+    #[repr(align(64))]
+    pub(super) struct Line([u8; 64]);
+
+    #[inline(always)]
+    fn each<I: Instructions>(from: &[[u8; 64]], to: &mut [Line]) {
+        for (from, Line(to)) in from.iter().zip(to) {
             if cfg!(miri) {
-                *slot = sixteen; // it knows no stores past the caches
+                *to = *from; // it knows no stores past the caches
+            } else if I::WIDE {
+                // SAFETY: these are instructions of `I`, and `to` is a line.
+                unsafe {
+                    let line = _mm512_loadu_si512(from.as_ptr().cast());
+                    _mm512_stream_si512(to.as_mut_ptr().cast(), line);
+                }
             } else {
-                // SAFETY: SSE2 is always there.
-                unsafe { _mm_stream_si128(slot, sixteen) };
+                let (from, to) = (from.as_chunks::<16>().0, to.as_chunks_mut::<16>().0);
+                // SAFETY: SSE2 is always there, and a quarter of a line is in its place.
+                let parts: [_; 4] =
+                    std::array::from_fn(|i| unsafe { _mm_loadu_si128(from[i].as_ptr().cast()) });
+                for (to, part) in to.iter_mut().zip(parts) {
+                    // SAFETY: the same.
+                    unsafe { _mm_stream_si128(to.as_mut_ptr().cast(), part) };
+                }
             }
         }
         if !cfg!(miri) {
@@ -48,8 +80,11 @@ pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T]) {
             unsafe { _mm_sfence() };
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    to.copy_from_slice(from);
+
+    kernel! {
+        /// Stores lines.
+        pub(super) fn stream(from: &[[u8; 64]], to: &mut [Line]) = each;
+    }
 }
 
 /// Bytes of a row that are asked for early. The processor finds out by itself how it goes on.
@@ -73,15 +108,20 @@ pub(super) fn ask_for<T: Plain>(row: &[T]) {
 mod tests {
     use proptest::prelude::*;
 
+    use crate::simd;
+
     proptest! {
         #[test]
-        fn it_is_a_copy(bytes in prop::collection::vec(any::<u8>(), 0..200), start in 0..20_usize) {
+        fn it_is_a_copy(bytes in prop::collection::vec(any::<u8>(), 0..600), start in 0..20_usize) {
             let from = &bytes[start.min(bytes.len())..];
-            let mut to = vec![7; bytes.len() + 1];
-            let end = 1 + from.len();
-            super::copy(from, &mut to[1..end]);
-            prop_assert_eq!(&to[1..end], from);
-            prop_assert!(to[0] == 7 && to[end..].iter().all(|&byte| byte == 7));
+            simd::at_every_level(|| {
+                let mut to = vec![7; bytes.len() + 1];
+                let end = 1 + from.len();
+                super::copy(from, &mut to[1..end]);
+                prop_assert_eq!(&to[1..end], from);
+                prop_assert!(to[0] == 7 && to[end..].iter().all(|&byte| byte == 7));
+                Ok(())
+            })?;
         }
     }
 }

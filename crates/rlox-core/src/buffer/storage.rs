@@ -280,9 +280,33 @@ pub(super) fn put<T: Copy>(column: &mut [T], from: &[T], width: usize, first: us
 }
 
 /// Rows ahead of the one that is copied, of which the beginning is asked for...
-const AHEAD: usize = 4;
+const AHEAD: usize = 8;
 /// ... where rows have as many bytes. Of shorter ones the processor reads several at once by itself.
-const LONG: usize = 1024;
+const LONG: usize = 256;
+
+/// The same rows, each of which has been asked for some rows before where that is worth it.
+pub(super) fn asked_for<'a, T: Plain + 'a>(
+    rows: impl Iterator<Item = &'a [T]> + Clone,
+) -> impl Iterator<Item = &'a [T]> {
+    let mut coming = rows.clone().skip(AHEAD);
+    rows.inspect(move |row| {
+        if size_of_val(*row) >= LONG
+            && let Some(row) = coming.next()
+        {
+            past_caches::ask_for(row);
+        }
+    })
+}
+
+/// Copies a row of what is `large` in all or not.
+#[inline]
+pub(super) fn copy<T: Plain>(from: &[T], to: &mut [T], large: bool) {
+    if large {
+        past_caches::copy(from, to);
+    } else {
+        to.copy_from_slice(from);
+    }
+}
 
 /// Copies rows of a column. Narrow ones are moved in registers, not by calls that copy any length.
 pub(super) fn gather<T: Plain>(
@@ -298,19 +322,9 @@ pub(super) fn gather<T: Plain>(
         4 => gather_narrow::<T, 4>(from, rows, to),
         _ => {
             let large = size_of_val(to) >= past_caches::LARGE;
-            let at = |row| &from[row * width..(row + 1) * width];
-            let long = width * size_of::<T>() >= LONG;
-            let mut coming = long.then(|| rows.clone().skip(AHEAD));
-            for (to, row) in to.chunks_exact_mut(width).zip(rows) {
-                if let Some(row) = coming.as_mut().and_then(Iterator::next) {
-                    past_caches::ask_for(at(row));
-                }
-                let from = at(row);
-                if large {
-                    past_caches::copy(from, to);
-                } else {
-                    to.copy_from_slice(from);
-                }
+            let rows = rows.map(|row| &from[row * width..(row + 1) * width]);
+            for (to, from) in to.chunks_exact_mut(width).zip(asked_for(rows)) {
+                copy(from, to, large);
             }
         }
     }

@@ -14,7 +14,8 @@ use std::ops::Range;
 
 use super::Observations;
 use crate::RloxError;
-use crate::buffer::storage::{ObsElement, gather, too_large, zeroed};
+use crate::buffer::past_caches;
+use crate::buffer::storage::{ObsElement, asked_for, copy, too_large, zeroed};
 
 /// The widest stride; transitions of more environments in turn have their own next observations.
 const SPARE: usize = 64;
@@ -209,17 +210,17 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
     }
 
     fn gather(&self, rows: &[usize], obs: &mut [O], next_obs: &mut [O]) {
-        let places = rows.iter().map(|&row| self.place_of(row));
-        gather(&self.places, self.obs_dim, places, obs);
-        let places = rows.iter().map(|&row| match self.next[row] {
-            Next::After(stride) => self.on_from(self.place_of(row), stride as usize),
-            Next::Aside(_) => 0, // any place: what it holds is overwritten below
-        });
-        gather(&self.places, self.obs_dim, places, next_obs);
-        for (to, &row) in next_obs.chunks_exact_mut(self.obs_dim).zip(rows) {
-            if let Next::Aside(number) = self.next[row] {
-                to.copy_from_slice(self.aside(number));
-            }
+        // Row by row, not column by column: what came next mostly lies behind what it came from.
+        let large = size_of_val(obs) >= past_caches::LARGE;
+        let (obs, next_obs) = (
+            obs.chunks_exact_mut(self.obs_dim),
+            next_obs.chunks_exact_mut(self.obs_dim),
+        );
+        let from = asked_for(rows.iter().map(|&row| self.obs(row)));
+        let next_from = asked_for(rows.iter().map(|&row| self.next_obs(row)));
+        for ((to, next_to), (from, next_from)) in obs.zip(next_obs).zip(from.zip(next_from)) {
+            copy(from, to, large);
+            copy(next_from, next_to, large);
         }
     }
 }

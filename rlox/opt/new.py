@@ -1,4 +1,4 @@
-"""`rlox-opt new p25 "title"`: the parts of a new optimisation, to be filled in."""
+"""`rlox-opt new p26 "title"`: the parts of a new optimisation, to be filled in."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ LONGEST_TITLE = 70
 
 _EXAMPLES = """\
 examples:
-  rlox-opt new p25 "Rewards scaled while they are stored"
-  rlox-opt new p25 "Rewards scaled while they are stored" --in buffer --name reward_scale
-  rlox-opt new p25 "Batches from a memory pool" --kind type --in buffer
+  rlox-opt new p26 "Rewards scaled while they are stored"
+  rlox-opt new p26 "Rewards scaled while they are stored" --in buffer --name reward_scale
+  rlox-opt new p26 "Batches from a memory pool" --kind type --in buffer
 
 Writes the seam with its twins, the switchboard's entry, the cargo features, the pair and the card,
 and prints what to fill in. The pair compiles; its tests fail until it is filled.

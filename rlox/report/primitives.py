@@ -47,13 +47,13 @@ def fastest_other(case: Mapping[str, Any], ours: Sequence[str]) -> Mapping[str, 
 
 
 def standing(found: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Of how many cases one of ours has each verdict against the fastest other."""
-    counts = {"ahead": 0, "behind": 0, "not told apart": 0, "undecided": 0}
+    """Of how many cases one of ours has each verdict against the fastest other, where it has any."""
+    counts = dict.fromkeys(("ahead", "behind", "not told apart", "undecided"), 0)
     for case in found["cases"]:
         rival = fastest_other(case, found["ours"])
         if rival and name in rival["against"]:
             counts[rival["against"][name]["verdict"]] += 1
-    return counts
+    return {verdict: n for verdict, n in counts.items() if n}
 
 
 def explained(found: Mapping[str, Any]) -> str:

@@ -1,14 +1,21 @@
 """Environment steps per second of PPO in one process and in two, on the same joined task.
 
-`python tests/learner/throughput.py` trains with both in turn, five times, and prints the ratio.
+`python tests/learner/throughput.py` trains with both in turn, five times, and writes what came of
+it to `throughput.md` beside this file.
 """
 
 import json
 import math
+import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from rlox import build_info
+from rlox.opt.cmp import provenance
+from rlox.report.tables import origin
+from rlox.timing.student import ratio_interval
 
 ROUNDS, WORKERS = 5, (1, 2)
 WARM_UP, STEPS = 4_096, 100_000
@@ -30,6 +37,10 @@ def train(task: str) -> None:
 
 
 def main() -> None:
+    lines = [
+        "| PPO on | one process, steps/s | two processes | two ÷ one (95 %) |",
+        "|---|---:|---:|---:|",
+    ]
     for task in TASKS:
         speeds: dict[int, list[float]] = {n: [] for n in WORKERS}
         for number in range(ROUNDS):
@@ -40,12 +51,14 @@ def main() -> None:
                 speeds[n].append(float(json.loads(said.strip().splitlines()[-1])))
         one, two = (speeds[n] for n in WORKERS)
         ratios = [math.log(b / a) for a, b in zip(one, two, strict=True)]
-        ratio = math.exp(sum(ratios) / len(ratios))
-        ends = f"{math.exp(min(ratios)):.2f} to {math.exp(max(ratios)):.2f}"
-        print(
-            f"{task}: {sorted(one)[ROUNDS // 2]:,.0f} and {sorted(two)[ROUNDS // 2]:,.0f} steps/s"
-        )
-        print(f"  two processes / one: {ratio:.2f} ({ends} over {ROUNDS} rounds)")
+        low, high = ratio_interval(ratios, 0.05)
+        medians = " | ".join(f"{statistics.median(speeds[n]):,.0f}" for n in WORKERS)
+        ratio = math.exp(statistics.fmean(ratios))
+        lines.append(f"| {task} | {medians} | {ratio:.2f}× ({low:.2f}–{high:.2f}) |")
+        print(lines[-1], flush=True)
+    facts = (f"{what}: {said}" for what, said in origin(provenance(build_info())))
+    where = f"{STEPS:,} steps, {ROUNDS} rounds in turn, medians. " + "; ".join(facts) + "."
+    Path(__file__).with_suffix(".md").write_text("\n".join([where, "", *lines, ""]))
 
 
 if __name__ == "__main__":

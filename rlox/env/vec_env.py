@@ -28,8 +28,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
     Environment i is seeded with `seed + i`, and starts where Gymnasium's would. With
     `copy=False` the arrays returned are the same ones at every call, overwritten by the next.
-    Otherwise, and last observations always, nothing that you hold is ever overwritten: arrays
-    are new, or earlier ones that nobody refers to any more.
+    Otherwise, and in infos always, nothing that you hold is ever overwritten: arrays are new, or
+    earlier ones that nobody refers to any more.
 
     Raises `ValueError` for an unknown id (naming close ones), bad `n_envs` or `seed`.
     """

@@ -103,6 +103,30 @@ def test_copy_does_not_change_what_is_drawn(
 
 
 @KINDS
+@pytest.mark.parametrize(("obs_dtype", "obs_dim"), [("float32", 8_221), ("uint8", 28_225)])
+@pytest.mark.parametrize("copy", [True, False])
+def test_samples_that_no_cache_holds_are_the_rows_stored(
+    kind: Any, obs_dtype: str, obs_dim: int, copy: bool
+) -> None:
+    """Rows of odd lengths, some megabytes in all, from a ring that went round, with episodes that
+    end: what follows is then another observation than the next one stored."""
+    n, capacity = 90, 60
+    columns = np.arange(obs_dim)
+    obs, last = ((columns + 7 * np.arange(n)[:, None] + k) % 251 for k in (0, 100))
+    obs, last = obs.astype(obs_dtype), last.astype(obs_dtype)
+    ends = np.arange(n) % 9 == 8
+    next_obs = np.where(ends[:, None], last, np.roll(obs, -1, axis=0))
+    buffer = kind(capacity, obs_dim, 1, obs_dtype=obs_dtype)
+    for i in range(n):
+        buffer.push(obs[i], next_obs[i], np.zeros(1, np.float32), float(i), bool(ends[i]), False)
+    for batch_size in (5, 300):  # of the latter, either column is 8 MiB or more
+        batch = buffer.sample(batch_size, seed=1, copy=copy)
+        drawn = batch["reward"].astype(int)
+        np.testing.assert_array_equal(batch["obs"], obs[drawn])
+        np.testing.assert_array_equal(batch["next_obs"], next_obs[drawn])
+
+
+@KINDS
 def test_reused_arrays_are_overwritten_by_the_next_sample_of_their_size(kind: Any) -> None:
     buffer = full(kind)
     first = buffer.sample(5, seed=3, copy=False)

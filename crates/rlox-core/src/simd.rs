@@ -19,7 +19,7 @@ use crate::Real;
 pub trait Instructions {
     /// Whether `mul_add` is one instruction; elsewhere it would be a library call.
     const FMA: bool;
-    /// Whether there are 32 vector registers of 16 lanes, not 16 registers of 8 or fewer.
+    /// Whether they are AVX-512's: 32 vector registers of 16 lanes, not 16 registers of 8 or fewer.
     const WIDE: bool;
 
     /// `a * b + c`, with one rounding where the hardware has it.

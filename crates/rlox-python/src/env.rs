@@ -58,11 +58,11 @@ pub(crate) struct VecEnv {
     env_id: &'static str,
     pub(crate) action_space: Space,
     observation_space: Space,
-    results: Mutex<StepResults>,
+    results: Mutex<RecycledSteps>,
 }
 
-/// Arrays of steps.
-struct StepResults {
+/// Arrays of earlier steps.
+struct RecycledSteps {
     obs: Recycled,
     rewards: Recycled,
     flags: Recycled,
@@ -70,7 +70,7 @@ struct StepResults {
     final_obs: Recycled,
 }
 
-impl StepResults {
+impl RecycledSteps {
     /// None yet, and never more than `room` of a kind; `room` last observations an environment.
     fn new(n_envs: usize, room: usize) -> Self {
         let [obs, rewards, flags, masks] = [(); 4].map(|()| Recycled::new(room));
@@ -218,7 +218,7 @@ impl VecEnv {
             Actions::Discrete(actions) => size_of_val(actions),
             Actions::Continuous(actions) => size_of_val(actions),
         });
-        let infos = self
+        let finals = self
             .with(|env| {
                 let batch = env.step(actions)?;
                 Ok(obs
@@ -226,9 +226,16 @@ impl VecEnv {
                     .and_then(|()| rewards.fill(|to| to.copy_from_slice(&batch.rewards)))
                     .and_then(|()| terminations.fill(|to| to.copy_from_slice(&batch.terminated)))
                     .and_then(|()| truncations.fill(|to| to.copy_from_slice(&batch.truncated)))
-                    .and_then(|()| self.infos(py, &batch.final_obs)))
+                    .map(|()| {
+                        (!batch.final_obs.envs().is_empty()).then(|| batch.final_obs.clone())
+                    }))
             })
             .map_err(to_py)??;
+        // Not while the environments are locked: a finaliser of an earlier result may step them.
+        let infos = match finals {
+            Some(finals) => self.infos(py, &finals)?,
+            None => PyDict::new(py),
+        };
         Ok((out.0, out.1, out.2, out.3, infos))
     }
 
@@ -264,7 +271,7 @@ impl VecEnv {
             action_space: env.action_space().clone(),
             observation_space: env.observation_space().clone(),
             inner: Mutex::new(Some(env)),
-            results: Mutex::new(StepResults::new(n_envs, room)),
+            results: Mutex::new(RecycledSteps::new(n_envs, room)),
         })
     }
 
@@ -272,24 +279,22 @@ impl VecEnv {
         PyArray2::zeros(py, [self.n_envs, self.obs_dim], false)
     }
 
-    /// `f` with the arrays of steps, or with none.
-    fn results<R>(&self, f: impl FnOnce(&mut StepResults) -> R) -> R {
-        unless_taken(&self.results, || StepResults::new(self.n_envs, 0), f)
+    /// `f` with the arrays of earlier steps, or with none.
+    fn results<R>(&self, f: impl FnOnce(&mut RecycledSteps) -> R) -> R {
+        unless_taken(&self.results, || RecycledSteps::new(self.n_envs, 0), f)
     }
 
-    /// Gymnasium's infos of a step with same-step autoreset.
+    /// Gymnasium's infos of a step with same-step autoreset in which episodes ended.
     fn infos<'py>(&self, py: Python<'py>, finals: &Finals) -> PyResult<Bound<'py, PyDict>> {
-        let infos = PyDict::new(py);
-        if finals.envs().is_empty() {
-            return Ok(infos);
-        }
         let mut mask = vec![false; self.n_envs];
         finals.envs().iter().for_each(|&i| mask[i] = true);
-        let (n_envs, obs_dim) = (self.n_envs, self.obs_dim);
-        let final_obs = self.results(|results| results.final_obs(py, n_envs, obs_dim, finals))?;
+        let (final_obs, [of_obs, of_info]) = self.results(|results| {
+            let final_obs = results.final_obs(py, self.n_envs, self.obs_dim, finals)?;
+            let masks = [(); 2].map(|()| results.masks.take_copy(py, &mask));
+            PyResult::Ok((final_obs, masks))
+        })?;
+        let infos = PyDict::new(py);
         infos.set_item(intern!(py, "final_obs"), final_obs)?;
-        let [of_obs, of_info] =
-            [(); 2].map(|()| self.results(|results| results.masks.take_copy(py, &mask)));
         infos.set_item(intern!(py, "_final_obs"), of_obs)?;
         infos.set_item(intern!(py, "final_info"), PyDict::new(py))?;
         infos.set_item(intern!(py, "_final_info"), of_info)?;

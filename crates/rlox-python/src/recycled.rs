@@ -2,7 +2,7 @@
 //!
 //! A new array is a call of NumPy's allocator and, where it is large, pages of the kernel's, each of
 //! which is zeroed and found anew: most of what a wide sample costs. Whoever drops a result and asks for
-//! the next one gets the same memory; whoever keeps it, or anything that refers to it, has it for good.
+//! the next one gets the same memory; what somebody holds is never overwritten.
 #![allow(
     unsafe_code,
     reason = "what an array is made of are fields of its struct"
@@ -21,8 +21,10 @@ use pyo3::prelude::*;
 use rlox_core::switchboard::P25;
 
 /// Arrays of one kind of result that are kept at most: those of two calls of which each gives two, one
-/// call's being held while the next one is made. Before: none, every array is new.
-pub(crate) const ROOM: usize = if P25 { 4 } else { 0 };
+/// call's being held while the next one is made.
+pub(crate) const FULL: usize = 4;
+/// Before: none, every array is new.
+pub(crate) const ROOM: usize = if P25 { FULL } else { 0 };
 
 /// Arrays that were given out, the least recent one first.
 pub(crate) struct Recycled {
@@ -54,15 +56,18 @@ impl Recycled {
         [usize; N]: IntoDimension<Dim = D>,
     {
         if let Some(oldest) = self.arrays.pop_front() {
-            let array = oldest.bind(py).cast::<PyArray<T, D>>().ok();
-            let array = array
-                .filter(|array| array.shape() == shape && is_unheld(array.as_untyped()))
-                .cloned();
-            // One that is held may be free when its turn comes again.
-            if array.is_some() || self.arrays.len() + 1 < self.room {
+            let array = oldest.bind(py);
+            if is_held(array) {
+                // It may be free when its turn comes again.
+                if self.arrays.len() + 1 < self.room {
+                    self.arrays.push_back(oldest);
+                }
+            } else if let Ok(array) = array.cast::<PyArray<T, D>>()
+                && array.shape() == shape
+                && is_as_made(array.as_untyped())
+            {
+                let array = array.clone();
                 self.arrays.push_back(oldest);
-            }
-            if let Some(array) = array {
                 return array;
             }
         }
@@ -90,20 +95,19 @@ impl Recycled {
     }
 }
 
-/// Whether there is one reference to an array, which is ours, and it is what NumPy made: who holds
-/// neither it nor a part of it may have seen to it that it cannot be written, has other memory, or is
-/// told of when it ends.
-fn is_unheld(array: &Bound<'_, PyUntypedArray>) -> bool {
+/// Whether there is any reference to an object but the one that is asked about. Who holds a part of an
+/// array, or the memory of it, refers to the array.
+fn is_held(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive.
+    unsafe { Py_REFCNT(object.as_ptr()) != 1 }
+}
+
+/// Whether an array has memory of its own that may be written, and nobody is to be told of its end.
+fn is_as_made(array: &Bound<'_, PyUntypedArray>) -> bool {
     const AS_MADE: i32 = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
     // SAFETY: the array is alive.
-    let (fields, references) = unsafe {
-        let fields = &*_PyArray_GET_ITEM_DATA(array.as_array_ptr());
-        (fields, Py_REFCNT(array.as_ptr()))
-    };
-    references == 1
-        && fields.flags & AS_MADE == AS_MADE
-        && fields.base.is_null()
-        && fields.weakreflist.is_null()
+    let fields = unsafe { &*_PyArray_GET_ITEM_DATA(array.as_array_ptr()) };
+    fields.flags & AS_MADE == AS_MADE && fields.base.is_null() && fields.weakreflist.is_null()
 }
 
 /// `f` with what `kept` holds, or with `otherwise` while somebody has it: an array that is dropped may

@@ -157,9 +157,10 @@ impl PrioritizedReplayBuffer {
     ///     Draws from a new stream; without it the buffer's own goes on.
     /// copy : bool
     ///     With True nothing that you hold is ever overwritten: the arrays are new, or earlier ones
-    ///     that nobody refers to any more. With False they are the same ones at every call of one
-    ///     batch size, and the next such call overwrites them. Not for several threads at once.
-    ///     After one is marked read-only they are new.
+    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind (NumPy
+    ///     refuses to ``resize`` them in place). With False they are the same ones at every call of
+    ///     one batch size, and the next such call overwrites them; not for several threads at once,
+    ///     and new ones after one is marked read-only.
     ///
     /// Returns
     /// -------
@@ -185,9 +186,9 @@ impl PrioritizedReplayBuffer {
     ) -> PyResult<Bound<'py, PyDict>> {
         let batch_size = size("batch_size", batch_size)?;
         let seed = seed.map(convert_seed).transpose()?;
-        let results = self.memory.results(copy);
+        let source = self.memory.source(copy);
         each!(self.inner, buffer => {
-            sampling::sample::<_, _, true>(py, buffer, results, &PER_SAMPLE, batch_size, seed)
+            sampling::sample::<_, _, true>(py, buffer, source, &PER_SAMPLE, batch_size, seed)
         })
     }
 

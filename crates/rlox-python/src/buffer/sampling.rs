@@ -1,6 +1,7 @@
 //! Samples as dictionaries of arrays: P20's seam, and P11's around it.
 //!
-//! The arrays are new ones, or those that the buffer keeps for callers who want no copy.
+//! The arrays are new ones, earlier ones that nobody holds, or those that the buffer keeps for callers
+//! who want no copy.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -40,17 +41,17 @@ pub(crate) struct Arrays {
 
 /// Where a sample's arrays come from.
 #[derive(Clone, Copy)]
-pub(crate) enum Results<'a> {
+pub(crate) enum Source<'a> {
     /// The same ones at every call.
     Kept(&'a Kept),
     /// Those that nobody holds.
-    Recycled(&'a Mutex<SampleResults>),
+    Recycled(&'a Mutex<RecycledSamples>),
 }
 
 /// What a buffer gives samples in.
 pub(crate) struct Memory {
     kept: Kept,
-    recycled: Mutex<SampleResults>,
+    recycled: Mutex<RecycledSamples>,
 }
 
 impl Memory {
@@ -58,21 +59,21 @@ impl Memory {
     pub(crate) fn new(room: usize) -> Self {
         Self {
             kept: Kept::default(),
-            recycled: Mutex::new(SampleResults::new(room)),
+            recycled: Mutex::new(RecycledSamples::new(room)),
         }
     }
 
-    pub(crate) fn results(&self, copy: bool) -> Results<'_> {
+    pub(crate) fn source(&self, copy: bool) -> Source<'_> {
         if copy {
-            Results::Recycled(&self.recycled)
+            Source::Recycled(&self.recycled)
         } else {
-            Results::Kept(&self.kept)
+            Source::Kept(&self.kept)
         }
     }
 }
 
-/// Arrays of samples.
-pub(crate) struct SampleResults {
+/// Arrays of earlier samples.
+pub(crate) struct RecycledSamples {
     obs: Recycled,
     action: Recycled,
     reward: Recycled,
@@ -81,7 +82,7 @@ pub(crate) struct SampleResults {
     indices: Recycled,
 }
 
-impl SampleResults {
+impl RecycledSamples {
     fn new(room: usize) -> Self {
         let [obs, action, reward, flags, weights, indices] = [(); 6].map(|()| Recycled::new(room));
         Self {
@@ -127,11 +128,11 @@ type Shape = [usize; 3];
 
 /// How a sample gets into arrays.
 pub(crate) trait Sampling {
-    /// A sample in arrays that nobody holds.
-    fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
+    /// A sample in arrays that are its caller's.
+    fn owned<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
         py: Python<'py>,
         buffer: &Mutex<B>,
-        recycled: &Mutex<SampleResults>,
+        recycled: &Mutex<RecycledSamples>,
         shape: Shape,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>>;
@@ -151,10 +152,10 @@ pub(crate) struct ByBatch;
 pub(crate) struct IntoArrays;
 
 impl Sampling for ByBatch {
-    fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
+    fn owned<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
         py: Python<'py>,
         buffer: &Mutex<B>,
-        _recycled: &Mutex<SampleResults>,
+        _recycled: &Mutex<RecycledSamples>,
         shape: Shape,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
@@ -199,10 +200,10 @@ impl Sampling for ByBatch {
 }
 
 impl Sampling for IntoArrays {
-    fn fresh<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
+    fn owned<'py, G: Gil, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
         py: Python<'py>,
         buffer: &Mutex<B>,
-        recycled: &Mutex<SampleResults>,
+        recycled: &Mutex<RecycledSamples>,
         shape: Shape,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
@@ -224,7 +225,7 @@ impl Sampling for IntoArrays {
 pub(crate) fn sample<'py, O: ObsElement + Element, B: Replay<O> + Send, const WEIGHTED: bool>(
     py: Python<'py>,
     buffer: &Mutex<B>,
-    results: Results<'_>,
+    source: Source<'_>,
     site: &'static Site,
     batch_size: usize,
     seed: Option<u64>,
@@ -235,7 +236,7 @@ pub(crate) fn sample<'py, O: ObsElement + Element, B: Replay<O> + Send, const WE
         (true, false) => sample_under::<Released, ByBatch, O, B, WEIGHTED>,
         (true, true) => sample_under::<Released, IntoArrays, O, B, WEIGHTED>,
     };
-    how(py, buffer, results, site, batch_size, seed)
+    how(py, buffer, source, site, batch_size, seed)
 }
 
 /// The same, whatever the build's choices for P11 and P20 are.
@@ -249,7 +250,7 @@ pub(crate) fn sample_under<
 >(
     py: Python<'py>,
     buffer: &Mutex<B>,
-    results: Results<'_>,
+    source: Source<'_>,
     site: &'static Site,
     batch_size: usize,
     seed: Option<u64>,
@@ -263,16 +264,16 @@ pub(crate) fn sample_under<
     };
     let row = 2 * obs_dim * size_of::<O>() + 4 * act_dim + 6 + if WEIGHTED { 12 } else { 0 };
     crossing.add_bytes(batch_size * row);
-    let kept = match results {
-        Results::Kept(kept) => kept,
-        Results::Recycled(recycled) => {
-            return S::fresh::<G, O, B, WEIGHTED>(py, buffer, recycled, shape, seed);
+    let kept = match source {
+        Source::Kept(kept) => kept,
+        Source::Recycled(recycled) => {
+            return S::owned::<G, O, B, WEIGHTED>(py, buffer, recycled, shape, seed);
         }
     };
     let taken = lock(py, kept).take();
     let arrays = match taken {
         Some(arrays) if arrays.shape == shape && arrays.can_take::<O>(py) => arrays,
-        _ => SampleResults::new(0).take::<O, WEIGHTED>(py, shape),
+        _ => RecycledSamples::new(0).take::<O, WEIGHTED>(py, shape),
     };
     let sampled = arrays
         .fill::<G, S, O, B>(py, buffer, seed)
@@ -284,11 +285,11 @@ pub(crate) fn sample_under<
 
 /// Arrays that nobody holds.
 fn take<O: Element, const WEIGHTED: bool>(
-    recycled: &Mutex<SampleResults>,
+    recycled: &Mutex<RecycledSamples>,
     py: Python<'_>,
     shape: Shape,
 ) -> Arrays {
-    let none = || SampleResults::new(0);
+    let none = || RecycledSamples::new(0);
     unless_taken(recycled, none, |results| {
         results.take::<O, WEIGHTED>(py, shape)
     })
@@ -381,7 +382,7 @@ fn written<'a, T: Element, D: Dimension>(
     array: &'a Bound<'_, PyArray<T, D>>,
 ) -> PyResult<&'a mut [T]> {
     // SAFETY: each array is asked for once a sample, and has the elements that it was made with: new
-    // ones nobody else knows, and kept ones were looked at. No other call of the core writes these,
+    // and recycled ones nobody else holds, and kept ones were looked at. No other call of the core writes these,
     // since they are taken out. A thread of Python's that reads them while the interpreter is released
     // finds old and new values mixed, as the docstring warns.
     Ok(unsafe { array.as_slice_mut() }?)

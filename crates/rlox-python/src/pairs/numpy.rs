@@ -20,7 +20,7 @@ use rlox_core::buffer::ringbuf::RingBuffer;
 
 use crate::arrays::Borrows;
 use crate::buffer::gil::{Gil, Held, Released};
-use crate::buffer::sampling::{ByBatch, Memory, Results, Sampling, sample_under};
+use crate::buffer::sampling::{ByBatch, Memory, Sampling, Source, sample_under};
 use crate::buffer::{Transition, push};
 use crate::crossing::{REPLAY_PUSH, REPLAY_SAMPLE};
 
@@ -116,7 +116,7 @@ fn write_batch(written: &mut String, batch: PyResult<Bound<'_, PyDict>>) -> PyRe
 /// Pushes and samples in turn, everything through NumPy's memory.
 fn script<B: Batches<f32> + Send, G: Gil, S: Sampling>(
     push: impl Fn(&Arrays, &Ring<B>, f32) -> PyResult<()>,
-    results: Results<'_>,
+    source: Source<'_>,
     case: &mut Draw<'_>,
 ) -> String {
     let mut written = String::new();
@@ -131,7 +131,7 @@ fn script<B: Batches<f32> + Send, G: Gil, S: Sampling>(
                 let batch = sample_under::<G, S, _, _, false>(
                     py,
                     &ring,
-                    results,
+                    source,
                     &REPLAY_SAMPLE,
                     batch_size,
                     seed,
@@ -159,11 +159,11 @@ fn fresh() -> Memory {
 
 /// A script whose pushes do not matter.
 fn sampled<B: Batches<f32> + Send, G: Gil, S: Sampling>(
-    results: Results<'_>,
+    source: Source<'_>,
     case: &mut Draw<'_>,
 ) -> String {
     let push = |arrays: &Arrays, ring: &Ring<B>, x| arrays.push(Twin::Baseline, ring, x);
-    script::<B, G, S>(push, results, case)
+    script::<B, G, S>(push, source, case)
 }
 
 /// Samples into arrays of `memory`.
@@ -176,11 +176,11 @@ fn sampling<B: Batches<f32> + Send + 'static, G: Gil + 'static, S: Sampling + 's
     let ring = filled::<B>(obs_dim);
     arm(move || {
         Python::attach(|py| {
-            let (ring, results) = (ring.as_ref()?, memory.results(copy));
+            let (ring, source) = (ring.as_ref()?, memory.source(copy));
             let batch = sample_under::<G, S, _, _, false>(
                 py,
                 ring,
-                results,
+                source,
                 &REPLAY_SAMPLE,
                 batch_size,
                 None,
@@ -203,7 +203,7 @@ impl Pair for Intake {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let push = |arrays: &Arrays, ring: &Ring<_>, x| arrays.push(twin, ring, x);
-        script::<Fresh<f32>, Held, ByBatch>(push, fresh().results(true), case)
+        script::<Fresh<f32>, Held, ByBatch>(push, fresh().source(true), case)
     }
 
     fn workloads(&self) -> &'static [Workload] {
@@ -232,8 +232,8 @@ impl Pair for BatchMemory {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().results(true), case),
-            Twin::Optimized => sampled::<Kept<f32>, Held, ByBatch>(fresh().results(true), case),
+            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().source(true), case),
+            Twin::Optimized => sampled::<Kept<f32>, Held, ByBatch>(fresh().source(true), case),
         }
     }
 
@@ -263,10 +263,8 @@ impl Pair for GilWhileSampling {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().results(true), case),
-            Twin::Optimized => {
-                sampled::<Fresh<f32>, Released, ByBatch>(fresh().results(true), case)
-            }
+            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().source(true), case),
+            Twin::Optimized => sampled::<Fresh<f32>, Released, ByBatch>(fresh().source(true), case),
         }
     }
 

@@ -28,10 +28,10 @@ impl Pair for SampleArrays {
     /// Into new arrays, or into kept ones, which the baseline copies into.
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let memory = fresh();
-        let results = memory.results(case.once_in(2));
+        let source = memory.source(case.once_in(2));
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Released, ByBatch>(results, case),
-            Twin::Optimized => sampled::<Fresh<f32>, Released, IntoArrays>(results, case),
+            Twin::Baseline => sampled::<Fresh<f32>, Released, ByBatch>(source, case),
+            Twin::Optimized => sampled::<Fresh<f32>, Released, IntoArrays>(source, case),
         }
     }
 
@@ -76,7 +76,7 @@ impl Pair for HeldArrays {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let push = |arrays: &Arrays, ring: &Ring<_>, x| push_held(arrays, twin, ring, x);
-        script::<Fresh<f32>, Held, ByBatch>(push, fresh().results(true), case)
+        script::<Fresh<f32>, Held, ByBatch>(push, fresh().source(true), case)
     }
 
     fn workloads(&self) -> &'static [Workload] {

@@ -18,6 +18,7 @@ use crate::buffer::sampling::{IntoArrays, Memory, sample_under};
 use crate::crossing::REPLAY_SAMPLE;
 use crate::env::VecEnv;
 use crate::errors::to_py;
+use crate::recycled::FULL;
 
 pub(in crate::pairs) struct ResultArrays;
 
@@ -55,7 +56,7 @@ impl Pair for ResultArrays {
 fn room(twin: Twin) -> usize {
     match twin {
         Twin::Baseline => 0,
-        Twin::Optimized => 4,
+        Twin::Optimized => FULL,
     }
 }
 
@@ -102,8 +103,8 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
     for _ in 0..2 + case.below(60) {
         let results = if case.once_in(3) {
             let (n, seed) = (1 + case.below(2), Some(case.seed()));
-            let (site, results) = (&REPLAY_SAMPLE, memory.results(true));
-            sample_under::<Held, IntoArrays, _, _, false>(py, &ring, results, site, n, seed)?
+            let (site, source) = (&REPLAY_SAMPLE, memory.source(true));
+            sample_under::<Held, IntoArrays, _, _, false>(py, &ring, source, site, n, seed)?
                 .values()
                 .into_any()
         } else {

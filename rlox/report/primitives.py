@@ -47,7 +47,7 @@ def fastest_other(case: Mapping[str, Any], ours: Sequence[str]) -> Mapping[str, 
 
 
 def standing(found: Mapping[str, Any], name: str) -> dict[str, int]:
-    """Of how many cases one of ours has each verdict against the fastest other, where it has any."""
+    """Of how many cases one of ours has each verdict against the fastest other, if of any."""
     counts = dict.fromkeys(("ahead", "behind", "not told apart", "undecided"), 0)
     for case in found["cases"]:
         rival = fastest_other(case, found["ours"])

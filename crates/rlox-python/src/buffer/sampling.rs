@@ -382,8 +382,8 @@ fn written<'a, T: Element, D: Dimension>(
     array: &'a Bound<'_, PyArray<T, D>>,
 ) -> PyResult<&'a mut [T]> {
     // SAFETY: each array is asked for once a sample, and has the elements that it was made with: new
-    // and recycled ones nobody else holds, and kept ones were looked at. No other call of the core writes these,
-    // since they are taken out. A thread of Python's that reads them while the interpreter is released
-    // finds old and new values mixed, as the docstring warns.
+    // and recycled ones nobody else holds, and kept ones were looked at. No other call of the core
+    // writes these, since they are taken out. A thread of Python's that reads them while the
+    // interpreter is released finds old and new values mixed, as the docstring warns.
     Ok(unsafe { array.as_slice_mut() }?)
 }

@@ -207,7 +207,10 @@ impl Sampling for IntoArrays {
         shape: Shape,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let arrays = take::<O, WEIGHTED>(recycled, py, shape);
+        let none = || RecycledSamples::new(0);
+        let arrays = unless_taken(recycled, none, |recycled| {
+            recycled.take::<O, WEIGHTED>(py, shape)
+        });
         arrays.fill::<G, Self, O, B>(py, buffer, seed)?;
         arrays.dict(py)
     }
@@ -281,18 +284,6 @@ pub(crate) fn sample_under<
     let others = lock(py, kept).replace(arrays);
     drop(others); // of a call in between; unlocked, since that may run Python
     sampled
-}
-
-/// Arrays that nobody holds.
-fn take<O: Element, const WEIGHTED: bool>(
-    recycled: &Mutex<RecycledSamples>,
-    py: Python<'_>,
-    shape: Shape,
-) -> Arrays {
-    let none = || RecycledSamples::new(0);
-    unless_taken(recycled, none, |results| {
-        results.take::<O, WEIGHTED>(py, shape)
-    })
 }
 
 impl Arrays {

@@ -7,7 +7,7 @@ use numpy::PyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyWeakrefReference};
-use rlox_bench::draw::Draw;
+use rlox_bench::draw::{Draw, fixed_numbers};
 use rlox_bench::pair::{Arm, Contest, Pair, Twin, Workload, arm, number};
 use rlox_core::buffer::batch::Fresh;
 use rlox_core::buffer::ringbuf::RingBuffer;
@@ -65,13 +65,9 @@ fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
     let made = Python::attach(|py| -> PyResult<_> {
         let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 0, room)?)?;
         env.call_method0(py, "reset")?;
-        let mut draw = 1_u64;
-        let actions = std::array::from_fn::<_, 16, _>(|_| {
-            let row = (0..n_envs).map(|_| {
-                draw = draw.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-                (draw >> 63) as i64
-            });
-            PyArray1::from_iter(py, row).unbind()
+        let actions = std::array::from_fn::<_, 16, _>(|call| {
+            let row = fixed_numbers(n_envs, call as u64);
+            PyArray1::from_iter(py, row.into_iter().map(|x| i64::from(x > 0.0))).unbind()
         });
         Ok((env, actions))
     });

@@ -16,11 +16,11 @@ from asv_bench.injected.tools import FOLDER
 from asv_bench.injected.trials import Trials
 from rlox.opt import revisions, trust
 from rlox.opt.arguments import UsageError
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.progress import reporter
 from rlox.opt.revisions import NotBuiltError
 from rlox.timing.restarts import ContestError
 
-CANNOT_TELL, INTERRUPTED = 2, 130
 _EXAMPLES = """\
 examples:
   python -m asv_bench.injected probe                        is each slowdown as large as planned?

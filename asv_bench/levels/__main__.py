@@ -11,10 +11,10 @@ from asv_bench.levels import scores
 from asv_bench.levels.detectors import every
 from asv_bench.levels.synthetic import NOISES
 from rlox.opt import trust
+from rlox.opt.exits import INTERRUPTED
 from rlox.opt.progress import reporter
 from rlox.profiling.machine import ROOT, commit
 
-INTERRUPTED = 130
 JOURNAL = ROOT / "target" / "levels.jsonl"
 _EXAMPLES = """\
 examples:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlox.opt import revisions
 from rlox.opt.arguments import UsageError
-from rlox.opt.diff import CANNOT_TELL, side_by_side
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.diff import side_by_side
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.revisions import Artefact, NotBuiltError, Revision
 from rlox.timing.family import Judgement, judge
 from rlox.timing.paired import LOOKS

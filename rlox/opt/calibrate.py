@@ -12,8 +12,8 @@ from typing import Any
 
 from rlox.opt import revisions, trust
 from rlox.opt.arguments import UsageError
-from rlox.opt.diff import BY_DEFAULT, CANNOT_TELL, pattern, positive, side_by_side
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.diff import BY_DEFAULT, pattern, positive, side_by_side
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.revisions import NotBuiltError
 from rlox.timing.paired import LOOKS
 from rlox.timing.restarts import ContestError

@@ -28,12 +28,12 @@ from rlox.opt import (
     test,
 )
 from rlox.opt import list as list_
+from rlox.opt.exits import INTERRUPTED
 
 VERBS = (
     profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, diff, gate,
     bisect, calibrate, record, regressions, publish,
 )  # fmt: skip
-INTERRUPTED = profile.INTERRUPTED
 
 
 class Parser(argparse.ArgumentParser):

@@ -20,7 +20,7 @@ from rlox._core import build_info
 from rlox.opt import end_to_end
 from rlox.opt.builds import features_of
 from rlox.opt.catalogue import all_cards
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.exits import INTERRUPTED
 from rlox.profiling.cards import Card
 from rlox.timing import paired, restarts
 from rlox.timing.restarts import Cell, ContestError, Reading, TwinsDifferError

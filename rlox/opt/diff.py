@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlox.opt import revisions, trust, witness
 from rlox.opt.arguments import UsageError
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.revisions import BENCHMARKS, REVISIONS, Artefact, NotBuiltError
 from rlox.profiling.machine import machine
 from rlox.timing.family import Judgement
@@ -32,7 +32,6 @@ from rlox.timing.sequential import Comparison
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
 
-CANNOT_TELL = 2
 _MEMORY_KINDS = ("peakmemory", "track")
 _MEMORY_RESTARTS = LOOKS[1]
 _BUILD_S = 40.0

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox.opt.builds import features_of
+from rlox.opt.exits import INTERRUPTED
 from rlox.opt.extensions import Extension, build
-from rlox.opt.profile import INTERRUPTED
 from rlox.profiling import cards
 from rlox.profiling.cards import Card
 from rlox.profiling.machine import ROOT

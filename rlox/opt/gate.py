@@ -6,10 +6,10 @@ import argparse
 import sys
 from typing import Any
 
-from rlox.opt.diff import CANNOT_TELL, Found, add_arguments, compared, tell
+from rlox.opt.diff import Found, add_arguments, compared, tell
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE
 from rlox.timing.sequential import tally
 
-REGRESSION = 1
 _EXAMPLES = """\
 examples:
   rlox-opt gate origin/main
@@ -54,7 +54,7 @@ def decision(found: Found) -> tuple[int, str]:
     """The exit code, and why."""
     counts = tally(found.verdicts())
     if counts["slower"]:
-        return REGRESSION, f"regression: {counts['slower']} slower or larger"
+        return DIFFERENCE, f"regression: {counts['slower']} slower or larger"
     if not found.complete:
         return CANNOT_TELL, "cannot tell: interrupted"
     failed = len(found.failures())

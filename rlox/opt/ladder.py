@@ -16,7 +16,7 @@ from rlox._core import build_info
 from rlox.opt import builds, end_to_end
 from rlox.opt.catalogue import all_cards
 from rlox.opt.end_to_end import JOBS, TrainingDiffersError, Variant
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.exits import INTERRUPTED
 from rlox.profiling.cards import Card
 from rlox.profiling.machine import ROOT
 from rlox.timing import paired

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox.opt import backends, racing
+from rlox.opt.exits import INTERRUPTED
 from rlox.opt.primitives import growth
 from rlox.opt.primitives import verb as primitives
-from rlox.opt.profile import INTERRUPTED
 from rlox.opt.racing import Peer, PeerError
 from rlox.opt.standings import WINDOW, row_of, standings
 from rlox.profiling.machine import ROOT

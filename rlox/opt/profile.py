@@ -15,13 +15,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt import profile_script, profile_training
+from rlox.opt import profile_training
 from rlox.opt.arguments import FOLDER, UsageError, add_arguments, job_of
+from rlox.opt.exits import INTERRUPTED
 
 if TYPE_CHECKING:
     from rlox.profiling.driver import Findings
 
-INTERRUPTED = profile_script.INTERRUPTED
 
 _EXAMPLES = """\
 examples:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox.opt.arguments import UsageError, add_switches, add_training
-from rlox.opt.diff import CANNOT_TELL, positive
-from rlox.opt.gate import REGRESSION
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.diff import positive
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 
 if TYPE_CHECKING:
     from rlox.history.compared import Compared
@@ -111,7 +110,7 @@ def decision(found: Compared) -> tuple[int, str]:
     kind = "training" if found.steps else "layer"
     judged = [change for change in found.changes if change.kind == kind]
     if more := [change.name for change in judged if change.verdict == "more"]:
-        return REGRESSION, f"takes more: {', '.join(more)}"
+        return DIFFERENCE, f"takes more: {', '.join(more)}"
     if not judged:
         return CANNOT_TELL, "cannot tell: nothing was measured on both sides"
     if any(change.verdict == "undecided" for change in judged):

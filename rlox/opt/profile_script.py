@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
+from rlox.opt.exits import INTERRUPTED
 
 if TYPE_CHECKING:
     from rlox.profiling.processes.launch import Options, Outcome
     from rlox.profiling.processes.samplers import Sampler
 
-INTERRUPTED = 130
 VERB = "profile-script"
 _NAMING = ("--out", "--python", "--peer", "--beside")  # whose value may be any word
 _EXAMPLES = """\

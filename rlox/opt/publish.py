@@ -13,7 +13,7 @@ from rlox.history import store
 from rlox.history.acknowledged import AcknowledgedError
 from rlox.history.store import HistoryError
 from rlox.opt import regressions, trust
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.exits import INTERRUPTED
 from rlox.profiling.cards import CardError
 from rlox.profiling.machine import ROOT
 

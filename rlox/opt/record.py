@@ -22,8 +22,8 @@ from rlox.history import store
 from rlox.history.store import FOLDER, Entry
 from rlox.opt import revisions
 from rlox.opt.arguments import UsageError
-from rlox.opt.diff import CANNOT_TELL, pattern, positive
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.diff import pattern, positive
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.recording import Recording
 from rlox.opt.revisions import REVISIONS, Artefact, NotBuiltError, Revision
 from rlox.profiling.machine import machine, slug, versions

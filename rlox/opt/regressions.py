@@ -20,10 +20,10 @@ from rlox.history.store import Entry, HistoryError
 from rlox.opt import revisions, trust
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import pattern
+from rlox.opt.exits import DIFFERENCE
 from rlox.profiling.layers import TITLES
 from rlox.report import units
 
-REGRESSION = 1
 _EXAMPLES = """\
 examples:
   rlox-opt regressions
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     shown = [row for row in rows if arguments.bench.search(row["benchmark"])]
     unexplained = sum(row["slower"] and row["acknowledged"] is None for row in shown)
-    code = REGRESSION if unexplained else 0
+    code = DIFFERENCE if unexplained else 0
     if arguments.json:
         listed = [row for row in shown if row["slower"] or arguments.all]
         beside = [dataclasses.asdict(entry) for entry in unused]

@@ -11,6 +11,7 @@ from typing import Any
 
 from rlox.opt import builds
 from rlox.opt.arguments import UsageError
+from rlox.opt.exits import CANNOT_TELL
 from rlox.profiling import cards
 from rlox.profiling.machine import ROOT
 
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.parser.error(str(error))
     except CannotTell as error:
         print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
-        return answers.CANNOT_TELL
+        return CANNOT_TELL
     found.show(arguments.json)
     return found.status
 

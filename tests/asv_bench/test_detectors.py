@@ -12,6 +12,7 @@ from asv_bench.levels import detectors, scores, synthetic
 from asv_bench.levels.detectors import Detector, Found, every, permuted
 from asv_bench.levels.synthetic import NOISES, SHAPES, Floats, drawn, places, shapes
 from rlox.opt import trust
+from rlox.opt.exits import INTERRUPTED
 
 FLAT, STEP, BUMP = SHAPES[0], SHAPES[1], SHAPES[-1]
 
@@ -119,7 +120,7 @@ def test_a_run_is_recorded_and_gone_on(
     monkeypatch.setattr(trust, "RECORDS", tmp_path / "record")
     monkeypatch.setattr(command, "every", lambda: [Detector("toy", "1", detect)])
     asked = ["--noise", "gauss", "--flat", "50", "--change", "50", "--live", "0"]
-    assert command.main(asked) == command.INTERRUPTED
+    assert command.main(asked) == INTERRUPTED
     assert not [*tmp_path.rglob("*_levels*.json")]
     assert command.main(asked) == 0
     assert len(calls) == len(SHAPES) * 50 + 50  # the chunk that was cut short, again

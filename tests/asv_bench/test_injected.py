@@ -18,6 +18,7 @@ from asv_bench.injected.trials import ProbeError, Trials
 from rlox.history.cause import Cause
 from rlox.opt import trust
 from rlox.opt.arguments import UsageError
+from rlox.opt.exits import CANNOT_TELL
 from rlox.opt.progress import Lines
 from rlox.profiling.machine import ROOT
 from rlox.timing.packages import Packages
@@ -344,7 +345,7 @@ def test_an_attribution_is_right_where_layer_and_function_are(
 def test_an_unknown_regression_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         command.main(["probe", "--only", "nothing"])
-    assert ended.value.code == command.CANNOT_TELL
+    assert ended.value.code == CANNOT_TELL
     assert "--only: 'nothing' is no id, kind or bound" in capsys.readouterr().err
 
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rlox.opt import cli, peers, racing
+from rlox.opt.exits import INTERRUPTED
 from rlox.opt.racing import Outcome, Peer, PeerError
 from rlox.opt.standings import row_of, standings
 from rlox.report import race
@@ -93,7 +94,7 @@ def test_an_interrupted_race_keeps_its_runs_and_goes_on_with_the_others(
         return train(one, python, job, *rest)
 
     monkeypatch.setattr(racing, "train", interrupted)
-    assert cli.main(command) == peers.INTERRUPTED
+    assert cli.main(command) == INTERRUPTED
     assert "3 runs are kept" in capsys.readouterr().err
     before, ran[:] = list(ran), []
     (kept,) = made_up.glob("environments/ppo-*.jsonl")

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox.opt import racing
+from rlox.opt.exits import INTERRUPTED
 from rlox.opt.primitives import cases, contest, results
 from rlox.opt.primitives.cases import Case, Engine, Family
 from rlox.opt.primitives.engines import Processes
-from rlox.opt.profile import INTERRUPTED
 from rlox.profiling.machine import ROOT
 
 if TYPE_CHECKING:

@@ -15,14 +15,13 @@ from rich.text import Text
 
 from rlox import _core
 from rlox.opt.builds import Build
-from rlox.opt.profile import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox.opt.progress import Lines
 from rlox.opt.testing import agreement, every_build, planted
 from rlox.opt.testing.agreement import Outcome
 from rlox.opt.testing.commands import CannotTell
 from rlox.profiling import cards
 
-FAILED, CANNOT_TELL = 1, 2
 _WIDTH = 120  # of a table that goes into a file
 _SCHEMA = 1
 
@@ -86,7 +85,7 @@ def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
     if paired and agreement.stale(Path(_core.__file__)):
         verdict += "\nPython tested an extension older than the Rust sources; make setup builds it"
     return Answer(
-        FAILED if failed else CANNOT_TELL if untested else 0,
+        DIFFERENCE if failed else CANNOT_TELL if untested else 0,
         {
             "results": [
                 {"id": id_, "rust": _facts(rust), "python": _facts(python)}
@@ -132,7 +131,7 @@ def of_planted(ids: Sequence[str], progress: Lines) -> Answer:
     verdict += f" ({excused} as listed)" if excused else ""
     verdict += f"; {len(wrong)} not as the list says" if wrong else ""
     return Answer(
-        INTERRUPTED if not complete else FAILED if missed else CANNOT_TELL if wrong else 0,
+        INTERRUPTED if not complete else DIFFERENCE if missed else CANNOT_TELL if wrong else 0,
         {
             "complete": complete,
             "bugs": [
@@ -176,7 +175,7 @@ def of_builds(chosen: Sequence[Build], progress: Lines) -> Answer:
         verdict = f"{len(finished)} of {len(chosen)} builds, {len(red)} red"
         verdict = "\n".join([verdict, *differences])
     return Answer(
-        INTERRUPTED if not complete else FAILED if red or differences else 0,
+        INTERRUPTED if not complete else DIFFERENCE if red or differences else 0,
         {
             "complete": complete,
             "differences": differences,

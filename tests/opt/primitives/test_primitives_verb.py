@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from rlox.opt import cli
+from rlox.opt.exits import INTERRUPTED
 from rlox.opt.primitives import cases, contest, results
 from rlox.opt.primitives.cases import Case
 from rlox.opt.primitives.engines import Process, Processes
-from rlox.opt.primitives.tables import INTERRUPTED
 from rlox.opt.racing import python_of
 from rlox.report import primitives as report
 

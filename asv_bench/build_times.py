@@ -29,6 +29,7 @@ from asv.environment import get_environments
 from asv.repo import get_repo
 
 from rlox.opt import trust
+from rlox.profiling.git import environment
 from rlox.profiling.machine import ROOT
 from rlox.profiling.machine import commit as checked_out
 
@@ -81,7 +82,7 @@ def cpu_of_children() -> float:
 
 def git(*arguments: str) -> str:
     return subprocess.run(
-        ["git", *arguments], check=True, capture_output=True, text=True
+        ["git", *arguments], env=environment(), check=True, capture_output=True, text=True
     ).stdout.strip()
 
 

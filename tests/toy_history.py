@@ -48,6 +48,7 @@ def patch(folder: Path, set_: Any) -> None:
         return Artefact(revision, toy_packages.package(builds, **of), (), {}, 0.0)
 
     set_(revisions, "ROOT", folder / "repository")
+    set_(revisions, "REVISIONS", builds)
     set_(revisions, "build", build)
     set_(record, "FOLDER", folder / "history")
     set_(record, "REVISIONS", builds)

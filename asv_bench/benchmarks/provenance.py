@@ -72,6 +72,7 @@ def _toml(commit, path):
     shown = subprocess.run(
         ["git", "show", f"{commit}:{path}"],
         cwd=Path(__file__).parent,
+        env={name: of for name, of in os.environ.items() if not name.startswith("GIT_")},
         capture_output=True,
         text=True,
         check=True,

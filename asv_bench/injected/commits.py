@@ -3,16 +3,15 @@ same commit, so that a run that goes on finds what it made before."""
 
 from __future__ import annotations
 
-import os
+import dataclasses
 import random
-import subprocess
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from asv_bench.injected.regressions import Regression, exchanged
-from rlox.opt.arguments import UsageError
+from rlox.opt import revisions
+from rlox.profiling import git
 from rlox.profiling.machine import ROOT
 
 # Changes that slow nothing down: a file, and what a line that is added to its end looks like.
@@ -20,11 +19,6 @@ INNOCENT = {
     "docs": ("README.md", "<!-- {} -->\n"),
     "python": ("rlox/env/vec_env.py", "# {}\n"),
     "rust": ("crates/rlox-core/src/lib.rs", "// {}\n"),
-}
-_MAKER = {
-    **{f"GIT_{who}_NAME": "injected" for who in ("AUTHOR", "COMMITTER")},
-    **{f"GIT_{who}_EMAIL": "injected@localhost" for who in ("AUTHOR", "COMMITTER")},
-    **{f"GIT_{who}_DATE": "2000-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")},
 }
 
 
@@ -81,38 +75,20 @@ def history(
 
 def content(commit: str, file: str, root: Path = ROOT) -> str:
     """A file as it is in a commit."""
-    return _git("show", f"{commit}:{file}", root=root)
+    with revisions.as_usage_error():
+        return git.of(root).run("show", f"{commit}:{file}")
 
 
 def made(parent: str, texts: Mapping[str, str], message: str, root: Path = ROOT) -> str:
     """A commit after `parent` in which these files have these texts."""
-    with tempfile.TemporaryDirectory() as folder:
-        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-        _git("read-tree", parent, root=root, env=index)
+
+    def change(to: git.Repository) -> None:
         for file, text in texts.items():
-            blob = _git("hash-object", "-w", "--stdin", root=root, stdin=text).strip()
-            entry = f"{_mode(parent, file, root)},{blob},{file}"
-            _git("update-index", "--cacheinfo", entry, root=root, env=index)
-        tree = _git("write-tree", root=root, env=index).strip()
-    commit = _git("commit-tree", tree, "-p", parent, "-m", message, root=root, env=_MAKER)
-    return commit.strip()
+            mode = to.run("ls-tree", parent, "--", file).split(" ")[0]
+            blob = to.run("hash-object", "-w", "--stdin", stdin=text).strip()
+            to.run("update-index", "--cacheinfo", f"{mode},{blob},{file}")
 
-
-def _mode(commit: str, file: str, root: Path) -> str:
-    return _git("ls-tree", commit, "--", file, root=root).split(" ")[0]
-
-
-def _git(
-    *arguments: str, root: Path, env: Mapping[str, str] | None = None, stdin: str | None = None
-) -> str:
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=root,
-        env={**os.environ, **(env or {})},
-        input=stdin,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise UsageError(f"git {' '.join(arguments[:2])} failed: {done.stderr.strip()}")
-    return done.stdout
+    with revisions.as_usage_error():
+        there = git.of(root)
+        ours = dataclasses.replace(there, beside=there.objects)  # where asv will look for it
+        return ours.commit(parent, message, "injected", change)

@@ -20,6 +20,7 @@ from typing import Any
 from rlox.opt import revisions
 from rlox.opt.revisions import REVISIONS, NotBuiltError, Revision
 from rlox.opt.testing.commands import cargo, run
+from rlox.profiling import git
 
 # A group and id of criterion's, and the benchmark of asv's that calls the same function.
 _NAMES = tuple(
@@ -61,6 +62,7 @@ def build(revision: Revision) -> Path:
                 *("--features", ",".join(features), "--target-dir", str(REVISIONS / "target")),
             ],
             checkout,
+            git.environment(trusted=checkout),
         )
         made = [
             message["executable"]

@@ -10,13 +10,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import fcntl
 import hashlib
 import importlib.machinery
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import time
 import tomllib
@@ -24,8 +22,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlox.opt import checkouts
 from rlox.opt.arguments import UsageError
 from rlox.opt.testing.commands import cargo, run
+from rlox.profiling import git
 from rlox.profiling.machine import ROOT
 from rlox.timing.packages import Packages
 from rlox.timing.restarts import ContestError
@@ -91,8 +91,6 @@ def resolve(text: str) -> Revision:
         for feature in features:
             if not _FEATURE.fullmatch(feature):
                 raise UsageError(f"{text!r}: {feature!r} is no cargo feature; write {name}+opt-p5")
-    if not (ROOT / ".git").exists():
-        raise UsageError(f"{ROOT}: is no git checkout; revisions are compared in one")
     commit = (
         _snapshot()
         if name == WORKING_TREE
@@ -126,10 +124,10 @@ def between(good: Revision, bad: Revision) -> list[str]:
 
 def line() -> list[str]:
     """HEAD and its first parents, the oldest first; none outside a checkout."""
-    own = (ROOT / ".git").exists()  # not somebody else's repository around a wheel
-    return (
-        (_git_maybe("rev-list", "--first-parent", "--reverse", "HEAD") or "").split() if own else []
-    )
+    try:
+        return _git("rev-list", "--first-parent", "--reverse", "HEAD").split()
+    except UsageError:
+        return []
 
 
 def described(commit: str) -> str:
@@ -172,21 +170,22 @@ def text(commit: str, path: str) -> str:
     return _git_maybe("show", f"{commit}:{path}") or ""
 
 
-def dirty() -> bool:
-    """Whether the working tree differs from HEAD."""
-    return bool(_git("status", "--porcelain"))
+def _repository() -> git.Repository:
+    """With a folder for commits of the working tree."""
+    return dataclasses.replace(git.of(ROOT), beside=REVISIONS / "objects")
 
 
 def _snapshot() -> str:
-    """The working tree as a commit that no branch knows: the same tree gives the same commit."""
-    with tempfile.TemporaryDirectory() as folder:
-        index = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
-        _git("read-tree", "HEAD", env=index)
-        _git("add", "--all", env=index)
-        tree = _git("write-tree", env=index)
-    when = {f"GIT_{who}_DATE": "2000-01-01T00:00:00Z" for who in ("AUTHOR", "COMMITTER")}
-    who = ("-c", "user.name=rlox-opt", "-c", "user.email=rlox-opt@localhost")
-    return _git(*who, "commit-tree", tree, "-p", "HEAD", "-m", "working tree", env=when)
+    """The working tree as a commit."""
+    with checkouts.alone(REVISIONS), as_usage_error():
+        return _repository().commit(
+            "HEAD", "working tree", "rlox-opt", lambda to: to.run("add", "--all"), REVISIONS
+        )
+
+
+def dirty() -> bool:
+    """Whether the working tree differs from HEAD."""
+    return bool(_git("status", "--porcelain"))
 
 
 def build(revision: Revision) -> Artefact:
@@ -225,14 +224,15 @@ def build(revision: Revision) -> Artefact:
 def checked_out(revision: Revision) -> Iterator[tuple[Path, tuple[str, ...], str]]:
     """The one checkout at a revision, for this process alone: its folder, the features to build
     with, and a digest of what Rust is compiled from."""
-    REVISIONS.mkdir(parents=True, exist_ok=True)
-    with _alone():
-        checkout = _checked_out(revision)
+    with checkouts.alone(REVISIONS) as lock:
+        with as_usage_error():
+            checkout = checkouts.moved(REVISIONS, lock, _repository(), revision.commit)
         features = revision.features
         if features is None:
             features = _own_features(checkout)
         parts = [_rust_sources(revision.commit), _rustc(), *features]
-        yield checkout, features, hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        yield checkout, features, digest
 
 
 def _compile(
@@ -245,6 +245,7 @@ def _compile(
             *("--features", ",".join(features), "--target-dir", str(target)),
         ],
         checkout,
+        git.environment(trusted=checkout),
     )
     log = extension.with_suffix(".log")
     log.write_text(done.output, encoding="utf-8")
@@ -257,7 +258,7 @@ def _compile(
 
 def _assemble(revision: Revision, checkout: Path, extension: Path, folder: Path) -> None:
     """The package of this commit with its extension, in `folder`: whole or not at all."""
-    with tempfile.TemporaryDirectory(prefix="assembling-", dir=REVISIONS) as scratch:
+    with tempfile.TemporaryDirectory(prefix=git.MAKING, dir=REVISIONS) as scratch:
         package = Path(scratch) / "built" / "rlox"
         try:
             shutil.copytree(checkout / "rlox", package)
@@ -334,26 +335,6 @@ def _optimisations(checkout: Path, features: tuple[str, ...]) -> set[str]:
     return {feature for feature in on if _OPTIMISATION.fullmatch(feature)}
 
 
-def _checked_out(revision: Revision) -> Path:
-    """The one checkout, now at this revision."""
-    checkout = REVISIONS / "checkout"
-    if not (checkout / ".git").exists():
-        shutil.rmtree(checkout, ignore_errors=True)
-        _git("clone", "--quiet", "--shared", "--no-checkout", str(ROOT), str(checkout))
-    # What is unchanged keeps its time stamp, so that cargo need not compile it again.
-    _git("checkout", "--quiet", "--force", "--detach", revision.commit, cwd=checkout)
-    _git("clean", "--quiet", "-ffdx", cwd=checkout)
-    return checkout
-
-
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """One build at a time, from whichever process."""
-    with (REVISIONS / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _forget_oldest() -> None:
     for pattern in ("extension-*.so", "????????????-*"):
         kept = sorted(REVISIONS.glob(pattern), key=lambda path: path.stat().st_mtime)
@@ -376,21 +357,21 @@ def _digest(content: bytes, without: str = "") -> str:
     ).hexdigest()
 
 
-def _git(*arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
-    done = subprocess.run(
-        ["git", *arguments],
-        cwd=cwd or ROOT,
-        env=os.environ | (env or {}),
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode:
-        raise UsageError(f"git {' '.join(arguments)} failed: {done.stderr.strip()}")
-    return done.stdout.strip()
+@contextlib.contextmanager
+def as_usage_error() -> Iterator[None]:
+    """What is wrong with git or with the repository, for who asked."""
+    try:
+        yield
+    except git.GitError as error:
+        raise UsageError(f"{error}") from None
+
+
+def _git(*arguments: str) -> str:
+    with as_usage_error():
+        return _repository().run(*arguments).strip()
 
 
 def _git_maybe(*arguments: str) -> str | None:
-    try:
-        return _git(*arguments)
-    except UsageError:
-        return None
+    with as_usage_error():
+        said = _repository().maybe(*arguments)
+    return said if said is None else said.strip()

@@ -17,6 +17,8 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from rlox.profiling import git
+
 TEMPLATES = Path(__file__).parent / "templates"
 CORE, BENCH, SKIN = "crates/rlox-core", "crates/rlox-bench", "crates/rlox-python"
 SWITCHBOARD = f"{CORE}/src/switchboard.rs"
@@ -282,12 +284,7 @@ def _read(tree: Path, path: str) -> str:
 
 def uncommitted(paths: Any, tree: Path) -> list[str]:
     """Those of `paths` that differ from the last commit; none outside a repository."""
-    if not (tree / ".git").exists() or shutil.which("git") is None:
+    try:
+        return git.of(tree).run("diff", "--name-only", "-z", "HEAD", "--", *paths).split("\0")[:-1]
+    except git.GitError:
         return []
-    done = subprocess.run(
-        ["git", "-C", str(tree), "diff", "--name-only", "HEAD", "--", *paths],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.split()

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import signal
-import subprocess
 import sys
 from typing import Any
 
 from rlox.opt import builds
 from rlox.opt.arguments import UsageError
 from rlox.opt.exits import CANNOT_TELL
-from rlox.profiling import cards
+from rlox.profiling import cards, git
 from rlox.profiling.machine import ROOT
 
 _EXAMPLES = """\
@@ -123,7 +122,9 @@ def _chosen(arguments: argparse.Namespace) -> list[builds.Build]:
 
 
 def _commit() -> str:
-    done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise UsageError("--only drawn: is drawn by the commit, and there is none; name a build")
-    return done.stdout.strip()
+    try:
+        return git.of(ROOT).run("rev-parse", "HEAD").strip()
+    except git.GitError as error:
+        raise UsageError(
+            f"--only drawn: is drawn by the commit, which is not known; name a build ({error})"
+        ) from None

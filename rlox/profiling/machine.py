@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rlox._core import build_info
+from rlox.profiling import git
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "numpy", "gymnasium", "py-spy", "scalene")
@@ -57,12 +58,12 @@ def versions() -> dict[str, str | None]:
 
 def commit(root: Path = ROOT) -> tuple[str | None, bool | None]:
     """The checkout's commit, and whether tracked files differ from it; (None, None) outside one."""
-    # A wheel's folder may lie within somebody else's repository: only a root of its own counts.
-    if not (root / ".git").exists():
+    try:
+        repository = git.of(root)
+        head = repository.run("rev-parse", "HEAD").strip()
+        return head, bool(repository.run("status", "--porcelain", "--untracked-files=no"))
+    except git.GitError:
         return None, None
-    head = _output("git", "-C", str(root), "rev-parse", "HEAD")
-    status = _output("git", "-C", str(root), "status", "--porcelain", "--untracked-files=no")
-    return (head, bool(status)) if head else (None, None)
 
 
 def _cpu_model() -> str:

@@ -76,6 +76,16 @@ assert advantages.shape == (3,)
     assert done.returncode == 0, done.stderr
 
 
+def test_git_is_called_in_one_place() -> None:
+    named = re.compile(r"""["']git["']""")
+    calling = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "rlox").rglob("*.py")
+        if named.search(path.read_text())
+    }
+    assert calling == {"rlox/profiling/git.py"}
+
+
 def test_no_source_file_holds_two_subjects() -> None:
     long = {
         str(path.relative_to(ROOT)): lines

@@ -30,6 +30,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         if number == 2:
             git(tmp_path, "branch", "side")
     monkeypatch.setattr(revisions, "ROOT", tmp_path)
+    monkeypatch.setattr(revisions, "REVISIONS", tmp_path.with_name(f"{tmp_path.name} revisions"))
     return tmp_path
 
 
@@ -76,9 +77,9 @@ def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(repository:
     (repository / "new").write_text("new\n")
     before = git(repository, "status", "--porcelain"), git(repository, "for-each-ref")
     found = revisions.resolve(".")
-    assert git(repository, "show", f"{found.commit}:file") == "changed"
-    assert git(repository, "show", f"{found.commit}:new") == "new"
-    assert git(repository, "rev-parse", f"{found.commit}^") == git(repository, "rev-parse", "HEAD")
+    assert revisions.text(found.commit, "file") == "changed"
+    assert revisions.text(found.commit, "new") == "new"
+    assert revisions.about(found.commit)[0] == git(repository, "rev-parse", "HEAD")
     assert (git(repository, "status", "--porcelain"), git(repository, "for-each-ref")) == before
     assert revisions.resolve(".").commit == found.commit  # and so its build is found again
     assert revisions.dirty()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
 from rlox.history.site.layout import Html, commit_path, diff_path, link, page, paragraph, tag
 from rlox.history.site.model import Commit
+from rlox.profiling import git
 
 LINES = 1500  # of a commit that are shown
 _CHARACTERS = 400  # of a line
@@ -19,10 +19,9 @@ _KINDS = {"+": "added", "-": "removed", "@": "hunk"}
 def known(hashes: Sequence[str], root: Path) -> list[str]:
     """Those commits that the repository at `root` has; none where it is no repository."""
     asked = "".join(f"{name}^{{commit}}\n" for name in hashes)
-    command = ["git", "-C", str(root), "cat-file", "--batch-check"]
     try:
-        found = subprocess.run(command, input=asked, capture_output=True, text=True).stdout
-    except OSError:  # no git
+        found = git.of(root).run("cat-file", "--batch-check", stdin=asked)
+    except git.GitError:
         return []
     there = {line.split()[0] for line in found.splitlines() if line.split()[1:2] == ["commit"]}
     return [name for name in hashes if name in there]
@@ -33,24 +32,18 @@ def texts(hashes: Sequence[str], root: Path) -> Iterator[tuple[str, list[str]]]:
     `LINES`, and one more that says so. They are asked for in one call, and read as they come."""
     if not hashes:
         return
-    command = [
-        *("git", "-C", str(root), "log", "--no-walk=unsorted", "--stdin", "--no-color"),
-        *(
-            "--stat=100",
-            "--patch",
-            "--diff-merges=first-parent",
-            f"--format={_MARK}%H%n%aI%n%n%w(0,4,4)%B",
-        ),
-    ]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, errors="replace"
-    ) as git:
-        assert git.stdin is not None
-        assert git.stdout is not None
-        git.stdin.write("".join(f"{name}\n" for name in hashes))
-        git.stdin.close()
+    told = git.of(root).stream(
+        *("log", "--no-walk=unsorted", "--stdin", "--no-color", "--stat=100", "--patch"),
+        *("--no-textconv", "--no-ext-diff"),  # textconv keeps what it made, as refs
+        *("--diff-merges=first-parent", f"--format={_MARK}%H%n%aI%n%n%w(0,4,4)%B"),
+    )
+    with told:
+        assert told.stdin is not None
+        assert told.stdout is not None
+        told.stdin.write("".join(f"{name}\n" for name in hashes))
+        told.stdin.close()
         name, lines, left = "", list[str](), 0
-        for line in git.stdout:
+        for line in told.stdout:
             if line.startswith(_MARK):
                 if name:
                     yield name, _ended(lines, left)

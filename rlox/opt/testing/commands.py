@@ -4,7 +4,6 @@ all that they started."""
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import threading
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlox.opt.arguments import UsageError
+from rlox.profiling import git
 from rlox.profiling.process import end_group
 
 Hear = Callable[[str], None]  # is told every line of output
@@ -53,12 +53,13 @@ def run(
     hear: Hear = lambda line: None,
     limit_s: float = 3600.0,
 ) -> Done:
-    """Run `command` with `env` on top of the environment; ended after `limit_s` seconds."""
+    """Run `command` with `env` on top of the environment, in which nothing redirects git; ended
+    after `limit_s` seconds."""
     started = time.monotonic()
     process = subprocess.Popen(
         [str(part) for part in command],
         cwd=cwd,
-        env={**os.environ, "CARGO_TERM_COLOR": "never", **(env or {})},
+        env={**git.environment(), "CARGO_TERM_COLOR": "never", **(env or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -11,7 +11,6 @@ import fcntl
 import importlib.machinery
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -31,6 +30,7 @@ from rlox.opt.testing.commands import (
     run,
     run_one,
 )
+from rlox.profiling import git
 from rlox.profiling.machine import ROOT
 
 LIST = ROOT / "tests" / "pairs" / "planted.toml"
@@ -167,10 +167,11 @@ class Scratch:
 
     def _copy(self) -> None:
         """What is unchanged keeps its time stamp, so that cargo need not compile it again."""
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
-        if listed.returncode != 0:
-            raise UsageError(f"{ROOT}: is no git checkout; planted bugs need one to copy")
-        for name in listed.stdout.split("\0"):
+        try:
+            listed = git.of(ROOT).run("ls-files", "-z")
+        except git.GitError as error:
+            raise UsageError(f"planted bugs need a git checkout to copy: {error}") from None
+        for name in listed.split("\0"):
             source, copy = ROOT / name, self.tree / name
             if not source.is_file():
                 continue

@@ -1,0 +1,49 @@
+"""The one checkout that revisions are built in: one process has it; it is whole, or made anew."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlox.profiling.git import MAKING, Checkout, GitError, Repository
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[int]:
+    """Only this process works in `folder`; gives the descriptor of the lock. What one that was
+    killed left half made is removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in folder.glob(f"{MAKING}*"):
+            shutil.rmtree(left)
+        for left in folder.glob("*.part"):
+            left.unlink()
+        yield lock.fileno()
+
+
+def moved(folder: Path, lock: int, source: Repository, commit: str) -> Path:
+    """The checkout of `source` in `folder`, at a commit. One that is broken is made anew, and takes
+    its place when it is whole.
+
+    Raises:
+        GitError: `source` does not have the commit, or lacks a part of it.
+    """
+    place = Checkout(folder / "checkout", lock)
+    try:
+        # What is unchanged keeps its time stamp, so that cargo need not compile it again.
+        place.move(source, commit)
+    except (GitError, OSError):
+        with tempfile.TemporaryDirectory(prefix=MAKING, dir=folder) as scratch:
+            new = dataclasses.replace(place, folder=Path(scratch) / "new")
+            new.make(source, commit)
+            if os.path.lexists(place.folder):
+                place.folder.rename(Path(scratch) / "broken")
+            new.folder.rename(place.folder)
+    return place.folder

@@ -33,7 +33,7 @@ def moved(folder: Path, lock: int, source: Repository, commit: str) -> Path:
     its place when it is whole.
 
     Raises:
-        GitError: `source` does not have the commit, or lacks a part of it.
+        GitError: `source` does not have the commit, or not all of it.
     """
     place = Checkout(folder / "checkout", lock)
     try:

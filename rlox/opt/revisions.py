@@ -177,8 +177,9 @@ def _repository() -> git.Repository:
 
 def _snapshot() -> str:
     """The working tree as a commit."""
-    with checkouts.alone(REVISIONS), as_usage_error():
-        return _repository().commit(
+    with checkouts.alone(REVISIONS) as lock, as_usage_error():
+        repository = dataclasses.replace(_repository(), lock=lock)
+        return repository.commit(
             "HEAD", "working tree", "rlox-opt", lambda to: to.run("add", "--all"), REVISIONS
         )
 

@@ -42,6 +42,7 @@ _READING = {
 _BESIDE = {"add", "commit-tree", "hash-object", "read-tree", "update-index", "write-tree"}
 MAKING = "making-"  # begins the names of folders that a killed process may leave
 _DATE = "2000-01-01T00:00:00Z"
+_LOAD = "\nThe clone is partial; `git fetch --refetch --no-filter` loads what it lacks"
 _MADE = "made-by-rlox-opt"  # a file in the git folder of a checkout of ours
 
 
@@ -69,13 +70,15 @@ def environment(trusted: Path | None = None) -> dict[str, str]:
 @dataclass(frozen=True)
 class Repository:
     """The checkout `folder` with its git folder and its `objects`. `beside` is a folder of objects
-    of ours, which is read as well; with an `index` of ours, new ones are written there."""
+    of ours, which is read as well; with an `index` of ours, new ones are written there. A git that
+    outlives this process holds `lock`, the descriptor of a lock file, to its end."""
 
     folder: Path
     git_dir: Path
     objects: Path
     beside: Path | None = None
     index: Path | None = None
+    lock: int | None = None
 
     def run(
         self, verb: str, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
@@ -115,32 +118,40 @@ class Repository:
         change: Callable[[Repository], object],
         scratch: Path | None = None,
     ) -> str:
-        """A commit after `parent` that no branch knows, with `change` made to its index, which is
-        in a folder of `scratch` meanwhile. The same content gives the same commit.
+        """A commit after `parent` that no branch knows, with `change` made to its index; it is made
+        in a folder of `scratch` and kept in `beside`. The same content gives the same commit.
 
         Raises:
             GitError: git fails, or there is none.
         """
         if self.beside is None:
             raise ValueError(f"{self.folder}: has no folder beside it for a commit of ours")
-        self.beside.mkdir(parents=True, exist_ok=True)
         env = {
             f"GIT_{who}_{what}": value
             for who in ("AUTHOR", "COMMITTER")
             for what, value in (("NAME", maker), ("EMAIL", f"{maker}@localhost"), ("DATE", _DATE))
         }
         with tempfile.TemporaryDirectory(prefix=MAKING, dir=scratch) as folder:
-            ours = dataclasses.replace(self, index=Path(folder) / "index")
+            index, objects = Path(folder, "index"), Path(folder, "objects")
+            objects.mkdir()
+            ours = dataclasses.replace(self, index=index, beside=objects)
             ours.run("read-tree", parent)
             change(ours)
             tree = ours.run("write-tree").strip()
-            return ours.run("commit-tree", tree, "-p", parent, "-m", message, env=env).strip()
+            made = ours.run("commit-tree", tree, "-p", parent, "-m", message, env=env).strip()
+            # All are new, so that one which was there, and is broken, gives way.
+            for path in sorted(objects.rglob("*"), reverse=True):
+                if path.is_file():
+                    kept = self.beside / path.relative_to(objects)
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.move(path, kept)
+        return made
 
     def _done(
         self, verb: str, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
     ) -> subprocess.CompletedProcess[bytes]:
         command, where = self._command(verb, *arguments), self._environment()
-        return _ran(command, self.folder, {**where, **(env or {})}, stdin)
+        return _ran(command, self.folder, {**where, **(env or {})}, stdin, self.lock)
 
     def _command(self, verb: str, *arguments: str) -> list[str]:
         if verb not in (_READING | _BESIDE if self.index else _READING):
@@ -182,8 +193,7 @@ def of(root: Path) -> Repository:
 @dataclass(frozen=True)
 class Checkout:
     """A checkout of our own in `folder`, which borrows the objects of another repository: the only
-    one whose files git may overwrite and delete. A git that outlives this process holds `lock`, the
-    descriptor of a lock file, to its end."""
+    one whose files git may overwrite and delete. `lock` is held as that of a `Repository`."""
 
     folder: Path
     lock: int
@@ -192,7 +202,7 @@ class Checkout:
         """A new repository, at a commit of `source`. Raises GitError where it cannot be."""
         self.folder.mkdir()
         digest = ("--object-format=sha256",) if len(commit) == 64 else ()
-        self._run("init", "--quiet", "--template=", *digest)
+        self._run(source, "init", "--quiet", "--template=", *digest)
         (self.folder / ".git" / _MADE).touch()
         self.move(source, commit)
 
@@ -205,14 +215,15 @@ class Checkout:
         beside = [source.beside] if source.beside and source.beside.is_dir() else []
         lines = "".join(f"{_quoted(objects)}\n" for objects in [source.objects, *beside])
         (git_dir / "objects" / "info" / "alternates").write_text(lines, encoding="utf-8")
-        self._run("checkout", "--quiet", "--force", "--detach", commit, "--")
-        self._run("clean", "--quiet", "-ffdx")
+        self._run(source, "checkout", "--quiet", "--force", "--detach", commit, "--")
+        self._run(source, "clean", "--quiet", "-ffdx")
 
-    def _run(self, *arguments: str) -> None:
+    def _run(self, source: Repository, *arguments: str) -> None:
         command = _command(self.folder, self.folder / ".git", *arguments)
-        done = _ran(command, self.folder, environment() | _OURS, held=(self.lock,))
+        done = _ran(command, self.folder, environment() | _OURS, lock=self.lock)
         if done.returncode:
-            raise _failed(done, self.folder, *arguments)
+            partial = any(source.objects.glob("pack/*.promisor"))
+            raise _failed(done, source.folder, *arguments, remedy=_LOAD if partial else "")
 
 
 def _command(folder: Path, git_dir: Path, *arguments: str) -> list[str]:
@@ -225,11 +236,12 @@ def _ran(
     cwd: Path,
     env: Mapping[str, str],
     stdin: str = "",
-    held: tuple[int, ...] = (),
+    lock: int | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
+    kept = () if lock is None else (lock,)
     try:
         return subprocess.run(
-            command, cwd=cwd, env=env, input=stdin.encode(), capture_output=True, pass_fds=held
+            command, cwd=cwd, env=env, input=stdin.encode(), capture_output=True, pass_fds=kept
         )
     except OSError as error:
         if shutil.which("git") is None:
@@ -237,7 +249,9 @@ def _ran(
         raise GitError(f"{error.filename}: {error.strerror}") from None
 
 
-def _failed(done: subprocess.CompletedProcess[bytes], folder: Path, *arguments: str) -> GitError:
+def _failed(
+    done: subprocess.CompletedProcess[bytes], folder: Path, *arguments: str, remedy: str = ""
+) -> GitError:
     said = done.stderr.decode(errors="replace").strip()
     if "dubious ownership" in said or "unsafe repository" in said:
         return GitError(
@@ -245,7 +259,7 @@ def _failed(done: subprocess.CompletedProcess[bytes], folder: Path, *arguments: 
             "read it. If you trust that user: "
             f"git config --global --add safe.directory {shlex.quote(str(folder))}"
         )
-    return GitError(f"{folder}: git {' '.join(arguments)} failed: {said}")
+    return GitError(f"{folder}: git {' '.join(arguments)} failed: {said}{remedy}")
 
 
 def _quoted(path: Path) -> str:

@@ -136,6 +136,30 @@ def test_what_stays_the_same_keeps_its_time_stamp(root: Path) -> None:
     assert stamps[0] == stamps[1]
 
 
+@pytest.mark.parametrize("left", [b"", b"garbage"])
+def test_broken_objects_of_the_uncommitted_work_are_made_anew(root: Path, left: bytes) -> None:
+    found = checked_out(".")
+    for path in (root / "target" / "revisions" / "objects").glob("*/*"):
+        path.chmod(0o644)
+        path.write_bytes(left)
+    shutil.rmtree(root / "target" / "revisions" / "checkout")
+    assert checked_out(".") == found
+
+
+def test_a_partial_clone_is_told_how_to_get_the_rest(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source, partial = users_repository.make(tmp_path / "source"), tmp_path / "partial"
+    git(source, "config", "uploadpack.allowFilter", "true")
+    git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{source}", str(partial))
+    monkeypatch.setattr(revisions, "ROOT", partial)
+    monkeypatch.setattr(revisions, "REVISIONS", partial / "target" / "revisions")
+    with pytest.raises(UsageError, match="`git fetch --refetch --no-filter` loads what it lacks"):
+        checked_out("HEAD~1")
+    git(partial, "fetch", "--quiet", "--refetch", "--no-filter")
+    assert checked_out("HEAD~1") == committed(partial, "HEAD~1")
+
+
 def test_a_commit_that_is_not_there_costs_no_checkout(root: Path) -> None:
     checked_out("v1")
     kept = (root / "target/revisions/checkout").stat().st_ino
@@ -162,9 +186,11 @@ def test_a_commit_that_was_pruned_since_and_a_repository_that_was_moved(
         assert checked_out("HEAD") == committed(at, "HEAD")
 
 
-def killed(work: Callable[[], object], step: int = -1, after_s: float = 60.0) -> bool:
+def killed(
+    work: Callable[[], object], step: int = -1, after_s: float = 60.0, with_git: bool = False
+) -> bool:
     """Whether a process that does `work` was killed: before it changes a file or starts git for the
-    `step`-th time, or after some seconds."""
+    `step`-th time, or after some seconds, with the git that it started or without."""
     child = os.fork()
     if child == 0:
         left = itertools.count(step, -1)
@@ -179,10 +205,11 @@ def killed(work: Callable[[], object], step: int = -1, after_s: float = 60.0) ->
             work()
         finally:
             os._exit(0)
+    os.setpgid(child, child)
     deadline = time.monotonic() + after_s
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
         if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
+            (os.killpg if with_git else os.kill)(child, signal.SIGKILL)
         time.sleep(0.0005)
     return os.WIFSIGNALED(ended[1])
 
@@ -212,7 +239,8 @@ def random_kills(root: Path, kills: int) -> None:
         if number % 3 == 0:
             shutil.rmtree(root / "target", ignore_errors=True)
         asked = draw.choice(("v1", "v1~1", "."))
-        hit += killed(lambda asked=asked: checked_out(asked), after_s=draw.uniform(0, longest))
+        after_s = draw.uniform(0, longest)
+        hit += killed(lambda asked=asked: checked_out(asked), -1, after_s, number % 2 == 0)
         name = draw.choice(("v1", "v1~1"))
         assert checked_out(name) == found[name], number
     assert hit > kills / 4

@@ -37,6 +37,7 @@ _KEPT = 48  # of 15 MB each
 _LIBRARY = f"_core{importlib.machinery.EXTENSION_SUFFIXES[0]}"
 _RUST = ("Cargo.toml", "Cargo.lock", "crates", ".cargo", "rust-toolchain.toml")
 _FEATURE = re.compile(r"[a-z0-9-]+")
+_END = "--end-of-options"  # what follows comes from files and people, and is none
 _OPTIMISATION = re.compile(r"opt-p\d+")
 
 
@@ -94,9 +95,7 @@ def resolve(text: str) -> Revision:
     commit = (
         _snapshot()
         if name == WORKING_TREE
-        else _git_maybe(
-            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"
-        )
+        else _git_maybe("rev-parse", "--verify", "--quiet", _END, f"{name}^{{commit}}")
     )
     if commit is None:
         shallow = _git_maybe("rev-parse", "--is-shallow-repository") == "true"
@@ -132,7 +131,7 @@ def line() -> list[str]:
 
 def described(commit: str) -> str:
     """A commit in one line: its hash, its date, its subject."""
-    return _git("show", "--no-patch", "--format=%h %as %s", commit)
+    return _git("show", "--no-patch", "--format=%h %as %s", _END, commit)
 
 
 def span(text: str) -> list[Revision]:
@@ -155,19 +154,21 @@ def span(text: str) -> list[Revision]:
 
 def about(commit: str) -> tuple[str | None, datetime.datetime, str]:
     """A commit's first parent, its time and its subject."""
-    first, _, subject = _git("show", "--no-patch", "--format=%cI %P%n%s", commit).partition("\n")
+    first, _, subject = _git("show", "--no-patch", "--format=%cI %P%n%s", _END, commit).partition(
+        "\n"
+    )
     when, *parents = first.split()
     return next(iter(parents), None), datetime.datetime.fromisoformat(when), subject
 
 
 def ancestors(commit: str, most: int) -> list[str]:
     """Those before it along the first parents, the nearest first."""
-    return _git("rev-list", "--first-parent", f"--max-count={most + 1}", commit).split()[1:]
+    return _git("rev-list", "--first-parent", f"--max-count={most + 1}", _END, commit).split()[1:]
 
 
 def text(commit: str, path: str) -> str:
     """A file as it is in a commit; "" where it is not."""
-    return _git_maybe("show", f"{commit}:{path}") or ""
+    return _git_maybe("show", _END, f"{commit}:{path}") or ""
 
 
 def _repository() -> git.Repository:
@@ -177,11 +178,13 @@ def _repository() -> git.Repository:
 
 def _snapshot() -> str:
     """The working tree as a commit."""
-    with checkouts.alone(REVISIONS) as lock, as_usage_error():
-        repository = dataclasses.replace(_repository(), lock=lock)
-        return repository.commit(
-            "HEAD", "working tree", "rlox-opt", lambda to: to.run("add", "--all"), REVISIONS
-        )
+    with as_usage_error():
+        repository = _repository()
+        with checkouts.alone(REVISIONS) as lock:
+            held = dataclasses.replace(repository, lock=lock)
+            return held.commit(
+                "HEAD", "working tree", "rlox-opt", lambda to: to.run("add", "--all"), REVISIONS
+            )
 
 
 def dirty() -> bool:
@@ -225,9 +228,11 @@ def build(revision: Revision) -> Artefact:
 def checked_out(revision: Revision) -> Iterator[tuple[Path, tuple[str, ...], str]]:
     """The one checkout at a revision, for this process alone: its folder, the features to build
     with, and a digest of what Rust is compiled from."""
+    with as_usage_error():
+        source = _repository()
     with checkouts.alone(REVISIONS) as lock:
         with as_usage_error():
-            checkout = checkouts.moved(REVISIONS, lock, _repository(), revision.commit)
+            checkout = checkouts.moved(REVISIONS, lock, source, revision.commit)
         features = revision.features
         if features is None:
             features = _own_features(checkout)
@@ -297,7 +302,7 @@ def _check(folder: Path, revision: Revision, expected: set[str]) -> str:
 
 def _rust_sources(commit: str) -> str:
     """What git calls the parts of a commit that the extension is made of."""
-    listed = _git_maybe("ls-tree", commit, "--", *_RUST)
+    listed = _git_maybe("ls-tree", _END, commit, "--", *_RUST)
     return listed if listed is not None else f"unknown commit {commit}"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -154,13 +155,13 @@ class Repository:
         return _ran(command, self.folder, {**where, **(env or {})}, stdin, self.lock)
 
     def _command(self, verb: str, *arguments: str) -> list[str]:
-        if verb not in (_READING | _BESIDE if self.index else _READING):
+        if verb not in (_READING | _BESIDE if self.index and self.beside else _READING):
             raise ValueError(f"git {verb}: may write to {self.folder}, which is the user's")
         return _command(self.folder, self.git_dir, verb, *arguments)
 
     def _environment(self) -> dict[str, str]:
         found = environment() | _OURS
-        if self.beside and self.beside.is_dir():
+        if self.beside and (self.index or self.beside.is_dir()):
             found["GIT_OBJECT_DIRECTORY"] = str(self.beside)
             found["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(self.objects)
         if self.index:
@@ -184,7 +185,7 @@ def of(root: Path) -> Repository:
     done = _ran(["git", *question], root, environment() | _OURS | ceiling)
     if done.returncode:
         raise _failed(done, root, *question)
-    git_dir, objects, top = os.fsdecode(done.stdout).splitlines()
+    git_dir, objects, top = os.fsdecode(done.stdout).removesuffix("\n").rsplit("\n", 2)
     if Path(top) != root:
         raise GitError(f"{root / '.git'}: is no repository; git takes {top} for its checkout")
     return Repository(root, Path(git_dir), root / objects)
@@ -208,8 +209,10 @@ class Checkout:
 
     def move(self, source: Repository, commit: str) -> None:
         """Have it hold a commit of `source`, and nothing else; files that stay the same keep their
-        time stamps. Raises GitError where it is broken, or not ours."""
+        time stamps. Raises GitError or OSError where it is broken, or not ours."""
         git_dir = self.folder / ".git"
+        if not re.fullmatch("[0-9a-f]{40,64}", commit):
+            raise GitError(f"{commit!r}: is no commit's hash")
         if self.folder.is_symlink() or git_dir.is_symlink() or not (git_dir / _MADE).is_file():
             raise GitError(f"{self.folder}: is no checkout of ours")
         beside = [source.beside] if source.beside and source.beside.is_dir() else []

@@ -68,8 +68,14 @@ def test_outside_a_checkout_there_are_no_revisions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(revisions, "ROOT", tmp_path)
+    monkeypatch.setattr(revisions, "REVISIONS", tmp_path / "target" / "revisions")
+    for text in ("HEAD", "."):
+        with pytest.raises(UsageError, match="is no git checkout"):
+            revisions.resolve(text)
     with pytest.raises(UsageError, match="is no git checkout"):
-        revisions.resolve("HEAD")
+        revisions.build(revisions.Revision("a", "1" * 40))
+    assert revisions.line() == []
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(repository: Path) -> None:
@@ -83,6 +89,18 @@ def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(repository:
     assert (git(repository, "status", "--porcelain"), git(repository, "for-each-ref")) == before
     assert revisions.resolve(".").commit == found.commit  # and so its build is found again
     assert revisions.dirty()
+
+
+def test_a_commit_of_a_hostile_file_is_no_option(repository: Path, tmp_path: Path) -> None:
+    commit = f"--output={tmp_path / 'written'}"
+    before = sorted(tmp_path.rglob("*"))
+    for ask in (revisions.about, revisions.described, lambda of: revisions.ancestors(of, 1)):
+        with pytest.raises(UsageError, match="failed: fatal: "):
+            ask(commit)
+    assert revisions.text(commit, "file") == ""
+    with pytest.raises(UsageError, match="is no commit's hash"):
+        revisions.build(revisions.Revision("a", commit))
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_between_are_the_commits_after_good_up_to_bad(repository: Path) -> None:

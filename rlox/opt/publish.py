@@ -65,6 +65,11 @@ def run(arguments: argparse.Namespace) -> int:
         with reporter() as progress:
             progress.begin("level changes")
             recordings = read(arguments.history)
+            if not recordings:  # pages of nothing would replace those that are there
+                raise HistoryError(
+                    f"--history {arguments.history}: holds no recordings; `rlox-opt record` makes "
+                    "them, in asv_bench/history"
+                )
             order = regressions.order([of.entry for of in recordings], _say)
             known = regressions.acknowledgements(None)
             history = History.of(recordings, order, trust.smallest(), known)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from command_line import rlox_opt
 from toy_entries import history, written
 
@@ -27,11 +28,43 @@ def test_json_is_what_was_done_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_other_files_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").touch()
-    done = rlox_opt("publish", tmp_path, "--history", tmp_path / "history")
+    store, out = written(history({}, 3), tmp_path / "history"), tmp_path / "pages"
+    out.mkdir()
+    (out / "thesis.txt").touch()
+    done = rlox_opt("publish", out, "--history", store)
     assert done.returncode == 2
     assert "holds files that were not published; name an empty or a new one" in done.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    assert [path.name for path in out.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("mistyped", ["missing", "file", "empty", "above"])
+def test_a_mistyped_history_is_an_error_and_leaves_the_pages(tmp_path: Path, mistyped: str) -> None:
+    out = tmp_path / "pages"
+    rlox_opt("publish", out, "--history", written(history({}, 3), tmp_path / "above/a/history"))
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    done = rlox_opt("publish", out, "--history", tmp_path / mistyped)
+    assert done.returncode == 2, done.stdout
+    assert f"--history {tmp_path / mistyped}: holds no recordings" in done.stderr
+    assert "`rlox-opt record` makes them" in done.stderr
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
+    assert rlox_opt("publish", tmp_path / "new", "--history", tmp_path / mistyped).returncode == 2
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_list_that_names_somebody_elses_file_is_refused(tmp_path: Path) -> None:
+    store, out = written(history({}, 3), tmp_path / "history"), tmp_path / "pages"
+    (tmp_path / "victim.txt").touch()
+    rlox_opt("publish", out, "--history", store)
+    manifest = out / ".published.json"
+    table = json.loads(manifest.read_text())
+    table["files"]["../victim.txt"] = ""
+    manifest.write_text(json.dumps(table))
+    done = rlox_opt("publish", out, "--history", store)
+    assert done.returncode == 2
+    assert f"OUT {out}: '../victim.txt' is not a file within it" in done.stderr
+    assert (tmp_path / "victim.txt").exists()
 
 
 def test_a_recording_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             found = publish(arguments.out, history, ledger.lines(), tell=progress.note)
             progress.end(f"{found.written} written, {found.kept} as they were")
     except ForeignFolderError as problem:
-        arguments.parser.error(f"OUT {problem}; name an empty or a new one")
+        arguments.parser.error(f"OUT {problem}")
     except (AcknowledgedError, CardError, HistoryError) as problem:
         arguments.parser.error(str(problem))
     except KeyboardInterrupt:

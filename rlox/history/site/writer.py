@@ -21,6 +21,7 @@ from typing import IO
 _PACKAGE = Path(__file__).resolve().parents[2]
 _SOURCES = ("history", "report", "profiling")  # whose change makes all pages anew
 _MANIFEST, _PART, _LOCK = _OWN = (".published.json", ".published.part", ".published.lock")
+_REMEDY = "name an empty or a new one"
 
 
 class ForeignFolderError(ValueError):
@@ -104,7 +105,7 @@ class Writer:
 
     def _read(self) -> dict[str, str]:
         """The keys of the files that are there; of another program's files, none counts."""
-        foreign = ForeignFolderError(f"{self.out}: holds files that were not published")
+        foreign = ForeignFolderError(f"{self.out}: holds files that were not published; {_REMEDY}")
         if self.out.exists() and not self.out.is_dir():
             raise foreign
         for own in _OWN:
@@ -119,7 +120,9 @@ class Writer:
                 raise foreign from None
             return {}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            raise ForeignFolderError(f"{self.out / _MANIFEST}: is not a list of files") from None
+            raise ForeignFolderError(
+                f"{self.out / _MANIFEST}: is not a list of files; {_REMEDY}"
+            ) from None
         for path in files:
             if path in _OWN:
                 raise self._not_within(path)
@@ -147,7 +150,7 @@ class Writer:
         return target
 
     def _not_within(self, path: str) -> ForeignFolderError:
-        return ForeignFolderError(f"{self.out}: {path!r} is not a file within it")
+        return ForeignFolderError(f"{self.out}: {path!r} is not a file within it; {_REMEDY}")
 
     def _write(self, target: Path, content: bytes) -> None:
         try:

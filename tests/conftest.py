@@ -21,6 +21,14 @@ os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 
 
 @pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the environment of all processes that the test starts holds, and of what these start."""
+    name = f"TEST_{os.urandom(8).hex()}"
+    monkeypatch.setenv(name, "1")
+    return name
+
+
+@pytest.fixture
 def one_thread() -> Iterator[None]:
     """One thread of torch: two spinning OpenMP threads on a busy machine can cost more than all the
     tests."""

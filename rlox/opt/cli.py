@@ -29,6 +29,7 @@ from rlox.opt import (
 )
 from rlox.opt import list as list_
 from rlox.opt.exits import INTERRUPTED
+from rlox.profiling.guard import guarded
 
 VERBS = (
     profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, diff, gate,
@@ -73,7 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
     arguments.rest = rest
     try:
-        code = int(arguments.run(arguments))
+        with guarded():
+            code = int(arguments.run(arguments))
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # `head` has read what it wanted; nor may the last flush complain

@@ -1,0 +1,103 @@
+"""Ends all that a verb started when the verb itself is killed, at any moment and by any signal.
+
+`guarded` marks the environment, which every process inherits from the one that starts it, also one
+that opens a session of its own or outlives its parent. And it starts a watcher that reads from a
+pipe of which this process alone has the other end. If the pipe ends without a word, this process
+was killed: the watcher becomes this file, run as a program, which ends every process that bears the
+mark. As a program: `python -I -S guard.py MARK`, the standard library alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_WATCH = 'read -r over || exec "$@"'  # a shell starts in a millisecond and holds next to nothing
+_PROC = Path("/proc")
+_PS = ("ps", "-A", "-E", "-ww", "-o", "pid=,ppid=,command=")  # where there is no /proc: macOS
+_POLL_S = 0.05
+_QUIET_S = 2.0  # without anything found, it is over: what was just being started has begun
+_TIDYING_S = 2.0  # for multiprocessing's own helper to remove shared memory; it ends by itself
+_LIMIT_S = 60.0
+_TIDIES = b"multiprocessing.resource_tracker"
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """All processes that are started in this block end with this one, should it be killed."""
+    mark = f"RLOX_STARTED_BY_{secrets.token_hex(8)}"
+    os.environ[mark] = "1"
+    try:
+        with subprocess.Popen(
+            ["/bin/sh", "-c", _WATCH, "sh", sys.executable, "-I", "-S", __file__, mark],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,  # what ends this process's group must not end it
+        ) as watcher:
+            try:
+                yield
+            finally:
+                watcher.communicate(b"over\n")
+    finally:
+        del os.environ[mark]
+
+
+def main(mark: str) -> None:
+    """End all that bear the mark, and what they start meanwhile."""
+    began = found = time.monotonic()
+    while time.monotonic() - found < _QUIET_S and time.monotonic() - began < _LIMIT_S:
+        for pid, text in marked(mark).items():
+            found = time.monotonic()
+            if _TIDIES not in text or found - began > _TIDYING_S:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        time.sleep(_POLL_S)
+
+
+def marked(mark: str) -> dict[int, bytes]:
+    """The processes that bear a mark, but for this one and its own, and those which descend from
+    them and have another environment; with their command and environment."""
+    found: dict[int, bytes] = {}
+    children: dict[int, dict[int, bytes]] = {}
+    for pid, parent, text in processes():
+        children.setdefault(parent, {})[pid] = text
+        if mark.encode() in text and os.getpid() not in (pid, parent):
+            found[pid] = text
+    left = [*found]
+    while left:
+        more = children.get(left.pop(), {})
+        left += more.keys() - found.keys()
+        found |= more
+    return found
+
+
+def processes() -> Iterator[tuple[int, int, bytes]]:
+    """Of all processes: its id, its parent's, and its command and environment in one text, as far
+    as they can be seen."""
+    if not (_PROC / "self/environ").exists():
+        listed = subprocess.run(_PS, capture_output=True, check=False).stdout
+        for line in listed.splitlines():
+            fields = line.split(maxsplit=2)
+            yield int(fields[0]), int(fields[1]), fields[2]
+        return
+    for folder in _PROC.iterdir():
+        if folder.name.isdecimal():
+            text = b""
+            with contextlib.suppress(OSError):  # it has just ended, or is somebody else's
+                parent = int((folder / "stat").read_bytes().rpartition(b")")[2].split()[1])
+                with contextlib.suppress(PermissionError):
+                    text = (folder / "cmdline").read_bytes() + (folder / "environ").read_bytes()
+                yield int(folder.name), parent, text
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

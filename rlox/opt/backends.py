@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from rlox.opt.primitives.tables import Tables, conclude
 from rlox.opt.testing.commands import CompileError, cargo
 from rlox.opt.testing.commands import run as run_command
 from rlox.profiling.machine import ROOT
+from rlox.profiling.scratch import scratch
 
 _BENCH = "nn_backends"
 _LIMIT_S = 1800.0
@@ -86,8 +86,8 @@ def by_criterion(threads: int) -> tuple[dict[str, Any], dict[str, dict[str, list
     """Criterion's medians by step and backend, {"s", "ci95"}, and what was left out of which steps
     for being wrong. Of a benchmark that stops midway what it has timed stays. Raises CompileError
     where there is nothing."""
-    with tempfile.TemporaryDirectory() as folder:
-        home, answers = Path(folder) / "criterion", Path(folder) / "answers"
+    with scratch() as folder:
+        home, answers = folder / "criterion", folder / "answers"
         answers.mkdir()
         environment = {
             "CRITERION_HOME": str(home),

@@ -10,12 +10,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
-import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
-from pathlib import Path
 
 from rlox.history import condensed
 from rlox.history.cause import Cause, cause
@@ -29,6 +27,7 @@ from rlox.profiling.driver import Progress
 from rlox.profiling.functions import Text
 from rlox.profiling.process import end
 from rlox.profiling.samples import MAIN_THREAD, Samples
+from rlox.profiling.scratch import scratch
 from rlox.timing.restarts import Worker
 
 # Which build is looked at, 0 before and 1 after, and for how many seconds each time. py-spy begins
@@ -150,8 +149,7 @@ def _window(ask: Worker, sampler: str, seconds: float) -> Samples:
     while time.monotonic() - start < _BURST_S:  # and so it is warm
         start, calls = time.monotonic(), 2 * calls
         ask("call", calls)
-    with tempfile.TemporaryDirectory(prefix="rlox-cause-") as name:
-        folder = Path(name)
+    with scratch() as folder:
         if sampler == "perf":
             watching = perf.attach(ask.pid, seconds, folder)
         elif sampler == "py-spy":

@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from rlox.opt.extensions import cargo
 from rlox.profiling.machine import ROOT
+from rlox.profiling.scratch import scratch
 from rlox.timing.restarts import Cell
 
 _CALLS = 10
@@ -63,9 +63,10 @@ def _instructions(command: list[str]) -> float | None:
     valgrind = shutil.which("valgrind")
     if valgrind is None:
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "callgrind.out"
-        tool = ("--tool=callgrind", "--toggle-collect=*measured*", f"--callgrind-out-file={out}")
+    with scratch() as folder:
+        out = folder / "callgrind.out"
+        tool = ("--vgdb=no", "--tool=callgrind", "--toggle-collect=*measured*",
+                f"--callgrind-out-file={out}")  # fmt: skip
         try:
             subprocess.run([valgrind, "--quiet", *tool, *command],
                            capture_output=True, check=True, timeout=_PATIENCE_S)  # fmt: skip

@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from rlox.opt import revisions
 from rlox.opt.revisions import REVISIONS, NotBuiltError, Revision
 from rlox.opt.testing.commands import cargo, run
 from rlox.profiling import git
+from rlox.profiling.scratch import scratch
 
 # A group and id of criterion's, and the benchmark of asv's that calls the same function.
 _NAMES = tuple(
@@ -109,17 +109,17 @@ def times(program: Path, wanted: Mapping[str, str]) -> dict[str, float]:
         return {}
     chosen = f"^(?:{'|'.join(map(re.escape, wanted.values()))})$"
     found: dict[str, float] = {}
-    with tempfile.TemporaryDirectory(prefix="rlox-criterion-") as home:
+    with scratch() as home:
         with contextlib.suppress(subprocess.SubprocessError):
             subprocess.run(
                 [program, "--bench", *_BRIEF, chosen],
-                env=os.environ | {"CRITERION_HOME": home},
+                env=os.environ | {"CRITERION_HOME": str(home)},
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=True,
                 timeout=_PATIENCE_S,
             )
-        for path in Path(home).rglob("new/estimates.json"):
+        for path in home.rglob("new/estimates.json"):
             of = json.loads(path.with_name("benchmark.json").read_text(encoding="utf-8"))
             estimates = json.loads(path.read_text(encoding="utf-8"))
             seconds = estimates["median"]["point_estimate"] / 1e9  # of nanoseconds

@@ -10,12 +10,10 @@ import math
 import re
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox.opt import revisions, trust, witness
@@ -23,6 +21,7 @@ from rlox.opt.arguments import UsageError
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.revisions import BENCHMARKS, REVISIONS, Artefact, NotBuiltError
 from rlox.profiling.machine import machine
+from rlox.profiling.scratch import scratch
 from rlox.timing.family import Judgement
 from rlox.timing.packages import SIDES, Failure, Packages
 from rlox.timing.paired import LOOKS
@@ -222,11 +221,11 @@ def measured(
 def side_by_side(base: Artefact, head: Artefact, *, again: bool = True) -> Iterator[Packages]:
     """Base, head, and unless told otherwise base again, each in a folder of its own: the loader
     takes a library that it has loaded from the same file for the same."""
-    with tempfile.TemporaryDirectory(prefix="side-by-side-", dir=REVISIONS) as folder:
+    with scratch(REVISIONS) as folder:
         folders = {}
         sides = dict(zip(SIDES, (base, head, base) if again else (base, head), strict=False))
         for side, artefact in sides.items():
-            folders[side] = Path(folder) / side
+            folders[side] = folder / side
             shutil.copytree(artefact.folder, folders[side])
         yield Packages(folders, BENCHMARKS, _PATIENCE_S)
 

@@ -12,7 +12,6 @@ import json
 import os
 import random
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from rlox.opt.primitives import verb as primitives
 from rlox.opt.racing import Peer, PeerError
 from rlox.opt.standings import WINDOW, row_of, standings
 from rlox.profiling.machine import ROOT
+from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
@@ -166,7 +166,7 @@ class Race:
         """Train until every peer that works has run in each of `rounds`."""
         done = {(row["round"], row["peer"]) for row in self.rows}
         progress.begin("training")
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch() as folder:
             for number in range(rounds):
                 for peer in random.sample(self.peers, len(self.peers)):
                     if peer.name in self.left_out or (number, peer.name) in done:
@@ -175,7 +175,7 @@ class Race:
                     job = {**self.job, "algo": self.algo, "seed": number}
                     try:
                         python = self._pythons[peer.name]
-                        outcome = racing.train(peer, python, job, limit_s, Path(folder))
+                        outcome = racing.train(peer, python, job, limit_s, folder)
                     except PeerError as problem:
                         self.left_out[peer.name] = f"{problem} (round {number + 1})"
                     else:

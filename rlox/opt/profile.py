@@ -6,10 +6,8 @@ import argparse
 import contextlib
 import importlib.util
 import json
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -97,26 +95,21 @@ def write(found: Findings, out: Path | None) -> Path:
     from rlox.opt import sides
     from rlox.profiling.machine import slug
     from rlox.profiling.processes.launch import not_interrupted
+    from rlox.profiling.scratch import scratch
 
     report = found.report
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
     target = FOLDER / name if out is None else out
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".writing-", dir=target.parent))
-    try:
-        with not_interrupted():
-            rlox.report.write(part, report, found.samples, found.spans, found.torch_events)
-            if source := report["layer_source"]:
-                kept = condensed.profile(found.samples[source], found.self_seconds, sides.installed)
-                (part / sides.PROFILE).write_text(json.dumps(asdict(kept)), encoding="utf-8")
-            part.chmod(0o755)
-            for candidate in _candidates(target) if out is None else [target]:
-                # Renaming fails on a folder that is there and not empty.
-                with contextlib.suppress(OSError):
-                    return part.rename(candidate)
-        raise FileExistsError(f"--out {target}: is there already, and is not overwritten")
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+    with scratch(target.parent) as part, not_interrupted():
+        rlox.report.write(part, report, found.samples, found.spans, found.torch_events)
+        if source := report["layer_source"]:
+            kept = condensed.profile(found.samples[source], found.self_seconds, sides.installed)
+            (part / sides.PROFILE).write_text(json.dumps(asdict(kept)), encoding="utf-8")
+        for candidate in _candidates(target) if out is None else [target]:
+            # Renaming fails on a folder that is there and not empty.
+            with contextlib.suppress(OSError):
+                return part.rename(candidate)
+    raise FileExistsError(f"--out {target}: is there already, and is not overwritten")
 
 
 def _candidates(target: Path) -> Iterator[Path]:

@@ -8,10 +8,8 @@ import importlib.util
 import json
 import os
 import shlex
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -196,6 +194,7 @@ def profile(
     """
     from rlox.profiling.processes import samplers
     from rlox.profiling.processes.launch import Options
+    from rlox.profiling.scratch import scratch
 
     if arguments.every < 1:
         raise UsageError(f"--every {arguments.every}: keeps nothing; use 1 or more")
@@ -214,20 +213,20 @@ def profile(
     )
     end_as_by_ctrl_c()
     home = FOLDER if arguments.out is None else arguments.out.parent
-    home.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".writing-", dir=home))
-    try:
-        text, folder, ended = _recorded(
-            command, name, arguments, options, sampler, part, environment, serial
-        )
-    except UsageError:  # nothing is left
-        raise
-    except BaseException as error:  # such as a full disk; what nobody foresaw is shown as it is
-        why = str(error) or type(error).__name__
-        print(f"rlox-opt profile: {why}; what was recorded is in {part}", file=sys.stderr)
-        if not isinstance(error, OSError):
+    with scratch(home) as part:
+        try:
+            text, folder, ended = _recorded(
+                command, name, arguments, options, sampler, part, environment, serial
+            )
+        except UsageError:  # nothing is left
             raise
-        return 1
+        except BaseException as error:  # such as a full disk; what nobody foresaw is shown as it is
+            why = str(error) or type(error).__name__
+            kept = _place(part, home / "unfinished", "")
+            print(f"rlox-opt profile: {why}; what was recorded is in {kept}", file=sys.stderr)
+            if not isinstance(error, OSError):
+                raise
+            return 1
     if arguments.out not in (None, folder):
         print(f"--out {arguments.out}: is there by now; see {folder}", file=sys.stderr)
     if arguments.json:
@@ -287,7 +286,6 @@ def _recorded(
         try:
             outcome = launch(command, part / "run", options, sampler, progress, output, environment)
         except NotStartedError as error:
-            shutil.rmtree(part)
             raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
         progress.end(f"exit status {outcome.status}")
         alone = None
@@ -312,7 +310,6 @@ def _recorded(
             }
             for file, content in texts.items():
                 (part / file).write_text(content, encoding="utf-8")
-            part.chmod(0o755)
             folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{_utf8(name)}")
         progress.end(_utf8(str(folder)))
     return text, folder, [outcome] if alone is None else [outcome, alone]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlox.opt import profile_script
 from rlox.opt.arguments import UsageError
+from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
     from rlox.profiling.spec import Job
@@ -61,8 +61,8 @@ def run(arguments: argparse.Namespace, job: Job) -> int:
     from rlox.profiling.driver import environment
 
     try:
-        with tempfile.TemporaryDirectory(prefix="rlox-spec-") as folder:
-            spec = replace(job.spec, folder=folder)
+        with scratch() as folder:
+            spec = replace(job.spec, folder=str(folder))
             path = str(spec.save())
             command = _command(arguments, path, spec.trainer["n_envs"])
             serial = None

@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlox.profiling.machine import ROOT
 from rlox.profiling.process import end_group
+from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
     from rlox.opt.progress import Lines
@@ -94,19 +94,15 @@ def python_of(peer: Peer) -> Path:
     python = target / "bin" / "python"
     if python.exists():
         return python
-    ENVIRONMENTS.mkdir(parents=True, exist_ok=True)
-    making = Path(tempfile.mkdtemp(prefix=f".{peer.lock}-", dir=ENVIRONMENTS))
-    sync = ("pip", "sync", "--quiet", "--require-hashes", "--python", str(making), str(lock))
-    try:
+    with scratch(ENVIRONMENTS) as making:
         # Scripts in bin/ hold the path of the making; the drivers need the interpreter alone.
         _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(making))
-        _uv(*sync)
-        making.rename(target)
-    except OSError:
-        if not python.exists():  # else another command was sooner, of the same lock
-            raise
-    finally:
-        shutil.rmtree(making, ignore_errors=True)
+        _uv("pip", "sync", "--quiet", "--require-hashes", "--python", str(making), str(lock))
+        try:
+            making.rename(target)
+        except OSError:
+            if not python.exists():  # else another command was sooner, of the same lock
+                raise
     return python
 
 
@@ -196,8 +192,8 @@ def environment(peer: Peer) -> Iterator[dict[str, str]]:
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     if peer.lock is None:
         env["PYTHONPATH"] = str(ROOT)
-    with tempfile.TemporaryDirectory() as cache:
-        yield env | {"TORCHINDUCTOR_CACHE_DIR": cache, "JAX_PLATFORMS": "cpu"}
+    with scratch() as cache:
+        yield env | {"TORCHINDUCTOR_CACHE_DIR": str(cache), "JAX_PLATFORMS": "cpu"}
 
 
 def kept(path: Path) -> list[dict[str, Any]]:

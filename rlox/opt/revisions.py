@@ -27,6 +27,7 @@ from rlox.opt.arguments import UsageError
 from rlox.opt.testing.commands import cargo, run
 from rlox.profiling import git
 from rlox.profiling.machine import ROOT
+from rlox.profiling.scratch import scratch
 from rlox.timing.packages import Packages
 from rlox.timing.restarts import ContestError
 
@@ -264,14 +265,14 @@ def _compile(
 
 def _assemble(revision: Revision, checkout: Path, extension: Path, folder: Path) -> None:
     """The package of this commit with its extension, in `folder`: whole or not at all."""
-    with tempfile.TemporaryDirectory(prefix=git.MAKING, dir=REVISIONS) as scratch:
-        package = Path(scratch) / "built" / "rlox"
+    with scratch(REVISIONS) as built:
+        package = built / "rlox"
         try:
             shutil.copytree(checkout / "rlox", package)
         except FileNotFoundError:
             raise NotBuiltError(f"{revision.title} has no folder rlox/") from None
         shutil.copy2(extension, package / _LIBRARY)
-        package.parent.rename(folder)
+        built.rename(folder)
 
 
 def _check(folder: Path, revision: Revision, expected: set[str]) -> str:

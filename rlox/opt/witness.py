@@ -8,7 +8,6 @@ import random
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypedDict
 
+from rlox.profiling.scratch import scratch
 from rlox.timing.packages import Packages
 from rlox.timing.restarts import ContestError
 
@@ -69,9 +69,12 @@ def count(
     """
     left = list(seconds)
     while left and time.monotonic() < until:
-        with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder) / "out"
-            under = [*_UNDER, f"--callgrind-out-file={out}"]
+        with scratch() as folder:
+            out = folder / "out"
+            pipes = (
+                f"--vgdb-prefix={folder / 'pipe'}"  # valgrind, killed, leaves them where they are
+            )
+            under = [*_UNDER, pipes, f"--callgrind-out-file={out}"]
             # One seed: both sides get the same environment, down to its size.
             with closing(packages.start((side,), random.Random(0), under)) as ask:
                 while left and time.monotonic() < until:
@@ -80,14 +83,16 @@ def count(
                     try:
                         ask("prepare", 0, name)
                         ask("call", 2)
-                        _control(ask.pid, "--instr=on")
-                        _control(ask.pid, "--zero")  # switched on again, it starts from nonsense
+                        _control(ask.pid, pipes, "--instr=on")
+                        _control(
+                            ask.pid, pipes, "--zero"
+                        )  # switched on again, it starts from nonsense
                         dumps = []
                         for n in (1, 1 + calls):  # what the commands themselves cost cancels out
                             ask("call", n)
-                            _control(ask.pid, "--dump")
+                            _control(ask.pid, pipes, "--dump")
                             dumps.append(_newest(out))
-                        _control(ask.pid, "--instr=off")
+                        _control(ask.pid, pipes, "--instr=off")
                     except (ContestError, subprocess.TimeoutExpired):
                         break
                     one, more = map(_read, dumps)
@@ -100,8 +105,9 @@ def count(
                     )
 
 
-def _control(pid: int, action: str) -> None:
-    done = subprocess.run(["callgrind_control", action, str(pid)], capture_output=True, timeout=60)
+def _control(pid: int, pipes: str, action: str) -> None:
+    command = ["callgrind_control", pipes, action, str(pid)]
+    done = subprocess.run(command, capture_output=True, timeout=60)
     if done.returncode:
         raise ContestError(f"callgrind_control {action} failed")
 

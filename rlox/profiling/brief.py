@@ -7,7 +7,6 @@ or py-spy where perf is not to be had, which says what the phases are made of.
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from rlox.profiling import driver, perf, pyspy
 from rlox.profiling.driver import Progress
 from rlox.profiling.process import Child
 from rlox.profiling.samples import Samples
+from rlox.profiling.scratch import scratch
 from rlox.profiling.spec import Spec
 
 PLAIN_S = 3.0  # undisturbed; some 30 iterations of PPO
@@ -40,14 +40,14 @@ def tool() -> str:
 
 def speed(spec: Spec, package: Path | None, progress: Progress) -> Speed:
     """How fast training goes. Raises ChildError."""
-    with tempfile.TemporaryDirectory(prefix="rlox-brief-") as folder:
-        spec = replace(spec, mode="attached", plain=PLAIN_S, folder=folder)
-        with Child(driver.command(spec, package), Path(folder), driver.environment(spec)) as child:
+    with scratch() as folder:
+        spec = replace(spec, mode="attached", plain=PLAIN_S, folder=str(folder))
+        with Child(driver.command(spec, package), folder, driver.environment(spec)) as child:
             for message in child.messages(driver.SILENCE_S):
                 progress.note(message.get("doing", "training"))
                 if message.get("ready"):
                     break
-        return _speed(Path(folder))
+        return _speed(folder)
 
 
 def profile(
@@ -59,10 +59,10 @@ def profile(
         ChildError: the child failed.
         ValueError: the sampler left nothing.
     """
-    with tempfile.TemporaryDirectory(prefix="rlox-brief-") as folder:
-        spec = replace(spec, plain=PLAIN_S, seconds=SAMPLED_S[sampler], folder=folder)
+    with scratch() as folder:
+        spec = replace(spec, plain=PLAIN_S, seconds=SAMPLED_S[sampler], folder=str(folder))
         samples, _ = driver.sampled(spec, sampler, progress, package)
-        return _speed(Path(folder)), samples
+        return _speed(folder), samples
 
 
 def _speed(folder: Path) -> Speed:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from rlox.profiling import perf, pyspy, results, scalene, torch_profiler
 from rlox.profiling.process import Child, ChildError, end
 from rlox.profiling.results import Rates
 from rlox.profiling.samples import Samples
+from rlox.profiling.scratch import scratch
 from rlox.profiling.spec import Job, Spec
 from rlox.profiling.torch_profiler import Event
 from rlox.timing import SpanLog
@@ -87,9 +87,9 @@ def profile(job: Job, progress: Progress) -> Findings:
     ]
     progress.plan([(title, seconds) for title, seconds, _ in steps])
     try:
-        with tempfile.TemporaryDirectory(prefix="rlox-profile-") as scratch:
+        with scratch() as within:
             for title, _, step in steps:
-                folder = Path(scratch) / title
+                folder = within / title
                 folder.mkdir()
                 progress.begin(title)
                 progress.end(step(folder))

@@ -193,18 +193,6 @@ def test_ctrl_c_leaves_a_readable_incomplete_report_and_no_child(
     assert [path.name for path in out.parent.iterdir()] == ["run"]
 
 
-@pytest.mark.slow
-def test_no_child_outlives_a_killed_driver(training: tuple[subprocess.Popen[str], Path]) -> None:
-    process, _ = training
-    child = child_of(process.pid)
-    process.kill()
-    process.wait()
-    deadline = time.monotonic() + 60  # torch is imported to its end first
-    while cmdline(child) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not cmdline(child)
-
-
 def child_of(pid: int) -> int:
     """The process id of the profile's child, once there is one."""
     deadline = time.monotonic() + 60

@@ -193,7 +193,7 @@ def test_a_disk_that_is_full_does_not_lose_what_was_recorded(
     out = script.with_name("out")
     words = ["profile", str(script), "--sampler", "none", "--out", str(out)]
     assert cli.main(words) == 1
-    (kept,) = script.parent.glob(".writing-*/run/7-1.0.jsonl")
+    (kept,) = script.parent.glob("unfinished/run/7-1.0.jsonl")
     said = capsys.readouterr().err
     assert "No space left on device; what was recorded is in" in said
     assert str(kept.parents[1]) in said
@@ -208,7 +208,7 @@ def test_what_nobody_foresaw_is_shown_and_does_not_lose_what_was_recorded(
     monkeypatch.setattr(launch, "launch", broken)
     with pytest.raises(ValueError, match=r"^$"):
         cli.main(["profile", str(script), "--sampler", "none", "--out", str(script.with_name("o"))])
-    (kept,) = script.parent.glob(".writing-*")
+    (kept,) = script.parent.glob("unfinished")
     assert f"ValueError; what was recorded is in {kept}" in capsys.readouterr().err
 
 
@@ -299,7 +299,7 @@ def test_ctrl_c_ends_the_program_and_keeps_what_it_did(tmp_path: Path) -> None:
     with subprocess.Popen(command(*words), stderr=subprocess.PIPE, cwd=tmp_path) as process:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            files = [f.read_text() for f in tmp_path.glob(".writing-*/run/*-*.jsonl")]
+            files = [f.read_text() for f in tmp_path.glob(".rlox-making-*/made/run/*-*.jsonl")]
             if any('"spans"' in text for text in files):
                 break
             time.sleep(0.1)

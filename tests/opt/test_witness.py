@@ -66,8 +66,14 @@ def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
-def test_what_fails_is_left_out_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     benchmarks = toy_packages.benchmarks(tmp_path)
     packages = Packages({"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0)
     seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
     assert dict(witness.count(packages, "base", seconds)).keys() == {"toys.time_steady"}
+    assert not list(temporary.iterdir())

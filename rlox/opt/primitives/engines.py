@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from rlox.opt import racing
 from rlox.opt.primitives.cases import Case, Engine, folder
 from rlox.opt.primitives.checks import Answer, WrongError, check
+from rlox.profiling.scratch import scratch
 from rlox.timing.restarts import ContestError, ProcessEndedError, Worker
 
 LIMIT_S = 600.0  # for one answer
@@ -71,8 +71,8 @@ class Process:
 
 def validate(process: Process, case: Case) -> None:
     """Hold one call's results to the reference. Raises WrongError."""
-    with tempfile.TemporaryDirectory() as there:
-        path = Path(there) / "answer.npz"
+    with scratch() as there:
+        path = there / "answer.npz"
         process("answer", str(path))
         try:
             with np.load(path) as found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import tempfile
 import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from rlox.opt.testing.commands import (
     run_one,
 )
 from rlox.profiling.machine import ROOT
+from rlox.profiling.scratch import scratch
 
 PROFILES = ("release-baseline", "release")  # the twins of P6
 _PYTHON_TESTS = {"P": "tests/pairs/test_pairs.py", "R": "tests/pairs/test_training_pairs.py"}
@@ -84,8 +84,8 @@ def python(ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
 
 def pytest_outcomes(ids: Sequence[str], root: Path, hear: Hear) -> dict[str, Outcome]:
     """Runs the Python property tests of `ids` in the checkout `root`, against its extension."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
+    with scratch() as folder:
+        report = folder / "report.xml"
         done = run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
             + ["--junitxml", str(report), "-m", "slow or not slow"]

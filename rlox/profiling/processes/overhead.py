@@ -12,7 +12,6 @@ import gc
 import json
 import random
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from math import log
@@ -22,6 +21,7 @@ from statistics import fmean
 from rlox.profiling import perf
 from rlox.profiling.processes.launch import Options, launch
 from rlox.profiling.processes.samplers import Perf
+from rlox.profiling.scratch import scratch
 from rlox.timing.student import ratio_interval
 
 _MODULE = "rlox.profiling.processes.overhead"
@@ -40,8 +40,7 @@ def main(argv: Sequence[str]) -> int:
         train(float(argv[1]), Path(argv[2]))
         return 0
     seconds = float(argv[0]) if argv else 120.0
-    with tempfile.TemporaryDirectory(prefix="rlox-overhead-") as name:
-        folder = Path(name)
+    with scratch() as folder:
         looked = Alternating() if perf.unavailable() is None else None
         told = folder / "iterations.json"
         command = [sys.executable, "-m", _MODULE, "--train", str(seconds), str(told)]

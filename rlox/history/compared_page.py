@@ -124,7 +124,7 @@ def page(found: Compared) -> str:
         [],
         parts,
         [("Before", found.titles[0]), ("After", found.titles[1])],
-        f"<script>\n{html.asset('flamegraph.js')}</script>" if drawn else "",
+        html.asset("flamegraph.js") if drawn else "",
     )
 
 

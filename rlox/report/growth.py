@@ -11,7 +11,7 @@ from rlox.report import html, units
 from rlox.report.markdown import table_lines
 from rlox.report.model import Table
 from rlox.report.primitives import facts, left_out
-from rlox.report.scaling_picture import Line, Mark, picture
+from rlox.report.scaling_picture import STYLE, Line, Mark, picture
 
 __all__ = ["explained", "left_out", "markdown", "page", "summary"]
 
@@ -84,6 +84,7 @@ def page(found: Mapping[str, Any]) -> str:
         [("Left out", missing)] if missing else [],
         sections,
         facts(found),
+        styles=[STYLE],
     )
 
 

@@ -1,13 +1,16 @@
 """The page: one file that needs no network, no server and no other file.
 
 Everything but the flamegraph is plain HTML, so that the page reads without JavaScript. All text
-that comes from the run is escaped, and a content security policy forbids any request.
+that comes from the run is escaped, and a content security policy forbids any request, and any
+script or style sheet but those that the page was written with.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -55,12 +58,15 @@ def document(
     sections: Sequence[tuple[str, str, str]],
     facts: Sequence[tuple[str, str]],
     script: str = "",
+    styles: Sequence[str] = (),
 ) -> str:
-    """A page: `over` stands above its heading, `sections` are (id, title, HTML), `script` is
-    HTML; all else is text."""
+    """A page: `over` stands above its heading, `sections` are (id, title, HTML), `script` is run
+    at the end, `styles` are the contents of style elements in sections; all else is text."""
+    style = "\n" + asset("page.css")
     return Template(asset("page.html")).substitute(
+        policy=_policy([script] if script else [], [style, *styles]),
         title=escape(title),
-        style=asset("page.css"),
+        style=style,
         over=escape(over),
         heading=escape(heading),
         figures=_pairs(figures),
@@ -68,8 +74,23 @@ def document(
         nav="\n".join(f'<a href="#{id_}">{escape(named)}</a>' for id_, named, _ in sections),
         sections="\n".join(body for *_, body in sections),
         facts=_pairs(facts, grouped=False),
-        script=script,
+        script=f"<script>{script}</script>" if script else "",
     )
+
+
+def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
+    """No request, no script and no style sheet but these. Style attributes are allowed: bars have
+    their lengths and colours there."""
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; "
+        f"script-src {_digests(scripts)}; style-src-elem {_digests(styles)}; "
+        "style-src-attr 'unsafe-inline'"
+    )
+
+
+def _digests(texts: Iterable[str]) -> str:
+    digests = (b64encode(sha256(text.encode()).digest()).decode() for text in texts)
+    return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
 
 
 def asset(name: str) -> str:
@@ -217,7 +238,7 @@ def _phases(report: Report) -> str:
 
 
 def _flame(report: Report, samples: Mapping[str, Samples]) -> tuple[str, str]:
-    """The flamegraph's section, and its data and script."""
+    """The flamegraph's section with its data, and its script."""
     clock = self_seconds(report)
     trees = {name: tree(found, clock) for name, found in samples.items()}
     trees = {name: found for name, found in trees.items() if found["nodes"]}
@@ -250,11 +271,8 @@ def _flame(report: Report, samples: Mapping[str, Samples]) -> tuple[str, str]:
         '<div id="flame" role="tree" aria-label="Flamegraph"></div>\n'
         '<p id="flame-said" aria-live="polite"></p><div id="tip" role="tooltip" hidden></div>'
         "<noscript><p>The flamegraph needs JavaScript; the folded stacks lie beside this page.</p>"
-        "</noscript></section>"
+        "</noscript>"
     )
     escaped = data.replace("<", "\\u003c")
-    script = (
-        f'<script type="application/json" id="flame-data">{escaped}</script>\n'
-        f"<script>\n{asset('flamegraph.js')}</script>"
-    )
-    return title + body, script
+    body += f'\n<script type="application/json" id="flame-data">{escaped}</script></section>'
+    return title + body, asset("flamegraph.js")

@@ -11,7 +11,7 @@ from typing import Any
 from rlox.report import html, units
 from rlox.report.markdown import table_lines
 from rlox.report.model import Table
-from rlox.report.scaling_picture import Line, picture
+from rlox.report.scaling_picture import STYLE, Line, picture
 from rlox.report.tables import origin
 
 HEADING = "Operations, side by side"
@@ -121,6 +121,7 @@ def page(found: Mapping[str, Any]) -> str:
         [("Left out", missing)] if missing else [],
         sections,
         facts(found),
+        styles=[STYLE],
     )
 
 

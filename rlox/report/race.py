@@ -9,7 +9,7 @@ from typing import Any
 from rlox.report import html, units
 from rlox.report.markdown import table_lines
 from rlox.report.model import Table
-from rlox.report.race_picture import picture
+from rlox.report.race_picture import STYLE, picture
 from rlox.report.tables import origin
 
 
@@ -91,6 +91,7 @@ def page(found: Mapping[str, Any]) -> str:
         [("Left out", left_out)] if left_out else [],
         [("standings", "Standings", shown), ("peers", "Peers", named)],
         _facts(found),
+        styles=[STYLE],
     )
 
 

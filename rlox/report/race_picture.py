@@ -11,7 +11,7 @@ from typing import Any
 _WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 900, 190, 150, 30, 62
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 # Every rule is of the picture alone, since it stands within the page as well.
-_STYLE = """
+STYLE = """
 .race text { font: 13px system-ui, sans-serif; fill: #222 }
 .race .dim { fill: #666; font-size: 12px } .race .axis { stroke: #ccc } .race .one { stroke: #666 }
 .race .other { fill: #5a86a8 } .race .ours { fill: #d0622f }
@@ -57,7 +57,7 @@ def picture(found: Mapping[str, Any]) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="race" viewBox="0 0 {_WIDTH} {height}" '
         f'width="{_WIDTH}" height="{height}" role="img" aria-label="{escape(title)}">'
-        f"<style>{_STYLE}</style>" + "\n".join(parts) + "</svg>\n"
+        f"<style>{STYLE}</style>" + "\n".join(parts) + "</svg>\n"
     )
 
 

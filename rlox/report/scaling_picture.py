@@ -15,7 +15,7 @@ _LABEL = 16  # between two names at the end of their lines
 _COLOURS = ("#5a86a8", "#56ad74", "#8f7be0", "#b8860b", "#d5679a", "#37a3c4", "#8b9099", "#7a9a2e")
 _OURS = ("#d0622f", "#a83a12")
 # Every rule is of the picture alone, since it stands within the page as well.
-_STYLE = """
+STYLE = """
 .scaling text { font: 13px system-ui, sans-serif; fill: #222 }
 .scaling .dim { fill: #666; font-size: 12px } .scaling .axis { stroke: #ddd }
 .scaling .mark { stroke: #888; stroke-dasharray: 3 4 }
@@ -84,7 +84,7 @@ def picture(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="scaling" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         f'width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f"<style>{_STYLE}</style>" + "\n".join(parts) + "</svg>\n"
+        f"<style>{STYLE}</style>" + "\n".join(parts) + "</svg>\n"
     )
 
 

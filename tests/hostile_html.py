@@ -1,0 +1,73 @@
+"""What somebody could try to have a page run or load, and what came of it."""
+
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+# A PNG of one pixel.
+_PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000002"
+    "000001e221bc330000000049454e44ae426082"
+)
+# Each says in the title what it has done.
+_PAYLOAD = """
+<script>document.title += " !script"</script>
+<script src="data:text/javascript,document.title += ' !from-data'"></script>
+<img src="nothing" onerror="document.title += ' !onerror'">
+<svg onload="document.title += ' !svg'"></svg>
+<iframe srcdoc="<script>top.document.title += ' !iframe'</script>"></iframe>
+<style>body { --harmed: from-style }</style>
+<link rel="stylesheet" href="data:text/css,body { --linked: from-sheet }">
+<base href="file:///elsewhere/">
+<img class="pixel" src="PIXEL">
+<img class="pixel" src="data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=">
+<img src="SERVER/image.png">
+<b id="handler" onclick="document.title += ' !onclick'">click</b>
+<a id="link" href="javascript:void(document.title += ' !link')">click</a>
+<form action="SERVER/form"><button id="form">send</button></form>
+"""
+_HARM = """() => [
+  ...document.title.match(/![a-z-]+/g) ?? [],
+  getComputedStyle(document.body).getPropertyValue("--harmed"),
+  getComputedStyle(document.body).getPropertyValue("--linked"),
+  document.baseURI === location.href ? "" : "!base",
+  ...[...document.querySelectorAll(".pixel")].map((image) => image.naturalWidth ? "!image" : ""),
+].filter(Boolean)"""
+
+
+def harm(browser: "Browser", path: Path, patience_ms: int = 50) -> list[str]:
+    """What comes of things put into a page that do not belong there, and what it asks a server for;
+    nothing where it is guarded. The file is changed."""
+    asked: list[str] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+
+        def log_message(self, *_: object) -> None: ...
+
+    (path.parent / "pixel.png").write_bytes(_PIXEL)
+    text = path.read_text(encoding="utf-8")
+    assert "</main>" in text
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        payload = _PAYLOAD.replace("PIXEL", (path.parent / "pixel.png").as_uri())
+        payload = payload.replace("SERVER", address)
+        path.write_text(text.replace("</main>", f"{payload}</main>"), encoding="utf-8")
+        page = browser.new_page()
+        page.goto(path.as_uri())
+        page.evaluate(f"fetch('{address}/data', {{mode: 'no-cors'}}).catch(() => 0)")
+        for what in ("#handler", "#link"):
+            page.locator(what).click()
+        page.wait_for_timeout(patience_ms)
+        found: list[str] = page.evaluate(_HARM)
+        page.locator("#form").click(no_wait_after=True)
+        page.wait_for_timeout(patience_ms)
+        page.close()
+        server.shutdown()
+    return found + asked

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hostile_html import harm
 
 from rlox.history import compared_page
 from rlox.history.compared import Compared, Run
@@ -22,8 +23,7 @@ def run(step: int, learn: int) -> Run:
     return Run(Profile(1000, shares, shares, functions, folded), whole * 1e-6)
 
 
-@pytest.fixture(params=[1280, 380])
-def page(request: pytest.FixtureRequest, browser: "Browser", tmp_path: Path) -> Iterator["Page"]:
+def written(folder: Path) -> Path:
     found = Compared(
         tuple(run(20, 80 + i) for i in range(3)),
         tuple(run(40, 80 + i) for i in range(3)),
@@ -32,8 +32,14 @@ def page(request: pytest.FixtureRequest, browser: "Browser", tmp_path: Path) -> 
         steps=True,
         band=0.02,
     )
-    path = tmp_path / "diff.html"
+    path = folder / "diff.html"
     path.write_text(compared_page.page(found), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(params=[1280, 380])
+def page(request: pytest.FixtureRequest, browser: "Browser", tmp_path: Path) -> Iterator["Page"]:
+    path = written(tmp_path)
     context = browser.new_context(offline=True, viewport={"width": request.param, "height": 800})
     page = context.new_page()
     said: list[str] = []
@@ -63,3 +69,9 @@ def test_it_fits_its_window_and_every_part_can_be_reached(page: "Page") -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for target in page.eval_on_selector_all("nav a", "links => links.map(a => a.hash)"):
         assert page.locator(target).count() == 1
+
+
+def test_what_somebody_put_into_it_neither_runs_nor_loads(
+    browser: "Browser", tmp_path: Path
+) -> None:
+    assert harm(browser, written(tmp_path)) == []

@@ -31,6 +31,14 @@ _PAYLOAD = """
 <form action="SERVER/form"><button id="form">send</button></form>
 """
 _HARM = """() => [
+  ...(() => {
+    try {
+      document.createElement("b").innerHTML = "<i>";
+      return ["!text-as-html"];
+    } catch {
+      return [];
+    }
+  })(),
   ...document.title.match(/![a-z-]+/g) ?? [],
   getComputedStyle(document.body).getPropertyValue("--harmed"),
   getComputedStyle(document.body).getPropertyValue("--linked"),

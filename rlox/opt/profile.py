@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rlox.opt import profile_training
 from rlox.opt.arguments import FOLDER, UsageError, add_arguments, job_of
 from rlox.opt.exits import INTERRUPTED
+from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
     from rlox.profiling.driver import Findings
@@ -95,7 +96,6 @@ def write(found: Findings, out: Path | None) -> Path:
     from rlox.opt import sides
     from rlox.profiling.machine import slug
     from rlox.profiling.processes.launch import not_interrupted
-    from rlox.profiling.scratch import scratch
 
     report = found.report
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
 from rlox.opt.exits import INTERRUPTED
+from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
     from rlox.profiling.processes.launch import Options, Outcome
@@ -194,7 +195,6 @@ def profile(
     """
     from rlox.profiling.processes import samplers
     from rlox.profiling.processes.launch import Options
-    from rlox.profiling.scratch import scratch
 
     if arguments.every < 1:
         raise UsageError(f"--every {arguments.every}: keeps nothing; use 1 or more")

@@ -71,9 +71,7 @@ def count(
     while left and time.monotonic() < until:
         with scratch() as folder:
             out = folder / "out"
-            pipes = (
-                f"--vgdb-prefix={folder / 'pipe'}"  # valgrind, killed, leaves them where they are
-            )
+            pipes = f"--vgdb-prefix={folder / 'pipe'}"  # which a valgrind that is killed leaves
             under = [*_UNDER, pipes, f"--callgrind-out-file={out}"]
             # One seed: both sides get the same environment, down to its size.
             with closing(packages.start((side,), random.Random(0), under)) as ask:
@@ -84,9 +82,8 @@ def count(
                         ask("prepare", 0, name)
                         ask("call", 2)
                         _control(ask.pid, pipes, "--instr=on")
-                        _control(
-                            ask.pid, pipes, "--zero"
-                        )  # switched on again, it starts from nonsense
+                        # Switched on again, it starts from nonsense.
+                        _control(ask.pid, pipes, "--zero")
                         dumps = []
                         for n in (1, 1 + calls):  # what the commands themselves cost cancels out
                             ask("call", n)

@@ -68,7 +68,7 @@ def test_without_the_policy_it_would(browser: "Browser", written: Path) -> None:
     found = harm(browser, written, patience_ms=1000)
     assert set(found) == {
         "!base", "!from-data", "!iframe", "!image", "!link", "!onclick", "!onerror", "!script",
-        "!svg", "from-sheet", "from-style", "/data", "/form?", "/image.png",
+        "!svg", "!text-as-html", "from-sheet", "from-style", "/data", "/form?", "/image.png",
     }  # fmt: skip
     assert found.count("!image") == 2
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import find_highest_version, get_env_id, parse_env_id
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
@@ -91,7 +93,6 @@ class GymnasiumBackend:
 
 def _factories(source: EnvSource, n_envs: int, kwargs: dict[str, Any]) -> Sequence[EnvFactory]:
     if isinstance(source, str):
-        require_registered(source)
         return [partial(gymnasium.make, source, **kwargs)] * n_envs
     if kwargs:
         raise ValueError(f"{', '.join(kwargs)}: keyword arguments go with an id only")
@@ -115,11 +116,35 @@ def _more_like(env: gymnasium.Env[Any, Any], n: int) -> list[EnvFactory]:
     return [partial(gymnasium.make, env.spec)] * n
 
 
-def require_registered(env_id: str) -> None:
-    """Raise `ValueError` with close matches where Gymnasium does not know `env_id`."""
+def exact_id(env_id: str) -> str:
+    """`env_id` with the version that Gymnasium takes for it: the latest, with its warning, where
+    none is given. The module before a colon is imported, since it may register the environment.
+
+    Raises `ValueError`, with close matches, where nothing is registered.
+    """
+    module, colon, name = env_id.rpartition(":")
+    if colon:
+        try:
+            importlib.import_module(module)
+        except (ImportError, TypeError, ValueError) as error:  # the last two: it is no name
+            raise ValueError(
+                f"env_id: the module of {env_id!r} cannot be imported ({error})"
+            ) from error
+    if name in gymnasium.registry:
+        return env_id
     try:
-        gymnasium.spec(env_id)
-    except gymnasium.error.Error as error:
-        close = difflib.get_close_matches(env_id, gymnasium.registry, n=3)
+        namespace, base, version = parse_env_id(name)
+    except gymnasium.error.Error:
+        latest = None
+    else:
+        latest = find_highest_version(namespace, base) if version is None else None
+    if latest is None:
+        close = difflib.get_close_matches(name, gymnasium.registry, n=3)
         hint = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise ValueError(f"env_id: no environment is registered as {env_id!r}{hint}") from error
+        raise ValueError(f"env_id: no environment is registered as {name!r}{hint}")
+    exact = get_env_id(namespace, base, latest)
+    gymnasium.logger.warn(
+        f"Using the latest versioned environment `{exact}` "
+        f"instead of the unversioned environment `{name}`."
+    )
+    return f"{module}{colon}{exact}"

@@ -15,6 +15,22 @@ from rlox.env.spaces import to_gymnasium
 
 ENV_IDS: frozenset[str] = frozenset(_core.builtin_envs())
 
+# What Gymnasium registers under these ids, and when it ends an episode.
+_CONTROL = "gymnasium.envs.classic_control"
+_ORIGINALS = {
+    "CartPole-v1": (f"{_CONTROL}.cartpole:CartPoleEnv", 500),
+    "Pendulum-v1": (f"{_CONTROL}.pendulum:PendulumEnv", 200),
+}
+
+
+def runs_natively(env_id: str) -> bool:
+    """Whether `env_id` is built in, and Gymnasium's registry still means the same by it: somebody
+    may have registered something else under that id."""
+    spec = gymnasium.registry.get(env_id)
+    if env_id not in ENV_IDS or spec is None or spec.kwargs or spec.additional_wrappers:
+        return False
+    return (spec.entry_point, spec.max_episode_steps) == _ORIGINALS.get(env_id)
+
 
 class NativeBackend:
     """`_core.VecEnv` with Gymnasium's spaces, options and infos around it."""

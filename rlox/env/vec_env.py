@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import secrets
 from collections.abc import Sequence
 from typing import Any
@@ -11,16 +10,19 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from rlox.env.arguments import integer
 from rlox.env.backend import Backend, Step, Timer
-from rlox.env.gymnasium_backend import EnvSource, GymnasiumBackend
-from rlox.env.native_backend import ENV_IDS, NativeBackend
+from rlox.env.gymnasium_backend import EnvSource, GymnasiumBackend, exact_id
+from rlox.env.native_backend import NativeBackend, runs_natively
 
 
 class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     """`n_envs` environments stepped together; a `gymnasium.vector.VectorEnv`.
 
     CartPole-v1 and Pendulum-v1 run in Rust; every other id, keyword arguments for an environment,
-    a callable that makes one (or `n_envs` of them), and an instance run through Gymnasium.
+    a callable that makes one (or `n_envs` of them), and an instance run through Gymnasium. An id
+    is what Gymnasium takes it for: "module:Env-v0" imports the module first, "Env" is the latest
+    version (with a warning), and what was registered anew under a native id is what runs.
 
     Autoreset is same-step: where an episode ends, the observation returned is the first of the
     next episode, and `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) holds
@@ -42,12 +44,14 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         copy: bool = True,
         **env_kwargs: Any,
     ) -> None:
-        n_envs = _integer("n_envs", n_envs)
+        n_envs = integer("n_envs", n_envs)
         if n_envs < 1:
             raise ValueError(f"n_envs: is {n_envs}, expected at least 1")
         first = secrets.randbits(64) if seed is None else _seed(seed)
+        if isinstance(env_id, str):
+            env_id = exact_id(env_id).rpartition(":")[2]
         self.backend: Backend
-        if isinstance(env_id, str) and env_id in ENV_IDS and not env_kwargs:
+        if isinstance(env_id, str) and runs_natively(env_id) and not env_kwargs:
             self.backend = NativeBackend(env_id, n_envs, first, copy)
         else:
             self.backend = GymnasiumBackend(env_id, n_envs, first, copy, env_kwargs)
@@ -117,16 +121,8 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         self.backend.close()
 
 
-def _integer(argument: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        found = type(value).__name__
-        raise TypeError(f"{argument}: is a {found}, expected an integer") from None
-
-
 def _seed(seed: Any) -> int:
-    value = _integer("seed", seed)
+    value = integer("seed", seed)
     if not 0 <= value < 1 << 127:
         raise ValueError(f"seed: is {value}, expected at least 0 and below 2**127")
     return value

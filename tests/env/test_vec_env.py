@@ -292,9 +292,13 @@ def test_stepping_before_the_first_reset_is_an_error() -> None:
         ({"env_id": "CartPol-v1"}, ValueError, "did you mean CartPole-v1"),
         ({"env_id": "Nothing like it"}, ValueError, "no environment is registered as"),
         ({"env_id": "CartPole-v1", "n_envs": 0}, ValueError, "n_envs: is 0"),
-        ({"env_id": "CartPole-v1", "n_envs": 1.5}, TypeError, "n_envs: is a float"),
+        (
+            {"env_id": "CartPole-v1", "n_envs": 1.5},
+            TypeError,
+            "n_envs: is 1.5, expected an integer",
+        ),
         ({"env_id": "CartPole-v1", "seed": -1}, ValueError, "seed: is -1"),
-        ({"env_id": "CartPole-v1", "seed": "no"}, TypeError, "seed: is a str"),
+        ({"env_id": "CartPole-v1", "seed": "no"}, TypeError, "seed: is 'no', expected an integer"),
     ],
 )
 def test_bad_arguments_are_named(

@@ -11,8 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rlox.env.gymnasium_backend import exact_id
 from rlox.learner import switchboard
-from rlox.learner.arguments import require_at_least, require_device
+from rlox.learner.arguments import plain, require_device, require_integers, require_one_of
 from rlox.learner.callbacks import BaseCallback, CallbackList
 from rlox.learner.compiled import Compilation
 from rlox.learner.distributed import Workers
@@ -22,8 +23,11 @@ from rlox.learner.environments import (
     make_vector_env,
     require_box_observations,
 )
+from rlox.learner.finite import FiniteSteps
 from rlox.learner.logger import Logger
 from rlox.learner.policies import StochasticPolicy
+from rlox.learner.spaces import as_saved, given_observations, is_image, require_same_space
+from rlox.learner.step_locals import step_locals
 from rlox.learner.switchboard import Twins
 from rlox.learner.torch_settings import PRECISIONS, threads_for, torch_settings
 from rlox.timing import Timing
@@ -69,14 +73,13 @@ class Algorithm:
             n_envs = usual_envs.of(self.optimizations)
         if device is None:
             device = switchboard.DEVICE.of(self.optimizations)
-        require_at_least(1, n_envs=n_envs, threads=1 if threads is None else threads)
-        require_at_least(0, seed=seed or 0)
-        if matmul_precision not in PRECISIONS:
-            raise ValueError(
-                f"matmul_precision must be one of {', '.join(PRECISIONS)}, got {matmul_precision!r}"
-            )
+        require_integers(1, n_envs=n_envs, threads=1 if threads is None else threads)
+        require_integers(0, seed=0 if seed is None else seed)
+        require_one_of("matmul_precision", matmul_precision, PRECISIONS)
         self.device = require_device(device)
         self.threads, self.matmul_precision = threads, matmul_precision
+        if isinstance(env, str):
+            env = exact_id(env)  # so that `load` takes the same version
         self.env_id = env if isinstance(env, str) else None
         self._workers = self._join()
         self.env = make_vector_env(env, self._workers.share(n_envs) if self._workers else n_envs)
@@ -84,15 +87,10 @@ class Algorithm:
         self.observation_space = require_box_observations(self.env)
         self.action_space = self.env.single_action_space
         self.obs_dim = int(np.prod(self.observation_space.shape))
+        self._sees_images = is_image(self.observation_space)
         self.seed = seed
         asked = None if optimizations is None else sorted(self._chosen)
-        # What `save` writes: of the constructor's arguments, those that are plain values.
-        self._arguments = {
-            name: _plain(value)
-            for name, value in (arguments | {"n_envs": n_envs, "optimizations": asked}).items()
-            if name not in ("env", "device")
-            and isinstance(_plain(value), int | float | str | list | None)
-        }
+        self._arguments = plain(arguments | {"n_envs": n_envs, "optimizations": asked})
 
         root = int(torch.randint(2**31, ()).item() if seed is None else seed)
         if self._workers:
@@ -112,12 +110,14 @@ class Algorithm:
         self.num_timesteps = 0
         self.episode_returns: list[float] = []
         self.episode_lengths: list[int] = []
-        self._callback = CallbackList([], self)
+        self._callback, self._each_step = CallbackList([]), list[str]()
         self._end = 0
+        self._finite = FiniteSteps(self)
+        self._last_obs: NDArray[Any] | None = None  # None where no episode is under way
 
     def learn(
         self,
-        total_timesteps: int,
+        total_timesteps: float,
         callback: BaseCallback | Sequence[BaseCallback] | None = None,
         progress_bar: bool = False,
         reset_num_timesteps: bool = True,
@@ -125,29 +125,37 @@ class Algorithm:
         """Train for `total_timesteps` environment steps, counted over all environments.
 
         A callback that returns False ends training. Training may be interrupted (Ctrl-C) and goes
-        on with the next `learn`; `reset_num_timesteps=False` goes on counting, too.
+        on with the next `learn`. With `reset_num_timesteps=False` it goes on counting, in the same
+        episodes (new ones after an interruption and after `load`) and in the same run of
+        TensorBoard; else the environments are reset and a new run is begun.
         """
-        if total_timesteps < 1:
-            raise ValueError(f"total_timesteps must be at least 1, got {total_timesteps}")
-        if callback is None:
-            callback = []
-        callbacks = callback if isinstance(callback, Sequence) else [callback]
-        self._callback = CallbackList(callbacks, self)
+        steps = total_timesteps
+        if isinstance(steps, float) and steps.is_integer():
+            steps = int(steps)  # as 1e6 is often written
+        require_integers(1, total_timesteps=steps)
+        callbacks: Any = callback if isinstance(callback, Sequence) else [callback]
+        self._callback = CallbackList([] if callback is None else callbacks)
+        self._callback.init_callback(self)
+        self._each_step = self._callback.overriding("_on_step")
         if reset_num_timesteps:
+            self._last_obs = None
             self.num_timesteps = 0
             self.episode_returns, self.episode_lengths = [], []
-        self._end = self.num_timesteps + total_timesteps
-        self.optimizations = switchboard.for_run(self._asked, self._chosen, total_timesteps)
-        self._running_return = np.zeros(self.n_envs)
-        self._running_length = np.zeros(self.n_envs, dtype=np.int64)
+        self._end = self.num_timesteps + int(steps)
+        self.optimizations = switchboard.for_run(self._asked, self._chosen, int(steps))
         if self._rank == 0:
             self.timing.gauge("env steps", lambda: self.num_timesteps, rate=True)
         shown = progress_bar and self._rank == 0
-        self.logger.start(type(self).__name__, self.num_timesteps, self._end, shown)
+        self.logger.start(
+            type(self).__name__, self.num_timesteps, self._end, shown, reset_num_timesteps
+        )
         try:
             self._callback.on_training_start()
             with torch_settings(*self._torch_settings()):
                 self._train_until_end()
+        except BaseException:
+            self._last_obs = None  # the environments may have moved on uncounted
+            raise
         finally:
             self._callback.on_training_end()
             self.logger.stop()
@@ -160,16 +168,13 @@ class Algorithm:
     def predict(self, obs: Any, deterministic: bool = False) -> tuple[NDArray[Any], None]:
         """Actions for one observation or a batch of them, as the environment takes them.
 
+        `obs`: of the observation space's shape, or a batch `[n, …]` of such. ValueError for another
+        shape, for what are no finite numbers, and for what the space's type cannot hold.
+
         Returns `(actions, None)`: Stable-Baselines3 has a recurrent state there.
         """
-        obs = np.asarray(obs)
-        shape = self.observation_space.shape
-        one = obs.shape == shape
-        if not one and obs.shape[1:] != shape:
-            raise ValueError(
-                f"obs has shape {obs.shape}; one observation has {shape}, a batch (n, *{shape})"
-            )
-        rows = flatten_obs(obs[None] if one else obs, self.observation_space)
+        batch, one = given_observations(obs, self.observation_space)
+        rows = flatten_obs(batch, self.observation_space)
         self.policy.train(False)
         with torch.no_grad():
             actions, _ = self.policy.get_action_and_logprob(
@@ -185,8 +190,8 @@ class Algorithm:
     def save(self, path: str | Path) -> None:
         """Write weights, optimisers, arguments, and where training stands: steps, episodes and
         random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
-        what it would do here, on the same kind of device. A replay buffer is not kept (SAC fills a
-        new one before it learns on), nor are episodes under way.
+        what it would do here with new episodes, on the same kind of device: episodes under way are
+        not kept. Nor is a replay buffer; SAC fills a new one before it learns on.
 
         A file that is there is replaced at once, never left half. Where several processes train
         one model, all call this, and the first one writes.
@@ -196,6 +201,7 @@ class Algorithm:
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
             "arguments": self._arguments,
+            "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
             "num_timesteps": self.num_timesteps,
             "episodes": (self.episode_returns, self.episode_lengths),
             "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
@@ -218,7 +224,8 @@ class Algorithm:
         """The trainer that `save` wrote. No code is run from the file.
 
         `env` is needed if training was in an environment object; `arguments` replace those of the
-        saved trainer; modules that the user had given are given again here.
+        saved trainer; modules that the user had given are given again here. ValueError for an
+        environment of other spaces: what was learnt is scaled to them.
         """
         saved = torch.load(path, map_location=device, weights_only=True)
         if saved["algorithm"] != cls.__name__:
@@ -229,6 +236,10 @@ class Algorithm:
             saved["env_id"] if env is None else env,
             **{**saved["arguments"], "device": device, **arguments},
         )
+        if "spaces" in saved:  # files of earlier versions do not tell
+            seen, taken = saved["spaces"]
+            require_same_space("observation", seen, model.observation_space)
+            require_same_space("action", taken, model.action_space)
         for name, state in saved["state"].items():
             if cls._state_of.get(name) in arguments:
                 continue
@@ -329,11 +340,13 @@ class Algorithm:
         return int(self._seeds.spawn(1)[0].generate_state(1)[0])
 
     def _tensor(self, array: NDArray[Any]) -> Tensor:
-        """`array` on the device; bytes become floats in [0, 1]."""
+        """`array` on the device; bytes become floats, those of images in [0, 1]."""
         tensor = torch.from_numpy(array)
         if self.device.type != "cpu":  # asking for it costs as much as the line before
             tensor = tensor.to(self.device)
-        return tensor.float() / 255 if tensor.dtype == torch.uint8 else tensor
+        if tensor.dtype != torch.uint8:
+            return tensor
+        return tensor.float() / 255 if self._sees_images else tensor.float()
 
     def _reset_env(self) -> NDArray[Any]:
         """First observations. Every training begins with episodes of another seed."""
@@ -341,8 +354,17 @@ class Algorithm:
         if seed is not None:
             self._env_seed = self._new_seed()
             seed += self._rank * self.n_envs  # as if one process had them all
-        obs, _ = self.env.reset(seed=seed)
-        return flatten_obs(obs, self.observation_space)
+        self._running_return = np.zeros(self.n_envs)
+        self._running_length = np.zeros(self.n_envs, dtype=np.int64)
+        obs = flatten_obs(self.env.reset(seed=seed)[0], self.observation_space)
+        self._finite.reset(obs)
+        return obs
+
+    def _current_obs(self) -> NDArray[Any]:
+        """What the environments show; new episodes where none are under way."""
+        if self._last_obs is None:
+            self._last_obs = self._reset_env()
+        return self._last_obs
 
     def _finished(self) -> bool:
         return self.num_timesteps >= self._end
@@ -358,6 +380,12 @@ class Algorithm:
             self._running_return[dones] = 0
             self._running_length[dones] = 0
 
+    def _tell_step(self, *step: Any) -> bool:
+        """Callbacks hear of a step that was counted (as `step_locals` takes it); False: stop."""
+        if self._each_step:
+            self._callback.update_locals(step_locals(self, *step))
+        return self._callback.on_step()
+
     def _log(self, figures: Mapping[str, float]) -> None:
         """Record figures with the mean of the latest episodes, and show them."""
         if self.episode_returns:
@@ -369,8 +397,3 @@ class Algorithm:
             )
         self.logger.record(figures)
         self.logger.dump(self.num_timesteps)
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as Python's: `load` runs no code from the file, and takes no others."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -1,7 +1,7 @@
 """Rollouts for PPO from a background thread: environments and GAE in Rust, the policy in torch."""
 
 import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
 from rlox.learner import switchboard
 from rlox.learner.arguments import require_finite
+from rlox.learner.environments import in_rust
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
@@ -29,11 +30,17 @@ class AsyncRollouts:
     """
 
     def __init__(self, model: "PPO") -> None:
+        if model._each_step:
+            raise ValueError(
+                f"{', '.join(model._each_step)}: an _on_step is called between a step and the "
+                'next, and collector="async" steps in the background; use collector="sync", or '
+                "an on_step, which is called after each rollout"
+            )
         self.model = model
         self.snapshot = copy.deepcopy(model.policy).requires_grad_(False)
         self.snapshot.train(False)
         self._act = switchboard.ACT.of(model.optimizations)(self.snapshot)
-        model._reset_env()
+        model._current_obs()
         self.collector = _core.AsyncCollector(
             native_envs(model.env),
             self.act,
@@ -90,12 +97,12 @@ class AsyncRollouts:
 
 def native_envs(env: object) -> Any:
     """The environments in Rust behind `env`; ValueError if they are not there."""
-    if not isinstance(env, VecEnv) or not isinstance(env.backend, NativeBackend):
+    if not in_rust(env):
         raise ValueError(
             'collector="async" steps environments in Rust, and this one runs in Python: '
             'use collector="sync"'
         )
-    return env.backend.core
+    return cast(NativeBackend, cast(VecEnv, env).backend).core
 
 
 def _float32(tensor: Tensor) -> NDArray[np.float32]:

@@ -9,6 +9,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from rlox.env import VecEnv
+from rlox.env.native_backend import NativeBackend
 from rlox.timing import Timing
 
 AnyEnv = VectorEnv[Any, Any, Any]
@@ -37,10 +38,7 @@ def make_vector_env(env: str | gym.Env[Any, Any] | AnyEnv, n_envs: int) -> AnyEn
     if isinstance(env, VectorEnv):
         mode = env.metadata.get("autoreset_mode")
         if mode != AutoresetMode.SAME_STEP:
-            raise ValueError(
-                f"env resets with {mode}; the trainers need AutoresetMode.SAME_STEP: pass "
-                "autoreset_mode=AutoresetMode.SAME_STEP when building it, or an environment id"
-            )
+            raise ValueError(_remedy(env, mode))
         return env if hasattr(env, "timing") else TimedEnv(env)
     if isinstance(env, gym.Env):
         return VecEnv(env, 1)
@@ -50,13 +48,34 @@ def make_vector_env(env: str | gym.Env[Any, Any] | AnyEnv, n_envs: int) -> AnyEn
     )
 
 
+def _remedy(env: AnyEnv, mode: object) -> str:
+    """What to build in place of an environment that resets with `mode`."""
+    n, same_step = env.num_envs, "gymnasium.vector.AutoresetMode.SAME_STEP"
+    maker, where = "make_env", ", where make_env() makes one environment"
+    if env.spec is not None:
+        of_vectors = ("num_envs", "vectorization_mode", "vector_kwargs", "wrappers")
+        own = {name: v for name, v in env.spec.kwargs.items() if name not in of_vectors}
+        more = "".join(f", {name}={value!r}" for name, value in own.items())
+        maker, where = f"lambda: gymnasium.make({env.spec.id!r}{more})", ""
+    return (
+        f"env resets with {mode}; the trainers need AutoresetMode.SAME_STEP, which not every "
+        f"vector environment has. Build it as `rlox.VecEnv({maker}, {n})` or "
+        f"`gymnasium.vector.SyncVectorEnv([{maker}] * {n}, autoreset_mode={same_step})`{where}"
+    )
+
+
+def in_rust(env: object) -> bool:
+    """Whether Rust steps `env`, and nothing of Python's: a subclass may step otherwise."""
+    return type(env) is VecEnv and isinstance(env.backend, NativeBackend)
+
+
 def require_box_observations(env: AnyEnv) -> spaces.Box:
     """The observation space of one environment; ValueError if it is not a `Box`."""
     space = env.single_observation_space
     if not isinstance(space, spaces.Box):
         raise ValueError(
             f"observation space {space} is not supported: the trainers take Box; "
-            "gymnasium.wrappers.FlattenObservation turns any other into one"
+            "`gymnasium.wrappers.FlattenObservation(env)` turns any other into one"
         )
     return space
 

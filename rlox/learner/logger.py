@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -22,7 +23,8 @@ SHOWN = {
 class Logger:
     """Latest value of each figure in `values`, under the names of Stable-Baselines3.
 
-    `tensorboard_log` is the folder that gets the event files; None writes none.
+    `tensorboard_log` is the folder that gets a folder of event files for each run, as PPO_1, PPO_2;
+    None writes none.
     """
 
     def __init__(self, tensorboard_log: str | Path | None = None) -> None:
@@ -30,18 +32,26 @@ class Logger:
         self._writer: SummaryWriter | None = None
         self._progress: Progress | None = None
         self._task: TaskID | None = None
-        if tensorboard_log is not None:
+        self._folder = None if tensorboard_log is None else Path(tensorboard_log)
+        if self._folder is not None:
             try:
                 from torch.utils import tensorboard
             except ImportError as error:
                 raise ImportError(
                     "tensorboard_log needs TensorBoard: pip install 'rlox-opt[tensorboard]'"
                 ) from error
-            self._writer = tensorboard.SummaryWriter(str(tensorboard_log))
+            self._writer_in = tensorboard.SummaryWriter
 
-    def start(self, name: str, num_timesteps: int, end: int, progress_bar: bool) -> None:
-        """Training goes on from `num_timesteps` to `end`."""
+    def start(
+        self, name: str, num_timesteps: int, end: int, progress_bar: bool, new_run: bool = True
+    ) -> None:
+        """Training goes on from `num_timesteps` to `end`; a `new_run` is one of its own, another
+        goes on with this trainer's, or with the last there is."""
         self._start, self._clock = num_timesteps, time.perf_counter()
+        if self._folder is not None and (new_run or self._writer is None):
+            if self._writer is not None:
+                self._writer.close()
+            self._writer = self._writer_in(str(_run(self._folder, name, new_run)))
         if progress_bar:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -61,8 +71,10 @@ class Logger:
             )
             self._progress.start()
 
-    def record(self, figures: Mapping[str, float]) -> None:
-        """Set figures."""
+    def record(self, figures: Mapping[str, Any] | str, value: Any = None) -> None:
+        """Set figures, or the one of that name."""
+        if isinstance(figures, str):
+            figures = {figures: value}
         self.values |= {key: float(value) for key, value in figures.items()}
 
     def advance(self, num_timesteps: int) -> None:
@@ -88,3 +100,17 @@ class Logger:
             self._progress = None
         if self._writer is not None:
             self._writer.flush()
+
+
+def _run(folder: Path, name: str, new: bool) -> Path:
+    """The folder of a run, numbered as Stable-Baselines3 does: a `new` one after the last there
+    is, made here so that no other process takes it; else the last, or the first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    beginnings = (path.name.removeprefix(f"{name}_") for path in folder.glob(f"{name}_*"))
+    last = max((int(number) for number in beginnings if number.isdecimal()), default=0)
+    while new or last == 0:
+        last += 1
+        with suppress(FileExistsError):
+            (folder / f"{name}_{last}").mkdir()
+            break
+    return folder / f"{name}_{last}"

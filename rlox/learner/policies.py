@@ -215,7 +215,7 @@ class Temperature(nn.Module):
         except ValueError:
             start = -1.0
         named = isinstance(ent_coef, str) and not ent_coef.startswith("auto")
-        if named or start < 0 or (self.learned and start == 0):
+        if named or not 0 <= start < math.inf or (self.learned and start == 0):
             raise ValueError(
                 f'ent_coef must be "auto", "auto_<start above 0>" or a number, got {ent_coef!r}'
             )

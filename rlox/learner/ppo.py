@@ -22,18 +22,22 @@ from rlox import compute_gae_batched
 from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import (
-    require_at_least,
     require_finite,
-    require_fraction,
+    require_flags,
+    require_integers,
     require_methods,
+    require_numbers,
+    require_one_of,
 )
 from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
+from rlox.learner.finite import NOBODY
 from rlox.learner.native.networks import Unfit, native_if_fit
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
+from rlox.learner.spaces import warn_of_flattening
 
 # In a pass through the policy at a rollout's end, unless a minibatch has more: so many that the
 # calls themselves cost little a row.
@@ -96,7 +100,8 @@ class PPO(Algorithm):
             machine can, which changes the numbers in their third digit; what PPO learns with it is
             in `tests/learning/lean-torch/`. (Callbacks see "medium" where R13 has oneDNN
             multiply, in float32.)
-        tensorboard_log: folder for TensorBoard's event files.
+        tensorboard_log: folder for TensorBoard's event files, each run in a folder of its own
+            within: PPO_1, PPO_2, ….
 
     Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run
     in Rust, else "torch", with the reason if the optimisation was asked for.
@@ -135,12 +140,13 @@ class PPO(Algorithm):
             env, n_envs, switchboard.PPO_ENVS, optimizations, seed, device, threads,
             matmul_precision, tensorboard_log, arguments=locals(),
         )  # fmt: skip
-        require_at_least(1, n_steps=n_steps, batch_size=batch_size, n_epochs=n_epochs)
-        require_at_least(0, learning_rate=learning_rate, clip_range=clip_range)
-        require_at_least(0, max_grad_norm=max_grad_norm)
-        require_fraction(gamma=gamma, gae_lambda=gae_lambda)
-        if collector not in ("sync", "async"):
-            raise ValueError(f'collector must be "sync" or "async", got {collector!r}')
+        require_integers(1, n_steps=n_steps, batch_size=batch_size, n_epochs=n_epochs)
+        require_numbers(0, learning_rate=learning_rate, vf_coef=vf_coef)
+        require_numbers(0, np.inf, clip_range=clip_range, max_grad_norm=max_grad_norm)
+        require_numbers(0, 1, gamma=gamma, gae_lambda=gae_lambda)
+        require_numbers(ent_coef=ent_coef)
+        require_flags(normalize_advantage=normalize_advantage)
+        require_one_of("collector", collector, ("sync", "async"))
         if not isinstance(self.action_space, spaces.Discrete | spaces.Box):
             raise ValueError(
                 f"action space {self.action_space} is not supported: PPO acts in Discrete and Box; "
@@ -152,11 +158,13 @@ class PPO(Algorithm):
                 raise ValueError('collector="async" trains in one process; use collector="sync"')
         # Python's: what is counted with them is saved.
         self.n_steps, self.batch_size, self.n_epochs = int(n_steps), int(batch_size), int(n_epochs)
-        self.gamma, self.gae_lambda, self.clip_range = gamma, gae_lambda, clip_range
-        self.normalize_advantage, self.max_grad_norm = normalize_advantage, max_grad_norm
-        self.ent_coef, self.vf_coef, self.collector = ent_coef, vf_coef, collector
+        self.gamma, self.gae_lambda = float(gamma), float(gae_lambda)
+        self.clip_range, self.max_grad_norm = float(clip_range), float(max_grad_norm)
+        self.ent_coef, self.vf_coef, self.collector = float(ent_coef), float(vf_coef), collector
+        self.normalize_advantage = bool(normalize_advantage)
 
         if policy is None:
+            warn_of_flattening(self.observation_space, "policy=…")
             with self._seeded_initialisation():
                 policy = default_actor_critic(self.obs_dim, self.action_space)
         require_methods("policy", policy, POLICY_METHODS)
@@ -183,12 +191,15 @@ class PPO(Algorithm):
         self._choose_update()
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
-                while not self._finished() and (columns := rollouts.take()):
+                while not self._finished():
+                    self._callback.on_rollout_start()
+                    if (columns := rollouts.take()) is None:
+                        return
                     self._update(Rollout(*(self._flat(columns[c]) for c in Rollout._fields)))
         else:
             if self._workers:
                 self._workers.align([*self.policy.parameters(), *self.policy.buffers()])
-            self._last_obs = self._reset_env()
+            self._current_obs()
             while not self._finished() and (rollout := self._collect()):
                 self._update(rollout)
 
@@ -223,7 +234,7 @@ class PPO(Algorithm):
             with suppress(Unfit):
                 columns = self._native_rollouts.collect()
                 return None if columns is None else Rollout(*columns)
-        timing = self.timing
+        timing, last_obs = self.timing, self._current_obs()
         self.policy.train(False)
         act = switchboard.ACT.of(self.optimizations)
         evaluation = switchboard.EVALUATE.of(self.optimizations)(self.policy, act)
@@ -232,7 +243,7 @@ class PPO(Algorithm):
 
         for step in range(self.n_steps):
             with timing.add_time("policy_forward"), torch.no_grad():
-                obs = self._tensor(self._last_obs)
+                obs = self._tensor(last_obs)
                 acted = evaluation.act(obs, self._act_generator, timing)
                 env_actions = self._env_actions(acted[0].cpu().numpy())
             with timing.add_time("env_step"):
@@ -240,15 +251,18 @@ class PPO(Algorithm):
                 new_obs, rewards, terminations, truncations, infos = self.env.step(env_actions)
             with timing.add_time("store"):
                 dones = terminations | truncations
-                storage.append(obs, *acted, rewards, dones)
+                last_obs = flatten_obs(new_obs, self.observation_space)
                 cut_short = truncations & ~terminations
+                rows, ended_in = NOBODY, None
                 if np.count_nonzero(cut_short):
                     rows = np.flatnonzero(cut_short)
                     ended_in = final_obs(infos, rows, self.observation_space)
                     truncated.append((step, rows, ended_in))
-                self._last_obs = flatten_obs(new_obs, self.observation_space)
+                self._finite.step(last_obs, rewards, dones, rows, ended_in)
+                storage.append(obs, *acted, rewards, dones)
+                self._last_obs = last_obs
                 self._count_step(rewards, dones)
-            if not self._callback.on_step():
+            if not self._tell_step(env_actions, new_obs, rewards, terminations, truncations, infos):
                 return None
 
         with timing.add_time("gae_compute"):
@@ -257,7 +271,7 @@ class PPO(Algorithm):
                 at_once = max(ROWS, self.batch_size, self.n_envs)
                 actions, log_probs, values = evaluation.evaluated(obs, stored, at_once)
                 require_finite(log_probs)
-                last_values = self.policy.get_value(self._tensor(self._last_obs))
+                last_values = self.policy.get_value(self._tensor(last_obs))
                 # A time limit is not part of the task: what would have followed is worth
                 # V(final observation), although the return of this episode ends here.
                 for step, rows, ended_in in truncated:

@@ -19,9 +19,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
+from rlox.env.arguments import integer
 from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
-from rlox.learner.arguments import require_at_least, require_fraction, require_methods
+from rlox.learner.arguments import (
+    require_flags,
+    require_integers,
+    require_methods,
+    require_numbers,
+    require_one_of,
+)
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.native.networks import native_if_fit
@@ -34,6 +41,7 @@ from rlox.learner.policies import (
     frozen,
 )
 from rlox.learner.seams import StepByParameter
+from rlox.learner.spaces import warn_of_flattening
 
 BETA_0 = 0.4  # exponent of the importance weights at the start
 LOG_EPISODES = 4  # figures are shown every so many episodes
@@ -75,11 +83,7 @@ class SAC(Algorithm):
         policy: an `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1], to use
             instead of a 256 x 256 squashed Gaussian.
         critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
-        optimizations: as PPO's.
-        device: as PPO's.
-        threads: as PPO's.
-        matmul_precision: as PPO's.
-        tensorboard_log: folder for TensorBoard's event files.
+        optimizations, device, threads, matmul_precision, tensorboard_log: as PPO's.
 
     Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
     the reason if R9 was asked for.
@@ -125,10 +129,12 @@ class SAC(Algorithm):
             env, n_envs, switchboard.SAC_ENVS, optimizations, seed, device, threads,
             matmul_precision, tensorboard_log, arguments=locals(),
         )  # fmt: skip
-        require_at_least(1, batch_size=batch_size, buffer_size=buffer_size)
-        require_at_least(0, learning_rate=learning_rate, learning_starts=learning_starts)
-        require_fraction(tau=tau, gamma=gamma)
-        if gradient_steps < 1 and gradient_steps != -1:
+        require_integers(1, batch_size=batch_size, buffer_size=buffer_size)
+        require_integers(0, learning_starts=learning_starts)
+        require_numbers(0, learning_rate=learning_rate)
+        require_numbers(0, 1, tau=tau, gamma=gamma)
+        require_flags(prioritized=prioritized)
+        if integer("gradient_steps", gradient_steps) < 1 and gradient_steps != -1:
             raise ValueError(f"gradient_steps must be -1 or at least 1, got {gradient_steps}")
         space = self.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded():
@@ -137,15 +143,17 @@ class SAC(Algorithm):
                 "PPO takes Discrete and unbounded ones"
             )
         self.act_dim = math.prod(space.shape)
-        self.learning_starts, self.batch_size = learning_starts, batch_size
-        self.tau, self.gamma, self.prioritized = tau, gamma, prioritized
-        self.gradient_steps = self.n_envs if gradient_steps == -1 else gradient_steps
-        if isinstance(target_entropy, str) and target_entropy != "auto":
-            raise ValueError(f'target_entropy must be "auto" or a number, got {target_entropy!r}')
-        self.target_entropy = (
-            -self.act_dim if isinstance(target_entropy, str) else float(target_entropy)
-        )
+        self.learning_starts, self.batch_size = int(learning_starts), int(batch_size)
+        self.tau, self.gamma, self.prioritized = float(tau), float(gamma), bool(prioritized)
+        self.gradient_steps = self.n_envs if gradient_steps == -1 else int(gradient_steps)
+        if isinstance(target_entropy, str):
+            require_one_of("target_entropy", target_entropy, ("auto",), "or a number")
+            target_entropy = -self.act_dim
+        require_numbers(target_entropy=target_entropy)
+        self.target_entropy = float(target_entropy)
 
+        if policy is None or critic is None:
+            warn_of_flattening(self.observation_space, "policy=… and critic=…")
         with self._seeded_initialisation():
             if policy is None:
                 policy = SquashedGaussianActor(self.obs_dim, self.act_dim)
@@ -191,30 +199,30 @@ class SAC(Algorithm):
 
     def _step_and_update(self) -> None:
         timing = self.timing
-        obs = self._reset_env()
+        obs = self._current_obs()
         while not self._finished():
+            self._callback.on_rollout_start()
             with timing.add_time("policy_forward"):
                 actions = self._explore(obs)
             with timing.add_time("env_step"):
-                new_obs, rewards, terminations, truncations, infos = self.env.step(
-                    self._env_actions(actions)
-                )
+                env_actions = self._env_actions(actions)
+                raw, rewards, terminations, truncations, infos = self.env.step(env_actions)
             with timing.add_time("store"):
-                new_obs = flatten_obs(new_obs, self.observation_space)
+                new_obs = flatten_obs(raw, self.observation_space)
                 dones = terminations | truncations
                 # The target of the last step of an episode looks at its final observation, not at
                 # the first one of the next episode; it bootstraps unless the task itself ended.
-                next_obs = new_obs.copy()
-                if dones.any():
-                    rows = np.flatnonzero(dones)
+                next_obs, rows = new_obs.copy(), np.flatnonzero(dones)
+                if len(rows):
                     next_obs[rows] = final_obs(infos, rows, self.observation_space)
+                self._finite.step(new_obs, rewards, dones, rows, next_obs[rows])
                 self.replay_buffer.push_batch(
                     obs, next_obs, actions, rewards.astype(np.float32), terminations, truncations
                 )
-                obs = new_obs
+                self._last_obs = obs = new_obs
                 n_episodes = len(self.episode_returns)
                 self._count_step(rewards, dones)
-            if not self._callback.on_step():
+            if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):
                 return
             self._callback.on_rollout_end()
             if self._has_enough():

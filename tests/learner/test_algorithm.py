@@ -50,7 +50,7 @@ def test_predict_takes_one_observation_or_a_batch():
     assert batch.tolist() == [one] * 3
     assert sac().predict(np.zeros((2, 3)))[0].shape == (2, 1)
     assert sac().predict(np.zeros(3))[0] in sac().action_space
-    with pytest.raises(ValueError, match=r"obs has shape \(5,\)"):
+    with pytest.raises(ValueError, match=r"obs: has shape \(5,\)"):
         model.predict(np.zeros(5))
 
 
@@ -199,7 +199,7 @@ def test_figures_are_logged(tmp_path):
     assert values["rollout/ep_rew_mean"] == pytest.approx(np.mean(model.episode_returns[-100:]))
     assert {"train/policy_gradient_loss", "train/value_loss", "train/approx_kl"} < values.keys()
     assert all(np.isfinite(value) for value in values.values())
-    assert list(tmp_path.glob("events.*"))
+    assert list(tmp_path.glob("PPO_1/events.*"))
     model = sac(Clock(10, action_space=spaces.Box(-1, 1, (1,), np.float32))).learn(100)
     assert {"train/critic_loss", "train/actor_loss", "train/ent_coef"} < model.logger.values.keys()
 

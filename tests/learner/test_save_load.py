@@ -1,8 +1,12 @@
 """What `save` writes and `load` makes of it: weights, optimisers, arguments, random streams."""
 
+from dataclasses import replace
+
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from toys import Clock
 from trainers import STEPS, TRAINERS, each_trainer, ppo, sac, same, trained, weights
 
@@ -35,6 +39,7 @@ def test_loaded_training_goes_on_to_the_bit(make, optimizations, tmp_path):
     model.save(tmp_path / "model.pt")
     loaded = rlox.PPO.load(tmp_path / "model.pt")
     assert loaded.optimizations == model.optimizations
+    model._last_obs = None  # begin new episodes, too: those under way are not saved
     for one in (model, loaded):
         one.learn(384, reset_num_timesteps=False)
     assert same(weights(model), weights(loaded))
@@ -134,3 +139,62 @@ def test_replaced_modules_train_and_are_given_again(tmp_path):
     before = [p.clone() for p in (*actor.parameters(), *critic.parameters())]
     sac(policy=actor, critic=critic).learn(60)
     assert not same(before, [*actor.parameters(), *critic.parameters()])
+
+
+def box(low, high, shape=(1,), dtype=np.float32):
+    return spaces.Box(low, high, shape, dtype)
+
+
+class Seeing(Clock):
+    def __init__(self, action_space, observation_space):
+        super().__init__(action_space=action_space)
+        self.observation_space = observation_space
+
+
+OTHER_SPACES = {
+    "action bounds": (rlox.SAC, box(-1, 1), box(0, 100), box(-2, 2), box(0, 100)),
+    "action type": (rlox.PPO, box(-1, 1), box(0, 100), box(-1, 1, dtype=np.float64), box(0, 100)),
+    "numbers of actions": (rlox.PPO, spaces.Discrete(2), box(0, 100), spaces.Discrete(3), None),
+    "first action": (
+        *(rlox.PPO, spaces.Discrete(2), box(0, 100)),
+        *(spaces.Discrete(2, start=5), box(0, 100)),
+    ),
+    "kind of action": (rlox.PPO, spaces.Discrete(1), box(0, 100), box(-1, 1), box(0, 100)),
+    "observation bounds": (rlox.PPO, spaces.Discrete(2), box(0, 100), None, box(0, 50)),
+    "observation type": (
+        *(rlox.PPO, spaces.Discrete(2), box(0, 100)),
+        *(None, box(0, 100, dtype=np.float64)),
+    ),
+    "observation shape": (rlox.PPO, spaces.Discrete(2), box(0, 100), None, box(0, 100, (1, 1))),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "acts", "sees", "acts_now", "sees_now"), OTHER_SPACES.values(), ids=OTHER_SPACES
+)
+def test_an_environment_of_other_spaces_is_refused(kind, acts, sees, acts_now, sees_now, tmp_path):
+    kind(Seeing(acts, sees)).save(tmp_path / "model.pt")
+    acts_now, sees_now = acts_now or acts, sees_now or sees
+    with pytest.raises(ValueError, match="env: ") as raised:
+        kind.load(tmp_path / "model.pt", env=Seeing(acts_now, sees_now))
+    was, now = (acts, acts_now) if acts != acts_now else (sees, sees_now)
+    assert str(was) in str(raised.value)
+    assert str(now) in str(raised.value)
+    kind.load(tmp_path / "model.pt", env=Seeing(acts, sees))
+
+
+def test_an_id_that_stands_for_another_environment_by_now_is_refused(tmp_path, monkeypatch):
+    ppo("Acrobot-v1").save(tmp_path / "model.pt")
+    spec = replace(gym.spec("Acrobot-v1"), entry_point=gym.spec("MountainCar-v0").entry_point)
+    monkeypatch.setitem(gym.registry, "Acrobot-v1", spec)
+    with pytest.raises(ValueError, match="env: "):
+        rlox.PPO.load(tmp_path / "model.pt")
+
+
+def test_files_that_do_not_tell_their_spaces_are_taken(tmp_path):
+    """Those of earlier versions."""
+    ppo().save(tmp_path / "model.pt")
+    saved = torch.load(tmp_path / "model.pt", weights_only=True)
+    del saved["spaces"]
+    torch.save(saved, tmp_path / "model.pt")
+    rlox.PPO.load(tmp_path / "model.pt")

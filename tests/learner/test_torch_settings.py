@@ -266,7 +266,7 @@ def test_training_with_numpys_tanh_is_as_with_torchs(calls, workload):
     ("arguments", "message"),
     [
         ({"threads": 0}, "threads must be at least 1, got 0"),
-        ({"matmul_precision": "low"}, "one of highest, high, medium, got 'low'"),
+        ({"matmul_precision": "low"}, "must be .*, got 'low'"),
     ],
 )
 def test_what_cannot_be_set_is_named(arguments, message):

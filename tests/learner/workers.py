@@ -93,6 +93,7 @@ def long_and_resumed(rank: int, folder: Path) -> dict:
     """Two trainings in a row, and the second one again from what was saved between them."""
     model = ppo().learn(2 * ROLLOUT)
     model.save(folder / "between.pt")
+    model._last_obs = None  # begin new episodes, too: those under way are not saved
     model.learn(2 * ROLLOUT, reset_num_timesteps=False)
     resumed = rlox.PPO.load(folder / "between.pt", threads=1)
     resumed.learn(2 * ROLLOUT, reset_num_timesteps=False)
@@ -104,6 +105,7 @@ def native(rank: int, folder: Path) -> dict:
     on = {"optimizations": ["R4", "R9"], "threads": 1}
     model = ppo(**on).learn(2 * ROLLOUT)
     model.save(folder / "native.pt")
+    model._last_obs = None  # begin new episodes, too: those under way are not saved
     model.learn(2 * ROLLOUT, reset_num_timesteps=False)
     resumed = rlox.PPO.load(folder / "native.pt", **on)
     resumed.learn(2 * ROLLOUT, reset_num_timesteps=False)

@@ -15,7 +15,6 @@ from torch import Tensor
 from rlox import _core
 from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
-from rlox.learner.callbacks import BaseCallback
 from rlox.learner.native.networks import (
     Network,
     Unfit,
@@ -48,6 +47,9 @@ class NativeRollouts:
         env = self.model.env
         if self.model.collector != "sync":
             raise Unfit("another thread collects")
+        if self.model._each_step:
+            names = ", ".join(self.model._each_step)
+            raise Unfit(f"{names} has an _on_step, which is called at each step")
         if type(env) is not VecEnv or not isinstance(env.backend, NativeBackend):
             raise Unfit("the environments run in Python")
         actor, critic, log_std = actor_critic_networks(self.model.policy)
@@ -101,8 +103,9 @@ class NativeRollouts:
         Where a callback has an `on_step`, it is called after the fact for each step, and finds the
         trainer's counters as they were then; the environments are n_steps on.
         """
-        model, callbacks = self.model, self.model._callback.callbacks
-        if all(_is(callback.on_step, BaseCallback.on_step) for callback in callbacks):
+        model = self.model
+        if not model._callback.overriding("on_step"):
+            model._callback.count_calls(model.n_steps)
             model.num_timesteps += model.n_steps * model._all_envs
             model.episode_returns += returns
             model.episode_lengths += lengths
@@ -115,13 +118,9 @@ class NativeRollouts:
             model.episode_lengths += lengths[start:end]
             start = end
             if not model._callback.on_step():
+                model._last_obs = None  # the environments are further than what is counted
                 return False
         return True
-
-
-def _is(method: object, function: object) -> bool:
-    """Whether a bound `method` is just that `function`."""
-    return getattr(method, "__func__", None) is function
 
 
 def _vector(params: list[Tensor]) -> NDArray[np.float32]:

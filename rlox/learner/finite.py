@@ -1,0 +1,79 @@
+"""Observations and rewards that are no finite numbers, refused where they come from."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlox.learner.environments import in_rust
+
+if TYPE_CHECKING:
+    from rlox.learner.algorithm import Algorithm
+
+LARGEST = float(np.finfo(np.float32).max)  # that networks and buffers can hold
+NOBODY = np.empty(0, np.intp)  # numbers of environments
+
+
+class FiniteSteps:
+    """Looks at what the environments of a trainer give, before anything is learnt from it.
+
+    What Rust steps is finite, and not looked at. Raises ValueError, with the environment's number
+    and its step, for NaN and for what is infinite as float32.
+    """
+
+    def __init__(self, model: "Algorithm") -> None:
+        self.model = model
+        self._needed = not in_rust(model.env)
+
+    def reset(self, obs: NDArray[Any]) -> None:
+        """First observations, `[n_envs, obs_dim]`."""
+        if self._needed:
+            self._require("a first observation", obs, range(len(obs)), 0)
+
+    def step(
+        self,
+        obs: NDArray[Any],
+        rewards: NDArray[Any],
+        dones: NDArray[np.bool_],
+        rows: NDArray[np.intp],
+        last: NDArray[Any] | None,
+    ) -> None:
+        """A step that is not counted yet: observations `[n_envs, obs_dim]`, rewards and ends of
+        episodes `[n_envs]`, and of the environments `rows` the `last` observations."""
+        if not self._needed:
+            return
+        envs, taken = range(len(obs)), self.model._all_envs
+        self._require("a reward", rewards, envs, taken)
+        if last is not None:
+            self._require("an observation", last, rows, taken)
+        self._require("an observation", obs, envs, taken, dones)
+
+    def _require(
+        self,
+        what: str,
+        values: NDArray[Any],
+        envs: Sequence[int] | NDArray[np.intp],
+        taken: int,
+        anew: NDArray[np.bool_] | None = None,
+    ) -> None:
+        if values.dtype.kind != "f":
+            return
+        good = np.abs(values) <= LARGEST
+        if np.count_nonzero(good) == good.size:
+            return
+        row, *at = np.argwhere(~good)[0].tolist()
+        model, env = self.model, int(envs[row])
+        one = getattr(model.env.unwrapped, "envs", [model.env])[0]  # of Gymnasium's, the first
+        name = one.spec.id if one.spec else type(one.unwrapped).__name__
+        where = f" at index {at[0]}" if at else ""
+        if anew is not None and anew[env]:
+            what = "a first observation"
+        elif taken:
+            where += f", at step {model._running_length[env] + 1} of its episode"
+        raise ValueError(
+            f"env: environment {env} of {model.n_envs} ({name}) gave {what} that is not finite: "
+            f"{values[row, *at]}{where} ({model.num_timesteps + taken} environment steps into "
+            "training). It was not learnt from; mend the environment, or replace such values with "
+            "gymnasium.wrappers.TransformObservation or TransformReward"
+        )

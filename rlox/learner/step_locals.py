@@ -1,0 +1,65 @@
+"""What a callback written for Stable-Baselines3 finds in its `locals` after a step."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rlox.learner.algorithm import Algorithm
+
+
+class Locals(dict[str, Any]):
+    """What a callback can know of a step; names what there is where something else is asked for."""
+
+    def __missing__(self, name: str) -> None:
+        there = ", ".join(self) or "nothing yet: it is filled before each _on_step"
+        raise KeyError(f"{name}: locals holds {there}")
+
+
+def step_locals(
+    model: "Algorithm",
+    actions: NDArray[Any],
+    new_obs: NDArray[Any],
+    rewards: NDArray[Any],
+    terminations: NDArray[np.bool_],
+    truncations: NDArray[np.bool_],
+    infos: Mapping[str, Any],
+) -> dict[str, Any]:
+    """The `locals` of a step that has just been counted; nothing in it is overwritten later."""
+    dones = terminations | truncations
+    told = _each(infos, model.n_envs)
+    ended = np.flatnonzero(dones).tolist()
+    first = len(model.episode_returns) - len(ended)
+    for row, r, length in zip(
+        ended, model.episode_returns[first:], model.episode_lengths[first:], strict=True
+    ):
+        # The infos beside these two are already of the next episode.
+        last, final = told[row]["final_obs"], told[row].get("final_info", {})
+        told[row] = {**final, "terminal_observation": last, "episode": {"r": r, "l": length}}
+    cut_short = (truncations & ~terminations).tolist()
+    for info, truncated in zip(told, cut_short, strict=True):
+        info["TimeLimit.truncated"] = truncated
+    return {
+        "self": model,
+        "env": model.env,
+        "actions": np.array(actions),
+        "new_obs": np.array(new_obs),
+        "rewards": np.array(rewards),
+        "dones": dones,
+        "infos": told,
+    }
+
+
+def _each(infos: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+    """Gymnasium's infos of a vector environment as a dictionary for each; `_name` says which of
+    them have a `name`."""
+    found: list[dict[str, Any]] = [{} for _ in range(n)]
+    for name, values in infos.items():
+        if name.startswith("_") and name[1:] in infos:
+            continue
+        column = _each(values, n) if isinstance(values, Mapping) else values
+        for row in np.flatnonzero(infos.get(f"_{name}", np.ones(n, bool))):
+            found[row][name] = column[row]
+    return found

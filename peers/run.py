@@ -34,6 +34,17 @@ class Run:
         """An episode has ended, `steps` environment steps after `begin`."""
         self.episodes.append((time.perf_counter() - self._start, steps, float(episode_return)))
 
+    def rollout(self, ended, returns, steps: int) -> None:
+        """The episodes of a rollout that is told as a whole, arrays `[n_steps, n_envs]`, the last
+        of `steps` environment steps.
+
+        Each is booked at the step at which it ended, as where steps are told one by one; its time
+        is now, since nobody could know of it before.
+        """
+        n_envs = ended.shape[1]
+        for step, env in zip(*ended.nonzero(), strict=True):
+            self.episode(steps - ended.size + (int(step) + 1) * n_envs, returns[step, env])
+
     def end(self, steps: int, compile_s: float = 0.0) -> None:
         """Training has ended: write the outcome, whole or not at all.
 

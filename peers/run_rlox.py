@@ -23,16 +23,20 @@ SETTINGS = {
 
 
 class Episodes(BaseCallback):
-    """Books the episodes that have ended since the update before this one."""
+    """Books each episode at its step, as the drivers of the others do.
+
+    A rollout in one call into Rust tells of its steps when it is over. The steps are booked as they
+    were; the time is that of the telling, which is when an episode's return could first be known.
+    """
 
     def __init__(self, run: Run) -> None:
+        super().__init__()
         self.run = run
 
-    def on_rollout_end(self) -> None:
+    def on_step(self) -> bool:
         for episode_return in self.model.episode_returns[len(self.run.episodes) :]:
             self.run.episode(self.num_timesteps, episode_return)
-
-    on_training_end = on_rollout_end
+        return True
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """The public package rlox 1.2.0; with `form` "compiled", with its `compile=True`."""
 
-from run import JOB, Run, limit_torch, torch_compile_s
+from run import JOB, Returns, Run, limit_torch, torch_compile_s
 
 limit_torch()
 
@@ -9,21 +9,23 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from rlox.algorithms.ppo import PPO  # noqa: E402
 from rlox.algorithms.sac import SAC  # noqa: E402
-from rlox.callbacks import Callback  # noqa: E402
 
 
-class Episodes(Callback):
-    """Books the episodes that PPO's collector has seen end."""
+class WatchedEnvs:
+    """Books the episodes of the environments that PPO's collector steps."""
 
-    def __init__(self, run: Run) -> None:
-        super().__init__()
-        self.run, self.trainer, self.steps = run, None, 0
+    def __init__(self, envs, run: Run) -> None:
+        self.envs, self.steps = envs, 0
+        self.returns = Returns(run, JOB["n_envs"])
 
-    def on_rollout_end(self, **_) -> None:
-        self.steps += JOB["n_envs"] * JOB["n_steps"]
-        seen = len(self.run.episodes)
-        for episode_return in self.trainer.collector.episode_rewards[seen:]:
-            self.run.episode(self.steps, episode_return)
+    def __getattr__(self, name):
+        return getattr(self.envs, name)
+
+    def step_all(self, actions):
+        step = self.envs.step_all(actions)
+        self.steps += JOB["n_envs"]
+        self.returns.add(step["rewards"], step["terminated"] | step["truncated"], self.steps)
+        return step
 
 
 class Watched(gymnasium.Wrapper):
@@ -44,13 +46,11 @@ class Watched(gymnasium.Wrapper):
 
 
 def ppo(run: Run):
-    """Its PPO, with its callback."""
-    episodes = Episodes(run)
+    """Its PPO, in environments that are watched."""
     trainer = PPO(
         JOB["env_id"],
         n_envs=JOB["n_envs"],
         seed=JOB["seed"],
-        callbacks=[episodes],
         compile=JOB["form"] == "compiled",
         clip_eps=JOB["clip_range"],
         clip_vloss=False,
@@ -73,7 +73,7 @@ def ppo(run: Run):
             )
         },
     )
-    episodes.trainer = trainer
+    trainer.collector.env = WatchedEnvs(trainer.collector.env, run)
     return trainer
 
 

@@ -37,8 +37,11 @@ def make_env():
 
 def book(run: Run, data, steps: int) -> None:
     """Log the episodes that have ended in `data`, the last of `steps` environment steps."""
-    for episode_return in data["next", "episode_reward"][data["next", "done"]].tolist():
-        run.episode(steps, episode_return)
+    ended, returns = (
+        data["next", name].reshape(JOB["n_envs"], -1).T.numpy()
+        for name in ("done", "episode_reward")
+    )
+    run.rollout(ended, returns, steps)
 
 
 def orthogonal(net: nn.Module, last: float) -> nn.Module:

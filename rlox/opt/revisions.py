@@ -15,7 +15,6 @@ import importlib.machinery
 import os
 import re
 import shutil
-import tempfile
 import time
 import tomllib
 from collections.abc import Iterator

@@ -12,11 +12,11 @@ entry fits changes up to `NEAR` readings from its commit.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from rlox.files import NotReadError, read_toml
 from rlox.history.levels import Change
 from rlox.history.series import Series
 from rlox.profiling.machine import ROOT
@@ -52,11 +52,9 @@ class Acknowledgement:
 def load(path: Path = FILE) -> list[Acknowledgement]:
     """The entries of a file. Raises AcknowledgedError."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise AcknowledgedError(f"{path}: cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise AcknowledgedError(f"{path}: is not TOML: {error}") from error
+        table = read_toml(path)
+    except NotReadError as error:
+        raise AcknowledgedError(str(error)) from error
     if wrong := sorted(table.keys() - {"acknowledged"}):
         raise AcknowledgedError(f"{path}: has `{wrong[0]}`; it takes [[acknowledged]] alone")
     rows = table.get("acknowledged", [])

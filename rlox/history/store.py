@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rlox.history.records import write_new
+from rlox.files import NotReadError, read_json, write_new
 from rlox.profiling.machine import ROOT, slug
 
 FOLDER = ROOT / "asv_bench" / "history"
@@ -112,6 +112,7 @@ def append(entry: Entry, folder: Path = FOLDER) -> Path:
 
     Raises:
         HistoryError: it could not be read again.
+        NotWrittenError: it cannot be written; it is kept elsewhere.
     """
     try:
         table = {"schema": SCHEMA} | dataclasses.asdict(entry)
@@ -126,9 +127,9 @@ def append(entry: Entry, folder: Path = FOLDER) -> Path:
 def read(path: Path) -> Entry:
     """The entry in a file. Raises HistoryError."""
     try:
-        return parse(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
+        return parse(read_json(path))
+    except NotReadError as error:
+        raise HistoryError(str(error)) from error
     except ValueError as error:
         raise HistoryError(f"{path}: {error}") from error
 

@@ -8,13 +8,13 @@ what was found. Every verb of the workbench that names an optimisation takes it 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 from rlox._core import pairs
+from rlox.files import NotReadError, read_toml
 from rlox.profiling.samples import Frame
 
 FOLDER = Path(__file__).resolve().parents[2] / "optimizations"
@@ -144,9 +144,9 @@ def paired() -> set[str]:
 def parse(path: Path) -> Card:
     """The card in `path`. Raises `CardError`, naming file and key, when it breaks the schema."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise CardError(f"{path.name}: not TOML: {error}") from error
+        table = read_toml(path)
+    except NotReadError as error:
+        raise CardError(f"{path.name}: {error.why}") from error
     seam = _build(Seam, table.pop("seam", None), path, "seam.")
     spots = table.pop("spot", [])
     if "prediction" in table:

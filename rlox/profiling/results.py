@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -273,7 +274,7 @@ def read_ticks(folder: Path) -> Ticks:
 
 def anonymous(text: str) -> str:
     """The text without the folders of this machine."""
-    for folder in (str(ROOT), sys.prefix, sys.base_prefix, str(Path.home())):
+    for folder in (str(ROOT), sys.prefix, sys.base_prefix, os.path.expanduser("~")):  # noqa: PTH111
         if len(folder) > 1:
             text = text.replace(folder + "/", "")
     return text

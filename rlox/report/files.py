@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox import files
 from rlox.profiling.samples import Samples
 from rlox.report import html, markdown
 from rlox.report.folded import folded
@@ -39,6 +40,7 @@ def write(
 
     Raises:
         ValueError: the report holds NaN or an infinity, which JSON does not.
+        NotWrittenError: one cannot be written.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,14 +54,4 @@ def write(
         ),
     }
     texts |= {f"{tool}.folded": folded(found) for tool, found in samples.items()}
-    return [_write(folder / name, text) for name, text in texts.items()]
-
-
-def _write(path: Path, text: str) -> Path:
-    """Write beside the path, then move into place: a reader, or Ctrl-C, finds no half file."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        return part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    return [files.write(folder / name, text) for name, text in texts.items()]

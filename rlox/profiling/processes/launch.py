@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from rlox.files import write
 from rlox.profiling.driver import Progress
 from rlox.profiling.machine import machine
 from rlox.profiling.process import end_group
@@ -212,6 +213,4 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
 
 
 def _write(folder: Path, about: Mapping[str, Any]) -> None:
-    part = folder / f".{RUN}.part"
-    part.write_text(json.dumps(about, indent=1), encoding="utf-8")
-    part.replace(folder / RUN)
+    write(folder / RUN, json.dumps(about, indent=1))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from rlox.files import writing
 from rlox.profiling.processes.alignment import Alignment, align
 from rlox.profiling.processes.components import titles
 from rlox.profiling.processes.flows import Point, arrows
@@ -45,18 +46,14 @@ def write_trace(path: Path, run: Run, most: int = MOST) -> dict[str, Any]:
         "clocks": clocks(run, alignments),
     }
     count = 0
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            about = json.dumps({"rlox": told, "command": run.about.get("command")})
-            file.write(f'{{"displayTimeUnit":"ms","otherData":{about},"traceEvents":[')
-            for event in _events(run, alignments, origin, begin):
-                file.write(("," if count else "") + "\n" + json.dumps(event, separators=(",", ":")))
-                count += 1
-            file.write("\n]}\n")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with writing(path) as file:
+        about = json.dumps({"rlox": told, "command": run.about.get("command")})
+        file.write(f'{{"displayTimeUnit":"ms","otherData":{about},"traceEvents":['.encode())
+        for event in _events(run, alignments, origin, begin):
+            line = ("," if count else "") + "\n" + json.dumps(event, separators=(",", ":"))
+            file.write(line.encode())
+            count += 1
+        file.write(b"\n]}\n")
     return told | {"events": count}
 
 

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rlox.files import NotReadError, check_folder, read_json, write_new
 from rlox.profiling import cards
 from rlox.profiling.cards import Card
-from rlox.profiling.machine import slug
+from rlox.profiling.machine import machine, slug
 
 FOLDER = cards.FOLDER / "record"
 SCHEMA = 1
@@ -29,7 +28,6 @@ VERDICTS = ("faster", "slower", "same", "undecided")
 _ID = re.compile(r"[PR][1-9]\d*")
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z_([pr]\d+)(?:-(\d+))?\.json")
 _COUNTS = ("instructions", "allocations")
-_MOST_OF_ONE_SECOND = 1000
 
 
 class RecordError(ValueError):
@@ -158,20 +156,21 @@ def root_of(folder: Path) -> Path:
 def read(path: Path) -> Record:
     """The record in `path`. Raises `RecordError` when it cannot be read or breaks the schema."""
     try:
-        return parse(json.loads(path.read_text(encoding="utf-8")), path)
-    except OSError as error:
-        raise RecordError(f"cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        if isinstance(error, RecordError):
-            raise
-        raise RecordError(f"is not JSON: {error}") from error
+        return parse(read_json(path), path)
+    except NotReadError as error:
+        raise RecordError(error.why) from error
+
+
+def check(folder: Path = FOLDER) -> None:
+    """See that records of this machine can be written. Raises `NotWrittenError`."""
+    check_folder(folder / slug(machine()))
 
 
 def append(record: Mapping[str, Any], folder: Path = FOLDER) -> Path:
     """Write a record as a new file, whole or not at all; returns its path.
 
     It lies under its machine, named for its date and id; a name that is taken gets -2, -3, ….
-    Raises `RecordError` for a record that could not be read again.
+    Raises `RecordError` for a record that could not be read again, and `NotWrittenError`.
     """
     try:
         text = json.dumps(record, indent=1, allow_nan=False) + "\n"
@@ -184,28 +183,6 @@ def append(record: Mapping[str, Any], folder: Path = FOLDER) -> Path:
         raise RecordError(f"`machine` is {parsed.machine}; it takes cpu and cores") from error
     stem = f"{parsed.date.astimezone(UTC):%Y-%m-%dT%H%M%SZ}_{parsed.id.lower()}"
     return write_new(text, directory, stem)
-
-
-def write_new(text: str, directory: Path, stem: str, suffix: str = ".json") -> Path:
-    """Write a new file, whole or not at all, and return its path; a name taken gets -2, -3, …."""
-    directory.mkdir(parents=True, exist_ok=True)
-    descriptor, part = tempfile.mkstemp(prefix=".writing-", dir=directory)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-        Path(part).chmod(0o644)
-        for number in range(1, _MOST_OF_ONE_SECOND + 1):
-            target = directory / f"{stem}{f'-{number}' if number > 1 else ''}{suffix}"
-            try:
-                os.link(part, target)  # unlike a rename, never puts itself over another
-            except FileExistsError:
-                continue
-            return target
-    finally:
-        Path(part).unlink()
-    raise FileExistsError(f"{directory / stem}{suffix}: {_MOST_OF_ONE_SECOND} are there already")
 
 
 def parse(table: Any, path: Path) -> Record:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rlox.files import check_folder
 from rlox.profiling import cards
 from rlox.profiling.spec import TOOLS, Job, Spec
 
@@ -264,13 +265,11 @@ def _check_threads(threads: int) -> None:
 
 
 def check_out(out: Path | None) -> None:
-    """The report can be written; to find out afterwards would cost minutes."""
+    """The report can be written; to find out afterwards would cost minutes. Raises UsageError where
+    something is there, and NotWrittenError."""
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already, and is not overwritten; use a new folder")
-    target = (out or FOLDER / "run").absolute()
-    parent = next(folder for folder in target.parents if folder.exists())
-    if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise UsageError(f"--out {out or FOLDER}: {parent} cannot be written; use another folder")
+    check_folder(FOLDER if out is None else out.parent)
 
 
 def _whole(least: int) -> Callable[[str], int]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rlox.opt import exits
 from rlox.opt.arguments import UsageError
 from rlox.opt.primitives import cases
 from rlox.opt.primitives.checks import WrongError, check
@@ -32,8 +33,6 @@ Burn, Candle and our networks without Python are timed by criterion (cargo bench
 --bench nn_backends --features nn-backends); PyTorch, and ours called from Python, in turn. All
 start from the same weights, and are held to plain NumPy in float64 first. Criterion times one
 after the other: between its times and those from Python no ratio is taken.
-
-Exit codes: 0 done, 1 nothing was timed, 2 asked wrongly, 130 interrupted.
 """
 
 
@@ -45,7 +44,10 @@ def add_to(verbs: Any, count: Any) -> None:
         description="Time steps of small networks (DQN's TD step, PPO's step, a draw of SAC's "
         "actor, a critic step) in several backends; a record, a page and Markdown under "
         "peers/record/.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            cannot_tell="also where nothing was timed", interrupted="what is timed is kept"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt import revisions
+from rlox.opt import exits, revisions
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import side_by_side
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
@@ -34,9 +34,6 @@ Compares GOOD with BAD, then GOOD with the commit in the middle of what is left,
 take as long as the one or cannot take as long as the other; at last the commit found with the one
 before it. A comparison is that of `rlox-opt diff`, and may go on for 160 restarts. Commits that do
 not build are passed over.
-
-Exit codes: 0 found, 2 undecided, or asked wrongly or could not measure, 130 interrupted (what is
-known is printed).
 """
 
 
@@ -46,7 +43,8 @@ def add_to(verbs: Any) -> None:
         "bisect",
         help="find the commit that made a benchmark slower",
         description="Find, by paired tests, the commit at which a benchmark's time changed.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(good="found", cannot_tell="undecided", interrupted="what is known is printed"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("good", metavar="GOOD", help="a revision from before the change")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rlox.opt import revisions, trust
+from rlox.opt import exits, revisions, trust
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import BY_DEFAULT, pattern, positive, side_by_side
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
@@ -28,8 +28,6 @@ Compares HEAD with itself, 40 restarts of every benchmark. From their spread: ho
 of `diff` would be wrong, and the smallest change that it finds 95 times in a hundred. `diff` reads
 the newest calibration of its machine. Run it when nothing else runs, and again after a change of
 the machine.
-
-Exit codes: 0 measured, 2 asked wrongly or could not measure, 130 interrupted (nothing is written).
 """
 
 
@@ -40,7 +38,7 @@ def add_to(verbs: Any) -> None:
         help="measure what this machine can tell apart",
         description="Measure, on this machine, the false alarms of `diff` and the smallest change "
         "that it finds.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + exits.told(good="measured", interrupted="nothing is written"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
@@ -62,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     error: Callable[[str], Any] = arguments.parser.error
     try:
         head = revisions.resolve("HEAD")
+        trust.check_records()
         with reporter() as progress:
             progress.begin("build of HEAD")
             built = revisions.build(head)

@@ -1,19 +1,19 @@
-"""`rlox-opt`: finds the verb and runs it. Exit codes: 0 done, 1 failed, 2 asked wrongly, 130
-interrupted (what was finished is kept)."""
+"""`rlox-opt`: finds the verb and runs it. `exits` says what the exit codes mean."""
 
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from rlox.files import NotWrittenError
 from rlox.opt import (
     bisect,
     calibrate,
     cmp,
     diff,
+    exits,
     gate,
     ladder,
     new,
@@ -28,8 +28,10 @@ from rlox.opt import (
     test,
 )
 from rlox.opt import list as list_
-from rlox.opt.exits import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL
+from rlox.opt.own_errors import ended, one_line
 from rlox.profiling.guard import guarded
+from rlox_opt import Out
 
 VERBS = (
     profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, diff, gate,
@@ -41,7 +43,7 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line; `--help` has the rest."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message.removeprefix('argument ')}\n")
+        self.exit(CANNOT_TELL, f"{self.prog}: {one_line(message.removeprefix('argument '))}\n")
 
 
 class _Version(argparse.Action):
@@ -60,30 +62,56 @@ class _Version(argparse.Action):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code."""
+    """Run the command line; returns the exit code. No exception but SystemExit gets out of here."""
+    words = sys.argv[1:] if argv is None else [*argv]
+    prog = ["rlox-opt"]
+    try:
+        try:
+            code = _run(words, prog)
+        except SystemExit:  # --help, or asked wrongly
+            _flush()
+            raise
+        _flush()
+        return code
+    except SystemExit:
+        raise
+    except BaseException as error:  # of whatever kind: nobody is shown a traceback
+        return ended(error, prog[-1], words)
+
+
+def _run(words: list[str], prog: list[str]) -> int:
+    """Run the verb, whose name is added to `prog`."""
     parser = Parser(
-        prog="rlox-opt", description="Measure reinforcement learning and its optimisations."
+        prog="rlox-opt",
+        description="Measure reinforcement learning and its optimisations.",
+        epilog=exits.told(difference="each verb's --help says of what").lstrip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version)
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
     for verb in VERBS:
         verb.add_to(verbs)
-    words, rest = profile_script.split(sys.argv[1:] if argv is None else [*argv])
+    if any("\0" in word for word in words):
+        parser.error("arguments: one holds a NUL character, which no name can")
+    words, rest = profile_script.split(words)
     if words[:2] == ["profile", "diff"]:
         words[:2] = [profile_diff.VERB]
     arguments = parser.parse_args(words)
     arguments.rest = rest
-    try:
-        with guarded():
-            code = int(arguments.run(arguments))
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # `head` has read what it wanted; nor may the last flush complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:  # before or after what is worth keeping
-        return INTERRUPTED
+    prog.append(arguments.parser.prog)
+    with guarded():
+        return int(arguments.run(arguments))
+
+
+def _flush() -> None:
+    """Raises NotWrittenError where stdout could not be written; what it should hold is kept."""
+    sys.stdout.flush()
+    if isinstance(sys.stdout, Out) and sys.stdout.failed:
+        failed = NotWrittenError("standard output", sys.stdout.failed)
+        raise failed.keeping("".join(sys.stdout.said), ".txt")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from rlox_opt import main as door
+
+    sys.exit(door())

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox._core import build_info
-from rlox.opt import end_to_end
+from rlox.history import records
+from rlox.opt import end_to_end, exits
 from rlox.opt.builds import features_of
 from rlox.opt.catalogue import all_cards
-from rlox.opt.exits import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox.profiling.cards import Card
+from rlox.profiling.machine import ROOT, commit, machine
 from rlox.timing import paired, restarts
 from rlox.timing.restarts import Cell, ContestError, Reading, TwinsDifferError
 
@@ -42,9 +44,6 @@ examples:
 ratio = baseline time / optimised time: over 1, the optimisation helps. Each restart is a new
 process that times both twins interleaved, call by call; the interval is over restarts. After 5, 10,
 20 and 40 of them a verdict may fall: faster, slower, same (within 1 %) or undecided.
-
-Exit codes: 0 measured, 1 the twins differ, 2 asked wrongly or could not measure, 130 interrupted
-(the record is written, marked incomplete).
 """
 
 
@@ -56,7 +55,12 @@ def add_to(verbs: Any) -> None:
         description="Verify that both forms of an optimisation return the same, then time them "
         "against each other: ratio with its interval, instructions and allocations per call. "
         "Appends a record under optimizations/record/.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="measured, whatever the ratios",
+            difference="the twins differ",
+            interrupted="the record is written, marked incomplete",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("ids", nargs="+", metavar="ID", help="p1 …, r1 …, or all")
@@ -108,6 +112,8 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox.opt.progress import reporter
 
     cells = {card.id: cells_of(card, arguments.sizes, error) for card in chosen}
+    if not arguments.no_record:
+        records.check()
     found: list[dict[str, Any]] = []
     code = 0
     with reporter() as progress:
@@ -117,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
                 record = compare(card, cells[card.id], arguments, progress)
             except (ContestError, BuildError) as problem:
                 print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
-                code = 1 if isinstance(problem, TwinsDifferError) else code or 2
+                code = DIFFERENCE if isinstance(problem, TwinsDifferError) else code or CANNOT_TELL
                 continue
             for what, why in record.get("also", {}).items():
                 if what.endswith(" skipped"):
@@ -203,9 +209,6 @@ def compare(
         **({"also": also} if also else {}),
     }
     if results and not arguments.no_record:
-        from rlox.history import records
-        from rlox.profiling.machine import ROOT
-
         path = records.append(record)
         record["record"] = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
     progress.end(f"{len(results)} ratios")
@@ -309,8 +312,6 @@ def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
 
 def provenance(build: Mapping[str, Any]) -> dict[str, Any]:
     """Where, when and of what a record was made."""
-    from rlox.profiling.machine import commit, machine
-
     revision, dirty = commit()
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt import revisions, trust, witness
+from rlox.opt import exits, revisions, trust, witness
 from rlox.opt.arguments import UsageError
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.revisions import BENCHMARKS, REVISIONS, Artefact, NotBuiltError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _MEMORY_KINDS = ("peakmemory", "track")
 _MEMORY_RESTARTS = LOOKS[1]
 _BUILD_S = 40.0
+_LONGEST = 60  # of a pattern that is told
 _PATIENCE_S = 120.0  # for one benchmark in one process
 BY_DEFAULT = re.compile(r"^(?!pairs\.)")
 _EXAMPLES = """\
@@ -48,9 +49,6 @@ ratio = head time / base time: over 1, head is slower. Both packages are loaded 
 called in turn; each restart is a new process, and the interval (99 %) is over restarts. After 5,
 10, 20 and 40 of them a verdict may fall: slower, faster, same (within the threshold) or undecided.
 Benchmarks are those of asv_bench/; without --bench all but the twins of single optimisations.
-
-Exit codes: 0 measured, 2 asked wrongly or could not measure, 130 interrupted (what is known is
-printed). `rlox-opt gate` turns the verdicts into an exit code.
 """
 
 
@@ -62,7 +60,11 @@ def add_to(verbs: Any) -> None:
         description="Build two commits and time them against each other: per benchmark the "
         "verdict slower, faster, same or undecided, with ratio and interval; memory and "
         "instruction counts beside it.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="measured, whatever the verdicts (`gate` turns them into an exit code)",
+            interrupted="what is known is printed",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
@@ -159,8 +161,6 @@ def compared(arguments: argparse.Namespace) -> Found | None:
         error(str(problem))
     except (NotBuiltError, ContestError) as problem:
         print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
-    except OSError as problem:
-        print(f"{arguments.parser.prog}: {problem.filename}: {problem.strerror}", file=sys.stderr)
     return None
 
 
@@ -315,8 +315,9 @@ def _rows(
 def pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"is {text!r}, no regular expression: {error}") from None
+    except (re.error, RecursionError, OverflowError) as error:
+        given = repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
+        raise argparse.ArgumentTypeError(f"is {given}, no regular expression: {error}") from None
 
 
 def positive(text: str) -> float:

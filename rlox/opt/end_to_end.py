@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox.files import read_json, understood
 from rlox.opt.builds import features_of
-from rlox.opt.exits import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox.opt.extensions import Extension, build
 from rlox.profiling import cards
 from rlox.profiling.cards import Card
@@ -114,7 +115,11 @@ def train(extension: Extension, algo: str, optimizations: Sequence[str]) -> tupl
     job = JOBS[algo]
     job = job | {"settings": job["settings"] | {"optimizations": list(optimizations)}}
     command = [sys.executable, str(_WORKER), str(extension.path), json.dumps(job)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        what = f"training with {extension.path.name}"
+        raise RuntimeError(f"{what} did not end within {_PATIENCE_S} s") from None
     if done.returncode:
         tail = done.stderr.strip().splitlines()[-1:]
         raise RuntimeError(f"training with {extension.path.name} failed: {''.join(tail)}")
@@ -159,15 +164,16 @@ def bound(card: Card, algo: str) -> dict[str, Any] | None:
     job = JOBS[algo]
     told = {key: job["settings"][key] for key in _PATHS if key in job["settings"]}
     for path in sorted((ROOT / "profiles").glob("*/report.json"), reverse=True):
-        report = json.loads(path.read_text(encoding="utf-8"))
+        report = read_json(path)
         # That of several processes names neither.
         alike = (report.get("algo"), report.get("env_id")) == (job["algo"], job["env_id"])
-        if not alike or any(report["settings"].get(key) != told[key] for key in told):
-            continue
-        found = next((c for c in report["cards"] if c["id"] == card.id), None)
-        if found and found["bound"] is not None:
-            of = {key: found[key] for key in ("bound", "bound_ci95")}
-            return of | {"profile": str(path.parent.relative_to(ROOT))}
+        with understood(path, "report"):
+            if not alike or any(report["settings"].get(key) != told[key] for key in told):
+                continue
+            found = next((c for c in report["cards"] if c["id"] == card.id), None)
+            if found and found["bound"] is not None:
+                of = {key: found[key] for key in ("bound", "bound_ci95")}
+                return of | {"profile": str(path.parent.relative_to(ROOT))}
     return None
 
 
@@ -182,7 +188,7 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
             error(f"--end-to-end {algo}: {card.id}'s seam does not lie on its path, {where}")
     from rlox.opt.progress import reporter
 
-    found = []
+    found, code = [], GOOD
     with reporter() as progress:
         for card in chosen:
             progress.begin(f"{card.id} in training {algo}")
@@ -190,17 +196,19 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
                 found.append(compare(card, algo, arguments.restarts, progress))
             except KeyboardInterrupt:
                 progress.end("interrupted")
-                return INTERRUPTED
+                code = INTERRUPTED
+                break
             except RuntimeError as problem:
                 print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
-                return 1 if isinstance(problem, TrainingDiffersError) else 2
+                code = DIFFERENCE if isinstance(problem, TrainingDiffersError) else CANNOT_TELL
+                break
             progress.end("done")
-    if arguments.json:
+    if arguments.json and found:
         print(json.dumps(found if len(found) > 1 else found[0]))
     else:
         for result in found:
             print("\n".join(sentences(result)))
-    return 0
+    return code
 
 
 def compare(card: Card, algo: str, most: int, progress: Lines) -> dict[str, Any]:

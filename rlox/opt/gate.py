@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
+from rlox.opt import exits
 from rlox.opt.diff import Found, add_arguments, compared, tell
-from rlox.opt.exits import CANNOT_TELL, DIFFERENCE
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox.timing.sequential import tally
 
 _EXAMPLES = """\
@@ -17,11 +19,8 @@ examples:
 
 As a hook before each push, in .git/hooks/pre-push:
   #!/bin/sh
-  exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120
+  exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120 --hook
 
-Exit codes: 0 no regression, 1 a benchmark is slower or takes more memory, 2 could not tell or could
-not measure (a benchmark stays undecided or fails, a commit does not build, a Ctrl-C while it was
-measured), 130 interrupted before that.
 --threshold says how close counts as the same: the wider, the sooner a verdict falls.
 """
 
@@ -32,15 +31,38 @@ def add_to(verbs: Any) -> None:
         "gate",
         help="fail where a commit made it slower",
         description="The same comparison as `diff`, as an exit code.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="no regression",
+            difference="a benchmark is slower or takes more memory",
+            cannot_tell="one is undecided or fails, or a commit does not build",
+            interrupted="what is known is printed",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
+    parser.add_argument(
+        "--hook", action="store_true", help="warn, and exit with 0, where the exit code would be 2"
+    )
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and judge; returns the exit code."""
+    try:
+        code = _judged(arguments)
+    except SystemExit:  # asked wrongly, which has been told
+        if not arguments.hook:
+            raise
+        code = CANNOT_TELL
+    if not arguments.hook or code != CANNOT_TELL:
+        return code
+    warning = "::warning::" if "GITHUB_ACTIONS" in os.environ else "warning: "
+    print(f"{warning}rlox-opt gate could not tell, which --hook lets pass", file=sys.stderr)
+    return GOOD
+
+
+def _judged(arguments: argparse.Namespace) -> int:
     found = compared(arguments)
     if found is None:
         return CANNOT_TELL
@@ -56,7 +78,7 @@ def decision(found: Found) -> tuple[int, str]:
     if counts["slower"]:
         return DIFFERENCE, f"regression: {counts['slower']} slower or larger"
     if not found.complete:
-        return CANNOT_TELL, "cannot tell: interrupted"
+        return INTERRUPTED, "interrupted"
     failed = len(found.failures())
     if failed:
         return CANNOT_TELL, f"cannot tell: {failed} benchmarks could not be measured"
@@ -67,4 +89,4 @@ def decision(found: Found) -> tuple[int, str]:
         )
     if not any(counts.values()):
         return CANNOT_TELL, "cannot tell: nothing was measured"
-    return 0, "no regression"
+    return GOOD, "no regression"

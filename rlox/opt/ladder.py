@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from rlox._core import build_info
-from rlox.opt import builds, end_to_end
+from rlox.files import add_row, check_folder, write_new
+from rlox.history import records
+from rlox.opt import builds, end_to_end, exits, racing
 from rlox.opt.catalogue import all_cards
 from rlox.opt.end_to_end import JOBS, TrainingDiffersError, Variant
-from rlox.opt.exits import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox.profiling.cards import Card
-from rlox.profiling.machine import ROOT
+from rlox.profiling.machine import ROOT, slug
 from rlox.timing import paired
 
 _EXAMPLES = """\
@@ -31,8 +33,6 @@ Builds the extension without any optimisation, with all, and with each that lies
 path alone and left out; trains with all of these in turn, in random order, a process each; so, too,
 with each of the training loop (r1, r2, …). Compiling is not counted.
 Ctrl-C keeps the rounds that are finished: the same command goes on from there.
-
-Exit codes: 0 done, 1 a build trained to other parameters, 2 asked wrongly, 130 interrupted.
 """
 
 
@@ -43,7 +43,11 @@ def add_to(verbs: Any) -> None:
         help="what each optimisation brings to training, alone and with the others on",
         description="Train with builds from no optimisation to all of them, and show what each "
         "brings: alone, and with all others on; a table and a waterfall picture.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            difference="a build trained to other parameters",
+            interrupted="the rounds that are finished are kept",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("algo", choices=sorted(JOBS), help="what to train")
@@ -63,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     variants = variants_for(steps)
     where = provenance(build_info())
     partial = Partial(algo, variants, where)
+    check_folder(folder_of(where))
     try:
         with reporter() as progress:
             progress.begin(f"builds for {algo}")
@@ -80,10 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
         return INTERRUPTED
     except TrainingDiffersError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)
-        return 1
+        return DIFFERENCE
     except RuntimeError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)
-        return 2
+        return CANNOT_TELL
     found = {"schema": 1, "ladder": algo, **where, "job": JOBS[algo], **climb(steps, algo, times)}
     path = write(found, waterfall(found))
     partial.drop()
@@ -127,14 +132,11 @@ class Partial:
         ]
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
         self._path = ROOT / "target" / "ladder" / f"{algo}-{key}.jsonl"
-        lines = self._path.read_text().splitlines() if self._path.exists() else []
-        self.rounds: list[dict[str, float]] = [json.loads(line) for line in lines]
+        self.rounds: list[dict[str, float]] = racing.kept(self._path)
 
     def add(self, row: dict[str, float]) -> None:
         """Keep a round."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        add_row(row, self._path)
         self.rounds.append(row)
 
     def drop(self) -> None:
@@ -173,11 +175,13 @@ def climb(steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]
 
 def write(found: Mapping[str, Any], picture: str) -> Path:
     """Write the record and the picture beside it, never over others; returns the record's path."""
-    from rlox.history import records
-    from rlox.profiling.machine import slug
-
-    folder = records.FOLDER / slug(found["machine"])
+    folder = folder_of(found)
     stem = f"{found['date'].replace(':', '')}_ladder_{found['ladder']}"
-    path = records.write_new(json.dumps(found, indent=1) + "\n", folder, stem)
-    records.write_new(picture, folder, path.stem, ".svg")
+    path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
+    write_new(picture, folder, path.stem, ".svg")
     return path
+
+
+def folder_of(found: Mapping[str, Any]) -> Path:
+    """Where the records of its machine lie."""
+    return records.FOLDER / slug(found["machine"])

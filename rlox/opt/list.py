@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rlox._core import build_info
 from rlox.history import records
 from rlox.history.records import Record
+from rlox.opt import exits
 from rlox.opt.catalogue import all_cards, need_rich
 from rlox.profiling.cards import Card
 from rlox.profiling.machine import machine, slug
@@ -38,7 +39,7 @@ def add_to(verbs: Any) -> None:
         help="list the optimisations: predicted, realised, on or off",
         description="List the optimisations: what each varies, whether this build has it on, what "
         "was predicted and what was realised.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + exits.told(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--json", action="store_true", help="print the list as JSON")
@@ -52,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     cards = all_cards(arguments.parser)
     rows = catalogue(cards)
     if arguments.json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(json.dumps(rows, indent=1))
     else:
         show(rows)
     return 0

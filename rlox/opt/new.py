@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from rlox.opt import skeleton
+from rlox.opt import exits, skeleton
 from rlox.opt.catalogue import all_cards
 from rlox.opt.skeleton import New, SkeletonError
 from rlox.profiling.machine import ROOT
@@ -46,7 +46,7 @@ def add_to(verbs: Any) -> None:
         "new",
         help="write the skeleton of a new optimisation",
         description="Write the parts of a new optimisation of the data plane, to be filled in.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + exits.told(good="written"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", metavar="ID", help="the next free one: p25")

@@ -16,8 +16,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt import backends, racing
-from rlox.opt.exits import INTERRUPTED
+from rlox.files import add_row, check_folder, write_new
+from rlox.opt import backends, exits, racing
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.primitives import growth
 from rlox.opt.primitives import verb as primitives
 from rlox.opt.racing import Peer, PeerError
@@ -39,8 +40,6 @@ peers/locks/. A round trains every peer once, in random order, a process each, w
 Steps per second are those of the whole training, without making environments and without
 compiling, which stands beside. A peer that does not install, fails or hangs is left out, and said.
 Ctrl-C keeps the runs that are finished: the same command goes on from there.
-
-Exit codes: 0 done, 1 no peer ran, 2 asked wrongly, 130 interrupted.
 """
 
 
@@ -50,7 +49,9 @@ def add_to(verbs: Any) -> None:
         "peers",
         help="this library against others: training and single operations",
         description="Measure this library beside others, each in an environment of its own.",
-        epilog="example: rlox-opt peers primitives --case gae; each WHAT has a --help of its own",
+        epilog="example: rlox-opt peers primitives --case gae; each WHAT has a --help of its own\n"
+        + exits.told(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(title="what", dest="what", required=True, metavar="WHAT")
     for algo in ("ppo", "sac"):
@@ -66,7 +67,10 @@ def _add_race(kinds: Any, algo: str) -> None:
         description="Train with this library and its peers in turn, with the same task and "
         "hyperparameters: steps per second, time to a given return and final return, with "
         "bootstrap intervals; a record, a page and a picture under peers/record/.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            cannot_tell="also where no peer ran", interrupted="the runs that are finished are kept"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
@@ -104,6 +108,9 @@ def run(arguments: argparse.Namespace) -> int:
             job[name] = asked
     job["threads"] = min(job["threads"], len(os.sched_getaffinity(0)))
     race = Race(arguments.algo, job, peers, provenance(build_info()))
+    check_folder(racing.ENVIRONMENTS)
+    if not arguments.no_record:
+        check_folder(racing.records_of(race.where["machine"]))
     try:
         with reporter() as progress:
             race.install(progress)
@@ -115,7 +122,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name, why in race.left_out.items():
         print(f"rlox-opt peers: {name} {why}", file=sys.stderr)
     if not race.rows:
-        return 1
+        print("rlox-opt peers: no peer ran", file=sys.stderr)
+        return CANNOT_TELL
     found = race.found()
     if not arguments.no_record:
         found["record"] = str(write(found).relative_to(ROOT))
@@ -180,7 +188,7 @@ class Race:
                         self.left_out[peer.name] = f"{problem} (round {number + 1})"
                     else:
                         row = row_of(peer.name, number, outcome, self.job["reach"])
-                        racing.keep(row, self._path)
+                        add_row(row, self._path)
                         self.rows.append(row)
         progress.end(f"{rounds} rounds, {len(self.rows)} runs")
 
@@ -211,14 +219,12 @@ class Race:
 def write(found: Mapping[str, Any]) -> Path:
     """Write the record with its page, its Markdown and its picture, never over others; returns
     the record's path."""
-    from rlox.history import records
-    from rlox.profiling.machine import slug
     from rlox.report import race, race_picture
 
-    folder = racing.FOLDER / "record" / slug(found["machine"])
+    folder = racing.records_of(found["machine"])
     stem = f"{found['date'].replace(':', '')}_{found['race']}"
-    path = records.write_new(json.dumps(found, indent=1) + "\n", folder, stem)
-    records.write_new(race_picture.picture(found), folder, path.stem, ".svg")
-    records.write_new(race.markdown(found), folder, path.stem, ".md")
-    records.write_new(race.page(found), folder, path.stem, ".html")
+    path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
+    write_new(race_picture.picture(found), folder, path.stem, ".svg")
+    write_new(race.markdown(found), folder, path.stem, ".md")
+    write_new(race.page(found), folder, path.stem, ".html")
     return path

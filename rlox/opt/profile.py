@@ -6,16 +6,20 @@ import argparse
 import contextlib
 import importlib.util
 import json
+import secrets
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.opt import profile_training
+from rlox.files import NotWrittenError
+from rlox.files import write as write_file
+from rlox.opt import exits, profile_training
 from rlox.opt.arguments import FOLDER, UsageError, add_arguments, job_of
-from rlox.opt.exits import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
@@ -33,7 +37,7 @@ examples:
   rlox-opt profile train.py -- --lr 3e-4        any program: `rlox-opt profile-script --help`
 
 The plain run tells the true speed and phases; each tool then watches a run of its own. Ctrl-C keeps
-what is finished: the report is written, marked incomplete, and the exit code is 130.
+what is finished.
 """
 
 
@@ -44,7 +48,12 @@ def add_to(verbs: Any) -> None:
         help="profile a training run and rank its layers",
         description="Profile real training and rank where its time goes: Rust, PyTorch, Python, "
         "NumPy, the environment, the boundary, the kernel.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="the report is written",
+            cannot_tell="also where the training itself fails",
+            interrupted="the report is written, marked incomplete",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
@@ -76,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress.end(str(folder))
     except ChildError as error:
         print(f"rlox-opt profile: the plain run failed: {error}", file=sys.stderr)
-        return 1
+        return CANNOT_TELL
     if arguments.json:
         print(json.dumps(found.report, indent=1))
     else:
@@ -90,26 +99,45 @@ def write(found: Findings, out: Path | None) -> Path:
     """Write the report's folder, whole or not at all; returns its path.
 
     Without `out` it is `profiles/<date>_<machine>_<algo>`, with -2, -3, … if that is there already.
+
+    Raises:
+        NotWrittenError: it cannot be written there; it lies in the temporary folder.
     """
-    import rlox.report
-    from rlox.history import condensed
-    from rlox.opt import sides
     from rlox.profiling.machine import slug
-    from rlox.profiling.processes.launch import not_interrupted
 
     report = found.report
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
     target = FOLDER / name if out is None else out
+    try:
+        return _written(found, target, elsewhere=out is None)
+    except OSError as error:
+        failed = NotWrittenError(target, error)
+    try:
+        kept = Path(tempfile.gettempdir()) / f"rlox-opt-kept-{secrets.token_hex(4)}_{name}"
+        failed.instead = f"; the report is in {_written(found, kept)}"
+    except OSError:
+        failed.keeping(json.dumps(report, indent=1) + "\n")
+    raise failed
+
+
+def _written(found: Findings, target: Path, *, elsewhere: bool = False) -> Path:
+    """Write the folder `target`; where that is taken, if it may lie `elsewhere`, the next free."""
+    import rlox.report
+    from rlox.history import condensed
+    from rlox.opt import sides
+    from rlox.profiling.processes.launch import not_interrupted
+
+    report = found.report
     with scratch(target.parent) as part, not_interrupted():
         rlox.report.write(part, report, found.samples, found.spans, found.torch_events)
         if source := report["layer_source"]:
             kept = condensed.profile(found.samples[source], found.self_seconds, sides.installed)
-            (part / sides.PROFILE).write_text(json.dumps(asdict(kept)), encoding="utf-8")
-        for candidate in _candidates(target) if out is None else [target]:
+            write_file(part / sides.PROFILE, json.dumps(asdict(kept)))
+        for candidate in _candidates(target) if elsewhere else [target]:
             # Renaming fails on a folder that is there and not empty.
             with contextlib.suppress(OSError):
                 return part.rename(candidate)
-    raise FileExistsError(f"--out {target}: is there already, and is not overwritten")
+    raise FileExistsError("is there already, and is not overwritten")
 
 
 def _candidates(target: Path) -> Iterator[Path]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox.files import NotWrittenError, check_folder, write
+from rlox.opt import exits
 from rlox.opt.arguments import UsageError, add_switches, add_training
 from rlox.opt.diff import positive
 from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
@@ -29,10 +30,6 @@ examples:
 A and B are folders of `rlox-opt profile`, or folders of such folders, which are repeated runs; or
 revisions as in `rlox-opt diff`, which train in turns, in random order each round, a process each.
 Times of two machines are not compared: of such folders only shares are.
-
-Exit codes: 0 a step takes as long as before or less, 1 it takes longer, 2 could not tell (one run a
-side has no interval) or asked wrongly, 130 interrupted (the rounds that are done are told).
-Where times cannot be compared, 1 is a layer whose share grew.
 """
 
 
@@ -44,7 +41,13 @@ def add_to(verbs: Any) -> None:
         help="two profiles, commits or flag sets against each other (profile diff)",
         description="What takes more and what less time in training, by layer, phase and function, "
         "with intervals over repeated runs and a differential flamegraph.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="a step takes as long as before, or less",
+            difference="it takes longer (or a layer's share grew)",
+            cannot_tell="also of one run a side, which has no interval",
+            interrupted="the rounds that are done are told",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("before", metavar="A", nargs="?", help="a folder, or a revision")
@@ -84,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             found, complete = sides.of_builds(arguments)
     except UsageError as error:
         arguments.parser.error(str(error))
-    except (NotBuiltError, ChildError, ValueError, OSError) as problem:
+    except (NotBuiltError, ChildError, ValueError) as problem:
         print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
         return CANNOT_TELL
     code, why = decision(found)
@@ -99,10 +102,11 @@ def _check_page(page: Path | None) -> None:
         return
     if page.is_dir():
         raise UsageError(f"--page {page}: is a folder; name a file")
+    if page.exists() and not page.is_file():
+        raise UsageError(f"--page {page}: is no regular file; name another")
     if not page.parent.is_dir():
         raise UsageError(f"--page {page}: no such folder; use one that is there")
-    if not os.access(page if page.exists() else page.parent, os.W_OK):
-        raise UsageError(f"--page {page}: cannot be written; use another place")
+    check_folder(page.parent)
 
 
 def decision(found: Compared) -> tuple[int, str]:
@@ -123,8 +127,6 @@ def tell(found: Compared, arguments: argparse.Namespace, more: dict[str, Any]) -
     """Print as asked, and write the page."""
     from rlox.history import compared_page
 
-    if arguments.page is not None:
-        arguments.page.write_text(compared_page.page(found), encoding="utf-8")
     if arguments.json:
         print(json.dumps(facts(found) | more))
     elif arguments.markdown:
@@ -135,6 +137,12 @@ def tell(found: Compared, arguments: argparse.Namespace, more: dict[str, Any]) -
         show_sections(compared_page.heading(found), compared_page.sections(found))
         for text in compared_page.explained(found):
             print(text)
+    if arguments.page is not None:
+        text = compared_page.page(found)
+        try:
+            write(arguments.page, text)
+        except NotWrittenError as error:
+            raise error.keeping(text, ".html") from None
 
 
 def facts(found: Compared) -> dict[str, Any]:

@@ -15,8 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from rlox.files import NotReadError, read_text, write
+from rlox.opt import exits
 from rlox.opt.arguments import DEFAULTS, FOLDER, UsageError, check_out
-from rlox.opt.exits import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, GOOD, INTERRUPTED, OWN_ERROR
 from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
@@ -50,7 +52,12 @@ def add_to(verbs: Any) -> None:
         help="profile any program, with all processes that it starts",
         usage="rlox-opt profile [-m] SCRIPT [options] [-- arguments of the script]",
         description="Run a program as it is, and tell where its time goes in all its processes.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="the report is written",
+            cannot_tell="also where the program fails; its report is written",
+            interrupted="the report is written",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("script", help="a Python file, or with -m a module")
@@ -163,7 +170,7 @@ def run(arguments: argparse.Namespace) -> int:
         return profile(command, name, arguments, serial=serial)
     except UsageError as error:
         arguments.parser.error(str(error))
-        return 2
+        return CANNOT_TELL
 
 
 def _of_peer(name: str) -> str:
@@ -220,24 +227,24 @@ def profile(
             )
         except UsageError:  # nothing is left
             raise
-        except BaseException as error:  # such as a full disk; what nobody foresaw is shown as it is
-            why = str(error) or type(error).__name__
+        except BaseException as error:  # such as a full disk
+            why = f"{error}; " if isinstance(error, OSError) else ""
             kept = _place(part, home / "unfinished", "")
-            print(f"rlox-opt profile: {why}; what was recorded is in {kept}", file=sys.stderr)
-            if not isinstance(error, OSError):
-                raise
-            return 1
+            print(f"rlox-opt profile: {why}what was recorded is in {kept}", file=sys.stderr)
+            if isinstance(error, OSError):
+                return OWN_ERROR
+            raise
     if arguments.out not in (None, folder):
         print(f"--out {arguments.out}: is there by now; see {folder}", file=sys.stderr)
     if arguments.json:
-        print(text, end="")
+        print(json.dumps(json.loads(text), indent=1))
     else:
         from rlox.opt.terminal_processes import show
 
         show(json.loads(text), Path(_utf8(str(folder))))
     if any(each.interrupted for each in ended):
         return INTERRUPTED
-    return 1 if any(each.status for each in ended) else 0
+    return CANNOT_TELL if any(each.status for each in ended) else GOOD
 
 
 def end_as_by_ctrl_c() -> None:
@@ -309,7 +316,7 @@ def _recorded(
                 "report.md": shown.render_markdown(told),
             }
             for file, content in texts.items():
-                (part / file).write_text(content, encoding="utf-8")
+                write(part / file, content)
             folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{_utf8(name)}")
         progress.end(_utf8(str(folder)))
     return text, folder, [outcome] if alone is None else [outcome, alone]
@@ -340,9 +347,9 @@ def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
     from rlox.profiling.processes.own_timing import beside
 
     try:
-        found = beside(told, log.read_text(encoding="utf-8", errors="replace"))
-    except OSError as error:
-        told["incomplete"].append(f"--beside {log}: {error.strerror}")
+        found = beside(told, read_text(log, "replace"))
+    except NotReadError as error:
+        told["incomplete"].append(f"--beside {error}")
         return []
     if not found:
         told["incomplete"].append(f"--beside {log}: holds no Timing report")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlox.opt import profile_script
 from rlox.opt.arguments import UsageError
+from rlox.opt.exits import CANNOT_TELL
 from rlox.profiling.scratch import scratch
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace, job: Job) -> int:
             )
     except UsageError as error:
         arguments.parser.error(str(error))
-        return 2
+        return CANNOT_TELL
 
 
 def _command(arguments: argparse.Namespace, spec: str, n_envs: int) -> list[str]:

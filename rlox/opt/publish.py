@@ -12,7 +12,7 @@ from typing import Any
 from rlox.history import store
 from rlox.history.acknowledged import AcknowledgedError
 from rlox.history.store import HistoryError
-from rlox.opt import regressions, trust
+from rlox.opt import exits, regressions, trust
 from rlox.opt.exits import INTERRUPTED
 from rlox.profiling.cards import CardError
 from rlox.profiling.machine import ROOT
@@ -25,9 +25,6 @@ examples:
 
 Shows what `rlox-opt record` kept of the line of HEAD's first parents, the cards and records of
 optimizations/ and the calibrations of asv_bench/record. Only what has changed is written again.
-
-Exit codes: 0 done, 2 asked wrongly or a recording cannot be read, 130 interrupted (pages written so
-far are whole; the same command goes on).
 """
 
 
@@ -39,7 +36,11 @@ def add_to(verbs: Any) -> None:
         description="Make static pages of the recorded history: each benchmark over commits, what "
         "each commit moved and in which layer, what optimisations promised and brought, profiles, "
         "and how far it can all be trusted.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            cannot_tell="also where a recording cannot be read",
+            interrupted="the pages written so far are whole",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(

@@ -16,7 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.profiling.machine import ROOT
+from rlox.files import read_text, understood, write
+from rlox.profiling.machine import ROOT, slug
 from rlox.profiling.process import end_group
 from rlox.profiling.scratch import scratch
 
@@ -198,18 +199,17 @@ def environment(peer: Peer) -> Iterator[dict[str, str]]:
 
 def kept(path: Path) -> list[dict[str, Any]]:
     """The rows of runs that are finished, oldest first; none where there is no file."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    text = read_text(path) if path.exists() else ""
     whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
     if whole != text:
-        path.write_text(whole, encoding="utf-8")
-    return [json.loads(line) for line in whole.splitlines()]
+        write(path, whole)
+    with understood(path, "list of runs"):
+        return [json.loads(line) for line in whole.splitlines()]
 
 
-def keep(row: Mapping[str, Any], path: Path) -> None:
-    """Add the row of a run, at once."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(row) + "\n")
+def records_of(where: Mapping[str, Any]) -> Path:
+    """The folder of the records of a machine."""
+    return FOLDER / "record" / slug(dict(where))
 
 
 def _last(text: str) -> str:

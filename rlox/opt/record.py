@@ -18,9 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox.files import check_folder
 from rlox.history import store
 from rlox.history.store import FOLDER, Entry
-from rlox.opt import revisions
+from rlox.opt import exits, revisions
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import pattern, positive
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
@@ -57,9 +58,6 @@ slow machine two minutes are over before the twins.
 A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.
 Commits that are there already (same features and control) are passed over; of two that run at once,
 each takes the commits that the other has not begun. Run it when nothing else runs.
-
-Exit codes: 0 recorded, or there already; 2 asked wrongly, or nothing could be measured; 130
-interrupted (what is known of the commit is kept).
 """
 
 
@@ -70,7 +68,12 @@ def add_to(verbs: Any) -> None:
         help="measure commits for the history",
         description="Measure commits and append them to the history: times beside a control, "
         "counts, memory, profiles of training.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="recorded, or there already",
+            cannot_tell="also where nothing could be measured",
+            interrupted="what is known of the commit is kept",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
@@ -107,6 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     told = Told()
     try:
         asked = _asked(arguments)
+        check_folder(FOLDER / slug(machine()))
         with reporter() as progress:
             try:
                 _record(asked, arguments, told, progress)
@@ -117,9 +121,6 @@ def run(arguments: argparse.Namespace) -> int:
         error(str(problem))
     except (NotBuiltError, store.HistoryError) as problem:
         print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
-        return CANNOT_TELL
-    except OSError as problem:
-        print(f"{arguments.parser.prog}: {problem.filename}: {problem.strerror}", file=sys.stderr)
         return CANNOT_TELL
     if arguments.json:
         print(json.dumps({"schema": 1, **dataclasses.asdict(told)}))

@@ -17,7 +17,7 @@ from rlox.history.acknowledged import AcknowledgedError, Acknowledgement
 from rlox.history.levels import Change
 from rlox.history.series import Series
 from rlox.history.store import Entry, HistoryError
-from rlox.opt import revisions, trust
+from rlox.opt import exits, revisions, trust
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import pattern
 from rlox.opt.exits import DIFFERENCE
@@ -39,8 +39,6 @@ and may go away. A regression that is meant is acknowledged in asv_bench/acknowl
   benchmark = "data_plane.Gae.*"
   commit = "1a2b3c4d5e"
   reason = "checks its bounds now"
-
-Exit codes: 0 none that is not acknowledged, 1 some, 2 asked wrongly, or there is no history.
 """
 
 
@@ -51,7 +49,12 @@ def add_to(verbs: Any) -> None:
         help="list what became slower, and fail where nobody has said why",
         description="List the level changes of the history that are still open: which benchmark, "
         "since which commit, by how much, in which layer.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="nothing is slower unacknowledged",
+            difference="something is",
+            cannot_tell="also where there is no history",
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

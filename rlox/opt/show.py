@@ -10,6 +10,7 @@ from typing import Any
 
 from rlox.history import records
 from rlox.history.records import Record
+from rlox.opt import exits
 from rlox.opt.catalogue import card_named, need_rich
 from rlox.opt.list import row_of
 from rlox.profiling import cards
@@ -35,7 +36,7 @@ def add_to(verbs: Any) -> None:
         help="show one optimisation: its card, its code, its records",
         description="Show an optimisation: claim, prediction and finding, the files of its seam, "
         "and what was measured at which size.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES + exits.told(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("id", metavar="ID", help="of its card: p5, r2")
@@ -50,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     card = card_named(arguments.parser, arguments.id)
     detail = detail_of(card)
     if arguments.json:
-        print(json.dumps(detail, indent=1, ensure_ascii=False))
+        print(json.dumps(detail, indent=1))
     else:
         from rlox.opt.card import show
 

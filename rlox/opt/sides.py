@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
+import os
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlox.files import read_json, understood
 from rlox.history import condensed
 from rlox.history.compared import Compared, Run
 from rlox.history.store import Profile
@@ -52,6 +53,9 @@ def are_folders(arguments: argparse.Namespace) -> bool:
 
 def _reports(folder: Path) -> list[Path]:
     own = folder / _REPORT
+    # A revision may be too long for a name of a file, which pathlib takes for an error.
+    if not os.path.isdir(folder):  # noqa: PTH112
+        return []
     return [own] if own.exists() else sorted(folder.glob(f"*/{_REPORT}"))
 
 
@@ -66,9 +70,12 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
     for side in (arguments.before, arguments.after):
         paths = _reports(Path(side))
         tables.append([_read(path) for path in paths])
-        runs.append(tuple(map(_run, paths, tables[-1])))
+        found = []
         for path, table in zip(paths, tables[-1], strict=True):
+            with understood(path.parent, "profile"):
+                found.append(_run(path, table))
             missing += [f"{path.parent}: {text}" for text in table.get("incomplete") or ()]
+        runs.append(tuple(found))
     every = [table for side in tables for table in side]
     machines = sorted({slug(table["machine"]) for table in every})
     algos = sorted({_what(table) for table in every})
@@ -87,10 +94,7 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        table: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path}: is not JSON: {error}") from None
+    table = read_json(path)
     of_processes = table.get("kind") == PROCESSES
     if not (table.get("wall_s") if of_processes else table.get("phases") and table.get("train_s")):
         raise ValueError(f"{path}: its plain run did not finish; profile again")
@@ -112,7 +116,7 @@ def _run(path: Path, table: dict[str, Any]) -> Run:
     step_s = 1 / table["sps"]
     kept = path.with_name(PROFILE)
     if kept.exists():
-        return Run(Profile(**json.loads(kept.read_text(encoding="utf-8"))), step_s)
+        return Run(Profile(**read_json(kept)), step_s)
     whole = table["train_s"]
     phases = {phase["name"]: phase["self_seconds"] / whole for phase in table["phases"]}
     phases[OUTSIDE] = max(0.0, 1 - sum(phases.values()))

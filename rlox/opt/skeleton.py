@@ -17,6 +17,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
+from rlox import files
 from rlox.profiling import git
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -126,14 +127,15 @@ def plan(new: New, tree: Path) -> dict[str, str]:
 
 
 def write(texts: dict[str, str], tree: Path) -> None:
-    """Write the files of a plan; where one cannot be written, none is left changed."""
+    """Write the files of a plan; where one cannot be written, none is left changed. Raises
+    NotWrittenError."""
     before: dict[Path, str | None] = {}
     try:
         for path, text in texts.items():
             file = tree / path
             before[file] = file.read_text(encoding="utf-8") if file.exists() else None
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+            files.write(file, text)
     except OSError as error:
         for file, old in before.items():
             if old is not None:
@@ -142,7 +144,7 @@ def write(texts: dict[str, str], tree: Path) -> None:
                 file.unlink(missing_ok=True)
                 with contextlib.suppress(OSError):
                     file.parent.rmdir()  # only where it is empty, and so ours
-        raise SkeletonError(f"{error.filename}: cannot be written: {error.strerror}") from error
+        raise files.NotWrittenError(error.filename, error) from error
 
 
 def _templates(new: New) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ import signal
 import sys
 from typing import Any
 
-from rlox.opt import builds
+from rlox.opt import builds, exits
 from rlox.opt.arguments import UsageError
 from rlox.opt.exits import CANNOT_TELL
 from rlox.profiling import cards, git
@@ -24,8 +24,7 @@ examples:
   rlox-opt test p5 --builds           in those that concern P5: none, all, p5, all-p5
   rlox-opt test --builds --only all,drawn   `drawn`: one of the others, by the commit's hash
 
-P6 is a pair of cargo profiles: its test is every pair's test under both. Exit code 1 is a failure,
-2 a question that could not be answered. Ctrl-C keeps what is finished; the exit code is 130.
+P6 is a pair of cargo profiles: its test is every pair's test under both.
 """
 
 
@@ -36,7 +35,10 @@ def add_to(verbs: Any) -> None:
         help="test that twins agree, that their tests catch bugs, that every build passes",
         description="Run the paired property tests of optimisations; or plant bugs in their twins "
         "and see them caught; or run the Rust tests in every build.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            good="every test passes", difference="one fails", interrupted="what is finished is told"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("ids", nargs="*", metavar="ID", help="optimisations: p1, p2, …; or all")

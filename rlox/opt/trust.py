@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlox.history.records import write_new
+from rlox.files import check_folder, read_json, write_new
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
@@ -85,6 +85,11 @@ def _found(log_ratios: Sequence[float]) -> bool:
     return False
 
 
+def check_records() -> None:
+    """See that `keep` can write. Raises NotWrittenError."""
+    check_folder(RECORDS / slug(machine()))
+
+
 def keep(kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
     """Write what was found on this machine, now, as a new file of `RECORDS`; returns the file, and
     all that it says."""
@@ -96,9 +101,10 @@ def keep(kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
 
 
 def newest(of: str | None = None) -> dict[str, Any] | None:
-    """The newest calibration of a machine, by its folder; without one of this."""
+    """The newest calibration of a machine, by its folder; without one of this. Raises
+    NotReadError."""
     found = sorted((RECORDS / (of or slug(machine()))).glob("*_calibration*.json"))
-    return json.loads(found[-1].read_text(encoding="utf-8")) if found else None
+    return read_json(found[-1]) if found else None
 
 
 def smallest() -> dict[str, dict[str, float]]:

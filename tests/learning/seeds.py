@@ -25,6 +25,7 @@ import numpy as np
 from curves import picture
 
 from rlox import build_info
+from rlox.files import add_row
 from rlox.opt import racing
 from rlox.opt.cmp import provenance
 from rlox.opt.racing import Outcome, Peer
@@ -106,7 +107,7 @@ def compare(
     def run(name: str, seed: int) -> dict[str, Any]:
         found = summary(train(peers[name], job | {"seed": seed}), job["total_timesteps"])
         row = {"arm": name, "seed": seed, "key": keys[name], **found}
-        racing.keep(row, path)  # here, so that what ends after Ctrl-C is kept, too
+        add_row(row, path)  # here, so that what ends after Ctrl-C is kept, too
         print(f"{task} {name} seed {seed}: {found['final']:.1f}", flush=True)
         return row
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from command_line import rlox_opt
 
+from rlox.files import NotWrittenError
 from rlox.opt.arguments import UsageError, job_of
 from rlox.opt.cli import Parser
 from rlox.opt.profile import add_to
@@ -110,7 +111,7 @@ def test_a_report_is_not_overwritten(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_refused_before_training(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(NotWrittenError, match=r"cannot write .*file: Not a directory"):
         job("ppo", "--out", str(tmp_path / "file" / "run"))
 
 

@@ -91,7 +91,7 @@ def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
     )
     words = [str(tmp_path / "train.py"), "--sampler", "none", "--serial=--serial", "--json"]
     done = subprocess.run(command(*words), capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 2, done.stderr
     report = json.loads(done.stdout)
     assert "serial" not in report
     assert any(
@@ -192,7 +192,7 @@ def test_a_disk_that_is_full_does_not_lose_what_was_recorded(
     monkeypatch.setattr(launch, "launch", full)
     out = script.with_name("out")
     words = ["profile", str(script), "--sampler", "none", "--out", str(out)]
-    assert cli.main(words) == 1
+    assert cli.main(words) == 3
     (kept,) = script.parent.glob("unfinished/run/7-1.0.jsonl")
     said = capsys.readouterr().err
     assert "No space left on device; what was recorded is in" in said
@@ -206,10 +206,13 @@ def test_what_nobody_foresaw_is_shown_and_does_not_lose_what_was_recorded(
         raise ValueError
 
     monkeypatch.setattr(launch, "launch", broken)
-    with pytest.raises(ValueError, match=r"^$"):
-        cli.main(["profile", str(script), "--sampler", "none", "--out", str(script.with_name("o"))])
+    monkeypatch.setattr("tempfile.tempdir", str(script.parent))
+    words = ["profile", str(script), "--sampler", "none", "--out", str(script.with_name("o"))]
+    assert cli.main(words) == 3
     (kept,) = script.parent.glob("unfinished")
-    assert f"ValueError; what was recorded is in {kept}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"what was recorded is in {kept}\n" in said
+    assert "an error of our own, ValueError; the traceback is in " in said
 
 
 def test_without_what_it_needs_it_does_not_begin(

@@ -1,10 +1,12 @@
 """A report's folder appears whole, and never in place of another."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
 import rlox.report
+from rlox.files import NotWrittenError
 from rlox.opt import profile
 from rlox.profiling import results
 from rlox.profiling.driver import Findings
@@ -14,6 +16,7 @@ from rlox.profiling.spec import Spec
 @pytest.fixture
 def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Findings:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     spec = Spec("plain", "sac", "Pendulum-v1", 1, 0, "cpu", 1, 0, 0.0, "", {"n_envs": 1})
     report = results.skeleton(spec, (), {})
     report["date"] = "2026-01-02"
@@ -47,7 +50,8 @@ def test_an_existing_folder_is_kept(found: Findings) -> None:
     mine = Path("out/run/mine")
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    with pytest.raises(FileExistsError):
+    with pytest.raises(NotWrittenError, match=r"out/run: is there already.*the report is in ") as e:
         profile.write(found, Path("out/run"))
+    assert (Path(str(e.value).rpartition(" ")[2]) / "report.json").exists()
     assert mine.read_text() == "mine"
     assert list(Path("out").iterdir()) == [Path("out/run")]

@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlox.opt import exits
 from rlox.opt.primitives import cases, slopes
 from rlox.opt.primitives.cases import Case, Engine, Family, Growth
 from rlox.opt.primitives.tables import Tables, conclude
@@ -26,8 +27,6 @@ happens there: a cache of this machine (as Linux tells it) is outgrown, or a sec
 (CPU time over wall time). Memory is what a call's result holds, what Python and NumPy allocate
 within a call, and its page faults.
 Ctrl-C keeps what is timed: the same command goes on.
-
-Exit codes: 0 done, 1 nothing was timed, 2 asked wrongly, 130 interrupted.
 """
 
 
@@ -39,7 +38,10 @@ def add_to(verbs: Any, count: Any) -> None:
         description="Time single operations of this library over four decades of their size, "
         "NumPy beside: time per element, where the slope changes, memory of a call; a record, a "
         "page and Markdown under peers/record/.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            cannot_tell="also where nothing was timed", interrupted="what is timed is kept"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument

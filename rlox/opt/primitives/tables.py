@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox.files import add_row, check_folder, write_new
 from rlox.opt import racing
-from rlox.opt.exits import INTERRUPTED
+from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.primitives import cases, contest, results
 from rlox.opt.primitives.cases import Case, Engine, Family
 from rlox.opt.primitives.engines import Processes
@@ -85,7 +86,7 @@ class Tables:
                     )
                     read["left_out"] |= processes.left_out
                     row = {"restart": number, "case": case.key, **read}
-                    racing.keep(row, self.path)
+                    add_row(row, self.path)
                     self.rows.append(row)
         progress.end(f"{restarts} restarts of {len(self.cases)} cases")
 
@@ -95,7 +96,7 @@ class Tables:
         others = [row for row in racing.kept(self.path) if row["case"] not in wanted]
         self.path.unlink(missing_ok=True)
         for row in others:
-            racing.keep(row, self.path)
+            add_row(row, self.path)
 
     def _dear(self, case: Case) -> set[str]:
         """Engines whose calls take so long that they have been timed often enough."""
@@ -157,6 +158,9 @@ def conclude(
     from rlox.opt.comparison import show_table
     from rlox.opt.progress import reporter
 
+    check_folder(racing.ENVIRONMENTS)
+    if not arguments.no_record:
+        check_folder(racing.records_of(tables.where["machine"]))
     try:
         with reporter() as progress:
             tables.install(progress)
@@ -170,7 +174,8 @@ def conclude(
         print(f"rlox-opt peers: {sentence}", file=sys.stderr)
     if not any(case["rows"] for case in found["cases"]):
         tables.forget()
-        return 1
+        print("rlox-opt peers: nothing was timed", file=sys.stderr)
+        return CANNOT_TELL
     found = finish(found)
     if not arguments.no_record:
         found["record"] = write(found, tables.name, report)
@@ -185,12 +190,9 @@ def conclude(
 def write(found: Mapping[str, Any], name: str, report: Any) -> str:
     """Write a record with the page and the Markdown that `report` makes of it, never over others;
     returns the record's path from the root."""
-    from rlox.history import records
-    from rlox.profiling.machine import slug
-
-    folder = racing.FOLDER / "record" / slug(found["machine"])
+    folder = racing.records_of(found["machine"])
     stem = f"{found['date'].replace(':', '')}_{name}"
-    path = records.write_new(json.dumps(found, indent=1) + "\n", folder, stem)
-    records.write_new(report.markdown(found), folder, path.stem, ".md")
-    records.write_new(report.page(found), folder, path.stem, ".html")
+    path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
+    write_new(report.markdown(found), folder, path.stem, ".md")
+    write_new(report.page(found), folder, path.stem, ".html")
     return str(path.relative_to(ROOT))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 from collections.abc import Sequence
 from typing import Any
 
+from rlox.opt import exits
+from rlox.opt.diff import pattern
 from rlox.opt.primitives import cases
 from rlox.opt.primitives.cases import Case, Engine, Family
 from rlox.opt.primitives.tables import Tables, conclude
@@ -25,8 +26,6 @@ under target/peers/); all are held to the same cores. Every result is held to pl
 a new random order each round; --runs says how often all processes start anew, and with fewer than
 five no verdict is given. What does not install or is wrong is left out, and said. Ctrl-C keeps what
 is timed: the same command goes on.
-
-Exit codes: 0 done, 1 nothing was timed, 2 asked wrongly, 130 interrupted.
 """
 
 
@@ -39,25 +38,21 @@ def add_to(verbs: Any, count: Any) -> None:
         "token KL, a whole rollout) of this library, of other libraries, NumPy, numba and torch, "
         "in turn: medians, p99 of draws, ratios with bootstrap 95 % intervals and a verdict; a "
         "record, a page and Markdown under peers/record/.",
-        epilog=_EXAMPLES,
+        epilog=_EXAMPLES
+        + exits.told(
+            cannot_tell="also where nothing was timed", interrupted="what is timed is kept"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--runs", type=count, default=10, metavar="N", help="restarts (default: 10)")
     add("--only", metavar="LIST", help="comma-separated engines beside our own")
-    add("--case", type=_pattern, metavar="REGEX", help="cases whose name it is found in")
+    add("--case", type=pattern, metavar="REGEX", help="cases whose name it is found in")
     add("--threads", type=count, default=1, metavar="N", help="cores of each engine (default: 1)")
     add("--list", action="store_true", help="print cases and engines, and stop")
     add("--no-record", action="store_true", help="write no record")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is no regular expression: {error}") from None
 
 
 def run(arguments: argparse.Namespace) -> int:

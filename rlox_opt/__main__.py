@@ -1,0 +1,5 @@
+import sys
+
+from rlox_opt import main
+
+sys.exit(main())

@@ -6,12 +6,11 @@ import contextlib
 import dataclasses
 import fcntl
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from rlox.profiling.git import MAKING, Checkout, GitError, Repository
+from rlox.profiling.git import Checkout, GitError, Repository
+from rlox.profiling.scratch import remove_left, scratch
 
 
 @contextlib.contextmanager
@@ -21,8 +20,7 @@ def alone(folder: Path) -> Iterator[int]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for left in folder.glob(f"{MAKING}*"):
-            shutil.rmtree(left)
+        remove_left(folder)
         for left in folder.glob("*.part"):
             left.unlink()
         yield lock.fileno()
@@ -40,10 +38,10 @@ def moved(folder: Path, lock: int, source: Repository, commit: str) -> Path:
         # What is unchanged keeps its time stamp, so that cargo need not compile it again.
         place.move(source, commit)
     except (GitError, OSError):
-        with tempfile.TemporaryDirectory(prefix=MAKING, dir=folder) as scratch:
-            new = dataclasses.replace(place, folder=Path(scratch) / "new")
+        with scratch(folder) as making:
+            new = dataclasses.replace(place, folder=making / "new")
             new.make(source, commit)
             if os.path.lexists(place.folder):
-                place.folder.rename(Path(scratch) / "broken")
+                place.folder.rename(making / "broken")
             new.folder.rename(place.folder)
     return place.folder

@@ -15,10 +15,11 @@ import re
 import shlex
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from rlox.profiling.scratch import scratch
 
 # Where git and the user's settings lie. Any other of git's variables may send it into another
 # repository or change its answer: those of a hook, settings of a command line, dates, pathspecs.
@@ -41,7 +42,6 @@ _READING = {
     *("merge-base", "rev-list", "rev-parse", "show", "status"),
 }
 _BESIDE = {"add", "commit-tree", "hash-object", "read-tree", "update-index", "write-tree"}
-MAKING = "making-"  # begins the names of folders that a killed process may leave
 _DATE = "2000-01-01T00:00:00Z"
 _LOAD = "\nThe clone is partial; `git fetch --refetch --no-filter` loads what it lacks"
 _MADE = "made-by-rlox-opt"  # a file in the git folder of a checkout of ours
@@ -117,10 +117,10 @@ class Repository:
         message: str,
         maker: str,
         change: Callable[[Repository], object],
-        scratch: Path | None = None,
+        within: Path | None = None,
     ) -> str:
         """A commit after `parent` that no branch knows, with `change` made to its index; it is made
-        in a folder of `scratch` and kept in `beside`. The same content gives the same commit.
+        in a folder of `within` and kept in `beside`. The same content gives the same commit.
 
         Raises:
             GitError: git fails, or there is none.
@@ -132,8 +132,8 @@ class Repository:
             for who in ("AUTHOR", "COMMITTER")
             for what, value in (("NAME", maker), ("EMAIL", f"{maker}@localhost"), ("DATE", _DATE))
         }
-        with tempfile.TemporaryDirectory(prefix=MAKING, dir=scratch) as folder:
-            index, objects = Path(folder, "index"), Path(folder, "objects")
+        with scratch(within) as folder:
+            index, objects = folder / "index", folder / "objects"
             objects.mkdir()
             ours = dataclasses.replace(self, index=index, beside=objects)
             ours.run("read-tree", parent)

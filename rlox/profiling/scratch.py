@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 _PREFIX = ".rlox-making-"
-_LOCK = "lock"
+_LOCK, _INNER = "lock", "made"
 
 
 @contextlib.contextmanager
@@ -31,15 +31,16 @@ def scratch(beside: Path | None = None) -> Iterator[Path]:
     """
     home = Path(tempfile.gettempdir()) if beside is None else beside
     home.mkdir(parents=True, exist_ok=True)
-    _remove_left(home)
+    remove_left(home)
     outer, lock = _locked(home)
     try:
         with lock:
-            inner = outer / "made"
+            inner = outer / _INNER
             inner.mkdir()
             yield inner
     finally:
-        shutil.rmtree(outer, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _remove(outer)
 
 
 def _locked(home: Path) -> tuple[Path, IO[bytes]]:
@@ -55,8 +56,8 @@ def _locked(home: Path) -> tuple[Path, IO[bytes]]:
         # Another process was quicker, and took it for one that was left.
 
 
-def _remove_left(home: Path) -> None:
-    """Remove what processes of this user that have ended left in a folder."""
+def remove_left(home: Path) -> None:
+    """Remove what processes of this user that have ended left in the folder `home`."""
     for outer in home.glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):  # it is in use, or has just been removed
             about = outer.lstat()
@@ -67,4 +68,12 @@ def _remove_left(home: Path) -> None:
                 continue
             with (outer / _LOCK).open("r+b") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(outer)
+                _remove(outer)
+
+
+def _remove(outer: Path) -> None:
+    """The lock goes last but the folder: without it, what is left would be nobody's."""
+    if (outer / _INNER).exists():  # not if its maker was killed before, or it was moved away
+        shutil.rmtree(outer / _INNER)
+    (outer / _LOCK).unlink()
+    outer.rmdir()

@@ -46,7 +46,7 @@ def root(users: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def checked_out(name: str) -> dict[str, str]:
     """What the checkout holds at a revision, by path."""
     with revisions.checked_out(revisions.resolve(name)) as (checkout, _, _):
-        assert [*checkout.parent.glob("making-*")] == []
+        assert [*checkout.parent.glob(".rlox-making-*")] == []
         assert git(checkout, "status", "--porcelain") == ""  # whole also for git in a build script
         return {
             str(path.relative_to(checkout)): path.read_text()

@@ -174,7 +174,7 @@ class Algorithm:
         Returns `(actions, None)`: Stable-Baselines3 has a recurrent state there.
         """
         batch, one = given_observations(obs, self.observation_space)
-        rows = flatten_obs(batch, self.observation_space)
+        rows = batch.reshape(len(batch), -1)
         self.policy.train(False)
         with torch.no_grad():
             actions, _ = self.policy.get_action_and_logprob(

@@ -1,7 +1,7 @@
 """Rollouts for PPO from a background thread: environments and GAE in Rust, the policy in torch."""
 
 import copy
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox import _core
-from rlox.env import VecEnv
-from rlox.env.native_backend import NativeBackend
 from rlox.learner import switchboard
 from rlox.learner.arguments import require_finite
-from rlox.learner.environments import in_rust
+from rlox.learner.environments import rust_core
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
@@ -95,14 +93,15 @@ class AsyncRollouts:
             return _float32(self.snapshot.get_value(self.model._tensor(obs)))
 
 
-def native_envs(env: object) -> Any:
+def native_envs(env: object) -> _core.VecEnv:
     """The environments in Rust behind `env`; ValueError if they are not there."""
-    if not in_rust(env):
+    core = rust_core(env)
+    if core is None:
         raise ValueError(
             'collector="async" steps environments in Rust, and this one runs in Python: '
             'use collector="sync"'
         )
-    return cast(NativeBackend, cast(VecEnv, env).backend).core
+    return core
 
 
 def _float32(tensor: Tensor) -> NDArray[np.float32]:

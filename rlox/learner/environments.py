@@ -8,6 +8,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
+from rlox import _core
 from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
 from rlox.timing import Timing
@@ -64,9 +65,12 @@ def _remedy(env: AnyEnv, mode: object) -> str:
     )
 
 
-def in_rust(env: object) -> bool:
-    """Whether Rust steps `env`, and nothing of Python's: a subclass may step otherwise."""
-    return type(env) is VecEnv and isinstance(env.backend, NativeBackend)
+def rust_core(env: object) -> _core.VecEnv | None:
+    """The environments in Rust behind `env`, if nothing of Python's steps them: a subclass of ours
+    may step otherwise."""
+    if type(env) is VecEnv and isinstance(env.backend, NativeBackend):
+        return env.backend.core
+    return None
 
 
 def require_box_observations(env: AnyEnv) -> spaces.Box:

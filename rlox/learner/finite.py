@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rlox.learner.environments import in_rust
+from rlox.learner.environments import rust_core
 
 if TYPE_CHECKING:
     from rlox.learner.algorithm import Algorithm
@@ -24,7 +24,7 @@ class FiniteSteps:
 
     def __init__(self, model: "Algorithm") -> None:
         self.model = model
-        self._needed = not in_rust(model.env)
+        self._needed = rust_core(model.env) is None
 
     def reset(self, obs: NDArray[Any]) -> None:
         """First observations, `[n_envs, obs_dim]`."""
@@ -57,7 +57,8 @@ class FiniteSteps:
         taken: int,
         anew: NDArray[np.bool_] | None = None,
     ) -> None:
-        if values.dtype.kind != "f":
+        # One sum of squares costs a third of asking each number; NaN fails this, too.
+        if values.dtype.kind != "f" or float(np.vdot(values, values)) <= LARGEST:
             return
         good = np.abs(values) <= LARGEST
         if np.count_nonzero(good) == good.size:

@@ -212,10 +212,10 @@ class SAC(Algorithm):
                 dones = terminations | truncations
                 # The target of the last step of an episode looks at its final observation, not at
                 # the first one of the next episode; it bootstraps unless the task itself ended.
-                next_obs, rows = new_obs.copy(), np.flatnonzero(dones)
+                next_obs, rows, last = new_obs.copy(), np.flatnonzero(dones), None
                 if len(rows):
-                    next_obs[rows] = final_obs(infos, rows, self.observation_space)
-                self._finite.step(new_obs, rewards, dones, rows, next_obs[rows])
+                    next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
+                self._finite.step(new_obs, rewards, dones, rows, last)
                 self.replay_buffer.push_batch(
                     obs, next_obs, actions, rewards.astype(np.float32), terminations, truncations
                 )

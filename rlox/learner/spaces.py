@@ -33,7 +33,8 @@ def warn_of_flattening(space: spaces.Box, given: str) -> None:
 
 
 def given_observations(obs: Any, space: spaces.Box) -> tuple[NDArray[Any], bool]:
-    """`obs` as a batch `[n, *space.shape]`, and whether it was one observation alone.
+    """`obs` as a new batch `[n, *space.shape]`, float32 or, if the space's are, uint8, and whether
+    it was one observation alone.
 
     Raises ValueError for what is no array of numbers of this shape, holds what the space's type
     cannot hold, or is not finite.
@@ -43,7 +44,7 @@ def given_observations(obs: Any, space: spaces.Box) -> tuple[NDArray[Any], bool]
     except ValueError as error:
         raise ValueError(f"obs: is no array ({error})") from error
     one = array.shape == space.shape
-    if not one and (array.shape[1:] != space.shape or not len(array)):
+    if not one and array.shape[1:] != space.shape:
         batch = ", ".join(map(str, ("n", *space.shape)))
         raise ValueError(
             f"obs: has shape {array.shape}; one observation has {space.shape}, a batch ({batch})"

@@ -60,6 +60,8 @@ def _each(infos: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
         if name.startswith("_") and name[1:] in infos:
             continue
         column = _each(values, n) if isinstance(values, Mapping) else values
+        if not isinstance(column, list | tuple | np.ndarray) or len(column) != n:
+            column = [column] * n  # of all together
         for row in np.flatnonzero(infos.get(f"_{name}", np.ones(n, bool))):
             found[row][name] = column[row]
     return found

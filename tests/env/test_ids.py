@@ -69,7 +69,8 @@ def test_what_was_registered_anew_is_what_runs(
     for _ in range(17):
         _, rewards, _, truncations, _ = env.step(env.action_space.sample())
     assert (rewards == 3.0).all() == ("additional_wrappers" in change)
-    assert truncations.all() == (env_id == "Pendulum-v1" and spec.max_episode_steps == 17)
+    if env_id == "Pendulum-v1":  # which ends by its limit alone
+        assert truncations.all() == (spec.max_episode_steps == 17)
 
 
 def test_trainers_learn_in_what_was_registered_anew(monkeypatch: pytest.MonkeyPatch) -> None:

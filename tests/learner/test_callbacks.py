@@ -107,7 +107,7 @@ def test_every_step_can_be_seen_in_locals(make):
             return True
 
     sees, model = Sees(), make()
-    model.learn(800, sees)
+    model.learn(500, sees)
     assert len(sees.rewards) == sees.n_calls == model.num_timesteps // model.n_envs
     total = sum(model.episode_returns) + model._running_return.sum()
     assert np.sum(sees.rewards) == pytest.approx(total)

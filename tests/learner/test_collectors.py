@@ -114,3 +114,15 @@ def test_learns_with_the_background_collector():
     )
     model.learn(16_000)
     assert np.mean(model.episode_returns[-20:]) > 80  # random: 22
+
+
+def test_environments_that_step_otherwise_are_not_stepped_in_rust():
+    """A subclass of ours may change rewards; the thread would not ask it."""
+
+    class Shaped(rlox.VecEnv):
+        def step(self, actions):
+            obs, rewards, *rest = super().step(actions)
+            return obs, rewards - 1, *rest
+
+    with pytest.raises(ValueError, match="this one runs in Python"):
+        rlox.PPO(Shaped("CartPole-v1", 2), collector="async")

@@ -10,11 +10,11 @@ from rlox.learner.callbacks import BaseCallback
 
 # Episodes of Pendulum last 200 steps, those of the clock 10: longer than what is learnt at a time.
 LONG = {
-    "ppo": (lambda: ppo("Pendulum-v1", n_envs=2), 200, 64),
-    "ppo-async": (lambda: ppo("Pendulum-v1", n_envs=2, collector="async"), 200, 64),
-    "ppo-torch": (lambda: ppo("Pendulum-v1", n_envs=2, optimizations=()), 200, 64),
+    "ppo": (lambda: ppo("Pendulum-v1", n_envs=2, n_steps=64), 200, 128),
+    "ppo-async": (lambda: ppo("Pendulum-v1", n_envs=2, n_steps=64, collector="async"), 200, 128),
+    "ppo-torch": (lambda: ppo("Pendulum-v1", n_envs=2, n_steps=64, optimizations=()), 200, 128),
     "ppo-gymnasium": (lambda: ppo(rlox.VecEnv(lambda: Clock(10), 2), n_steps=4), 10, 8),
-    "sac": (lambda: sac(n_envs=2, learning_starts=10**6), 200, 64),
+    "sac": (lambda: sac(n_envs=2, learning_starts=10**6), 200, 128),
     "sac-gymnasium": (lambda: sac(Clock(10, action_space=BOX), learning_starts=10**6), 10, 3),
 }
 BOX = rlox.VecEnv("Pendulum-v1", 1).single_action_space
@@ -24,10 +24,10 @@ each_long = pytest.mark.parametrize(("make", "length", "steps"), LONG.values(), 
 @each_long
 def test_episodes_longer_than_a_call_of_learn_come_to_their_end(make, length, steps):
     model = make()
-    for _ in range(10):
+    for _ in range(4):
         model.learn(steps, reset_num_timesteps=False)
-    assert model.num_timesteps == 10 * steps
-    expected = 10 * steps // model.n_envs // length * model.n_envs
+    assert model.num_timesteps == 4 * steps
+    expected = 4 * steps // model.n_envs // length * model.n_envs
     assert model.episode_lengths == [length] * expected
     assert expected > 0
 
@@ -35,7 +35,7 @@ def test_episodes_longer_than_a_call_of_learn_come_to_their_end(make, length, st
 @each_long
 def test_counting_anew_begins_new_episodes(make, length, steps):
     model = make()
-    for _ in range(10):
+    for _ in range(4):
         model.learn(steps)
     assert model.num_timesteps == steps
     assert model.episode_lengths == []

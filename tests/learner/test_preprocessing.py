@@ -112,7 +112,6 @@ def test_a_bandit_of_one_hot_bytes_is_learnt():
         ([[0, 0], [0]], "obs: is no array"),
         (np.zeros(3), r"obs: has shape \(3,\)"),
         (np.zeros((2, 2, 4)), r"obs: has shape \(2, 2, 4\)"),
-        (np.zeros((0, 4)), r"obs: has shape \(0, 4\)"),
         (0.0, r"obs: has shape \(\)"),
     ],
 )

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rlox import _core
-from rlox.env import VecEnv
-from rlox.env.native_backend import NativeBackend
+from rlox.learner.environments import rust_core
 from rlox.learner.native.networks import (
     Network,
     Unfit,
@@ -44,17 +43,17 @@ class NativeRollouts:
 
     def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[Tensor]]:
         """Environments, actor, critic and log-deviation; `Unfit` if they are of another kind."""
-        env = self.model.env
         if self.model.collector != "sync":
             raise Unfit("another thread collects")
         if self.model._each_step:
             names = ", ".join(self.model._each_step)
             raise Unfit(f"{names} has an _on_step, which is called at each step")
-        if type(env) is not VecEnv or not isinstance(env.backend, NativeBackend):
+        core = rust_core(self.model.env)
+        if core is None:
             raise Unfit("the environments run in Python")
         actor, critic, log_std = actor_critic_networks(self.model.policy)
         require_plain_parameters([*actor.params, *critic.params, *log_std])
-        return env.backend.core, actor, critic, log_std
+        return core, actor, critic, log_std
 
     def collect(self) -> tuple[Tensor, ...] | None:
         """The columns of a `rlox.learner.ppo.Rollout`; None if a callback stops.

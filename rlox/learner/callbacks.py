@@ -19,9 +19,9 @@ class BaseCallback:
     There are two ways to write one. Methods with an underscore (`_on_step`, `_on_rollout_end`, …)
     are Stable-Baselines3's and are called when it would call them; those without are ours, and call
     them. They differ in steps: a callback with an `_on_step` is called between a step and the next,
-    with `self.locals`, so that PPO collects step by step in Python, several times slower than
-    in Rust; `collector="async"` refuses it. One with an `on_step`, or with neither, leaves
-    rollouts in Rust.
+    with `self.locals`, so that PPO collects step by step in Python: several times slower than in
+    Rust, and with other random numbers. `collector="async"` refuses it. One with an `on_step`, or
+    with neither, leaves rollouts in Rust.
 
     Attributes: `n_calls`, steps of the environments that it was told of; `num_timesteps`,
     environment steps of the trainer; `locals`, in `_on_step`: `actions`, `rewards` and `dones` as

@@ -6,7 +6,7 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants sanitize lint format bench lock peers-lock
+.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults audit sanitize lint format bench lock peers-lock
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -50,6 +50,12 @@ test-builds: .venv/.built ## Run the Rust tests in every build: no optimisation,
 
 mutants: .venv/.built ## Plant bugs in the twins, one at a time, and see their property tests catch each
 	@$(BIN)/rlox-opt test --planted
+
+faults: .venv/.built ## Kill, starve and mislead it by the thousand, and record what it did (ARGS="--only kills")
+	@$(BIN)/python tests/faults $(ARGS)
+
+audit: .venv/.locked ## Hold all licences to deny.toml, and ask for advisories (cargo-deny, pip-audit)
+	@$(BIN)/python tests/supply/audit.py $(ARGS)
 
 # AddressSanitizer with the stable compiler, at every level of vector instructions; Miri, which reads each
 # access by the language's own rules and knows few such instructions, where `unsafe` is, with the nightly.

@@ -1,0 +1,1 @@
+# Told by run_toy.py alone.

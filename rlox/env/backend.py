@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -45,3 +45,30 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Release what the environments hold."""
+
+
+class ClosedBackend:
+    """What is left of environments that were closed: their facts."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.single_observation_space = backend.single_observation_space
+        self.single_action_space = backend.single_action_space
+        self.metadata = backend.metadata
+        self.spec = backend.spec
+        self.render_mode = backend.render_mode
+        self.timing = backend.timing
+
+    def reset(self, seeds: Sequence[int | None] | None, options: dict[str, Any] | None) -> NoReturn:
+        """Nothing to reset."""
+        raise RuntimeError("reset after close(); make a new VecEnv")
+
+    def step(self, actions: NDArray[Any]) -> NoReturn:
+        """Nothing to step."""
+        raise RuntimeError("step after close(); make a new VecEnv")
+
+    def render(self) -> NoReturn:
+        """Nothing to see."""
+        raise RuntimeError("render after close(); make a new VecEnv")
+
+    def close(self) -> None:
+        """Nothing more to release."""

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from rlox.env.arguments import integer
-from rlox.env.backend import Backend, Step, Timer
+from rlox.env.backend import Backend, ClosedBackend, Step, Timer
 from rlox.env.gymnasium_backend import EnvSource, GymnasiumBackend, exact_id
 from rlox.env.native_backend import NativeBackend, runs_natively
 
@@ -88,7 +88,7 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
 
         `seed`: environment i gets `seed + i`, or the i-th of a sequence; without one its random
         stream goes on. `options`: the environment's own, and `reset_mask`, bool `[n_envs]`, of
-        those to reset.
+        those to reset. Raises `RuntimeError` after `close`.
         """
         if seed is None:
             return self.backend.reset(None, options)
@@ -108,7 +108,7 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         `actions` as of `action_space`: integers `[n_envs]` of a discrete one, float32
         `[n_envs, act_dim]` of a continuous one. Returns observations, rewards float64, terminations
         bool, truncations bool (each `[n_envs]`), infos. Raises `TypeError` or `ValueError` that
-        names `actions`, and then no environment has moved.
+        names `actions`, and then no environment has moved; `RuntimeError` after `close`.
         """
         return self.backend.step(actions)
 
@@ -117,8 +117,9 @@ class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
         return self.backend.render()
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Release what the environments hold."""
-        self.backend.close()
+        """Release what the environments hold; from here on nothing but `close` may be called."""
+        backend, self.backend = self.backend, ClosedBackend(self.backend)
+        backend.close()
 
 
 def _seed(seed: Any) -> int:

@@ -340,3 +340,19 @@ def test_make_vec_of_gymnasium_and_ours_agree() -> None:
     ours = VecEnv("CartPole-v1", 2)
     assert ours.observation_space == theirs.observation_space
     assert ours.action_space == theirs.action_space
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "Acrobot-v1"])
+def test_nothing_moves_after_close(env_id: str) -> None:
+    """Natively and in Gymnasium; to close twice is fine."""
+    env = VecEnv(env_id, 2, seed=0)
+    env.reset()
+    env.close()
+    with pytest.raises(RuntimeError, match=r"step after close\(\); make a new VecEnv"):
+        env.step(np.zeros(2, np.int64))
+    with pytest.raises(RuntimeError, match=r"reset after close\(\); make a new VecEnv"):
+        env.reset()
+    with pytest.raises(RuntimeError, match=r"render after close\(\); make a new VecEnv"):
+        env.render()
+    env.close()
+    assert env.single_action_space.n in (2, 3) and env.n_envs == 2

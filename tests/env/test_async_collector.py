@@ -390,3 +390,45 @@ def test_ctrl_c_ends_the_wait_for_a_rollout() -> None:
     )
     done = run(program)
     assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+def wait_for_threads(before: int) -> None:
+    deadline = time.monotonic() + 20
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def test_a_collector_that_is_dropped_gives_the_environments_back() -> None:
+    env, before = cartpoles(), threading.active_count()
+    for is_at_work in (False, True):
+        background = collector(env=env)
+        if is_at_work:
+            background.start()
+        del background
+        assert env.reset().shape == (N_ENVS, 4)
+        env.step(np.ones(N_ENVS, np.int64))
+    one = collector(env=env)
+    del one
+    with collector(env=env) as background:  # at once lent again
+        background.start()
+        background.take()
+    assert env.reset().shape == (N_ENVS, 4)
+    wait_for_threads(before)
+
+
+def test_a_policy_cannot_wait_for_its_collector() -> None:
+    told: list[str] = []
+
+    def calls_back(obs: Array) -> tuple[Array, Array, Array]:
+        for call in (background.take, background.close, background.start):
+            try:
+                call()
+            except RuntimeError as error:
+                told.append(str(error))
+        return act(obs)
+
+    with collector(calls_back, n_steps=1) as background:
+        background.start()
+        background.take()
+    waits = "the collector's policy cannot wait for the collector; call this from another thread"
+    assert told[:2] == [waits, waits] and "take() it first" in told[2]

@@ -14,6 +14,12 @@ pub enum RloxError {
     /// The object is not in a state where the call makes sense (an empty buffer, a closed collector).
     #[error("{0}")]
     InvalidState(String),
+    /// There is no memory for what a call needs.
+    #[error("no memory for {bytes} bytes")]
+    NoMemory {
+        /// How much was asked for at once.
+        bytes: usize,
+    },
 }
 
 impl RloxError {

@@ -3,7 +3,7 @@
 //! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
 //! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
 //! loop for every instruction set, `math` the functions that such loops take, `pool` the threads that
-//! share work. Each planned optimisation has a seam here; [`switchboard`] names the implementation in
+//! share work, `memory` asks for memory. Each planned optimisation has a seam here; [`switchboard`] names the implementation in
 //! use at every seam.
 
 pub mod buffer;
@@ -11,7 +11,7 @@ pub mod env;
 pub mod error;
 pub mod llm;
 mod math;
-mod memory;
+pub mod memory;
 pub mod nn;
 pub mod pipeline;
 pub mod pool;
@@ -19,6 +19,12 @@ pub mod real;
 mod simd;
 pub mod switchboard;
 pub mod training;
+
+/// Finds out what is found out but once. A fork by one thread while another does it would leave the
+/// child waiting for it for ever.
+pub fn prepare() {
+    simd::level();
+}
 
 pub use error::RloxError;
 pub use real::Real;

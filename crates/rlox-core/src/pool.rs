@@ -1,11 +1,20 @@
 //! Rayon's pool of threads, and whether it is still there. The only place to ask before work is shared.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::error::Error;
+use std::sync::atomic::{
+    AtomicBool,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Mutex, PoisonError};
+
+use rayon::ThreadPoolBuilder;
 
 /// Whether anybody was told of other threads, so that the pool may have been started.
 static ASKED_FOR: AtomicBool = AtomicBool::new(false);
-/// Whether the pool was started in the process that this one was forked from.
+/// Whether the pool was started in the process that this one was forked from, or could not be.
 static LOST: AtomicBool = AtomicBool::new(false);
+/// Whether it was tried.
+static STARTED: AtomicBool = AtomicBool::new(false);
 
 /// Threads that can share work: 1 means that there is none but the caller.
 pub(crate) fn threads() -> usize {
@@ -13,7 +22,30 @@ pub(crate) fn threads() -> usize {
         return 1;
     }
     ASKED_FOR.store(true, Relaxed);
+    if !STARTED.load(Acquire) {
+        start();
+        if LOST.load(Relaxed) {
+            return 1;
+        }
+    }
     rayon::current_num_threads()
+}
+
+/// Starts the pool. Rayon would do it when first asked, and panic where the system has no threads to
+/// give.
+#[cold]
+fn start() {
+    static STARTING: Mutex<()> = Mutex::new(());
+    let _one_by_one = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
+    if STARTED.load(Relaxed) {
+        return;
+    }
+    // Of the errors only the system's have a source; another one is that it was started before.
+    let built = ThreadPoolBuilder::new().build_global();
+    if built.is_err_and(|error| error.source().is_some()) {
+        LOST.store(true, Relaxed);
+    }
+    STARTED.store(true, Release);
 }
 
 /// To be called in a process that was forked off, before it does anything else.

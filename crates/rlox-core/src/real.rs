@@ -5,10 +5,11 @@ use std::fmt::{Debug, Display};
 use num_traits::Float;
 
 use crate::math;
+use crate::memory::Zero;
 use crate::simd::Instructions;
 
 /// `f32` or `f64`: what a kernel needs to be written once for both.
-pub trait Real: Float + Debug + Display + Into<f64> + Send + Sync + 'static {
+pub trait Real: Float + Zero + Debug + Display + Into<f64> + Send + Sync + 'static {
     /// Up to this magnitude [`Real::exp_rest`] holds.
     const EXP_REST_RANGE: Self;
 

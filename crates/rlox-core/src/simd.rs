@@ -246,7 +246,7 @@ pub(crate) fn total(lanes: [f64; 8]) -> f64 {
 /// function may be generic over one type, and the body over more, which are given: `body<Pole, 4>`.
 ///
 /// `body` and all that it calls must be `#[inline(always)]`, so that it takes on the instructions
-/// of the function it ends up in.
+/// of the function it ends up in. It may be unsafe to call where the processor lacks these.
 macro_rules! kernel {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$T:ident: $bound:ident>)? ($($arg:ident: $type:ty),* $(,)?)
         $(-> $out:ty)? = $body:ident $(<$($of:tt),+>)?;) => {
@@ -257,16 +257,24 @@ macro_rules! kernel {
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma,avx512f,avx512vl,avx512bw,avx512dq")]
             fn avx512 $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::simd::Avx512 $(, $T)? $($(, $of)+)?>($($arg),*)
+                // SAFETY: this code is reached only where the processor has the instructions.
+                #[allow(unused_unsafe, reason = "most bodies are safe")]
+                unsafe { $body::<$crate::simd::Avx512 $(, $T)? $($(, $of)+)?>($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[allow(clippy::too_many_arguments)]
             #[target_feature(enable = "avx2,fma")]
             fn avx2 $(<$T: $bound>)? ($($arg: $type),*) $(-> $out)? {
-                $body::<$crate::simd::Avx2 $(, $T)? $($(, $of)+)?>($($arg),*)
+                // SAFETY: the same.
+                #[allow(unused_unsafe, reason = "most bodies are safe")]
+                unsafe { $body::<$crate::simd::Avx2 $(, $T)? $($(, $of)+)?>($($arg),*) }
             }
             match $crate::simd::level() {
-                $crate::simd::Level::Portable => $body::<$crate::simd::Portable $(, $T)? $($(, $of)+)?>($($arg),*),
+                // SAFETY: these the target guarantees.
+                #[allow(unused_unsafe, reason = "most bodies are safe")]
+                $crate::simd::Level::Portable => unsafe {
+                    $body::<$crate::simd::Portable $(, $T)? $($(, $of)+)?>($($arg),*)
+                },
                 // SAFETY: `level` names only what the processor was found to have.
                 #[cfg(target_arch = "x86_64")]
                 $crate::simd::Level::Avx2 => unsafe { avx2($($arg),*) },

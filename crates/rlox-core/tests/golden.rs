@@ -203,7 +203,7 @@ fn llm_operations() {
     for (rows, length) in [(1, 7), (16, 16), (4, 2_048), (40, 256)] {
         let n = rows * length;
         let (policy, reference) = (numbers(&mut rng, n), numbers(&mut rng, n));
-        let mask = flags(&mut rng, n);
+        let mask: Vec<u8> = flags(&mut rng, n).into_iter().map(u8::from).collect();
         for mask in [None, Some(&mask[..])] {
             found.push(LlmOps::compute_token_kl(&policy, &reference, mask, rows).unwrap());
             let mut sums = vec![0.0; rows];

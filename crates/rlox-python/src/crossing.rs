@@ -1,13 +1,19 @@
 //! Counts what crosses the boundary: calls, bytes and time per function; and notes when each call
 //! was (`spans`). Off until asked for; while off, a crossing pays one relaxed load.
+#![allow(
+    unsafe_code,
+    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
+)]
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::Ix1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arrays::{any_shape, made};
+use crate::errors::reserved;
 use crate::spans;
 
 /// What is asked for: `COUNTS`, `SPANS`, both or neither.
@@ -158,10 +164,15 @@ pub(crate) fn take_crossings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 #[pyfunction]
 pub(crate) fn roundtrip<'py>(
     py: Python<'py>,
-    array: PyReadonlyArray1<'py, f64>,
-) -> PyResult<Bound<'py, PyArray1<f64>>> {
+    array: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     let mut crossing = ROUNDTRIP.enter(0);
-    let values = array.as_slice()?.to_vec();
-    crossing.add_bytes(2 * size_of_val(values.as_slice()));
-    Ok(PyArray1::from_vec(py, values))
+    let array = any_shape::<f64, Ix1>("array", array)?;
+    // SAFETY: the interpreter is kept until they are copied.
+    let given = unsafe { array.as_slice() };
+    crossing.add_bytes(2 * size_of_val(given));
+    let mut values = reserved(given.len())?;
+    values.extend_from_slice(given);
+    let shape = [values.len()];
+    made::owned(py, values, shape)
 }

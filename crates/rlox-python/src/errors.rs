@@ -1,7 +1,7 @@
 //! The core's errors as the Python exceptions that a user expects.
 
 use pyo3::PyErr;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use rlox_core::RloxError;
 
 /// `ValueError` for a bad argument, `RuntimeError` for a call out of turn.
@@ -10,5 +10,11 @@ pub(crate) fn to_py(error: RloxError) -> PyErr {
     match error {
         RloxError::InvalidArgument { .. } => PyValueError::new_err(message),
         RloxError::InvalidState(_) => PyRuntimeError::new_err(message),
+        RloxError::NoMemory { .. } => PyMemoryError::new_err(message),
     }
+}
+
+/// An empty vector with room for so many elements; MemoryError where there is none.
+pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, PyErr> {
+    rlox_core::memory::reserved(len).map_err(to_py)
 }

@@ -1,20 +1,21 @@
 //! `collect_rollout`: a whole rollout of an MLP policy in one call.
 
-use numpy::{IntoPyArray, Ix1, Ix3, PyArray1, PyArrayMethods};
+use numpy::{Ix1, Ix3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_core::nn::PackedMlp;
-use rlox_core::pipeline::fused::{self, FusedRollout, MlpPolicy, Running, Stream};
+use rlox_core::pipeline::fused::{self, Episode, FusedRollout, MlpPolicy, Running, Stream};
 use rlox_core::pipeline::rollout::{ActionBatch, Collect};
 
-use crate::arrays::shared::{any_shape, input, output};
+use crate::arrays::{Hold, Number, made};
 use crate::crossing::COLLECT_ROLLOUT;
 use crate::env::VecEnv;
-use crate::errors::to_py;
+use crate::errors::{reserved, to_py};
 use crate::nn::mlp;
+use crate::numbers::List;
 
 /// Widths (input, hidden…, output), activation, parameters.
-type Network<'py> = (Vec<usize>, String, Bound<'py, PyAny>);
+type Network<'py> = (List<usize>, String, Bound<'py, PyAny>);
 
 /// `n_steps` of an MLP policy in native environments, from where they stand: stepping, both
 /// networks, sampling, log-probabilities and GAE, with the interpreter let go of.
@@ -55,11 +56,14 @@ type Network<'py> = (Vec<usize>, String, Bound<'py, PyAny>);
 /// Raises
 /// ------
 /// ValueError
-///     A shape, a range, an output of the networks that is not finite.
+///     A shape, a range, an output of the networks that is not finite, arrays that share memory with
+///     one that is written to.
 /// TypeError
 ///     No array, or another dtype.
 /// RuntimeError
 ///     The environments were never reset, or are in use.
+/// MemoryError
+///     More steps than there is memory for.
 #[pyfunction]
 #[pyo3(signature = (
     env, actor, critic, log_std, n_steps, gamma, gae_lambda, stream, running, noise=None,
@@ -85,20 +89,23 @@ pub(crate) fn collect_rollout<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut crossing = COLLECT_ROLLOUT.enter(0);
     let env = env.get();
-    let log_std = any_shape::<f32, Ix1>("log_std", log_std)?;
+    let hold = Hold::new(py);
     let policy = MlpPolicy::new(
-        network("actor", actor)?,
-        network("critic", critic)?,
-        log_std.as_slice()?,
+        network(&hold, "actor", actor)?,
+        network(&hold, "critic", critic)?,
+        hold.read::<f32, Ix1>("log_std", log_std, None)?,
         env.obs_dim,
         &env.action_space,
     )
     .map_err(to_py)?;
-    let mut rewards = output::<f64, Ix1>("running[0]", &running.0, &[env.n_envs])?;
-    let mut lengths = output::<i64, Ix1>("running[1]", &running.1, &[env.n_envs])?;
+    let n_envs = [env.n_envs];
     let noise_shape = [n_steps, env.n_envs, policy.noise_per_action()];
+    let running = Running {
+        rewards: hold.write::<f64, Ix1>("running[0]", &running.0, Some(&n_envs))?,
+        lengths: hold.write::<i64, Ix1>("running[1]", &running.1, Some(&n_envs))?,
+    };
     let noise = noise
-        .map(|noise| input::<f32, Ix3>("noise", &noise, &noise_shape))
+        .map(|noise| hold.read::<f32, Ix3>("noise", &noise, Some(&noise_shape)))
         .transpose()?;
 
     let how = Collect {
@@ -108,21 +115,13 @@ pub(crate) fn collect_rollout<'py>(
     };
     let (seed, rollout) = stream;
     let stream = Stream { seed, rollout };
-    let running = Running {
-        rewards: rewards.as_slice_mut()?,
-        lengths: lengths.as_slice_mut()?,
-    };
-    let noise = noise.as_ref().map(|noise| noise.as_slice()).transpose()?;
-    let rollout = py
-        .detach(|| {
-            env.with(|env| match noise {
-                Some(noise) => {
-                    fused::collect_with_noise(env, &policy, how, noise, running, threads)
-                }
-                None => fused::collect(env, &policy, how, stream, running, threads),
-            })
+    let rollout = env.envs.with(py, |env| {
+        py.detach(|| match noise {
+            Some(noise) => fused::collect_with_noise(env, &policy, how, noise, running, threads),
+            None => fused::collect(env, &policy, how, stream, running, threads),
         })
-        .map_err(to_py)?;
+        .map_err(to_py)
+    })?;
     let actions = match &rollout.actions {
         ActionBatch::Discrete(actions) => size_of_val(&actions[..]),
         ActionBatch::Continuous(actions) => size_of_val(&actions[..]),
@@ -132,10 +131,14 @@ pub(crate) fn collect_rollout<'py>(
     to_dict(py, rollout, [n_steps, env.n_envs])
 }
 
-fn network(argument: &str, (widths, activation, params): Network<'_>) -> PyResult<PackedMlp> {
-    let mlp = mlp(argument, &widths, &activation)?;
-    let params = input::<f32, Ix1>(argument, &params, &[mlp.n_params()])?;
-    PackedMlp::new(mlp, params.as_slice()?).map_err(to_py)
+fn network<'py>(
+    hold: &Hold<'py>,
+    argument: &'static str,
+    (widths, activation, params): Network<'py>,
+) -> PyResult<PackedMlp> {
+    let mlp = mlp(argument, &widths.0, &activation)?;
+    let params = hold.read::<f32, Ix1>(argument, &params, Some(&[mlp.n_params()]))?;
+    PackedMlp::new(mlp, params).map_err(to_py)
 }
 
 fn to_dict(
@@ -144,33 +147,42 @@ fn to_dict(
     steps: [usize; 2],
 ) -> PyResult<Bound<'_, PyDict>> {
     let [n_steps, n_envs] = steps;
-    let dict = PyDict::new(py);
+    let dict = made::dict(py)?;
     let obs_dim = rollout.obs.len() / ((n_steps + 1) * n_envs);
-    let obs = rollout.obs.into_pyarray(py);
-    dict.set_item("obs", obs.reshape([n_steps + 1, n_envs, obs_dim])?)?;
-    match rollout.actions {
-        ActionBatch::Discrete(actions) => {
-            dict.set_item("actions", actions.into_pyarray(py).reshape(steps)?)?;
-        }
+    dict.set_item(
+        "obs",
+        made::owned(py, rollout.obs, [n_steps + 1, n_envs, obs_dim])?,
+    )?;
+    let actions = match rollout.actions {
+        ActionBatch::Discrete(actions) => made::owned(py, actions, steps)?,
         ActionBatch::Continuous(actions) => {
-            let shape = [n_steps, n_envs, actions.len() / (n_steps * n_envs)];
-            dict.set_item("actions", actions.into_pyarray(py).reshape(shape)?)?;
+            let act_dim = actions.len() / (n_steps * n_envs);
+            made::owned(py, actions, [n_steps, n_envs, act_dim])?
         }
-    }
+    };
+    dict.set_item("actions", actions)?;
     for (name, column) in [
         ("log_probs", rollout.log_probs),
         ("values", rollout.values),
         ("advantages", rollout.advantages),
         ("returns", rollout.returns),
     ] {
-        dict.set_item(name, column.into_pyarray(py).reshape(steps)?)?;
+        dict.set_item(name, made::owned(py, column, steps)?)?;
     }
     let episodes = &rollout.episodes;
-    let steps = PyArray1::from_iter(py, episodes.iter().map(|episode| episode.step as i64));
-    let rewards = PyArray1::from_iter(py, episodes.iter().map(|episode| episode.reward));
-    let lengths = PyArray1::from_iter(py, episodes.iter().map(|episode| episode.length));
-    dict.set_item("episode_steps", steps)?;
-    dict.set_item("episode_rewards", rewards)?;
-    dict.set_item("episode_lengths", lengths)?;
+    dict.set_item("episode_steps", each(py, episodes, |one| one.step as i64)?)?;
+    dict.set_item("episode_rewards", each(py, episodes, |one| one.reward)?)?;
+    dict.set_item("episode_lengths", each(py, episodes, |one| one.length)?)?;
     Ok(dict)
+}
+
+/// A number of each episode.
+fn each<'py, T: Number + 'static>(
+    py: Python<'py>,
+    episodes: &[Episode],
+    number: impl Fn(&Episode) -> T,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut numbers = reserved(episodes.len())?;
+    numbers.extend(episodes.iter().map(number));
+    made::owned(py, numbers, [episodes.len()])
 }

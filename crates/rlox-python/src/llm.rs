@@ -1,11 +1,15 @@
 //! `compute_token_kl`, `compute_group_advantages`.
+#![allow(
+    unsafe_code,
+    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
+)]
 
-use numpy::{Element, Ix1, Ix2};
+use numpy::{Ix1, Ix2};
 use pyo3::prelude::*;
 use rlox_core::Real;
 use rlox_core::switchboard::LlmOps;
 
-use crate::arrays::{Float, Results, addresses, any_shape, float_type, input};
+use crate::arrays::{Float, Number, Results, addresses, any_shape, float_type, input};
 use crate::crossing::{GROUP_ADVANTAGES, TOKEN_KL};
 use crate::errors::to_py;
 use crate::numbers::size;
@@ -23,7 +27,7 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// log_probs_policy, log_probs_ref : ndarray, shape (B, T), float64 or float32
 ///     Both of one dtype: the log-probability of each sampled token under either model.
 /// mask : ndarray of bool, shape (B, T), optional
-///     Tokens that count; the others may hold anything.
+///     Tokens that count, where a byte of it is not 0; the others may hold anything.
 /// out : ndarray, optional
 ///     Written and returned in place of a new array; of the result's shape and dtype, and apart from
 ///     the inputs. After an error it holds anything.
@@ -46,7 +50,7 @@ pub(crate) fn compute_token_kl<'py>(
     mask: Option<Any<'_, 'py>>,
     out: Option<Any<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    fn run<'py, T: Real + Element>(
+    fn run<'py, T: Real + Number>(
         policy: Any<'_, 'py>,
         reference: Any<'_, 'py>,
         mask: Option<Any<'_, 'py>>,
@@ -59,9 +63,12 @@ pub(crate) fn compute_token_kl<'py>(
         let mask = mask
             .map(|mask| input::<bool, Ix2>("mask", mask, policy.shape()))
             .transpose()?;
-        let mask = mask.as_ref().map(|mask| mask.as_slice()).transpose()?;
         let shape = [policy.shape()[0]];
-        let (policy, reference) = (policy.as_slice()?, reference.as_slice()?);
+        // SAFETY: the interpreter is kept from here on, and results lie apart.
+        let (mask, policy, reference) = unsafe {
+            let mask = mask.as_ref().map(|mask| mask.as_bytes());
+            (mask, policy.as_slice(), reference.as_slice())
+        };
         let inputs = [
             addresses(policy),
             addresses(reference),
@@ -70,7 +77,8 @@ pub(crate) fn compute_token_kl<'py>(
         let mut sums = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
         let mask_is = size_of_val(mask.unwrap_or_default());
         crossing.add_bytes(2 * size_of_val(policy) + mask_is + size_of::<T>() * shape[0]);
-        let to = sums.as_mut_slice()?;
+        // SAFETY: the same.
+        let to = unsafe { sums.as_mut_slice() };
         LlmOps::compute_token_kl_into(policy, reference, mask, to).map_err(to_py)?;
         Ok(sums.into_any())
     }
@@ -114,7 +122,7 @@ pub(crate) fn compute_group_advantages<'py>(
     epsilon: f64,
     out: Option<Any<'_, 'py>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    fn run<'py, T: Real + Element>(
+    fn run<'py, T: Real + Number>(
         rewards: Any<'_, 'py>,
         group_size: usize,
         epsilon: f64,
@@ -123,11 +131,13 @@ pub(crate) fn compute_group_advantages<'py>(
         let mut crossing = GROUP_ADVANTAGES.enter(0);
         let py = rewards.py();
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
-        let rewards = rewards.as_slice()?;
+        // SAFETY: the interpreter is kept from here on, and results lie apart.
+        let rewards = unsafe { rewards.as_slice() };
         let (shape, inputs) = ([rewards.len()], [addresses(rewards)]);
         let mut advantages = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
         crossing.add_bytes(2 * size_of_val(rewards));
-        let to = advantages.as_mut_slice()?;
+        // SAFETY: the same.
+        let to = unsafe { advantages.as_mut_slice() };
         LlmOps::compute_group_advantages_into(rewards, group_size, epsilon, to).map_err(to_py)?;
         Ok(advantages.into_any())
     }

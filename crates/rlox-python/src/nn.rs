@@ -1,25 +1,22 @@
 //! `ppo_update`.
 
-use std::ops::Range;
-
-use numpy::{Ix1, Ix2, PyReadwriteArray, PyUntypedArrayMethods};
+use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::nn::adam::{Adam, Moments};
 use rlox_core::nn::ppo::{Actions, ActorCritic, Network, Ppo, Rollout};
 use rlox_core::nn::{Activation, Mlp};
 
-use crate::arrays::shared::{any_shape, input, output};
-use crate::arrays::{addresses, apart};
+use crate::arrays::Hold;
 use crate::crossing::PPO_UPDATE;
 use crate::errors::to_py;
-use crate::numbers::size;
+use crate::numbers::{List, size};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// Parameters, and Adam's two moments of them.
 pub(crate) type MomentArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 /// Widths, the name of the activation, and where the parameters lie.
-type NetworkArguments<'py> = (Vec<usize>, String, MomentArrays<'py>);
+type NetworkArguments<'py> = (List<usize>, String, MomentArrays<'py>);
 
 /// The shape of a network; `argument` is its public name.
 pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResult<Mlp> {
@@ -35,29 +32,19 @@ pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResul
     Mlp::new(widths, activation).map_err(to_py)
 }
 
-/// Three arrays of n float32, held for writing; whoever writes to several sees that they lie apart.
-pub(crate) struct Held<'py>([PyReadwriteArray<'py, f32, Ix1>; 3]);
-
-impl<'py> Held<'py> {
-    pub(crate) fn new(argument: &str, arrays: &MomentArrays<'py>, n: usize) -> PyResult<Self> {
-        let hold = |array| output::<f32, Ix1>(argument, array, &[n]);
-        Ok(Self([hold(&arrays.0)?, hold(&arrays.1)?, hold(&arrays.2)?]))
-    }
-
-    /// The argument, and the addresses of each of them.
-    pub(crate) fn places<'a>(&self, argument: &'a str) -> PyResult<[(&'a str, Range<usize>); 3]> {
-        let place = |i: usize| PyResult::Ok((argument, addresses(self.0[i].as_slice()?)));
-        Ok([place(0)?, place(1)?, place(2)?])
-    }
-
-    pub(crate) fn moments(&mut self) -> PyResult<Moments<'_>> {
-        let [params, exp_avg, exp_avg_sq] = &mut self.0;
-        Ok(Moments {
-            params: params.as_slice_mut()?,
-            exp_avg: exp_avg.as_slice_mut()?,
-            exp_avg_sq: exp_avg_sq.as_slice_mut()?,
-        })
-    }
+/// Three arrays of n float32, to be written to.
+pub(crate) fn moments<'a, 'py>(
+    hold: &'a Hold<'py>,
+    argument: &'static str,
+    arrays: &MomentArrays<'py>,
+    n: usize,
+) -> PyResult<Moments<'a>> {
+    let write = |array| hold.write::<f32, Ix1>(argument, array, Some(&[n]));
+    Ok(Moments {
+        params: write(&arrays.0)?,
+        exp_avg: write(&arrays.1)?,
+        exp_avg_sq: write(&arrays.2)?,
+    })
 }
 
 /// One update of PPO (Schulman et al. 2017): epochs of minibatch Adam on the clipped surrogate.
@@ -96,9 +83,12 @@ impl<'py> Held<'py> {
 /// Raises
 /// ------
 /// ValueError
-///     A shape, an array not contiguous in C order, an index or an action that is none.
+///     A shape, an array not contiguous in C order, an index or an action that is none, arrays that
+///     share memory with one that is written to.
 /// TypeError
 ///     No array, or another dtype.
+/// MemoryError
+///     Networks or batches for which there is no memory.
 #[pyfunction]
 #[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
     normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, threads=1))]
@@ -137,68 +127,41 @@ pub(crate) fn ppo_update<'py>(
             eps,
         },
     };
-    let actor_mlp = mlp("actor", &actor.0, &actor.1)?;
-    let critic_mlp = mlp("critic", &critic.0, &critic.1)?;
-    let mut actor = Held::new("actor", &actor.2, actor_mlp.n_params())?;
-    let mut critic = Held::new("critic", &critic.2, critic_mlp.n_params())?;
+    let actor_mlp = mlp("actor", &actor.0.0, &actor.1)?;
+    let critic_mlp = mlp("critic", &critic.0.0, &critic.1)?;
+    let hold = Hold::new(py);
     let act_dim = actor_mlp.n_outputs();
-    let mut log_std = log_std
-        .map(|arrays| Held::new("log_std", &arrays, act_dim))
-        .transpose()?;
-
-    let [obs, actions, log_probs, advantages, returns] = &rollout;
-    let log_probs = any_shape::<f32, Ix1>("log_probs", log_probs)?;
-    let n = log_probs.shape()[0];
-    let obs = input::<f32, Ix2>("obs", obs, &[n, actor_mlp.n_inputs()])?;
-    let advantages = input::<f32, Ix1>("advantages", advantages, &[n])?;
-    let returns = input::<f32, Ix1>("returns", returns, &[n])?;
-    let order = any_shape::<i64, Ix1>("order", order)?;
-    let (discrete, continuous);
-    let actions = if log_std.is_some() {
-        continuous = input::<f32, Ix2>("actions", actions, &[n, act_dim])?;
-        Actions::Continuous(continuous.as_slice()?)
-    } else {
-        discrete = input::<i64, Ix1>("actions", actions, &[n])?;
-        Actions::Discrete(discrete.as_slice()?)
-    };
-
-    let mut written = [actor.places("actor")?, critic.places("critic")?].concat();
-    if let Some(log_std) = &log_std {
-        written.extend(log_std.places("log_std")?);
-    }
-    let order = order.as_slice()?;
-    let actions_lie = match actions {
-        Actions::Discrete(actions) => addresses(actions),
-        Actions::Continuous(actions) => addresses(actions),
-    };
-    let read = [
-        ("obs", addresses(obs.as_slice()?)),
-        ("actions", actions_lie),
-        ("log_probs", addresses(log_probs.as_slice()?)),
-        ("advantages", addresses(advantages.as_slice()?)),
-        ("returns", addresses(returns.as_slice()?)),
-        ("order", addresses(order)),
-    ];
-    apart(&written, &read)?;
     let policy = ActorCritic {
         actor: Network {
             mlp: &actor_mlp,
-            moments: actor.moments()?,
+            moments: moments(&hold, "actor", &actor.2, actor_mlp.n_params())?,
         },
         critic: Network {
             mlp: &critic_mlp,
-            moments: critic.moments()?,
+            moments: moments(&hold, "critic", &critic.2, critic_mlp.n_params())?,
         },
-        log_std: log_std.as_mut().map(Held::moments).transpose()?,
+        log_std: log_std
+            .map(|arrays| moments(&hold, "log_std", &arrays, act_dim))
+            .transpose()?,
     };
+    let [obs, actions, log_probs, advantages, returns] = &rollout;
+    let log_probs = hold.read::<f32, Ix1>("log_probs", log_probs, None)?;
+    let n = log_probs.len();
     let rollout = Rollout {
-        obs: obs.as_slice()?,
-        actions,
-        log_probs: log_probs.as_slice()?,
-        advantages: advantages.as_slice()?,
-        returns: returns.as_slice()?,
+        obs: hold.read::<f32, Ix2>("obs", obs, Some(&[n, actor_mlp.n_inputs()]))?,
+        actions: match policy.log_std {
+            Some(_) => {
+                let actions = hold.read::<f32, Ix2>("actions", actions, Some(&[n, act_dim]))?;
+                Actions::Continuous(actions)
+            }
+            None => Actions::Discrete(hold.read::<i64, Ix1>("actions", actions, Some(&[n]))?),
+        },
+        log_probs,
+        advantages: hold.read::<f32, Ix1>("advantages", advantages, Some(&[n]))?,
+        returns: hold.read::<f32, Ix1>("returns", returns, Some(&[n]))?,
     };
-    crossing.add_bytes(read.iter().map(|(_, place)| place.len()).sum());
+    let order = hold.read::<i64, Ix1>("order", order, None)?;
+    crossing.add_bytes(hold.bytes_read());
     let figures = py
         .detach(|| ppo.update(policy, &rollout, order, step, threads))
         .map_err(to_py)?;

@@ -11,6 +11,9 @@ use rlox_bench::pair::{self, Contest, Pair, Twin, Workload};
 use rlox_bench::pairs::PAIRS;
 use rlox_bench::timing;
 
+use crate::errors::reserved;
+use crate::numbers::List;
+
 /// Named numbers.
 type Size = BTreeMap<String, usize>;
 
@@ -40,11 +43,11 @@ fn catalogue() -> Vec<(&'static str, &'static str, Vec<Size>)> {
 /// Raise AssertionError, with the first difference, where the twins of `id` disagree on the case
 /// that `choices` make.
 #[pyfunction]
-fn agree(id: &str, choices: Vec<u64>) -> PyResult<()> {
+fn agree(id: &str, choices: List<u64>) -> PyResult<()> {
     let mut known = false;
     for pair in all().filter(|pair| pair.id() == id) {
         known = true;
-        pair::agree(pair, &choices).map_err(PyAssertionError::new_err)?;
+        pair::agree(pair, &choices.0).map_err(PyAssertionError::new_err)?;
     }
     if known { Ok(()) } else { Err(unknown(id)) }
 }
@@ -156,6 +159,11 @@ fn prepared(id: &str, workload: &str, size: &Size) -> PyResult<Contest> {
             names.join(", ")
         )));
     }
+    // Inputs take some tens of bytes for each number of an array that is as large as all of them say.
+    let elements = given
+        .iter()
+        .try_fold(64usize, |n, (_, m)| n.checked_mul(*m));
+    drop(reserved::<u8>(elements.unwrap_or(usize::MAX))?);
     Ok((found.prepare)(&given))
 }
 

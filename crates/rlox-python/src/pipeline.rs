@@ -1,9 +1,14 @@
 //! The background collector for Python: a policy of Python callables, rollouts as NumPy arrays.
+#![allow(
+    unsafe_code,
+    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
+)]
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use numpy::{Element, IntoPyArray, Ix1, PyArray1, PyArrayMethods};
+use numpy::{Ix1, PyArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -11,18 +16,20 @@ use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::pipeline::collector::AsyncCollector as CoreCollector;
 use rlox_core::pipeline::rollout::{ActionBatch, Collect, CollectError, Decision, Policy, Rollout};
 use rlox_core::pool;
+use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::input;
+use crate::arrays::{self, input, made};
 use crate::crossing::{COLLECTOR_ACT, COLLECTOR_START, COLLECTOR_TAKE, COLLECTOR_VALUE, Crossing};
 use crate::env::{ActionArray, VecEnv};
-use crate::errors::to_py;
+use crate::errors::{reserved, to_py};
+use crate::lock::{self, left_behind, process};
 
 /// How long to wait at a time before Python may handle a signal.
 const SLICE: Duration = Duration::from_millis(50);
 /// How long the exit of the interpreter waits for a policy that does not return.
 const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 
-type Shared = Mutex<CoreCollector<PyErr>>;
+pub(crate) type Shared = Mutex<CoreCollector<PyErr>>;
 
 /// Collectors whose threads may still call Python; also those that Python has dropped.
 static LIVE: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
@@ -31,12 +38,16 @@ static LIVE: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 ///
 /// `start()` begins a rollout, `take()` waits for it and hands it over; in between the policy must
 /// not change, so that the same seed gives the same rollouts. The environments belong to the
-/// collector until `close()`, which the exit of a `with` block calls.
+/// collector until `close()`, which the exit of a `with` block calls. One that is dropped without it
+/// gives them back, too, at their next use, which waits for the step that its thread is in.
 #[pyclass(module = "rlox._core", frozen)]
 pub(crate) struct AsyncCollector {
     inner: Arc<Shared>,
     env: Py<VecEnv>,
     n_steps: usize,
+    /// Where it was made: its thread is nowhere else.
+    process: u64,
+    closed: AtomicBool,
 }
 
 #[pymethods]
@@ -69,16 +80,20 @@ impl AsyncCollector {
             value,
             action_space: env.get().action_space.clone(),
         });
-        let envs = env.get().lend().map_err(to_py)?;
+        let py = env.py();
+        let envs = env.get().envs.lend(py)?;
         // One thread state for the whole life of the thread: thread-locals of Python code last.
         let within = |work: &mut (dyn FnMut() + Send)| {
             Python::try_attach(|py| py.detach(work));
         };
-        let inner = CoreCollector::new(envs, policy, how, within).map_err(|refused| {
-            let (envs, error) = *refused;
-            env.get().restore(envs);
-            to_py(error)
-        })?;
+        let inner = match CoreCollector::new(envs, policy, how, within) {
+            Ok(inner) => inner,
+            Err(refused) => {
+                let (envs, error) = *refused;
+                env.get().envs.restore(py, Some(envs))?;
+                return Err(to_py(error));
+            }
+        };
         let inner = Arc::new(Mutex::new(inner));
         let mut live = live();
         let (mut at_work, ended): (Vec<_>, Vec<_>) = live.drain(..).partition(may_be_at_work);
@@ -90,12 +105,15 @@ impl AsyncCollector {
             inner,
             env: env.unbind(),
             n_steps,
+            process: process(),
+            closed: AtomicBool::new(false),
         })
     }
 
     /// Begin the next rollout, with the policy as it is now.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         let _crossing = COLLECTOR_START.enter(0);
+        self.is_here()?;
         py.detach(|| lock(&self.inner).start()).map_err(to_py)
     }
 
@@ -107,6 +125,8 @@ impl AsyncCollector {
     /// the environments' own. An exception of the policy is raised here, and `start()` may follow.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let mut crossing = COLLECTOR_TAKE.enter(0);
+        self.is_here()?;
+        not_from_within(py, &self.inner)?;
         let rollout = loop {
             let taken = crossing.excluding(|| py.detach(|| lock(&self.inner).take_timeout(SLICE)));
             match taken {
@@ -122,12 +142,17 @@ impl AsyncCollector {
 
     /// End the thread and give the environments back; waits for the step it is in. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_here().is_err() {
+            return Ok(()); // there is nothing to end
+        }
+        not_from_within(py, &self.inner)?;
         py.detach(|| lock(&self.inner).stop());
         while !py.detach(|| lock(&self.inner).wait_timeout(SLICE)) {
             py.check_signals()?;
         }
-        if let Some(env) = py.detach(|| lock(&self.inner).join()) {
-            self.env.get().restore(env);
+        if let Some(envs) = py.detach(|| lock(&self.inner).join()) {
+            self.closed.store(true, Relaxed);
+            self.env.get().envs.restore(py, envs)?;
         }
         Ok(())
     }
@@ -142,13 +167,58 @@ impl AsyncCollector {
     }
 }
 
+impl AsyncCollector {
+    /// An error in a process that was forked off.
+    fn is_here(&self) -> PyResult<()> {
+        if self.process == process() {
+            return Ok(());
+        }
+        Err(left_behind("the thread of this collector was at work"))
+    }
+}
+
+/// An error in the thread of `collector`, that is in its policy, which would wait for itself.
+fn not_from_within(py: Python<'_>, collector: &Shared) -> PyResult<()> {
+    if !py.detach(|| lock(collector).is_this_thread()) {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(
+        "the collector's policy cannot wait for the collector; call this from another thread",
+    ))
+}
+
+/// The environments of a collector that nobody has any more, when its thread has ended; None if it
+/// panicked. Waits for the step that it is in, within limits.
+pub(crate) fn ended(py: Python<'_>, collector: &Shared) -> PyResult<Option<CoreVecEnv>> {
+    not_from_within(py, collector)?;
+    let deadline = Instant::now() + EXIT_PATIENCE;
+    while !py.detach(|| lock(collector).wait_timeout(SLICE)) {
+        py.check_signals()?;
+        if Instant::now() > deadline {
+            return Err(PyRuntimeError::new_err(format!(
+                "an AsyncCollector that was dropped has these environments, and its policy has not \
+                 returned for {} seconds",
+                EXIT_PATIENCE.as_secs()
+            )));
+        }
+    }
+    Ok(py.detach(|| lock(collector).join()).flatten())
+}
+
 impl Drop for AsyncCollector {
     /// The thread ends after the step that it is in; not waited for, as it may be waiting for us.
     fn drop(&mut self) {
-        // Locked it is being ended, or a fork's copy of one that another thread had in use.
+        if self.is_here().is_err() || self.closed.load(Relaxed) {
+            return;
+        }
+        // Nobody else has it: whoever waits for its thread keeps the collector.
         if let Ok(mut collector) = self.inner.try_lock() {
             collector.stop();
         }
+        Python::attach(|py| {
+            let envs = &self.env.get().envs;
+            envs.expect_from(py, Arc::clone(&self.inner));
+        });
     }
 }
 
@@ -167,10 +237,24 @@ pub(crate) fn close_all(py: Python<'_>) {
     });
 }
 
+/// Before a fork.
+#[pyfunction]
+pub(crate) fn before_fork(py: Python<'_>) {
+    lock::before_fork(py);
+}
+
+/// After it, in the process that forked.
+#[pyfunction]
+pub(crate) fn after_fork() {
+    lock::after_fork();
+}
+
 /// In a process that was forked off: none of the threads of the one before came along.
 #[pyfunction]
 pub(crate) fn forked() {
     pool::forked();
+    lock::forked();
+    arrays::forked();
     // Neither joined nor waited for; that would be for ever.
     std::mem::forget(std::mem::take(&mut *live()));
 }
@@ -204,23 +288,26 @@ impl Policy for PyPolicy {
     fn act(&mut self, obs: &[f32], n: usize) -> PyResult<Decision> {
         attached(|py| {
             let mut crossing = COLLECTOR_ACT.enter(size_of_val(obs));
-            let obs = PyArray1::from_slice(py, obs).reshape([n, obs.len() / n])?;
+            let obs = made::copied(py, obs)?.reshape([n, obs.len() / n])?;
             let result = crossing.excluding(|| self.act.bind(py).call1((obs,)))?;
             let (actions, log_probs, values): (
                 Bound<'_, PyAny>,
                 Bound<'_, PyAny>,
                 Bound<'_, PyAny>,
             ) = result.extract()?;
-            let actions = ActionArray::extract(&self.action_space, n, &actions)?;
-            let actions = actions.view()?;
+            let converted = ActionArray::converted(&self.action_space, &actions)?;
+            let actions = converted.as_ref().unwrap_or(&actions);
+            let actions = ActionArray::extract(&self.action_space, n, actions)?;
+            // SAFETY: the interpreter is kept until they are copied.
+            let actions = unsafe { actions.view() };
             let actions_are = match actions {
                 Actions::Discrete(actions) => size_of_val(actions),
                 Actions::Continuous(actions) => size_of_val(actions),
             };
             let decision = Decision {
                 actions: match actions {
-                    Actions::Discrete(actions) => ActionBatch::Discrete(actions.to_vec()),
-                    Actions::Continuous(actions) => ActionBatch::Continuous(actions.to_vec()),
+                    Actions::Discrete(actions) => ActionBatch::Discrete(copy(actions)?),
+                    Actions::Continuous(actions) => ActionBatch::Continuous(copy(actions)?),
                 },
                 log_probs: vector("log_probs", &log_probs, n)?,
                 values: vector("values", &values, n)?,
@@ -233,7 +320,7 @@ impl Policy for PyPolicy {
     fn values(&mut self, obs: &[f32], n: usize) -> PyResult<Vec<f32>> {
         attached(|py| {
             let mut crossing = COLLECTOR_VALUE.enter(size_of_val(obs) + n * size_of::<f32>());
-            let obs = PyArray1::from_slice(py, obs).reshape([n, obs.len() / n])?;
+            let obs = made::copied(py, obs)?.reshape([n, obs.len() / n])?;
             let values = crossing.excluding(|| self.value.bind(py).call1((obs,)))?;
             vector("values", &values, n)
         })
@@ -241,9 +328,15 @@ impl Policy for PyPolicy {
 }
 
 fn vector(argument: &str, object: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<f32>> {
-    Ok(input::<f32, Ix1>(argument, object, &[n])?
-        .as_slice()?
-        .to_vec())
+    let numbers = input::<f32, Ix1>(argument, object, &[n])?;
+    // SAFETY: the interpreter is kept until they are copied.
+    copy(unsafe { numbers.as_slice() })
+}
+
+fn copy<T: Copy>(values: &[T]) -> PyResult<Vec<T>> {
+    let mut copy = reserved(values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
 }
 
 fn attached<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> PyResult<R> {
@@ -258,40 +351,28 @@ fn to_dict<'py>(
     crossing: &mut Crossing,
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut bytes = 0;
-    let dict = PyDict::new(py);
+    let dict = made::dict(py)?;
     let mut put = |name: &str, array: Bound<'py, PyAny>| {
         bytes += array.getattr("nbytes")?.extract::<usize>()?;
         dict.set_item(name, array)
     };
     let (steps, whole) = ([n_steps, n_envs], [n_steps, n_envs, obs_dim]);
-    put(
-        "obs",
-        rollout.obs.into_pyarray(py).reshape(whole)?.into_any(),
-    )?;
+    put("obs", made::owned(py, rollout.obs, whole)?)?;
     let actions = match rollout.actions {
-        ActionBatch::Discrete(actions) => shaped(py, actions, steps)?,
+        ActionBatch::Discrete(actions) => made::owned(py, actions, steps)?,
         ActionBatch::Continuous(actions) => {
             let act_dim = actions.len() / (n_steps * n_envs);
-            let shape = [n_steps, n_envs, act_dim];
-            actions.into_pyarray(py).reshape(shape)?.into_any()
+            made::owned(py, actions, [n_steps, n_envs, act_dim])?
         }
     };
     put("actions", actions)?;
-    put("log_probs", shaped(py, rollout.log_probs, steps)?)?;
-    put("values", shaped(py, rollout.values, steps)?)?;
-    put("rewards", shaped(py, rollout.rewards, steps)?)?;
-    put("terminated", shaped(py, rollout.terminated, steps)?)?;
-    put("truncated", shaped(py, rollout.truncated, steps)?)?;
-    put("advantages", shaped(py, rollout.advantages, steps)?)?;
-    put("returns", shaped(py, rollout.returns, steps)?)?;
+    put("log_probs", made::owned(py, rollout.log_probs, steps)?)?;
+    put("values", made::owned(py, rollout.values, steps)?)?;
+    put("rewards", made::owned(py, rollout.rewards, steps)?)?;
+    put("terminated", made::owned(py, rollout.terminated, steps)?)?;
+    put("truncated", made::owned(py, rollout.truncated, steps)?)?;
+    put("advantages", made::owned(py, rollout.advantages, steps)?)?;
+    put("returns", made::owned(py, rollout.returns, steps)?)?;
     crossing.add_bytes(bytes);
     Ok(dict)
-}
-
-fn shaped<T: Element>(
-    py: Python<'_>,
-    values: Vec<T>,
-    shape: [usize; 2],
-) -> PyResult<Bound<'_, PyAny>> {
-    Ok(values.into_pyarray(py).reshape(shape)?.into_any())
 }

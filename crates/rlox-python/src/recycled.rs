@@ -13,12 +13,14 @@ use std::sync::{Mutex, TryLockError};
 
 use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA};
 use numpy::{
-    Element, Ix1, PyArray, PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
-    ndarray::{Dimension, IntoDimension},
+    Ix1, PyArray, PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+    ndarray::Dimension,
 };
 use pyo3::ffi::Py_REFCNT;
 use pyo3::prelude::*;
 use rlox_core::switchboard::P25;
+
+use crate::arrays::{Item, made};
 
 /// Arrays of one kind of result that are kept at most: those of two calls of which each gives two, one
 /// call's being held while the next one is made.
@@ -47,14 +49,11 @@ impl Recycled {
     }
 
     /// An array that nobody else holds: the least recent one, or a new one. What is in it is unknown.
-    pub(crate) fn take<'py, T: Element, D: Dimension, const N: usize>(
+    pub(crate) fn take<'py, T: Item, D: Dimension, const N: usize>(
         &mut self,
         py: Python<'py>,
         shape: [usize; N],
-    ) -> Bound<'py, PyArray<T, D>>
-    where
-        [usize; N]: IntoDimension<Dim = D>,
-    {
+    ) -> PyResult<Bound<'py, PyArray<T, D>>> {
         if let Some(oldest) = self.arrays.pop_front() {
             let array = oldest.bind(py);
             if is_held(array) {
@@ -68,30 +67,33 @@ impl Recycled {
             {
                 let array = array.clone();
                 self.arrays.push_back(oldest);
-                return array;
+                return Ok(array);
             }
         }
-        let array = PyArray::zeros(py, shape, false);
+        let array = made::zeros(py, shape)?;
         if self.arrays.len() < self.room {
-            self.arrays.push_back(array.clone().into_any().unbind());
+            let for_one = self.arrays.try_reserve(1);
+            if for_one.is_ok() {
+                self.arrays.push_back(array.clone().into_any().unbind());
+            }
         }
-        array
+        Ok(array)
     }
 
     /// The same with a copy of `values` in it.
-    pub(crate) fn take_copy<'py, T: Element + Copy>(
+    pub(crate) fn take_copy<'py, T: Item>(
         &mut self,
         py: Python<'py>,
         values: &[T],
-    ) -> Bound<'py, PyArray1<T>> {
-        let array = self.take::<T, Ix1, 1>(py, [values.len()]);
+    ) -> PyResult<Bound<'py, PyArray1<T>>> {
+        let array = self.take::<T, Ix1, 1>(py, [values.len()])?;
         // SAFETY: nobody else holds the array, which has so many elements in order.
         unsafe {
             array
                 .data()
                 .copy_from_nonoverlapping(values.as_ptr(), values.len())
         };
-        array
+        Ok(array)
     }
 }
 

@@ -1,14 +1,20 @@
 //! `compute_gae`, `compute_gae_batched`, `compute_vtrace`.
+#![allow(
+    unsafe_code,
+    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
+)]
 
-use numpy::ndarray::{Dimension, IntoDimension};
-use numpy::{Element, Ix1, Ix2};
+use numpy::ndarray::Dimension;
+use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::Real;
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
-use crate::arrays::{Float, Read, Results, addresses, any_shape, apart, float_type, input};
+use crate::arrays::{
+    Float, Item, Number, Read, Results, addresses, any_shape, apart, float_type, input,
+};
 use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
 
@@ -56,7 +62,7 @@ pub(crate) fn compute_gae<'py>(
     gae_lambda: f64,
     out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
-    fn run<'py, T: Real + Element>(
+    fn run<'py, T: Real + Number>(
         [rewards, values, dones]: [Any<'_, 'py>; 3],
         last_value: f64,
         gamma: f64,
@@ -68,10 +74,14 @@ pub(crate) fn compute_gae<'py>(
         let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
         let values = like("values", values, &rewards)?;
         let dones = like("dones", dones, &rewards)?;
+        // SAFETY: the interpreter is kept from here on, and results lie apart.
         let inputs @ [rewards, values, dones] =
-            [rewards.as_slice()?, values.as_slice()?, dones.as_slice()?];
-        let (mut advantages, mut returns) = results(py, out, [rewards.len()], &inputs)?;
+            unsafe { [rewards.as_slice(), values.as_slice(), dones.as_slice()] };
+        let (mut advantages, mut returns) =
+            results::<T, Ix1, 1, _>(py, out, [rewards.len()], &inputs)?;
         crossing.add_bytes(5 * size_of_val(rewards));
+        // SAFETY: the same.
+        let to = unsafe { (advantages.as_mut_slice(), returns.as_mut_slice()) };
         gae::compute_gae_into(
             rewards,
             values,
@@ -79,7 +89,7 @@ pub(crate) fn compute_gae<'py>(
             T::from_f64(last_value),
             gamma,
             gae_lambda,
-            (advantages.as_mut_slice()?, returns.as_mut_slice()?),
+            to,
         )
         .map_err(to_py)?;
         Ok((advantages.into_any(), returns.into_any()))
@@ -132,7 +142,7 @@ pub(crate) fn compute_gae_batched<'py>(
     layout: &str,
     out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
-    fn run<'py, T: Real + Element>(
+    fn run<'py, T: Real + Number>(
         [rewards, values, dones, last_values]: [Any<'_, 'py>; 4],
         gamma: f64,
         gae_lambda: f64,
@@ -150,14 +160,19 @@ pub(crate) fn compute_gae_batched<'py>(
             Layout::EnvMajor => shape[0],
         };
         let last_values = input::<T, Ix1>("last_values", last_values, &[n_envs])?;
-        let inputs @ [rewards, values, dones, last_values] = [
-            rewards.as_slice()?,
-            values.as_slice()?,
-            dones.as_slice()?,
-            last_values.as_slice()?,
-        ];
-        let (mut advantages, mut returns) = results(py, out, shape, &inputs)?;
+        // SAFETY: the interpreter is kept from here on, and results lie apart.
+        let inputs @ [rewards, values, dones, last_values] = unsafe {
+            [
+                rewards.as_slice(),
+                values.as_slice(),
+                dones.as_slice(),
+                last_values.as_slice(),
+            ]
+        };
+        let (mut advantages, mut returns) = results::<T, Ix2, 2, _>(py, out, shape, &inputs)?;
         crossing.add_bytes(5 * size_of_val(rewards) + size_of_val(last_values));
+        // SAFETY: the same.
+        let to = unsafe { (advantages.as_mut_slice(), returns.as_mut_slice()) };
         gae::compute_gae_batched_into(
             rewards,
             values,
@@ -166,7 +181,7 @@ pub(crate) fn compute_gae_batched<'py>(
             gamma,
             gae_lambda,
             layout,
-            (advantages.as_mut_slice()?, returns.as_mut_slice()?),
+            to,
         )
         .map_err(to_py)?;
         Ok((advantages.into_any(), returns.into_any()))
@@ -233,7 +248,7 @@ pub(crate) fn compute_vtrace<'py>(
     c_bar: f64,
     out: Option<Pair<'py>>,
 ) -> PyResult<Pair<'py>> {
-    fn run<'py, T: Real + Element>(
+    fn run<'py, T: Real + Number>(
         [log_rhos, rewards, values, dones]: [Any<'_, 'py>; 4],
         last_value: f64,
         gamma: f64,
@@ -247,14 +262,20 @@ pub(crate) fn compute_vtrace<'py>(
         let rewards = like("rewards", rewards, &log_rhos)?;
         let values = like("values", values, &log_rhos)?;
         let dones = like("dones", dones, &log_rhos)?;
-        let inputs @ [log_rhos, rewards, values, dones] = [
-            log_rhos.as_slice()?,
-            rewards.as_slice()?,
-            values.as_slice()?,
-            dones.as_slice()?,
-        ];
-        let (mut vs, mut pg_advantages) = results(py, out, [rewards.len()], &inputs)?;
+        // SAFETY: the interpreter is kept from here on, and results lie apart.
+        let inputs @ [log_rhos, rewards, values, dones] = unsafe {
+            [
+                log_rhos.as_slice(),
+                rewards.as_slice(),
+                values.as_slice(),
+                dones.as_slice(),
+            ]
+        };
+        let (mut vs, mut pg_advantages) =
+            results::<T, Ix1, 1, _>(py, out, [rewards.len()], &inputs)?;
         crossing.add_bytes(6 * size_of_val(rewards));
+        // SAFETY: the same.
+        let to = unsafe { (vs.as_mut_slice(), pg_advantages.as_mut_slice()) };
         vtrace::compute_vtrace_into(
             log_rhos,
             rewards,
@@ -264,7 +285,7 @@ pub(crate) fn compute_vtrace<'py>(
             gamma,
             rho_bar,
             c_bar,
-            (vs.as_mut_slice()?, pg_advantages.as_mut_slice()?),
+            to,
         )
         .map_err(to_py)?;
         Ok((vs.into_any(), pg_advantages.into_any()))
@@ -277,7 +298,7 @@ pub(crate) fn compute_vtrace<'py>(
 }
 
 /// `value` as an array of the dtype and shape of `first`.
-fn like<'py, T: Element, D: Dimension>(
+fn like<'py, T: Item, D: Dimension>(
     argument: &str,
     value: Any<'_, 'py>,
     first: &Read<'py, T, D>,
@@ -286,23 +307,16 @@ fn like<'py, T: Element, D: Dimension>(
 }
 
 /// What the two results are written into: `out`, or new arrays of this shape.
-fn results<'py, T: Real + Element, D: Dimension, const N: usize, const M: usize>(
+fn results<'py, T: Real + Number, D: Dimension, const N: usize, const M: usize>(
     py: Python<'py>,
     out: Out<'_, 'py>,
     shape: [usize; N],
     inputs: &[&[T]; M],
-) -> PyResult<(Results<'py, T, D>, Results<'py, T, D>)>
-where
-    [usize; N]: IntoDimension<Dim = D>,
-{
+) -> PyResult<(Results<'py, T, D>, Results<'py, T, D>)> {
     let (first, second) = out.map(|(first, second)| (first, second)).unzip();
     let inputs = inputs.map(addresses);
-    let mut first = Results::new(py, "out[0]", first, shape, &inputs)?;
-    let mut second = Results::new(py, "out[1]", second, shape, &inputs)?;
-    let places = [
-        ("out[0]", addresses(first.as_mut_slice()?)),
-        ("out[1]", addresses(second.as_mut_slice()?)),
-    ];
-    apart(&places, &[])?;
+    let first = Results::new(py, "out[0]", first, shape, &inputs)?;
+    let second = Results::new(py, "out[1]", second, shape, &inputs)?;
+    apart(&[("out[0]", first.place()), ("out[1]", second.place())])?;
     Ok((first, second))
 }

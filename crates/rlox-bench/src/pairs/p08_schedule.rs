@@ -15,7 +15,7 @@ fn token_kl<T: Real>(
     twin: Twin,
     policy: &[T],
     reference: &[T],
-    mask: Option<&[bool]>,
+    mask: Option<&[u8]>,
     rows: usize,
 ) -> impl std::fmt::Debug + use<T> {
     match twin {
@@ -49,6 +49,7 @@ impl Pair for Schedules {
         };
         let (policy, reference) = (case.numbers(rows * tokens), case.numbers(rows * tokens));
         let mask = case.flags(rows * tokens, 2);
+        let mask: Vec<u8> = mask.into_iter().map(u8::from).collect();
         let mask = case.once_in(2).then_some(&mask[..]);
         let kl = token_kl(twin, &policy, &reference, mask, rows);
         let (policy, reference) = (narrow(&policy), narrow(&reference));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rlox_core::env::info::MapInfo;
 use rlox_core::env::members::Member;
-use rlox_core::env::obs_store::{ObsStore, PerEnvObs};
+use rlox_core::env::obs_store::PerEnvObs;
 use rlox_core::env::parallel::{Reset, VecEnv};
 use rlox_core::pipeline::current_obs::{baseline, optimized};
 
@@ -18,7 +18,7 @@ pub(super) struct CurrentObs;
 fn observed(env_id: &str, n_envs: usize, seed: u64) -> PerEnvObs {
     let env = VecEnv::<Member<PerEnvObs, MapInfo>>::new(env_id, n_envs, seed.into());
     let obs = env.and_then(|mut env| env.reset(Reset::default()).cloned());
-    obs.unwrap_or_else(|_| PerEnvObs::new(0, 0))
+    obs.unwrap_or_default()
 }
 
 fn refresh(twin: Twin, current: &mut Vec<f32>, obs: &PerEnvObs) {

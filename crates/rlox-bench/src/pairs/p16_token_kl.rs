@@ -15,7 +15,7 @@ pub(super) struct TokenKl;
 fn run<T: Real>(
     twin: Twin,
     [policy, reference]: [&[T]; 2],
-    mask: Option<&[bool]>,
+    mask: Option<&[u8]>,
     rows: usize,
 ) -> Vec<T> {
     let mut sums = vec![T::zero(); rows];
@@ -68,7 +68,7 @@ impl Pair for TokenKl {
         };
         let n = rows * tokens;
         let (mut policy, reference) = (case.numbers(n), case.numbers(n));
-        let mask = case.flags(n, 2);
+        let mask: Vec<u8> = case.flags(n, 2).into_iter().map(u8::from).collect();
         let mask = case.once_in(2).then_some(&mask[..]);
         if n > 0 && case.once_in(4) {
             let extremes = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -90.0, 90.0];

@@ -53,13 +53,15 @@ mod x86 {
     #[repr(align(64))]
     pub(super) struct Line([u8; 64]);
 
+    /// # Safety
+    /// The processor has the instructions of `I`.
     #[inline(always)]
-    fn each<I: Instructions>(from: &[[u8; 64]], to: &mut [Line]) {
+    unsafe fn each<I: Instructions>(from: &[[u8; 64]], to: &mut [Line]) {
         for (from, Line(to)) in from.iter().zip(to) {
             if cfg!(miri) {
                 *to = *from; // it knows no stores past the caches
             } else if I::WIDE {
-                // SAFETY: these are instructions of `I`, and `to` is a line.
+                // SAFETY: these are instructions of `I`, which are the caller's, and `to` is a line.
                 unsafe {
                     let line = _mm512_loadu_si512(from.as_ptr().cast());
                     _mm512_stream_si512(to.as_mut_ptr().cast(), line);

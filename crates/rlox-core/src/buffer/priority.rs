@@ -16,6 +16,7 @@ use super::storage::{ObsElement, Storage};
 use super::sum_tree::SumTree;
 use super::{Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch};
 use crate::error::{RloxError, check_len};
+use crate::memory::reserve;
 use crate::switchboard;
 
 /// A ring of transitions, sampled in proportion to their priorities; generic over how the smallest
@@ -139,6 +140,9 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
         }
         let stratum = tree.total() / batch_size as f64;
         prefixes.clear();
+        self.rows.clear();
+        reserve(prefixes, batch_size)?;
+        reserve(&mut self.rows, batch_size)?;
         self.stream.with(seed, |stream| {
             prefixes.extend((0..batch_size).map(|i| (i as f64 + stream.unit()) * stratum));
         });
@@ -183,7 +187,7 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> Replay<O> for PriorityBuffer<
         batch_size: usize,
         seed: Option<u64>,
     ) -> Result<SampledBatch<O>, RloxError> {
-        self.storage.check_sample(batch_size)?;
+        self.storage.check_batch_of(batch_size)?;
         let min = self.draw(batch_size, seed)?;
         let (storage, tree, beta) = (&self.storage, &self.tree, self.beta);
         let mut batch = self

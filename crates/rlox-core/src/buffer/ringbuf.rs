@@ -4,6 +4,7 @@ use super::batch::Batches;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
 use super::{Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch};
+use crate::memory::reserve;
 use crate::{RloxError, switchboard};
 
 /// A ring of transitions, sampled uniformly with replacement; generic over where its batches live.
@@ -59,7 +60,7 @@ impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
         seed: Option<u64>,
     ) -> Result<SampledBatch<O>, RloxError> {
         let storage = &self.storage;
-        storage.check_sample(batch_size)?;
+        storage.check_batch_of(batch_size)?;
         let mut batch = self
             .batches
             .take(batch_size, storage.obs_dim(), storage.act_dim());
@@ -79,6 +80,7 @@ impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
         let (storage, rows) = (&self.storage, &mut self.rows);
         storage.check_columns(out, 0)?;
         rows.clear();
+        reserve(rows, out.reward.len())?;
         self.stream.with(seed, |stream| {
             rows.extend((0..out.reward.len()).map(|_| stream.below(storage.len())));
         });

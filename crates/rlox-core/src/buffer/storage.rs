@@ -4,12 +4,12 @@ use super::observations::Observations;
 use super::past_caches::{self, Plain};
 use super::{Columns, Experience, SampledBatch};
 use crate::error::{RloxError, check_len};
-use crate::memory::fits;
+use crate::memory::{self, Zero, fits};
 use crate::switchboard;
 
 /// The element type of an observation.
 pub trait ObsElement:
-    Plain + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static
+    Plain + Zero + Default + PartialEq + std::fmt::Debug + Send + Sync + 'static
 {
     /// Whether two observations are equal to the bit.
     fn same(a: &[Self], b: &[Self]) -> bool;
@@ -238,10 +238,16 @@ impl<O: ObsElement> Storage<O> {
         self.check_sample(n)
     }
 
-    /// Whether a batch fits into memory: all its columns, and the rows' numbers.
-    fn has_room_for(&self, batch_size: usize) -> bool {
-        let row = 2 * self.obs_dim * size_of::<O>() + self.act_dim * size_of::<f32>() + 32;
-        fits::<u8>(batch_size, row)
+    /// Checks that a batch fits into memory: all its columns, and the rows' numbers.
+    fn check_room_for(&self, batch_size: usize) -> Result<(), RloxError> {
+        let row = 2 * self.obs_dim * size_of::<O>() + self.act_dim * size_of::<f32>() + 64;
+        if fits::<u8>(batch_size, row) {
+            return Ok(());
+        }
+        Err(RloxError::argument(
+            "batch_size",
+            format!("is {batch_size}, which does not fit into memory; choose a smaller one"),
+        ))
     }
 
     /// Checks that a batch of this size can be drawn.
@@ -258,14 +264,17 @@ impl<O: ObsElement> Storage<O> {
             Err(RloxError::InvalidState(
                 "the buffer is empty; push a transition before sampling".into(),
             ))
-        } else if batch_size > self.len && !self.has_room_for(batch_size) {
-            Err(RloxError::argument(
-                "batch_size",
-                format!("is {batch_size}, which does not fit into memory; choose a smaller one"),
-            ))
+        } else if batch_size > self.len {
+            self.check_room_for(batch_size)
         } else {
             Ok(())
         }
+    }
+
+    /// [`Self::check_sample`] where the batch is the core's, which takes its memory without asking.
+    pub(super) fn check_batch_of(&self, batch_size: usize) -> Result<(), RloxError> {
+        self.check_sample(batch_size)?;
+        self.check_room_for(batch_size)
     }
 }
 
@@ -342,11 +351,11 @@ fn gather_narrow<T: Copy, const WIDTH: usize>(
 }
 
 /// `rows * width` zeros, from pages that the system hands out as they are touched.
-pub(super) fn zeroed<T: Copy + Default>(rows: usize, width: usize) -> Result<Vec<T>, RloxError> {
-    if fits::<T>(rows, width) {
-        return Ok(vec![T::default(); rows * width]);
-    }
-    Err(too_large::<T>(rows, width))
+pub(super) fn zeroed<T: Zero>(rows: usize, width: usize) -> Result<Vec<T>, RloxError> {
+    (rows
+        .checked_mul(width)
+        .and_then(|len| memory::zeros(len).ok()))
+    .ok_or_else(|| too_large::<T>(rows, width))
 }
 
 /// The error for a `capacity` whose rows of `width` elements there is no memory for.

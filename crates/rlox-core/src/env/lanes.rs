@@ -11,6 +11,8 @@ use super::obs_store::FlatObs;
 use super::spaces::Actions;
 use super::stepping::{Outcome, Stepping};
 use super::{Bounds, seeding};
+use crate::RloxError;
+use crate::memory::reserved;
 use crate::simd::Instructions;
 
 /// Environments held together: as many as a register of AVX-512 holds numbers.
@@ -178,14 +180,15 @@ impl Stepping for Lanes {
     type Obs = FlatObs;
     type Info = OptionalInfo;
 
-    fn new(kind: Kind, seeds: &[u128]) -> Self {
-        let rngs = seeds.iter().map(|&seed| seeding::rng_from_seed(seed));
-        Self {
+    fn new(kind: Kind, seeds: &[u128]) -> Result<Self, RloxError> {
+        let mut rngs = reserved(seeds.len())?;
+        rngs.extend(seeds.iter().map(|&seed| seeding::rng_from_seed(seed)));
+        Ok(Self {
             state: State::default(),
             elapsed: [0; LANES],
             kind,
-            rngs: rngs.collect(),
-        }
+            rngs,
+        })
     }
 
     fn reseed(&mut self, at: usize, seed: u128) {
@@ -227,10 +230,16 @@ impl Stepping for Lanes {
     }
 
     fn step_flat(all: &mut [Self], actions: Actions<'_>, obs: &mut [f32], outcome: Outcome<'_>) {
-        // Actions of the other kind are refused before.
-        match actions {
-            Actions::Discrete(actions) => cartpole::step_lanes(all, actions, obs, outcome),
-            Actions::Continuous(torques) => pendulum::step_lanes(all, torques, obs, outcome),
+        let Some(first) = all.first() else { return };
+        match (first.kind, actions) {
+            (Kind::CartPole, Actions::Discrete(actions)) => {
+                cartpole::step_lanes(all, actions, obs, outcome);
+            }
+            (Kind::Pendulum, Actions::Continuous(torques)) => {
+                pendulum::step_lanes(all, torques, obs, outcome);
+            }
+            // They are refused before: to move by them would be to move another environment.
+            _ => debug_assert!(false, "actions of another kind of environment"),
         }
     }
 }

@@ -11,7 +11,7 @@ use super::obs_store::{FlatObs, ObsStore};
 use super::spaces::Actions;
 use super::stepping::{Outcome, Stepping};
 use super::{Action, Bounds, RLEnv, seeding};
-use crate::pool;
+use crate::{RloxError, pool};
 
 /// From here on a step is shared among threads. A built-in environment steps in some 0.1 µs and
 /// handing work to Rayon costs some 8 µs: a few hundred of them break even on two cores.
@@ -87,15 +87,15 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
     type Obs = O;
     type Info = I;
 
-    fn new(kind: Kind, seeds: &[u128]) -> Self {
+    fn new(kind: Kind, seeds: &[u128]) -> Result<Self, RloxError> {
         let env = kind.make::<I>();
-        Self {
+        Ok(Self {
             limit: env.max_episode_steps(),
             env,
             rng: seeding::rng_from_seed(seeds[0]),
             elapsed: 0,
             store: PhantomData,
-        }
+        })
     }
 
     fn reseed(&mut self, _at: usize, seed: u128) {

@@ -4,14 +4,19 @@ use rayon::prelude::*;
 
 use super::RLEnv;
 use super::info::StepInfo;
+use crate::RloxError;
+use crate::memory::{reserved, zeros};
 
 /// Observations of `n_envs` environments.
-pub trait ObsStore: Send + Sync + 'static {
+pub trait ObsStore: Sized + Send + Sync + 'static {
     /// The place of one environment.
     type Slot: ?Sized + Send;
 
     /// A store of zeros.
-    fn new(n_envs: usize, obs_dim: usize) -> Self;
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    fn new(n_envs: usize, obs_dim: usize) -> Result<Self, RloxError>;
 
     /// The places, in the order of the environments.
     fn slots(&mut self) -> impl Iterator<Item = &mut Self::Slot>;
@@ -37,14 +42,18 @@ pub trait ObsStore: Send + Sync + 'static {
 }
 
 /// The baseline: a vector of vectors; every observation is a new vector.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct PerEnvObs(Vec<Vec<f32>>);
 
 impl ObsStore for PerEnvObs {
     type Slot = Vec<f32>;
 
-    fn new(n_envs: usize, obs_dim: usize) -> Self {
-        Self(vec![vec![0.0; obs_dim]; n_envs])
+    fn new(n_envs: usize, obs_dim: usize) -> Result<Self, RloxError> {
+        let mut rows = reserved(n_envs)?;
+        for _ in 0..n_envs {
+            rows.push(zeros(obs_dim)?);
+        }
+        Ok(Self(rows))
     }
 
     fn slots(&mut self) -> impl Iterator<Item = &mut Vec<f32>> {
@@ -82,11 +91,11 @@ impl FlatObs {
 impl ObsStore for FlatObs {
     type Slot = [f32];
 
-    fn new(n_envs: usize, obs_dim: usize) -> Self {
-        Self {
+    fn new(n_envs: usize, obs_dim: usize) -> Result<Self, RloxError> {
+        Ok(Self {
             obs_dim,
-            values: vec![0.0; n_envs * obs_dim],
-        }
+            values: zeros(n_envs.saturating_mul(obs_dim))?,
+        })
     }
 
     fn slots(&mut self) -> impl Iterator<Item = &mut [f32]> {

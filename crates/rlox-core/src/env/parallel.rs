@@ -11,7 +11,7 @@ use super::obs_store::ObsStore;
 use super::spaces::{Actions, Space};
 use super::stepping::{Finals, Outcome, Stepping};
 use crate::error::{RloxError, check_len};
-use crate::memory::fits;
+use crate::memory::{fits, reserved, zeros};
 
 pub use super::members::PARALLEL_ENVS;
 
@@ -73,14 +73,23 @@ impl<S: Stepping> VecEnv<S> {
             );
             return Err(RloxError::argument("n_envs", problem));
         }
-        let seeds: Vec<u128> = seeds_from(seed, n_envs)?.collect();
+        let (mut seeds, mut infos, mut envs) = (
+            reserved(n_envs)?,
+            reserved(n_envs)?,
+            reserved(n_envs.div_ceil(S::ENVS))?,
+        );
+        seeds.extend(seeds_from(seed, n_envs)?);
+        infos.extend((0..n_envs).map(|_| S::Info::nothing()));
+        for seeds in seeds.chunks(S::ENVS) {
+            envs.push(S::new(kind, seeds)?);
+        }
         let last = BatchTransition {
-            obs: S::Obs::new(n_envs, obs_dim),
-            rewards: vec![0.0; n_envs],
-            terminated: vec![false; n_envs],
-            truncated: vec![false; n_envs],
-            final_obs: Finals::new(n_envs, obs_dim),
-            infos: (0..n_envs).map(|_| S::Info::nothing()).collect(),
+            obs: S::Obs::new(n_envs, obs_dim)?,
+            rewards: zeros(n_envs)?,
+            terminated: zeros(n_envs)?,
+            truncated: zeros(n_envs)?,
+            final_obs: Finals::new(n_envs, obs_dim)?,
+            infos,
         };
         Ok(Self {
             kind,
@@ -88,10 +97,7 @@ impl<S: Stepping> VecEnv<S> {
             observation_space: one.observation_space(),
             action_space: one.action_space(),
             initial_bounds: one.initial_bounds(),
-            envs: seeds
-                .chunks(S::ENVS)
-                .map(|seeds| S::new(kind, seeds))
-                .collect(),
+            envs,
             last,
             started: false,
         })
@@ -100,7 +106,8 @@ impl<S: Stepping> VecEnv<S> {
     /// What [`Self::new`] puts into memory for an environment, at least.
     fn bytes_per_env(obs_dim: usize) -> usize {
         let observations = 2 * obs_dim * size_of::<f32>(); // the latest one and an episode's last
-        let rest = size_of::<(u128, f64, bool, bool, usize)>() + size_of::<S::Info>();
+        // A seed, a reward, two flags, a number, a generator of random numbers.
+        let rest = size_of::<(u128, f64, bool, bool, usize, u128, u128)>() + size_of::<S::Info>();
         size_of::<S>().div_ceil(S::ENVS) + observations + rest
     }
 

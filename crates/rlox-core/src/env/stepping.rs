@@ -5,6 +5,8 @@ use super::builtins::Kind;
 use super::info::StepInfo;
 use super::obs_store::ObsStore;
 use super::spaces::Actions;
+use crate::RloxError;
+use crate::memory::reserved;
 
 /// One or several environments held together, each with its own generator and time limit. The one
 /// thing that varies between variants of [`super::parallel::VecEnv`].
@@ -17,7 +19,10 @@ pub trait Stepping: Sized + Send + 'static {
     type Info: StepInfo;
 
     /// Environments of a kind, with these seeds, at most [`Self::ENVS`]; without a state as yet.
-    fn new(kind: Kind, seeds: &[u128]) -> Self;
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    fn new(kind: Kind, seeds: &[u128]) -> Result<Self, RloxError>;
 
     /// A new stream of random numbers for environment `at`.
     fn reseed(&mut self, at: usize, seed: u128);
@@ -71,12 +76,27 @@ pub struct Finals {
 
 impl Finals {
     /// None, with room for one an environment.
-    pub fn new(n_envs: usize, obs_dim: usize) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn new(n_envs: usize, obs_dim: usize) -> Result<Self, RloxError> {
+        Ok(Self {
             obs_dim,
-            envs: Vec::with_capacity(n_envs),
-            obs: Vec::with_capacity(n_envs * obs_dim),
-        }
+            envs: reserved(n_envs)?,
+            obs: reserved(n_envs.saturating_mul(obs_dim))?,
+        })
+    }
+
+    /// The same, in memory of its own.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn try_clone(&self) -> Result<Self, RloxError> {
+        let (mut envs, mut obs) = (reserved(self.envs.len())?, reserved(self.obs.len())?);
+        envs.extend_from_slice(&self.envs);
+        obs.extend_from_slice(&self.obs);
+        let obs_dim = self.obs_dim;
+        Ok(Self { obs_dim, envs, obs })
     }
 
     /// Forgets them; the memory stays.

@@ -279,7 +279,7 @@ fn an_uneventful_step_has_no_facts_to_tell() {
 
 #[test]
 fn observations_are_stored_in_the_order_of_the_environments() {
-    let mut store = PerEnvObs::new(3, 4);
+    let mut store = PerEnvObs::new(3, 4).unwrap();
     for (i, slot) in store.slots().enumerate() {
         let mut env = CartPole::default();
         RLEnv::<MapInfo>::state_mut(&mut env)[0] = i as f64;

@@ -11,6 +11,7 @@
 use std::marker::PhantomData;
 
 use crate::error::{RloxError, check_len};
+use crate::memory::zeros;
 use crate::{Real, switchboard};
 
 /// When the work is spread over every core. The one thing that varies between variants of [`Ops`].
@@ -58,7 +59,7 @@ pub struct Ops<S>(PhantomData<S>);
 
 impl<S: Schedule> Ops<S> {
     /// Sum over each sequence's tokens of the k3 estimate of KL(policy || ref); `[rows, n_tokens]`
-    /// in row-major order in, `[rows]` out. Tokens where `mask` is false count nothing, whatever
+    /// in row-major order in, `[rows]` out. Tokens where `mask` is 0 count nothing, whatever
     /// their log-probabilities are.
     ///
     /// # Errors
@@ -67,10 +68,10 @@ impl<S: Schedule> Ops<S> {
     pub fn compute_token_kl<T: Real>(
         log_probs_policy: &[T],
         log_probs_ref: &[T],
-        mask: Option<&[bool]>,
+        mask: Option<&[u8]>,
         rows: usize,
     ) -> Result<Vec<T>, RloxError> {
-        let mut sums = vec![T::zero(); rows];
+        let mut sums = zeros(rows)?;
         Self::compute_token_kl_into(log_probs_policy, log_probs_ref, mask, &mut sums)?;
         Ok(sums)
     }
@@ -82,7 +83,7 @@ impl<S: Schedule> Ops<S> {
     pub fn compute_token_kl_into<T: Real>(
         log_probs_policy: &[T],
         log_probs_ref: &[T],
-        mask: Option<&[bool]>,
+        mask: Option<&[u8]>,
         sums: &mut [T],
     ) -> Result<(), RloxError> {
         let (rows, elements) = (sums.len(), log_probs_policy.len());
@@ -122,7 +123,7 @@ impl<S: Schedule> Ops<S> {
         group_size: usize,
         epsilon: f64,
     ) -> Result<Vec<T>, RloxError> {
-        let mut advantages = vec![T::zero(); rewards.len()];
+        let mut advantages = zeros(rewards.len())?;
         Self::compute_group_advantages_into(rewards, group_size, epsilon, &mut advantages)?;
         Ok(advantages)
     }

@@ -58,9 +58,11 @@ kernel! {
     ) = gemm_body;
 }
 
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "the interface of BLAS")]
-fn gemm_body<I: Sixteen>(
+unsafe fn gemm_body<I: Sixteen>(
     m: usize,
     n: usize,
     k: usize,
@@ -121,11 +123,14 @@ fn gemm_body<I: Sixteen>(
                 pack(b, ldb, j, left.min(width), width, depth, &mut packed);
                 (packed.as_slice(), width)
             };
-            match vectors {
-                4 => block.rows::<I, 6, 4>(panel, ld, j, c, &mut edge),
-                2 => block.rows::<I, 12, 2>(panel, ld, j, c, &mut edge),
-                _ if I::WIDE => block.rows::<I, 12, 1>(panel, ld, j, c, &mut edge),
-                _ => block.rows::<I, 6, 1>(panel, ld, j, c, &mut edge),
+            // SAFETY: the caller's.
+            unsafe {
+                match vectors {
+                    4 => block.rows::<I, 6, 4>(panel, ld, j, c, &mut edge),
+                    2 => block.rows::<I, 12, 2>(panel, ld, j, c, &mut edge),
+                    _ if I::WIDE => block.rows::<I, 12, 1>(panel, ld, j, c, &mut edge),
+                    _ => block.rows::<I, 6, 1>(panel, ld, j, c, &mut edge),
+                }
             }
             j += width;
         }
@@ -162,8 +167,11 @@ struct Block<'a> {
 
 impl Block<'_> {
     /// One panel of columns from `j` on: tiles of R rows, then of fewer. Has room for a tile in `edge`.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
     #[inline(always)]
-    fn rows<I: Sixteen, const R: usize, const V: usize>(
+    unsafe fn rows<I: Sixteen, const R: usize, const V: usize>(
         &self,
         panel: &[f32],
         ld: usize,
@@ -173,18 +181,24 @@ impl Block<'_> {
     ) {
         let mut i = 0;
         while i < self.m {
-            i += match self.m - i {
-                left if left >= R => self.part::<I, R, V>(panel, ld, i, j, c, edge),
-                4.. => self.part::<I, 4, V>(panel, ld, i, j, c, edge),
-                2.. => self.part::<I, 2, V>(panel, ld, i, j, c, edge),
-                _ => self.part::<I, 1, V>(panel, ld, i, j, c, edge),
+            // SAFETY: the caller's.
+            i += unsafe {
+                match self.m - i {
+                    left if left >= R => self.part::<I, R, V>(panel, ld, i, j, c, edge),
+                    4.. => self.part::<I, 4, V>(panel, ld, i, j, c, edge),
+                    2.. => self.part::<I, 2, V>(panel, ld, i, j, c, edge),
+                    _ => self.part::<I, 1, V>(panel, ld, i, j, c, edge),
+                }
             };
         }
     }
 
     /// Rows `i..i + R` of the panel's columns, as far as there are so many, if not by way of `edge`; R.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
     #[inline(always)]
-    fn part<I: Sixteen, const R: usize, const V: usize>(
+    unsafe fn part<I: Sixteen, const R: usize, const V: usize>(
         &self,
         panel: &[f32],
         ld: usize,
@@ -197,10 +211,12 @@ impl Block<'_> {
         let used = (self.n - j).min(width);
         if used == width {
             let c = &mut c[i * self.n + j..];
-            self.tile::<I, R, V>(panel, ld, i, c, self.n, self.accumulate);
+            // SAFETY: the caller's.
+            unsafe { self.tile::<I, R, V>(panel, ld, i, c, self.n, self.accumulate) };
             return R;
         }
-        self.tile::<I, R, V>(panel, ld, i, edge, width, false);
+        // SAFETY: the caller's.
+        unsafe { self.tile::<I, R, V>(panel, ld, i, edge, width, false) };
         for r in 0..R {
             let start = (i + r) * self.n + j;
             let (to, sums) = (&mut c[start..start + used], &edge[r * width..][..used]);
@@ -216,8 +232,11 @@ impl Block<'_> {
     }
 
     /// R rows from `i` on, V vectors wide, into `c`, whose rows are `ldc` apart.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`, and `i + R` is at most `m`.
     #[inline(always)]
-    fn tile<I: Sixteen, const R: usize, const V: usize>(
+    unsafe fn tile<I: Sixteen, const R: usize, const V: usize>(
         &self,
         panel: &[f32],
         ld: usize,
@@ -230,8 +249,8 @@ impl Block<'_> {
         assert!(c.len() >= (R - 1) * ldc + V * LANES);
         debug_assert!(i + R <= self.m);
         let Strided { data, row, column } = self.a;
-        // SAFETY: `kernel` runs this only where the processor has these instructions; the panel and
-        // `c` are long enough, and `a` was found to be for m and k, where i + R <= m, p < depth.
+        // SAFETY: the instructions are the caller's; the panel and `c` are long enough, and `a` was
+        // found to be for m and k, where i + R <= m, p < depth.
         unsafe {
             let mut sums = [[I::splat(0.0); V]; R];
             for p in 0..self.depth {

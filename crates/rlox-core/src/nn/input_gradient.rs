@@ -3,12 +3,27 @@
 use super::gemm::{Strided, gemm};
 use super::mlp::grown;
 use super::{Activation, Activations, Mlp, layers};
+use crate::RloxError;
+use crate::memory::reserve;
 
 /// Room for [`Mlp::input_gradient`], and its result.
 #[derive(Debug, Clone, Default)]
 pub struct InputGradient {
     delta: Vec<f32>,
     delta_below: Vec<f32>,
+}
+
+impl InputGradient {
+    /// Makes room for the gradient of so many rows.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn reserve(&mut self, mlp: &Mlp, rows: usize) -> Result<(), RloxError> {
+        let widest = mlp.layers().map(|(n_in, n_out)| n_in.max(n_out)).max();
+        let most = rows.saturating_mul(widest.unwrap_or(0));
+        reserve(&mut self.delta, most)?;
+        reserve(&mut self.delta_below, most)
+    }
 }
 
 impl Mlp {

@@ -9,6 +9,7 @@
 )]
 
 use super::gemm::{LANES, Strided, gemm};
+use super::mlp::grown;
 use crate::math::tanh_one;
 use crate::simd::{Instructions, kernel};
 
@@ -17,8 +18,10 @@ kernel! {
     pub(super) fn transpose(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) = transpose_body;
 }
 
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
-fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) {
+unsafe fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) {
     let n_out = weight.len() / n_in;
     // Sixteen rows at a time: they are read side by side, and written a vector at a time.
     for block in (0..n_out).step_by(LANES) {
@@ -26,7 +29,7 @@ fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize, to: &
         let mut i = 0;
         #[cfg(target_arch = "x86_64")]
         while I::WIDE && width == LANES && i + LANES <= n_in {
-            // SAFETY: only AVX-512 is wide on this architecture.
+            // SAFETY: the caller's; only AVX-512 is wide on this architecture.
             unsafe { transpose_tile(&rows[i..], n_in, &mut to[i * ld + block..], ld) };
             i += LANES;
         }
@@ -235,13 +238,18 @@ fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     }
 }
 
+/// Whether a weight's gradient is made as `[in, out]`.
+pub(super) fn is_transposed(n_in: usize, n_out: usize) -> bool {
+    n_in < LANES && n_out >= LANES
+}
+
 /// `grad[o, i] += sum over r of delta[r, o] x[r, i]`; `delta` is `[rows, n_out]`, `x` `[rows, n_in]`.
 pub(super) fn add_weight_gradient(
     rows: usize,
     delta: &[f32],
     x: &[f32],
-    n_out: usize,
-    n_in: usize,
+    [n_out, n_in]: [usize; 2],
+    room: &mut Vec<f32>,
     grad: &mut [f32],
 ) {
     let columns = |data, n| Strided {
@@ -249,7 +257,7 @@ pub(super) fn add_weight_gradient(
         row: 1,
         column: n,
     };
-    if n_in >= LANES || n_out < LANES {
+    if !is_transposed(n_in, n_out) {
         gemm(
             n_out,
             n_in,
@@ -263,7 +271,7 @@ pub(super) fn add_weight_gradient(
         return;
     }
     // A vector of inputs would be mostly empty, one of outputs is not: the transposed product.
-    let mut transposed = vec![0.0; n_in * n_out];
+    let transposed = grown(room, n_in * n_out);
     gemm(
         n_in,
         n_out,
@@ -271,7 +279,7 @@ pub(super) fn add_weight_gradient(
         columns(x, n_in),
         delta,
         n_out,
-        &mut transposed,
+        transposed,
         false,
     );
     for (o, grad) in grad.chunks_exact_mut(n_in).enumerate() {

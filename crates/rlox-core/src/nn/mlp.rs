@@ -6,6 +6,7 @@
 use super::gemm::{LANES, Strided, gemm};
 use super::layers;
 use crate::RloxError;
+use crate::memory::reserve;
 
 /// What stands between two linear layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,41 @@ pub struct Activations {
     delta: Vec<f32>,
     /// The same for the layer below.
     delta_below: Vec<f32>,
+    /// A gradient by a weight, as `[in, out]`.
+    transposed: Vec<f32>,
+}
+
+impl Activations {
+    /// Makes room for [`Mlp::forward`] of so many rows, and [`Mlp::backward`], which then take none.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn reserve(&mut self, mlp: &Mlp, rows: usize) -> Result<(), RloxError> {
+        self.packed.reserve(mlp)?;
+        reserve(&mut self.layers, mlp.layers().len())?;
+        self.layers.resize(mlp.layers().len(), Vec::new());
+        let (mut widest, mut most) = (0, 0);
+        for (output, (n_in, n_out)) in self.layers.iter_mut().zip(mlp.layers()) {
+            reserve(output, rows.saturating_mul(n_out))?;
+            widest = widest.max(n_out);
+            if layers::is_transposed(n_in, n_out) {
+                most = most.max(n_in * n_out);
+            }
+        }
+        reserve(&mut self.delta, rows.saturating_mul(widest))?;
+        reserve(&mut self.delta_below, rows.saturating_mul(widest))?;
+        reserve(&mut self.transposed, most)
+    }
+}
+
+impl Packed {
+    /// Makes room for [`Mlp::pack`].
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(super) fn reserve(&mut self, mlp: &Mlp) -> Result<(), RloxError> {
+        reserve(&mut self.values, mlp.packed_len())
+    }
 }
 
 /// Parameters, with what padding adds to them, that any computer has memory for.
@@ -125,14 +161,19 @@ impl Mlp {
         self.widths.windows(2).map(|pair| (pair[0], pair[1]))
     }
 
+    /// Length of the packed parameters.
+    fn packed_len(&self) -> usize {
+        let size = |(n_in, n_out)| n_in * row_of(n_out) + n_out;
+        self.layers().map(size).sum()
+    }
+
     /// Arranges `params` for [`Self::forward_packed`].
     ///
     /// # Panics
     /// If `params` is shorter than [`Self::n_params`].
     pub fn pack(&self, params: &[f32], packed: &mut Packed) {
-        let size = |(n_in, n_out)| n_in * row_of(n_out) + n_out;
         // What fills a row up is not read as a result, and need not be cleared.
-        let mut to = grown(&mut packed.values, self.layers().map(size).sum());
+        let mut to = grown(&mut packed.values, self.packed_len());
         let mut rest = params;
         for (n_in, n_out) in self.layers() {
             let (weight, tail) = rest.split_at(n_in * n_out);
@@ -249,6 +290,7 @@ impl Mlp {
             layers,
             delta,
             delta_below,
+            transposed,
             ..
         } = acts;
         let n_top = rows * self.n_outputs();
@@ -262,7 +304,8 @@ impl Mlp {
             let input = if layer == 0 { x } else { &layers[layer - 1] };
             let delta_here = &delta[..rows * n_out];
             layers::add_columns(delta_here, grad_bias);
-            layers::add_weight_gradient(rows, delta_here, input, n_out, n_in, grad_weight);
+            let shape = [n_out, n_in];
+            layers::add_weight_gradient(rows, delta_here, input, shape, transposed, grad_weight);
             if layer == 0 {
                 return;
             }

@@ -20,6 +20,7 @@ use super::gemm::LANES;
 use super::{Activation, Mlp};
 use crate::error::{RloxError, check_len};
 use crate::math::tanh_one;
+use crate::memory::reserved;
 use crate::simd::{Sixteen, kernel};
 
 /// The numbers of a block, on a cache line of their own.
@@ -42,6 +43,25 @@ pub struct Hidden {
     above: Vec<[f32; LANES]>,
 }
 
+impl Hidden {
+    /// With room for what any of these networks has in its hidden layers.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn of(networks: &[&Mlp]) -> Result<Self, RloxError> {
+        let widths = networks.iter().flat_map(|mlp| mlp.layers());
+        let blocks = widths.map(|(_, n_out)| n_out.div_ceil(LANES)).max();
+        let most = blocks.unwrap_or(0) * MOST_ROWS;
+        Ok(Self {
+            below: reserved(most)?,
+            above: reserved(most)?,
+        })
+    }
+}
+
+/// Rows of the largest tile.
+const MOST_ROWS: usize = 8;
+
 impl PackedMlp {
     /// `mlp` with the parameters `params`.
     ///
@@ -49,7 +69,8 @@ impl PackedMlp {
     /// If `params` has another length than the network's.
     pub fn new(mlp: Mlp, params: &[f32]) -> Result<Self, RloxError> {
         check_len("params", params.len(), mlp.n_params())?;
-        let mut weights = Vec::new();
+        let blocks = |(n_in, n_out): (usize, usize)| n_out.div_ceil(LANES) * (1 + n_in);
+        let mut weights = reserved(mlp.layers().map(blocks).sum())?;
         let mut at = 0;
         for (n_in, n_out) in mlp.layers() {
             let (weight, bias) = params[at..at + (n_in + 1) * n_out].split_at(n_in * n_out);
@@ -86,8 +107,16 @@ impl PackedMlp {
     }
 
     /// All layers of `ROWS` rows.
+    ///
+    /// # Safety
+    /// The processor has the instructions of `I`.
     #[inline(always)]
-    fn tile<I: Sixteen, const ROWS: usize>(&self, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
+    unsafe fn tile<I: Sixteen, const ROWS: usize>(
+        &self,
+        x: &[f32],
+        hidden: &mut Hidden,
+        out: &mut [f32],
+    ) {
         let n_layers = self.mlp.layers().len();
         let mut weights = &self.weights[..];
         for (layer, (n_in, n_out)) in self.mlp.layers().enumerate() {
@@ -103,7 +132,8 @@ impl PackedMlp {
             };
             hidden.above.resize(n_blocks * ROWS, [0.0; LANES]);
             for (block, weights) in here.chunks_exact(1 + n_in).enumerate() {
-                let sums = sums::<I, ROWS>(weights, input, stride);
+                // SAFETY: the caller's.
+                let sums = unsafe { sums::<I, ROWS>(weights, input, stride) };
                 if layer + 1 < n_layers {
                     for (row, sums) in sums.iter().enumerate() {
                         hidden.above[row * n_blocks + block] = sums.0;
@@ -133,19 +163,33 @@ kernel! {
 }
 
 /// Tiles of as many rows as hide the latency of a multiply-add, then of fewer.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
-fn forward_body<I: Sixteen>(net: &PackedMlp, x: &[f32], hidden: &mut Hidden, out: &mut [f32]) {
+unsafe fn forward_body<I: Sixteen>(
+    net: &PackedMlp,
+    x: &[f32],
+    hidden: &mut Hidden,
+    out: &mut [f32],
+) {
     let mut rest = (x, out);
-    if I::WIDE {
-        rest = tiles::<I, 8>(net, rest, hidden);
+    // SAFETY: the caller's.
+    unsafe {
+        if I::WIDE {
+            rest = tiles::<I, MOST_ROWS>(net, rest, hidden);
+        }
+        rest = tiles::<I, 4>(net, rest, hidden);
+        tiles::<I, 1>(net, rest, hidden);
     }
-    rest = tiles::<I, 4>(net, rest, hidden);
-    tiles::<I, 1>(net, rest, hidden);
 }
 
 /// Tiles of `ROWS` rows; returns the inputs and outputs of the rows that are left.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
-fn tiles<'a, I: Sixteen, const ROWS: usize>(
+unsafe fn tiles<'a, I: Sixteen, const ROWS: usize>(
     net: &PackedMlp,
     (x, out): (&'a [f32], &'a mut [f32]),
     hidden: &mut Hidden,
@@ -153,22 +197,25 @@ fn tiles<'a, I: Sixteen, const ROWS: usize>(
     let mut xs = x.chunks_exact(ROWS * net.mlp.n_inputs());
     let mut outs = out.chunks_exact_mut(ROWS * net.mlp.n_outputs());
     for (x, out) in xs.by_ref().zip(outs.by_ref()) {
-        net.tile::<I, ROWS>(x, hidden, out);
+        // SAFETY: the caller's.
+        unsafe { net.tile::<I, ROWS>(x, hidden, out) };
     }
     (xs.remainder(), outs.into_remainder())
 }
 
 /// Bias plus weights times inputs, of one block of outputs; the rows of `x` are `stride` apart.
+///
+/// # Safety
+/// The processor has the instructions of `I`.
 #[inline(always)]
-fn sums<I: Sixteen, const ROWS: usize>(
+unsafe fn sums<I: Sixteen, const ROWS: usize>(
     weights: &[Block],
     x: &[f32],
     stride: usize,
 ) -> [Block; ROWS] {
     let (bias, weights) = weights.split_at(1);
     assert!(x.len() >= (ROWS - 1) * stride + weights.len());
-    // SAFETY: `kernel` runs this only where the processor has these instructions; a block is sixteen
-    // floats; row < ROWS and k < weights.len(), for which the assertion found inputs enough.
+    // SAFETY: the instructions are the caller's; a block is sixteen floats; row < ROWS and k < weights.len(), for which the assertion found inputs enough.
     unsafe {
         let mut sums = [I::read(bias[0].0.as_ptr()); ROWS];
         for (k, w) in weights.iter().enumerate() {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
 use super::rollout::{Collect, CollectError, Policy, Rollout, collect};
@@ -143,9 +143,14 @@ impl<E: Send + 'static> AsyncCollector<E> {
         (self.thread.as_ref()).is_some_and(|thread| !thread.is_finished())
     }
 
-    /// After the work has ended: the environments, once; `None` too if the thread panicked.
-    pub fn join(&mut self) -> Option<VecEnv> {
-        self.thread.take()?.join().ok()?
+    /// Whether this is the collector's own thread, which would wait for itself.
+    pub fn is_this_thread(&self) -> bool {
+        (self.thread.as_ref()).is_some_and(|other| other.thread().id() == thread::current().id())
+    }
+
+    /// After the work has ended: the environments, once; `Some(None)` if the thread panicked.
+    pub fn join(&mut self) -> Option<Option<VecEnv>> {
+        Some(self.thread.take()?.join().ok().flatten())
     }
 }
 

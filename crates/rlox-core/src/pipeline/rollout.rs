@@ -7,7 +7,7 @@ use crate::env::parallel::Reset;
 use crate::env::spaces::{Actions, Space};
 use crate::env::stepping::Finals;
 use crate::error::{RloxError, check_len};
-use crate::memory::fits;
+use crate::memory::{fits, reserved};
 use crate::switchboard::{VecEnv, current_obs, rollout_gae};
 
 /// Actions of many environments, owned.
@@ -153,22 +153,22 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    fn new(env: &VecEnv, n_steps: usize) -> Self {
+    fn new(env: &VecEnv, n_steps: usize) -> Result<Self, RloxError> {
         let total = n_steps * env.n_envs();
-        Self {
-            obs: Vec::with_capacity(total * env.observation_space().dim()),
+        Ok(Self {
+            obs: reserved(total * env.observation_space().dim())?,
             actions: match env.action_space() {
-                Space::Discrete(_) => ActionBatch::Discrete(Vec::new()),
-                Space::Box { .. } => ActionBatch::Continuous(Vec::new()),
+                Space::Discrete(_) => ActionBatch::Discrete(reserved(total)?),
+                Space::Box { low, .. } => ActionBatch::Continuous(reserved(total * low.len())?),
             },
-            log_probs: Vec::with_capacity(total),
-            values: Vec::with_capacity(total),
-            rewards: Vec::with_capacity(total),
-            terminated: Vec::with_capacity(total),
-            truncated: Vec::with_capacity(total),
+            log_probs: reserved(total)?,
+            values: reserved(total)?,
+            rewards: reserved(total)?,
+            terminated: reserved(total)?,
+            truncated: reserved(total)?,
             advantages: Vec::new(),
             returns: Vec::new(),
-        }
+        })
     }
 }
 
@@ -188,8 +188,8 @@ pub fn collect<P: Policy + ?Sized>(
     if !env.is_started() {
         env.reset(Reset::default())?;
     }
-    let mut rollout = Rollout::new(env, how.n_steps);
-    let mut rewards = Vec::with_capacity(how.n_steps * n_envs);
+    let mut rollout = Rollout::new(env, how.n_steps)?;
+    let mut rewards = reserved(how.n_steps * n_envs)?;
     let mut current = Vec::new();
     current_obs::refresh(&mut current, env.obs());
 
@@ -223,9 +223,9 @@ pub fn collect<P: Policy + ?Sized>(
         }
     }
 
-    let dones: Vec<f64> = (rollout.terminated.iter().zip(&rollout.truncated))
-        .map(|(terminated, truncated)| f64::from(terminated | truncated))
-        .collect();
+    let mut dones = reserved(rewards.len())?;
+    let ends = rollout.terminated.iter().zip(&rollout.truncated);
+    dones.extend(ends.map(|(terminated, truncated)| f64::from(terminated | truncated)));
     let steps = Steps {
         rewards: &rewards,
         values: &rollout.values,

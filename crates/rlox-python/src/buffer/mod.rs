@@ -1,32 +1,36 @@
 //! The replay buffers' classes, and what they share.
 //!
-//! Each buffer stands behind a mutex of its own and the classes are frozen, so that a thread that
+//! Each buffer stands behind a lock of its own and the classes are frozen, so that a thread that
 //! pushes while another samples with the interpreter released waits for it, instead of being told
-//! "Already borrowed". Nothing of Python's is called while the mutex is held, so it cannot deadlock
-//! with the interpreter's lock.
+//! "Already borrowed". Nothing of Python's is called while it is held, so it cannot deadlock with the
+//! interpreter's lock. Arrays are looked at when it is held: who waits for it lets go of the
+//! interpreter, and others may change them meanwhile.
+#![allow(
+    unsafe_code,
+    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
+)]
 
+mod columns;
 pub(crate) mod gil;
 pub(crate) mod prioritized;
 pub(crate) mod replay;
 pub(crate) mod sampling;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use numpy::{Element, Ix1, Ix2};
+use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use rlox_core::RloxError;
 use rlox_core::buffer::{Experience, ExperienceBatch, ObsElement, Replay};
 
-use crate::arrays::{Borrows, read};
+use crate::arrays::{Borrows, Number, read};
 use crate::crossing::Site;
 use crate::errors::to_py;
+use crate::lock::Lock;
 
 /// A buffer with observations of either type.
 pub(crate) enum ByObs<F, U> {
-    F32(Mutex<F>),
-    U8(Mutex<U>),
+    F32(Lock<F>),
+    U8(Lock<U>),
 }
 
 /// Runs the same code on whichever buffer `$either` holds.
@@ -51,14 +55,6 @@ pub(crate) fn obs_are_bytes(obs_dtype: &str) -> PyResult<bool> {
     }
 }
 
-/// The buffer, for a thread that holds the interpreter and lets it go while it waits.
-pub(crate) fn lock<'a, B>(py: Python<'_>, buffer: &'a Mutex<B>) -> MutexGuard<'a, B> {
-    // Every method leaves the buffer whole on an error, so a poisoned one is usable.
-    buffer
-        .lock_py_attached(py)
-        .unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The arguments of `push`.
 pub(crate) struct Transition<'a, 'py> {
     pub(crate) obs: &'a Bound<'py, PyAny>,
@@ -70,23 +66,25 @@ pub(crate) struct Transition<'a, 'py> {
 }
 
 /// `intake` is a twin of P3's, `borrows` one of P23's.
-pub(crate) fn push<O: ObsElement + Element, B: Replay<O>>(
-    buffer: &Mutex<B>,
+pub(crate) fn push<O: ObsElement + Number, B: Replay<O> + Send>(
+    buffer: &Lock<B>,
     site: &'static Site,
     transition: &Transition<'_, '_>,
     borrows: Borrows,
     intake: impl FnOnce(&mut B, Experience<'_, O>) -> Result<(), RloxError>,
 ) -> PyResult<()> {
     let mut crossing = site.enter(6);
+    let mut buffer = buffer.lock(transition.obs.py())?;
     let obs = read::<O, Ix1>(borrows, "obs", transition.obs, None)?;
     let next_obs = read::<O, Ix1>(borrows, "next_obs", transition.next_obs, None)?;
     let action = read::<f32, Ix1>(borrows, "action", transition.action, None)?;
-    // First, for waiting would let go of the interpreter.
-    let mut buffer = lock(transition.obs.py(), buffer);
+    // SAFETY: the interpreter is kept from here on, and no array is written to.
+    let (obs, next_obs, action) =
+        unsafe { (obs.as_slice(), next_obs.as_slice(), action.as_slice()) };
     let experience = Experience {
-        obs: obs.as_slice()?,
-        next_obs: next_obs.as_slice()?,
-        action: action.as_slice()?,
+        obs,
+        next_obs,
+        action,
         reward: transition.reward,
         terminated: transition.terminated,
         truncated: transition.truncated,
@@ -98,18 +96,15 @@ pub(crate) fn push<O: ObsElement + Element, B: Replay<O>>(
 /// The arguments of `push_batch`, in its order.
 pub(crate) type Columns<'a, 'py> = [&'a Bound<'py, PyAny>; 6];
 
-pub(crate) fn push_batch<O: ObsElement + Element>(
-    buffer: &Mutex<impl Replay<O>>,
+pub(crate) fn push_batch<O: ObsElement + Number>(
+    buffer: &Lock<impl Replay<O> + Send>,
     site: &'static Site,
     borrows: Borrows,
     [obs, next_obs, action, reward, terminated, truncated]: Columns<'_, '_>,
 ) -> PyResult<()> {
     let mut crossing = site.enter(0);
-    let py = obs.py();
-    let (obs_dim, act_dim) = {
-        let buffer = lock(py, buffer);
-        (buffer.storage().obs_dim(), buffer.storage().act_dim())
-    };
+    let mut buffer = buffer.lock(obs.py())?;
+    let (obs_dim, act_dim) = (buffer.storage().obs_dim(), buffer.storage().act_dim());
     let obs = read::<O, Ix2>(borrows, "obs", obs, None)?;
     let n = obs.shape()[0];
     if obs.shape()[1] != obs_dim {
@@ -123,14 +118,16 @@ pub(crate) fn push_batch<O: ObsElement + Element>(
     let reward = read::<f32, Ix1>(borrows, "reward", reward, Some(&[n]))?;
     let terminated = read::<bool, Ix1>(borrows, "terminated", terminated, Some(&[n]))?;
     let truncated = read::<bool, Ix1>(borrows, "truncated", truncated, Some(&[n]))?;
-    let mut buffer = lock(py, buffer); // first, as in `push`
-    let batch = ExperienceBatch {
-        obs: obs.as_slice()?,
-        next_obs: next_obs.as_slice()?,
-        action: action.as_slice()?,
-        reward: reward.as_slice()?,
-        terminated: terminated.as_slice()?,
-        truncated: truncated.as_slice()?,
+    // SAFETY: the interpreter is kept from here on, and no array is written to.
+    let batch = unsafe {
+        ExperienceBatch {
+            obs: obs.as_slice(),
+            next_obs: next_obs.as_slice(),
+            action: action.as_slice(),
+            reward: reward.as_slice(),
+            terminated: terminated.as_flags("terminated")?,
+            truncated: truncated.as_flags("truncated")?,
+        }
     };
     crossing.add_bytes(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
     buffer.push_batch(&batch).map_err(to_py)

@@ -1,6 +1,8 @@
 //! `PrioritizedReplayBuffer`.
-
-use std::sync::Mutex;
+#![allow(
+    unsafe_code,
+    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
+)]
 
 use numpy::Ix1;
 use pyo3::prelude::*;
@@ -9,10 +11,11 @@ use rlox_core::buffer::Replay;
 use rlox_core::switchboard as buffer;
 
 use super::sampling::{self, Memory};
-use super::{ByObs, Transition, each, lock, obs_are_bytes};
-use crate::arrays::{BORROWS, Float, any_shape, float_type};
+use super::{ByObs, Transition, each, obs_are_bytes};
+use crate::arrays::{BORROWS, Float, Number, any_shape, float_type};
 use crate::crossing::{PER_PUSH, PER_PUSH_BATCH, PER_SAMPLE, PER_UPDATE_PRIORITIES};
-use crate::errors::to_py;
+use crate::errors::{reserved, to_py};
+use crate::lock::Lock;
 use crate::numbers::{seed as convert_seed, size};
 use crate::recycled::ROOM;
 
@@ -71,11 +74,11 @@ impl PrioritizedReplayBuffer {
         let obs_dim = size("obs_dim", obs_dim)?;
         let act_dim = size("act_dim", act_dim)?;
         let inner = if obs_are_bytes(obs_dtype)? {
-            ByObs::U8(Mutex::new(
+            ByObs::U8(Lock::new(
                 Buffer::new(n, obs_dim, act_dim, alpha, beta, seed).map_err(to_py)?,
             ))
         } else {
-            ByObs::F32(Mutex::new(
+            ByObs::F32(Lock::new(
                 Buffer::new(n, obs_dim, act_dim, alpha, beta, seed).map_err(to_py)?,
             ))
         };
@@ -157,10 +160,11 @@ impl PrioritizedReplayBuffer {
     ///     Draws from a new stream; without it the buffer's own goes on.
     /// copy : bool
     ///     With True nothing that you hold is ever overwritten: the arrays are new, or earlier ones
-    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind (NumPy
-    ///     refuses to ``resize`` them in place). With False they are the same ones at every call of
-    ///     one batch size, and the next such call overwrites them; not for several threads at once,
-    ///     and new ones after one is marked read-only.
+    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind. With
+    ///     False they are the same ones at every call of one batch size, and the next such call
+    ///     overwrites them; not for several threads at once, and new ones after one is marked
+    ///     read-only or while an update in another thread reads one. NumPy refuses to ``resize``
+    ///     either in place.
     ///
     /// Returns
     /// -------
@@ -176,6 +180,8 @@ impl PrioritizedReplayBuffer {
     ///     A batch size below 1.
     /// RuntimeError
     ///     An empty buffer, or one where every priority is zero.
+    /// MemoryError
+    ///     A batch that there is no memory for.
     #[pyo3(signature = (batch_size, seed=None, copy=true))]
     fn sample<'py>(
         &self,
@@ -214,53 +220,61 @@ impl PrioritizedReplayBuffer {
         priorities: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut crossing = PER_UPDATE_PRIORITIES.enter(0);
-        let py = indices.py();
-        let indices = any_shape::<i64, Ix1>("indices", indices)?;
-        let (priorities, given): (Vec<f64>, _) = match float_type("priorities", priorities)? {
-            Float::F64 => {
-                let priorities = any_shape::<f64, Ix1>("priorities", priorities)?;
-                let priorities = priorities.as_slice()?;
-                (priorities.to_vec(), size_of_val(priorities))
-            }
-            Float::F32 => {
-                let priorities = any_shape::<f32, Ix1>("priorities", priorities)?;
-                let priorities = priorities.as_slice()?;
-                let wide = priorities.iter().map(|&priority| priority.into());
-                (wide.collect(), size_of_val(priorities))
-            }
-        };
-        crossing.add_bytes(size_of_val(indices.as_slice()?) + given);
         each!(self.inner, buffer => {
-            let mut buffer = lock(py, buffer); // first, for waiting would let go of the interpreter
-            buffer.update_priorities(indices.as_slice()?, &priorities)
+            let mut buffer = buffer.lock(indices.py())?; // first, as in `push`
+            let indices = any_shape::<i64, Ix1>("indices", indices)?;
+            // SAFETY: the interpreter is kept from here on, and no array is written to.
+            let indices = unsafe { indices.as_slice() };
+            let (priorities, given) = wide("priorities", priorities)?;
+            crossing.add_bytes(size_of_val(indices) + given);
+            buffer.update_priorities(indices, &priorities)
         })
         .map_err(to_py)
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
-        each!(self.inner, buffer => lock(py, buffer).storage().len())
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().len()))
     }
 
     /// Transitions it can hold.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> usize {
-        each!(self.inner, buffer => lock(py, buffer).storage().capacity())
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().capacity()))
     }
 
     /// How strongly priorities count; 0 is uniform.
     #[getter]
-    fn alpha(&self, py: Python<'_>) -> f64 {
-        each!(self.inner, buffer => lock(py, buffer).alpha())
+    fn alpha(&self, py: Python<'_>) -> PyResult<f64> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.alpha()))
     }
 
     /// How fully the weights correct; usually annealed to 1 over training.
     #[getter]
-    fn get_beta(&self, py: Python<'_>) -> f64 {
-        each!(self.inner, buffer => lock(py, buffer).beta())
+    fn get_beta(&self, py: Python<'_>) -> PyResult<f64> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.beta()))
     }
 
     #[setter]
     fn set_beta(&self, py: Python<'_>, beta: f64) -> PyResult<()> {
-        each!(self.inner, buffer => lock(py, buffer).set_beta(beta)).map_err(to_py)
+        each!(self.inner, buffer => buffer.lock(py)?.set_beta(beta)).map_err(to_py)
+    }
+}
+
+/// Numbers of either type as float64, and how many bytes they were.
+fn wide(argument: &str, numbers: &Bound<'_, PyAny>) -> PyResult<(Vec<f64>, usize)> {
+    fn of<T: Number + Into<f64>>(
+        argument: &str,
+        numbers: &Bound<'_, PyAny>,
+    ) -> PyResult<(Vec<f64>, usize)> {
+        let numbers = any_shape::<T, Ix1>(argument, numbers)?;
+        // SAFETY: the interpreter is kept until they are copied.
+        let numbers = unsafe { numbers.as_slice() };
+        let mut wide = reserved(numbers.len())?;
+        wide.extend(numbers.iter().map(|&number| number.into()));
+        Ok((wide, size_of_val(numbers)))
+    }
+    match float_type(argument, numbers)? {
+        Float::F64 => of::<f64>(argument, numbers),
+        Float::F32 => of::<f32>(argument, numbers),
     }
 }

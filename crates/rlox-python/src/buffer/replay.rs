@@ -1,17 +1,16 @@
 //! `ReplayBuffer`.
 
-use std::sync::Mutex;
-
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_core::buffer::Replay;
 use rlox_core::switchboard as buffer;
 
 use super::sampling::{self, Memory};
-use super::{ByObs, Transition, each, lock, obs_are_bytes};
+use super::{ByObs, Transition, each, obs_are_bytes};
 use crate::arrays::BORROWS;
 use crate::crossing::{REPLAY_PUSH, REPLAY_PUSH_BATCH, REPLAY_SAMPLE};
 use crate::errors::to_py;
+use crate::lock::Lock;
 use crate::numbers::{seed as convert_seed, size};
 use crate::recycled::ROOM;
 
@@ -56,11 +55,11 @@ impl ReplayBuffer {
         let obs_dim = size("obs_dim", obs_dim)?;
         let act_dim = size("act_dim", act_dim)?;
         let inner = if obs_are_bytes(obs_dtype)? {
-            ByObs::U8(Mutex::new(
+            ByObs::U8(Lock::new(
                 buffer::ReplayBuffer::new(capacity, obs_dim, act_dim, seed).map_err(to_py)?,
             ))
         } else {
-            ByObs::F32(Mutex::new(
+            ByObs::F32(Lock::new(
                 buffer::ReplayBuffer::new(capacity, obs_dim, act_dim, seed).map_err(to_py)?,
             ))
         };
@@ -142,10 +141,11 @@ impl ReplayBuffer {
     ///     Draws from a new stream; without it the buffer's own goes on.
     /// copy : bool
     ///     With True nothing that you hold is ever overwritten: the arrays are new, or earlier ones
-    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind (NumPy
-    ///     refuses to ``resize`` them in place). With False they are the same ones at every call of
-    ///     one batch size, and the next such call overwrites them; not for several threads at once,
-    ///     and new ones after one is marked read-only.
+    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind. With
+    ///     False they are the same ones at every call of one batch size, and the next such call
+    ///     overwrites them; not for several threads at once, and new ones after one is marked
+    ///     read-only or while an update in another thread reads one. NumPy refuses to ``resize``
+    ///     either in place.
     ///
     /// Returns
     /// -------
@@ -160,6 +160,8 @@ impl ReplayBuffer {
     ///     A batch size below 1.
     /// RuntimeError
     ///     An empty buffer.
+    /// MemoryError
+    ///     A batch that there is no memory for.
     #[pyo3(signature = (batch_size, seed=None, copy=true))]
     fn sample<'py>(
         &self,
@@ -176,13 +178,13 @@ impl ReplayBuffer {
         })
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
-        each!(self.inner, buffer => lock(py, buffer).storage().len())
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().len()))
     }
 
     /// Transitions it can hold.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> usize {
-        each!(self.inner, buffer => lock(py, buffer).storage().capacity())
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().capacity()))
     }
 }

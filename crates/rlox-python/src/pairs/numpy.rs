@@ -6,7 +6,6 @@ mod results;
 
 use std::fmt::{Debug, Write};
 use std::rc::Rc;
-use std::sync::Mutex;
 
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
@@ -23,6 +22,7 @@ use crate::buffer::gil::{Gil, Held, Released};
 use crate::buffer::sampling::{ByBatch, Memory, Sampling, Source, sample_under};
 use crate::buffer::{Transition, push};
 use crate::crossing::{REPLAY_PUSH, REPLAY_SAMPLE};
+use crate::lock::Lock;
 
 pub(super) const PAIRS: &[&dyn Pair] = &[
     &Intake,
@@ -37,7 +37,7 @@ struct Intake;
 struct BatchMemory;
 struct GilWhileSampling;
 
-type Ring<B> = Mutex<RingBuffer<f32, B>>;
+type Ring<B> = Lock<RingBuffer<f32, B>>;
 
 /// A transition in NumPy's memory.
 struct Arrays {
@@ -60,7 +60,12 @@ impl Arrays {
     }
 
     /// Through either twin of P3's.
-    fn push<B: Batches<f32>>(&self, twin: Twin, ring: &Ring<B>, reward: f32) -> PyResult<()> {
+    fn push<B: Batches<f32> + Send>(
+        &self,
+        twin: Twin,
+        ring: &Ring<B>,
+        reward: f32,
+    ) -> PyResult<()> {
         let borrows = Borrows::Counted;
         self.with(reward, |one| match twin {
             Twin::Baseline => push(ring, &REPLAY_PUSH, one, borrows, intake::baseline::push),
@@ -85,11 +90,11 @@ impl Arrays {
 fn ring<B: Batches<f32>>(capacity: usize, obs_dim: usize, act_dim: usize) -> Option<Ring<B>> {
     RingBuffer::new(capacity, obs_dim, act_dim, 0)
         .ok()
-        .map(Mutex::new)
+        .map(Lock::new)
 }
 
 /// A full ring; wide rows are few.
-fn filled<B: Batches<f32>>(obs_dim: usize) -> Option<Ring<B>> {
+fn filled<B: Batches<f32> + Send>(obs_dim: usize) -> Option<Ring<B>> {
     let capacity = rows_for(obs_dim);
     let ring = ring(capacity, obs_dim, 1)?;
     let arrays = Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]);

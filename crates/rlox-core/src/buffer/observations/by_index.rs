@@ -16,6 +16,7 @@ use super::Observations;
 use crate::RloxError;
 use crate::buffer::past_caches;
 use crate::buffer::storage::{ObsElement, asked_for, copy, too_large, zeroed};
+use crate::memory::reserved;
 
 /// The widest stride; transitions of more environments in turn have their own next observations.
 const SPARE: usize = 64;
@@ -166,7 +167,11 @@ impl<O: ObsElement> Observations<O> for ByIndex<O> {
             obs_dim,
             places: zeroed(capacity.saturating_add(SPARE), obs_dim)
                 .map_err(|_| too_large::<O>(capacity, obs_dim))?,
-            next: zeroed(capacity, 1)?,
+            next: {
+                let mut next = reserved(capacity).map_err(|_| too_large::<Next>(capacity, 1))?;
+                next.resize(capacity, Next::default());
+                next
+            },
             aside: zeroed(capacity, obs_dim)?,
             n_aside: 0,
             free,

@@ -36,7 +36,7 @@ fn assert_near<T: Real>(before: &[T], after: &[T], tolerance: f64) -> Result<(),
 /// Holds the vector pass to the form before in precision T, to a relative error of the sums.
 fn assert_kl_agrees<T: Real>(
     tokens: [&[f64]; 2],
-    mask: Option<&[bool]>,
+    mask: Option<&[u8]>,
     rows: usize,
     tolerance: f64,
 ) -> Result<(), TestCaseError> {
@@ -60,10 +60,10 @@ proptest! {
         let elements = rows * n_tokens;
         let mut policy: Vec<f64> = seed[..elements].iter().map(|token| token.0).collect();
         let reference: Vec<f64> = seed[..elements].iter().map(|token| token.1).collect();
-        let mut mask: Vec<bool> = seed[..elements].iter().map(|token| token.2).collect();
+        let mut mask: Vec<u8> = seed[..elements].iter().map(|token| token.2.into()).collect();
         if masked && elements > 0 {
             let at = at.index(elements);
-            (policy[at], mask[at]) = (hidden, false);
+            (policy[at], mask[at]) = (hidden, 0);
         }
         let mask = masked.then_some(&mask[..]);
         at_every_level(|| {
@@ -139,7 +139,7 @@ proptest! {
     fn every_schedule_gives_the_same_bits(rows in 1usize..40, n_tokens in 0usize..20, seed in vec(-5.0f64..0.0, 1600)) {
         let elements = rows * n_tokens;
         let (policy, reference) = (&seed[..elements], &seed[800..800 + elements]);
-        let mask: Vec<bool> = policy.iter().map(|&p| p > -3.0).collect();
+        let mask: Vec<u8> = policy.iter().map(|&p| u8::from(p > -3.0)).collect();
         for mask in [None, Some(&mask[..])] {
             prop_assert_eq!(
                 Ops::<ByRows>::compute_token_kl(policy, reference, mask, rows).unwrap(),
@@ -183,7 +183,7 @@ fn f32_keeps_its_digits_where_the_policies_are_close() {
 
 #[test]
 fn masked_tokens_may_hold_anything() {
-    let mask = [true, false];
+    let mask = [255, 0];
     let kl = LlmOps::compute_token_kl(&[-1.0, f64::NAN], &[-1.0, -2.0], Some(&mask), 1).unwrap();
     assert_eq!(kl, vec![0.0]);
     let error = LlmOps::compute_token_kl(&[-1.0, f64::NAN], &[-1.0, -2.0], None, 1).unwrap_err();
@@ -203,7 +203,7 @@ fn bad_arguments_are_named() {
     let groups = LlmOps::compute_group_advantages::<f64>;
     for (error, name) in [
         (kl(&four, &four[..3], None, 2), "log_probs_ref"),
-        (kl(&four, &four, Some(&[true]), 2), "mask"),
+        (kl(&four, &four, Some(&[1]), 2), "mask"),
         (kl(&four, &four, None, 3), "log_probs_policy"),
         (groups(&four, 0, 1e-8), "group_size"),
         (groups(&four, 3, 1e-8), "group_size"),

@@ -11,7 +11,7 @@ use crate::{Real, pool};
 pub fn k3_sums<S: Schedule, T: Real>(
     log_probs_policy: &[T],
     log_probs_ref: &[T],
-    mask: Option<&[bool]>,
+    mask: Option<&[u8]>,
     sums: &mut [T],
 ) {
     let (rows, elements) = (sums.len(), log_probs_policy.len());
@@ -32,7 +32,7 @@ pub fn k3_sums<S: Schedule, T: Real>(
 }
 
 /// The sum over one sequence's tokens.
-pub(super) fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool]>) -> f64 {
+pub(super) fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 {
     let pairs = policy.iter().zip(reference);
     let k3 = |(&policy, &reference): (&T, &T)| {
         let (policy, reference): (f64, f64) = (policy.into(), reference.into());
@@ -43,7 +43,7 @@ pub(super) fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool
         None => pairs.map(k3).sum(),
         Some(mask) => pairs
             .zip(mask)
-            .filter(|&(_, &counts)| counts)
+            .filter(|&(_, &counts)| counts != 0)
             .map(|(pair, _)| k3(pair))
             .sum(),
     }

@@ -23,7 +23,7 @@ const BLOCK: usize = 8 * LANES;
 pub fn k3_sums<S: Schedule, T: Real>(
     log_probs_policy: &[T],
     log_probs_ref: &[T],
-    mask: Option<&[bool]>,
+    mask: Option<&[u8]>,
     sums: &mut [T],
 ) {
     let n_tokens = log_probs_policy.len() / sums.len();
@@ -47,11 +47,11 @@ pub fn k3_sums<S: Schedule, T: Real>(
 
 kernel! {
     /// The sum over one sequence's tokens; NaN where a log-ratio is out of the polynomial's range.
-    fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool]>) -> f64 = body;
+    fn k3_sum<T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 = body;
 }
 
 #[inline(always)]
-fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[bool]>) -> f64 {
+fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 {
     let (mut sums, mut in_range) = ([0.0; LANES / 2], true);
     for start in (0..policy.len()).step_by(BLOCK) {
         let d = differences(policy, reference, mask, start);
@@ -80,7 +80,7 @@ fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[
 fn differences<T: Real>(
     policy: &[T],
     reference: &[T],
-    mask: Option<&[bool]>,
+    mask: Option<&[u8]>,
     start: usize,
 ) -> [T; BLOCK] {
     let n = BLOCK.min(policy.len() - start);
@@ -94,7 +94,7 @@ fn differences<T: Real>(
     if let Some(mask) = mask {
         let mask = &mask[start..start + n];
         for i in 0..n {
-            d[i] = if mask[i] { d[i] } else { T::zero() };
+            d[i] = if mask[i] != 0 { d[i] } else { T::zero() };
         }
     }
     d

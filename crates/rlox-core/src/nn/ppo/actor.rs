@@ -2,7 +2,9 @@
 //! diagonal Gaussian.
 
 use super::{Actions, Network, Ppo, Rollout, Side, gather};
+use crate::RloxError;
 use crate::math;
+use crate::memory::{reserved, zeros};
 use crate::nn::Activations;
 use crate::nn::adam::{Moments, norm_squared};
 
@@ -32,7 +34,6 @@ pub(super) struct Sums {
 }
 
 /// One minibatch, `B` rows; kept between minibatches for their memory.
-#[derive(Default)]
 struct Rows {
     /// `[B]`, A, normalised if asked for.
     advantages: Vec<f32>,
@@ -57,18 +58,26 @@ struct Rows {
 }
 
 impl<'a> Actor<'a> {
-    pub(super) fn new(ppo: &'a Ppo, network: Network<'a>, log_std: Option<Moments<'a>>) -> Self {
-        Self {
+    /// With room for minibatches of so many rows.
+    pub(super) fn new(
+        ppo: &'a Ppo,
+        network: Network<'a>,
+        log_std: Option<Moments<'a>>,
+        rows: usize,
+    ) -> Result<Self, RloxError> {
+        let mut acts = Activations::default();
+        acts.reserve(network.mlp, rows)?;
+        Ok(Self {
             ppo,
-            grad: vec![0.0; network.mlp.n_params()],
-            grad_log_std: vec![0.0; log_std.as_ref().map_or(0, |log_std| log_std.params.len())],
+            grad: zeros(network.mlp.n_params())?,
+            grad_log_std: zeros(log_std.as_ref().map_or(0, |log_std| log_std.params.len()))?,
+            acts,
+            obs: reserved(rows.saturating_mul(network.mlp.n_inputs()))?,
+            rows: Rows::of(rows, network.mlp.n_outputs())?,
             network,
             log_std,
-            acts: Activations::default(),
-            obs: Vec::new(),
-            rows: Rows::default(),
             sums: Sums::default(),
-        }
+        })
     }
 }
 
@@ -122,6 +131,23 @@ impl Side for Actor<'_> {
 }
 
 impl Rows {
+    /// With room for so many rows of so many actions.
+    fn of(rows: usize, actions: usize) -> Result<Self, RloxError> {
+        let all = rows.saturating_mul(actions);
+        Ok(Self {
+            advantages: reserved(rows)?,
+            log_ratio: reserved(rows)?,
+            ratio: reserved(rows)?,
+            by_log_prob: reserved(rows)?,
+            entropy: reserved(rows)?,
+            grad_out: reserved(all)?,
+            by_action: reserved(all)?,
+            probs: reserved(all)?,
+            totals: reserved(rows)?,
+            precision: reserved(actions)?,
+        })
+    }
+
     fn take_advantages(&mut self, ppo: &Ppo, rollout: &Rollout<'_>, batch: &[i64]) {
         gather(rollout.advantages, 1, batch, &mut self.advantages);
         let n = batch.len() as f64;

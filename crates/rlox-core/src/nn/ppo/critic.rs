@@ -1,6 +1,8 @@
 //! The critic's side: the mean squared error of the value.
 
 use super::{Network, Ppo, Rollout, Side, gather};
+use crate::RloxError;
+use crate::memory::{reserved, zeros};
 use crate::nn::Activations;
 use crate::nn::adam::norm_squared;
 
@@ -17,16 +19,19 @@ pub(super) struct Critic<'a> {
 }
 
 impl<'a> Critic<'a> {
-    pub(super) fn new(ppo: &'a Ppo, network: Network<'a>) -> Self {
-        Self {
+    /// With room for minibatches of so many rows.
+    pub(super) fn new(ppo: &'a Ppo, network: Network<'a>, rows: usize) -> Result<Self, RloxError> {
+        let mut acts = Activations::default();
+        acts.reserve(network.mlp, rows)?;
+        Ok(Self {
             ppo,
-            grad: vec![0.0; network.mlp.n_params()],
+            grad: zeros(network.mlp.n_params())?,
+            acts,
+            grad_out: reserved(rows)?,
+            obs: reserved(rows.saturating_mul(network.mlp.n_inputs()))?,
             network,
-            acts: Activations::default(),
-            grad_out: Vec::new(),
-            obs: Vec::new(),
             value_loss: 0.0,
-        }
+        })
     }
 }
 

@@ -115,7 +115,8 @@ impl Ppo {
     /// `threads` above 1, actor and critic learn side by side where there is enough to do.
     ///
     /// # Errors
-    /// If lengths do not agree, an action or index is none, or the clip range is negative.
+    /// If lengths do not agree, an action or index is none, the clip range is negative, or there is no
+    /// memory for a minibatch.
     pub fn update(
         &self,
         policy: ActorCritic<'_>,
@@ -145,9 +146,11 @@ impl Ppo {
                 format!("expected epochs of {n} indices, each from 0 to {}", n - 1),
             ));
         }
-        let work = order.len() * (policy.actor.mlp.n_params() + policy.critic.mlp.n_params());
-        let mut actor = Actor::new(self, policy.actor, policy.log_std);
-        let mut critic = Critic::new(self, policy.critic);
+        let n_params = policy.actor.mlp.n_params() + policy.critic.mlp.n_params();
+        let work = order.len().saturating_mul(n_params);
+        let rows = self.batch_size.min(n);
+        let mut actor = Actor::new(self, policy.actor, policy.log_std, rows)?;
+        let mut critic = Critic::new(self, policy.critic, rows)?;
         let n_minibatches = order.len() / n * n.div_ceil(self.batch_size);
         let minibatches = || {
             let epochs = order.chunks(n);

@@ -2,6 +2,8 @@
 
 use super::critic::{Critic, Share};
 use super::{Batch, squashed};
+use crate::RloxError;
+use crate::memory::reserve;
 use crate::nn::{Activations, InputGradient, Mlp, Packed};
 
 /// What one half of the rows needs; the two are alike and know nothing of each other.
@@ -57,6 +59,36 @@ impl<'a> Rows<'a> {
 }
 
 impl Half {
+    /// Makes room for so many rows, and for the critics' gradients at them.
+    pub(super) fn reserve(
+        &mut self,
+        actor: &Mlp,
+        critics: [&Mlp; 2],
+        rows: usize,
+    ) -> Result<(), RloxError> {
+        self.packed.reserve(actor)?;
+        self.reserve_draws(actor, rows)?;
+        reserve(&mut self.heads, rows.saturating_mul(actor.n_outputs()))?;
+        reserve(&mut self.grad_heads, rows.saturating_mul(actor.n_outputs()))?;
+        reserve(
+            &mut self.grad_actions,
+            rows.saturating_mul(actor.n_outputs() / 2),
+        )?;
+        reserve(&mut self.next_log_probs, rows)?;
+        reserve(&mut self.grad, actor.n_params())?;
+        for (share, critic) in self.shares.iter_mut().zip(critics) {
+            share.reserve(rows)?;
+            self.room.reserve(critic, rows)?;
+        }
+        Ok(())
+    }
+
+    /// Makes room for [`Self::draw`] at so many rows.
+    pub(super) fn reserve_draws(&mut self, actor: &Mlp, rows: usize) -> Result<(), RloxError> {
+        self.acts.reserve(actor, rows)?;
+        reserve(&mut self.log_probs, rows)
+    }
+
     /// Draws an action for every observation and next observation: writes the critics' inputs,
     /// `[n, obs_dim + act_dim]`, and the log-probabilities.
     pub(super) fn act(

@@ -1,6 +1,8 @@
 //! One of the twin critics: its value of the target, its own step, and what it tells the actor.
 
 use super::Settings;
+use crate::RloxError;
+use crate::memory::{reserve, zeros};
 use crate::nn::adam::Moments;
 use crate::nn::{Activations, InputGradient, Mlp};
 
@@ -20,16 +22,35 @@ pub(super) struct Critic {
 }
 
 impl Critic {
-    pub(super) fn new(mlp: Mlp) -> Self {
-        Self {
-            grad: vec![0.0; mlp.n_params()],
+    pub(super) fn new(mlp: Mlp) -> Result<Self, RloxError> {
+        Ok(Self {
+            grad: zeros(mlp.n_params())?,
             mlp,
             acts: Activations::default(),
             grad_q: Vec::new(),
             next_q: Vec::new(),
             td: Vec::new(),
             q: Vec::new(),
+        })
+    }
+
+    /// Makes room for so many rows.
+    pub(super) fn reserve(&mut self, rows: usize) -> Result<(), RloxError> {
+        self.acts.reserve(&self.mlp, rows)?;
+        for column in [
+            &mut self.grad_q,
+            &mut self.next_q,
+            &mut self.td,
+            &mut self.q,
+        ] {
+            reserve(column, rows)?;
         }
+        Ok(())
+    }
+
+    /// Its shape.
+    pub(super) fn mlp(&self) -> &Mlp {
+        &self.mlp
     }
 
     /// Length of the parameter vector.
@@ -119,6 +140,12 @@ impl Share {
                 self.of.push(if q[row] < other[row] { 1.0 } else { 0.5 });
             }
         }
+    }
+
+    /// Makes room for so many rows.
+    pub(super) fn reserve(&mut self, rows: usize) -> Result<(), RloxError> {
+        reserve(&mut self.rows, rows)?;
+        reserve(&mut self.of, rows)
     }
 
     pub(super) fn rows(&self) -> impl Iterator<Item = usize> {

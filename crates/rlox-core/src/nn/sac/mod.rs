@@ -16,6 +16,7 @@
 //! a critic each, and half of the rows where the actor is at work.
 
 mod actor;
+mod before;
 mod critic;
 pub mod squashed;
 #[cfg(test)]
@@ -112,7 +113,7 @@ impl Sac {
     /// An update for an actor `obs_dim -> 2 act_dim` and critics `obs_dim + act_dim -> 1`.
     ///
     /// # Errors
-    /// If the widths are others.
+    /// If the widths are others, or there is no memory for so many parameters.
     pub fn new(actor: Mlp, critics: [Mlp; 2]) -> Result<Self, RloxError> {
         if !actor.n_outputs().is_multiple_of(2) {
             return Err(RloxError::argument(
@@ -128,9 +129,10 @@ impl Sac {
             check_len("critic's input", critic.n_inputs(), inputs)?;
             check_len("critic's output", critic.n_outputs(), 1)?;
         }
+        let [one, other] = critics;
         Ok(Self {
             actor,
-            critics: critics.map(Critic::new),
+            critics: [Critic::new(one)?, Critic::new(other)?],
             halves: Default::default(),
             x: Vec::new(),
             now_x: Vec::new(),
@@ -158,7 +160,8 @@ impl Sac {
     /// One update, on two threads of Rayon's or on this one.
     ///
     /// # Errors
-    /// If a slice has not the length that the shapes say, or the batch is empty.
+    /// If a slice has not the length that the shapes say, the batch is empty, or there is no memory for
+    /// so many rows.
     pub fn update(
         &mut self,
         learners: Learners<'_>,
@@ -167,6 +170,7 @@ impl Sac {
         two_threads: bool,
     ) -> Result<Losses, RloxError> {
         self.check(&learners, batch)?;
+        self.reserve(batch.reward.len())?;
         Ok(if two_threads && pool::threads() > 1 {
             // Within Rayon's pool a fork costs less than from outside.
             rayon::scope(|_| self.run(learners, batch, settings, true))
@@ -323,36 +327,10 @@ impl Sac {
         check_len("params", params.len(), self.actor.n_params())?;
         check_len("obs", obs.len(), n * obs_dim)?;
         check_len("noise", noise.len(), n * act_dim)?;
+        self.halves[0].reserve_draws(&self.actor, n)?;
         self.halves[0].draw(&self.actor, params, obs, noise, actions);
         Ok(())
     }
-
-    fn check(&self, learners: &Learners<'_>, batch: &Batch<'_>) -> Result<(), RloxError> {
-        let n = batch.reward.len();
-        if n == 0 {
-            return Err(RloxError::argument("reward", "is empty"));
-        }
-        let (obs_dim, act_dim) = (self.obs_dim(), self.act_dim());
-        check_len("obs", batch.obs.len(), n * obs_dim)?;
-        check_len("next_obs", batch.next_obs.len(), n * obs_dim)?;
-        check_len("action", batch.action.len(), n * act_dim)?;
-        check_len("terminated", batch.terminated.len(), n)?;
-        check_len("weights", batch.weights.map_or(n, <[f32]>::len), n)?;
-        check_len("noise", batch.noise.len(), n * act_dim)?;
-        check_len("next_noise", batch.next_noise.len(), n * act_dim)?;
-        check_moments("actor", &learners.actor, self.actor.n_params())?;
-        check_moments("log_alpha", &learners.log_alpha, 1)?;
-        let n_params = self.critics.iter().map(Critic::n_params).sum();
-        check_moments("critics", &learners.critics, n_params)?;
-        check_len("targets", learners.targets.len(), n_params)?;
-        Ok(())
-    }
-}
-
-fn check_moments(argument: &'static str, moments: &Moments<'_>, n: usize) -> Result<(), RloxError> {
-    check_len(argument, moments.params.len(), n)?;
-    check_len(argument, moments.exp_avg.len(), n)?;
-    check_len(argument, moments.exp_avg_sq.len(), n)
 }
 
 fn split_at_mut<'a>(moments: &'a mut Moments<'_>, at: usize) -> (Moments<'a>, Moments<'a>) {

@@ -19,6 +19,7 @@ use super::rollout::{ActionBatch, Collect};
 use crate::env::obs_store::ObsStore;
 use crate::env::stepping::Stepping as _;
 use crate::error::{RloxError, check_len};
+use crate::memory::reserved;
 use crate::pool;
 use crate::switchboard::{Stepping, VecEnv};
 use crate::training::gae::{Layout, compute_gae_batched};
@@ -89,9 +90,9 @@ pub fn collect(
     how.check_in(env)?;
     let n = how.n_steps * env.n_envs() * policy.noise_per_action();
     let noise = if policy.takes_normals() {
-        stream.normals(n)
+        stream.normals(n)?
     } else {
-        stream.uniforms(n)
+        stream.uniforms(n)?
     };
     collect_with_noise(env, policy, how, &noise, running, threads)
 }
@@ -130,7 +131,9 @@ pub fn collect_with_noise(
     });
     let size = n_envs.div_ceil(threads.max(1)).next_multiple_of(TILE);
     let obs_dim = env.observation_space().dim();
-    let obs = env.obs().rows().collect::<Vec<_>>().concat();
+    let mut obs = reserved(n_envs * obs_dim)?;
+    env.obs().rows().for_each(|row| obs.extend_from_slice(row));
+    let n_parts = n_envs.div_ceil(size);
     let parts = env
         .envs_mut()
         .chunks_mut(size / Stepping::ENVS)
@@ -148,17 +151,16 @@ pub fn collect_with_noise(
             noise,
             running: Running { rewards, lengths },
         });
-    let columns: Result<Vec<_>, _> = if size < n_envs && pool::threads() > 1 {
-        parts
-            .collect::<Vec<_>>()
-            .into_par_iter()
-            .map(Part::run)
-            .collect()
+    let (mut work, mut columns) = (reserved(n_parts)?, reserved(n_parts)?);
+    if n_parts > 1 && pool::threads() > 1 {
+        work.extend(parts);
+        let done = work.into_par_iter().map(Part::run);
+        done.collect_into_vec(&mut columns);
     } else {
-        parts.map(Part::run).collect()
-    };
+        columns.extend(parts.map(Part::run));
+    }
     env.observe();
-    let all = Columns::joined(columns?, how.n_steps);
+    let all = Columns::joined(columns, how.n_steps)?;
 
     let (advantages, returns) = compute_gae_batched(
         &all.rewards,

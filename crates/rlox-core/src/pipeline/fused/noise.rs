@@ -8,6 +8,9 @@ use std::f32::consts::TAU;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::RloxError;
+use crate::memory::reserved;
+
 /// Where a rollout's random numbers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stream {
@@ -25,18 +28,24 @@ impl Stream {
     }
 
     /// `n` numbers from [0, 1), multiples of 2^-24.
-    pub fn uniforms(self, n: usize) -> Vec<f32> {
-        self.words()
-            .map(|word| (word >> 8) as f32 * (1.0 / (1 << 24) as f32))
-            .take(n)
-            .collect()
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn uniforms(self, n: usize) -> Result<Vec<f32>, RloxError> {
+        let mut uniforms = reserved(n)?;
+        let unit = |word| (word >> 8) as f32 * (1.0 / (1 << 24) as f32);
+        uniforms.extend(self.words().map(unit).take(n));
+        Ok(uniforms)
     }
 
     /// `n` standard normal numbers, by Box and Muller (1958): of two uniform ones, the first gives
     /// the length of a pair of normal ones, up to 6.7, and the second its direction.
-    pub fn normals(self, n: usize) -> Vec<f32> {
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn normals(self, n: usize) -> Result<Vec<f32>, RloxError> {
         let mut words = self.words();
-        let mut normals = Vec::with_capacity(n + 1);
+        let mut normals = reserved(n.saturating_add(1))?;
         while normals.len() < n
             && let (Some(length), Some(direction)) = (words.next(), words.next())
         {
@@ -47,11 +56,12 @@ impl Stream {
             normals.extend([length * cos, length * sin]);
         }
         normals.truncate(n);
-        normals
+        Ok(normals)
     }
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -62,7 +72,7 @@ mod tests {
             seed: 3,
             rollout: 4,
         };
-        let (uniforms, normals) = (stream.uniforms(n), stream.normals(n));
+        let (uniforms, normals) = (stream.uniforms(n).unwrap(), stream.normals(n).unwrap());
         assert_eq!((uniforms.len(), normals.len()), (n, n));
         assert!(uniforms.iter().all(|u| (0.0..1.0).contains(u)));
         let share =

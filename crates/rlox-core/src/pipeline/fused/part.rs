@@ -4,6 +4,7 @@ use super::policy::MlpPolicy;
 use super::{Episode, Running};
 use crate::env::stepping::{Finals, Outcome, Stepping as _};
 use crate::error::RloxError;
+use crate::memory::{reserve_more, reserved, zeros};
 use crate::nn::Hidden;
 use crate::pipeline::rollout::{ActionBatch, Collect};
 use crate::switchboard::Stepping;
@@ -55,19 +56,18 @@ impl Part<'_> {
         let (n_outputs, n_noise) = (actor.mlp().n_outputs(), policy.noise_per_action());
         let gamma = how.gamma as f32;
 
-        let mut hidden = Hidden::default();
-        let mut outputs = vec![0.0; n * n_outputs];
-        let mut sampler = policy.sampler(total);
-        let mut obs = vec![0.0; width + total * obs_dim];
+        let mut hidden = Hidden::of(&[actor.mlp(), critic.mlp()])?;
+        let mut outputs = zeros(n.saturating_mul(n_outputs))?;
+        let mut sampler = policy.sampler(total, n)?;
+        let mut obs = zeros(width + total * obs_dim)?;
         obs[..width].copy_from_slice(start);
-        let mut values = vec![0.0; total];
-        let mut log_probs = Vec::with_capacity(total);
-        let mut rewards = Vec::with_capacity(total);
-        let mut dones = Vec::with_capacity(total);
+        let mut values = zeros(total)?;
+        let (mut log_probs, mut rewards, mut dones) =
+            (reserved(total)?, reserved(total)?, reserved(total)?);
         let mut episodes = Vec::new();
-        let mut paid = vec![0.0; n];
-        let (mut terminated, mut truncated) = (vec![false; n], vec![false; n]);
-        let mut final_obs = Finals::new(n, obs_dim);
+        let mut paid = zeros(n)?;
+        let (mut terminated, mut truncated) = (zeros(n)?, zeros(n)?);
+        let mut final_obs = Finals::new(n, obs_dim)?;
         for step in 0..how.n_steps {
             let (before, after) = obs.split_at_mut((step + 1) * width);
             let current = &before[step * width..];
@@ -95,6 +95,7 @@ impl Part<'_> {
                 rewards.push(reward as f32);
                 dones.push(f32::from(u8::from(terminated[e] | truncated[e])));
             }
+            reserve_more(&mut episodes, final_obs.envs().len())?;
             for (e, last) in final_obs.iter() {
                 episodes.push(Episode {
                     step,
@@ -108,7 +109,7 @@ impl Part<'_> {
                 }
             }
         }
-        let mut last_values = vec![0.0; n];
+        let mut last_values = zeros(n)?;
         critic.forward(&obs[total * obs_dim..], &mut hidden, &mut last_values);
         Ok(Columns {
             obs,
@@ -125,57 +126,69 @@ impl Part<'_> {
 
 impl Columns {
     /// The columns of all environments, from those of each part in their order.
-    pub(super) fn joined(mut parts: Vec<Self>, n_steps: usize) -> Self {
+    pub(super) fn joined(
+        parts: Vec<Result<Self, RloxError>>,
+        n_steps: usize,
+    ) -> Result<Self, RloxError> {
+        let mut done = reserved(parts.len())?;
+        for part in parts {
+            done.push(part?);
+        }
+        let mut parts: Vec<Self> = done;
         if parts.len() == 1
             && let Some(only) = parts.pop()
         {
-            return only;
+            return Ok(only);
         }
-        let floats = |column: fn(&Self) -> &[f32], rows| {
-            interleaved(&parts.iter().map(column).collect::<Vec<_>>(), rows)
-        };
-        let mut episodes: Vec<_> = parts
-            .iter()
-            .flat_map(|part| &part.episodes)
-            .copied()
-            .collect();
-        episodes.sort_by_key(|episode| episode.step); // stable: the environments stay in order
-        Self {
-            obs: floats(|part| &part.obs, n_steps + 1),
-            actions: joined_actions(&parts, n_steps),
-            log_probs: floats(|part| &part.log_probs, n_steps),
-            values: floats(|part| &part.values, n_steps),
-            rewards: floats(|part| &part.rewards, n_steps),
-            dones: floats(|part| &part.dones, n_steps),
-            last_values: floats(|part| &part.last_values, 1),
+        let floats =
+            |column: fn(&Self) -> &[f32], rows| interleaved(parts.iter().map(column), rows);
+        let mut episodes = reserved(parts.iter().map(|part| part.episodes.len()).sum())?;
+        episodes.extend(parts.iter().flat_map(|part| &part.episodes).copied());
+        // As a stable sort would have it, which takes memory: the environments stay in order.
+        let mut in_order: Vec<(usize, Episode)> = reserved(episodes.len())?;
+        in_order.extend(episodes.drain(..).enumerate());
+        in_order.sort_unstable_by_key(|(i, episode)| (episode.step, *i));
+        episodes.extend(in_order.into_iter().map(|(_, episode)| episode));
+        Ok(Self {
+            obs: floats(|part| &part.obs, n_steps + 1)?,
+            actions: joined_actions(&parts, n_steps)?,
+            log_probs: floats(|part| &part.log_probs, n_steps)?,
+            values: floats(|part| &part.values, n_steps)?,
+            rewards: floats(|part| &part.rewards, n_steps)?,
+            dones: floats(|part| &part.dones, n_steps)?,
+            last_values: floats(|part| &part.last_values, 1)?,
             episodes,
-        }
+        })
     }
 }
 
-fn joined_actions(parts: &[Columns], n_steps: usize) -> ActionBatch {
-    let (mut indices, mut components) = (Vec::new(), Vec::new());
-    for part in parts {
-        match &part.actions {
-            ActionBatch::Discrete(actions) => indices.push(&actions[..]),
-            ActionBatch::Continuous(actions) => components.push(&actions[..]),
-        }
-    }
-    if components.is_empty() {
-        ActionBatch::Discrete(interleaved(&indices, n_steps))
+fn joined_actions(parts: &[Columns], n_steps: usize) -> Result<ActionBatch, RloxError> {
+    let indices = parts.iter().filter_map(|part| match &part.actions {
+        ActionBatch::Discrete(actions) => Some(&actions[..]),
+        ActionBatch::Continuous(_) => None,
+    });
+    let components = parts.iter().filter_map(|part| match &part.actions {
+        ActionBatch::Continuous(actions) => Some(&actions[..]),
+        ActionBatch::Discrete(_) => None,
+    });
+    Ok(if components.clone().next().is_none() {
+        ActionBatch::Discrete(interleaved(indices, n_steps)?)
     } else {
-        ActionBatch::Continuous(interleaved(&components, n_steps))
-    }
+        ActionBatch::Continuous(interleaved(components, n_steps)?)
+    })
 }
 
 /// Row by row, what the parts have of it.
-fn interleaved<T: Copy>(parts: &[&[T]], rows: usize) -> Vec<T> {
-    let mut all = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+fn interleaved<'a, T: Copy + 'a>(
+    parts: impl Iterator<Item = &'a [T]> + Clone,
+    rows: usize,
+) -> Result<Vec<T>, RloxError> {
+    let mut all = reserved(parts.clone().map(<[T]>::len).sum())?;
     for row in 0..rows {
-        for part in parts {
+        for part in parts.clone() {
             let width = part.len() / rows;
             all.extend_from_slice(&part[row * width..(row + 1) * width]);
         }
     }
-    all
+    Ok(all)
 }

@@ -4,6 +4,7 @@ use std::f32::consts::TAU;
 
 use crate::env::spaces::{Actions, Space};
 use crate::error::{RloxError, check_len};
+use crate::memory::reserved;
 use crate::nn::PackedMlp;
 use crate::pipeline::rollout::ActionBatch;
 
@@ -90,18 +91,18 @@ impl MlpPolicy {
         matches!(self.head, Head::Gaussian(_))
     }
 
-    /// What samples `n` actions.
-    pub(super) fn sampler(&self, n: usize) -> Sampler<'_> {
-        match &self.head {
+    /// What samples `n` actions, those of `n_envs` environments at a time.
+    pub(super) fn sampler(&self, n: usize, n_envs: usize) -> Result<Sampler<'_>, RloxError> {
+        Ok(match &self.head {
             Head::Categorical => Sampler::Categorical {
-                actions: Vec::with_capacity(n),
+                actions: reserved(n)?,
             },
             Head::Gaussian(gaussian) => Sampler::Gaussian {
                 gaussian,
-                actions: Vec::with_capacity(n * gaussian.std.len()),
-                clipped: Vec::new(),
+                actions: reserved(n * gaussian.std.len())?,
+                clipped: reserved(n_envs * gaussian.std.len())?,
             },
-        }
+        })
     }
 }
 

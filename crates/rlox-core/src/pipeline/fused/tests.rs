@@ -24,6 +24,7 @@ fn net(widths: &[usize], salt: u64) -> Net {
     };
     let params = stream
         .normals(mlp.n_params())
+        .unwrap()
         .iter()
         .map(|x| 0.5 * x)
         .collect();
@@ -204,7 +205,7 @@ proptest! {
         let (found, rewards, lengths) = collected(&mut env, &policy, n_steps, stream, None);
 
         let n = n_steps * n_envs;
-        plain.noise = if pendulum { stream.normals(n) } else { stream.uniforms(n) };
+        plain.noise = if pendulum { stream.normals(n) } else { stream.uniforms(n) }.unwrap();
         let never = AtomicBool::new(false);
         let expected = rollout::collect(&mut same, &mut plain, how(n_steps), &never);
         let expected = expected.unwrap().unwrap();

@@ -2,6 +2,7 @@
 
 use super::Steps;
 use crate::error::RloxError;
+use crate::memory::zeros;
 use crate::training::gae::{Layout, compute_gae_batched};
 
 /// Advantages and returns, step-major like the input.
@@ -13,17 +14,17 @@ pub fn advantages_and_returns(
     let n_envs = steps.last_values.len();
     let n_steps = steps.rewards.len() / n_envs;
     let (advantages, returns) = compute_gae_batched(
-        &transposed(steps.rewards, n_envs),
-        &transposed(steps.values, n_envs),
-        &transposed(steps.dones, n_envs),
+        &transposed(steps.rewards, n_envs)?,
+        &transposed(steps.values, n_envs)?,
+        &transposed(steps.dones, n_envs)?,
         steps.last_values,
         gamma,
         gae_lambda,
         Layout::EnvMajor,
     )?;
     Ok((
-        transposed(&advantages, n_steps),
-        transposed(&returns, n_steps),
+        transposed(&advantages, n_steps)?,
+        transposed(&returns, n_steps)?,
     ))
 }
 
@@ -31,9 +32,9 @@ pub fn advantages_and_returns(
 const TILE: usize = 8;
 
 /// `[rows, width]` as `[width, rows]`.
-fn transposed(of: &[f64], width: usize) -> Vec<f64> {
+fn transposed(of: &[f64], width: usize) -> Result<Vec<f64>, RloxError> {
     let rows = of.len() / width;
-    let mut to = vec![0.0; of.len()];
+    let mut to = zeros(of.len())?;
     for first_row in (0..rows).step_by(TILE) {
         for first_column in (0..width).step_by(TILE) {
             for column in first_column..width.min(first_column + TILE) {
@@ -43,5 +44,5 @@ fn transposed(of: &[f64], width: usize) -> Vec<f64> {
             }
         }
     }
-    to
+    Ok(to)
 }

@@ -4,6 +4,7 @@ use rayon::prelude::*;
 
 use super::check_discounts;
 use crate::error::{RloxError, check_len};
+use crate::memory::zeros;
 use crate::training::not_finite;
 use crate::{Real, pool, switchboard};
 
@@ -36,10 +37,7 @@ pub fn compute_gae_batched<T: Real>(
     gae_lambda: f64,
     layout: Layout,
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
-    let (mut advantages, mut returns) = (
-        vec![T::zero(); rewards.len()],
-        vec![T::zero(); rewards.len()],
-    );
+    let (mut advantages, mut returns) = (zeros(rewards.len())?, zeros(rewards.len())?);
     compute_gae_batched_into(
         rewards,
         values,

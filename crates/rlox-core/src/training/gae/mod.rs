@@ -19,6 +19,7 @@ pub use batched::{Layout, compute_gae_batched, compute_gae_batched_into};
 
 use super::{check_unit_interval, not_finite};
 use crate::error::{RloxError, check_len};
+use crate::memory::zeros;
 use crate::{Real, switchboard};
 
 /// Advantages and returns of one sequence of `n` steps.
@@ -33,10 +34,7 @@ pub fn compute_gae<T: Real>(
     gamma: f64,
     gae_lambda: f64,
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
-    let (mut advantages, mut returns) = (
-        vec![T::zero(); rewards.len()],
-        vec![T::zero(); rewards.len()],
-    );
+    let (mut advantages, mut returns) = (zeros(rewards.len())?, zeros(rewards.len())?);
     compute_gae_into(
         rewards,
         values,

@@ -16,6 +16,7 @@ pub mod optimized;
 
 use super::{check_unit_interval, not_finite};
 use crate::error::{RloxError, check_len};
+use crate::memory::{reserved, zeros};
 use crate::simd::{Instructions, kernel};
 use crate::{Real, switchboard};
 
@@ -39,7 +40,7 @@ pub fn compute_vtrace<T: Real>(
     c_bar: f64,
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
     let n = rewards.len();
-    let (mut vs, mut pg_advantages) = (vec![T::zero(); n], vec![T::zero(); n]);
+    let (mut vs, mut pg_advantages) = (zeros(n)?, zeros(n)?);
     compute_vtrace_into(
         log_rhos,
         rewards,
@@ -117,7 +118,9 @@ pub fn compute_vtrace_into<T: Real>(
     }
     // Minus infinity is allowed, so it is not to blame: it stands as a finite number here.
     let lowest = T::min_value();
-    let log_rhos: Vec<T> = log_rhos.iter().map(|&rho| rho.max(lowest)).collect();
+    let mut finite = reserved(log_rhos.len())?;
+    finite.extend(log_rhos.iter().map(|&rho| rho.max(lowest)));
+    let log_rhos: Vec<T> = finite;
     let inputs: [(_, &[T]); 5] = [
         ("rewards", rewards),
         ("values", values),

@@ -1,7 +1,6 @@
 //! P25: results that are new arrays at every call, or those that nobody holds any more.
 
 use std::fmt::Write;
-use std::sync::Mutex;
 
 use numpy::PyArray1;
 use pyo3::intern;
@@ -18,6 +17,7 @@ use crate::buffer::sampling::{IntoArrays, Memory, sample_under};
 use crate::crossing::REPLAY_SAMPLE;
 use crate::env::VecEnv;
 use crate::errors::to_py;
+use crate::lock::Lock;
 use crate::recycled::FULL;
 
 pub(in crate::pairs) struct ResultArrays;
@@ -141,7 +141,7 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
 
 /// A ring of five transitions, each of its own.
 fn some_rows() -> PyResult<Ring<Fresh<f32>>> {
-    let ring = Mutex::new(RingBuffer::new(5, 2, 1, 0).map_err(to_py)?);
+    let ring = Lock::new(RingBuffer::new(5, 2, 1, 0).map_err(to_py)?);
     for row in 0..5 {
         let value = f64::from(row);
         let arrays = Arrays::new(vec![value, -value], vec![value]);

@@ -1,0 +1,57 @@
+//! What is seen to before an update: its arguments, and room for all that it leaves behind.
+
+use super::critic::Critic;
+use super::{Batch, Learners, Sac};
+use crate::RloxError;
+use crate::error::check_len;
+use crate::memory::reserve;
+use crate::nn::adam::Moments;
+
+impl Sac {
+    /// Makes room for all that an update of so many rows leaves behind: in its course none is asked for.
+    pub(super) fn reserve(&mut self, rows: usize) -> Result<(), RloxError> {
+        let [one, other] = &mut self.critics;
+        one.reserve(rows)?;
+        other.reserve(rows)?;
+        for half in &mut self.halves {
+            half.reserve(&self.actor, [one.mlp(), other.mlp()], rows.div_ceil(2))?;
+        }
+        let width = one.mlp().n_inputs();
+        for inputs in [&mut self.x, &mut self.now_x, &mut self.next_x] {
+            reserve(inputs, rows.saturating_mul(width))?;
+        }
+        reserve(&mut self.y, rows)?;
+        reserve(&mut self.td_errors, rows)
+    }
+
+    pub(super) fn check(
+        &self,
+        learners: &Learners<'_>,
+        batch: &Batch<'_>,
+    ) -> Result<(), RloxError> {
+        let n = batch.reward.len();
+        if n == 0 {
+            return Err(RloxError::argument("reward", "is empty"));
+        }
+        let (obs_dim, act_dim) = (self.obs_dim(), self.act_dim());
+        check_len("obs", batch.obs.len(), n * obs_dim)?;
+        check_len("next_obs", batch.next_obs.len(), n * obs_dim)?;
+        check_len("action", batch.action.len(), n * act_dim)?;
+        check_len("terminated", batch.terminated.len(), n)?;
+        check_len("weights", batch.weights.map_or(n, <[f32]>::len), n)?;
+        check_len("noise", batch.noise.len(), n * act_dim)?;
+        check_len("next_noise", batch.next_noise.len(), n * act_dim)?;
+        check_moments("actor", &learners.actor, self.actor.n_params())?;
+        check_moments("log_alpha", &learners.log_alpha, 1)?;
+        let n_params = self.critics.iter().map(Critic::n_params).sum();
+        check_moments("critics", &learners.critics, n_params)?;
+        check_len("targets", learners.targets.len(), n_params)?;
+        Ok(())
+    }
+}
+
+fn check_moments(argument: &'static str, moments: &Moments<'_>, n: usize) -> Result<(), RloxError> {
+    check_len(argument, moments.params.len(), n)?;
+    check_len(argument, moments.exp_avg.len(), n)?;
+    check_len(argument, moments.exp_avg_sq.len(), n)
+}

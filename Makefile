@@ -59,10 +59,20 @@ audit: .venv/.locked ## Hold all licences to deny.toml, and ask for advisories (
 
 # AddressSanitizer with the stable compiler, at every level of vector instructions; Miri, which reads each
 # access by the language's own rules and knows few such instructions, where `unsafe` is, with the nightly.
-sanitize: ## Run the data plane's tests under AddressSanitizer and, where it is installed, Miri
-	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address \
-		cargo test -p rlox-core --locked --features opt-all --target-dir target/asan \
-		--target $$(rustc -vV | sed -n 's/^host: //p')
+# The extension meets hostile calls under AddressSanitizer, whose library is GCC's: Python brings none.
+HOST = $$(rustc -vV | sed -n 's/^host: //p')
+ASAN = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
+sanitize: .venv/.built ## Run the data plane under AddressSanitizer and, where it is installed, Miri
+	ASAN_OPTIONS=allocator_may_return_null=1 $(ASAN) cargo test -p rlox-core --locked \
+		--features opt-all --target-dir target/asan --target $(HOST)
+	$(ASAN) PYO3_PYTHON=$(CURDIR)/$(BIN)/python PYO3_BUILD_EXTENSION_MODULE=1 cargo build \
+		-p rlox-python --locked --features accepted --profile release-baseline \
+		--target-dir target/asan --target $(HOST)
+	@rm -rf target/asan/package && mkdir target/asan/package && cp -r rlox target/asan/package/
+	@cp target/asan/$(HOST)/release-baseline/lib_core.so target/asan/package/rlox/_core.*.so
+	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) PYTHONMALLOC=malloc PYTHONPATH=target/asan/package \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=600 \
+		$(BIN)/python tests/boundary/hostile.py --count 50000 --threads 3 --megabytes 0
 	@cargo +nightly miri --version >/dev/null 2>&1 || \
 		{ echo "no Miri: rustup component add --toolchain nightly miri rust-src"; exit 0; } && \
 		PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation \

@@ -18,7 +18,7 @@ import command_lines
 from campaign import Trial, complaints, random_of
 from server import LIMIT_S, REPORT, Server
 
-NAME, SHORT, LONG = "hostile-files", range(16), 1200
+NAME, SHORT, LONG = "hostile-files", range(12), 1200
 _QUICK = ("--bench", "toys.time_steady", "--budget", "0.01", "--no-counts", "--restarts", "5")
 
 

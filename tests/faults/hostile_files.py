@@ -34,6 +34,7 @@ class Format:
     made_by: tuple[str, ...] = ()
     pipes: bool = True  # git waits for what may come out of one, and so do we for git
     cut_alone: bool = False  # all that a kill or a full disk does to a file that nobody edits
+    ours: bool = False  # of the sources: may be torn, but whoever edits it knows what it takes
 
 
 _DIFF = ("diff", "HEAD~1", "HEAD", *_QUICK)
@@ -58,14 +59,16 @@ FORMATS = (
     Format("planted bugs", "tests/pairs/planted.toml", (("test", "p5", "--planted"),), codes=(1,)),
     Format("list of pages", "../site/.published.json", (_SITE,), made_by=_SITE),
     Format("peers", "peers/peers.toml", (("peers", "ppo", "--runs", "1", "--time-limit", "5"),),
-           codes=(1,)),
-    Format("operations", "peers/primitives/primitives.toml", (("peers", "primitives", "--list"),)),
+           codes=(1,), ours=True),
+    Format("operations", "peers/primitives/primitives.toml", (("peers", "primitives", "--list"),),
+           ours=True),
     Format("report", "profiles/*/report.json",
            (("profile", "diff", f"{_PROFILES}/a", f"{_PROFILES}/b"),
             ("profile", "diff", f"{_PROFILES}/c", f"{_PROFILES}/c"), ("ladder", "ppo")),
            codes=(1,)),
     Format("features", "crates/rlox-core/Cargo.toml",
-           (("test", "--builds", "--only", "none"), ("ladder", "ppo"), ("list",)), codes=(1,)),
+           (("test", "--builds", "--only", "none"), ("ladder", "ppo"), ("list",)), codes=(1,),
+           ours=True),
     Format("build", "target/revisions/????????????-*/rlox/*", (_DIFF,), made_by=_DIFF),
     Format("extension", "target/revisions/extension-*", (_DIFF,), made_by=_DIFF),
     Format("checkout", "target/revisions/checkout/.git/*", (_DIFF,), made_by=_DIFF,
@@ -119,7 +122,9 @@ def _broken(path: Path, of: Format, rng: random.Random) -> Iterator[str]:
     """The file is broken meanwhile; how, in words."""
     content, mode = path.read_bytes(), path.stat().st_mode
     stamp = path.stat().st_mtime_ns
-    ways = (_cut,) if of.cut_alone else (_replaced, _mangled, _mangled, _mistyped, _mistyped)
+    ways = (_cut,) if of.cut_alone else (_replaced, _mangled, _mangled)
+    if not (of.cut_alone or of.ours):
+        ways += (_mistyped, _mistyped)
     try:
         said = rng.choice(ways)(path, content, rng)
         if not of.pipes and path.is_fifo():

@@ -69,15 +69,17 @@ def _template() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rlox-faults-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     made = folder / "made"
-    shutil.copytree(HERE / "toy_repository", made)
+    source = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(HERE / "toy_repository", made, ignore=source)
     shutil.copytree(ROOT / "optimizations", made / "optimizations")
     toy_packages.benchmarks(made / "asv_bench")
     toy_entries.written(toy_entries.history({0: 1.0, 20: 1.2}), made / "asv_bench" / "history")
     meant = f'[[acknowledged]]\nbenchmark = "*"\ncommit = "{toy_entries.commit(20)}"\n'
-    for source, name in _RECORDED:
+    for path, name in _RECORDED:
         (made / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / source, made / name)
-    shutil.copytree(ROOT / "peers" / "primitives", made / "peers" / "primitives")
+        shutil.copy(ROOT / path, made / name)
+    primitives = Path("peers") / "primitives"
+    shutil.copytree(ROOT / primitives, made / primitives, ignore=source)
     tree = {str(p.relative_to(made)): p.read_text() for p in made.rglob("*") if p.is_file()}
     tree |= {path: (ROOT / path).read_text() for path in _EDITED_BY_NEW}
     tree |= {".gitignore": IGNORED, "asv_bench/acknowledged.toml": f'{meant}reason = "meant"\n'}
@@ -90,7 +92,8 @@ def _template() -> Path:
 def make(folder: Path) -> Path:
     """A new repository of a user in `folder`, which is made; returns the repository. Beside it lies
     `project`, of the same user."""
-    shutil.copytree(HERE / "toy_project", folder / "project")
+    source = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(HERE / "toy_project", folder / "project", ignore=source)
     for name in ("tmp", "cache"):
         (folder / "home" / name).mkdir(parents=True)
     return shutil.copytree(_template(), folder / "repository", symlinks=True)

@@ -189,7 +189,10 @@ def read_text(path: Path, errors: str = "strict") -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """The object in a file of JSON. Raises NotReadError."""
     try:
-        found = json.loads(read_text(path))
+        text = read_text(path)
+        found = json.loads(text)
+        if "\\u" in text:  # which may be half of a character, and that nothing can write
+            json.dumps(found, ensure_ascii=False).encode()
     except NotReadError:
         raise
     except (ValueError, RecursionError) as error:

@@ -167,6 +167,16 @@ def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]
     return found
 
 
+_KINDS: dict[str, Any] = {
+    **dict.fromkeys(("commit", "subject", "profile"), str),
+    **dict.fromkeys(("machine", "toolchain", "control", "profiles", "causes"), dict),
+    **dict.fromkeys(("features", "optimizations", "failures", "cells"), list),
+    "parent": (str, type(None)),
+    "seconds": (int, float),
+    "complete": bool,
+}
+
+
 def parse(table: Any) -> Entry:
     """An entry from what its file holds. Raises HistoryError where it breaks the schema."""
     if not isinstance(table, Mapping):
@@ -176,21 +186,41 @@ def parse(table: Any) -> Entry:
     names = [f.name for f in dataclasses.fields(Entry)]
     if missing := [name for name in names if name not in table]:
         raise HistoryError(f"the key `{missing[0]}` is missing")
+    for name, kinds in _KINDS.items():
+        if not isinstance(table[name], kinds):
+            kind = type(table[name]).__name__
+            raise HistoryError(f"`{name}` is {table[name]!r}, of another kind: {kind}")
     try:
+        slug(table["machine"])
+        int.bit_length(table["machine"]["cores"])
+        [*table["control"]["features"]], str.lower(table["control"]["commit"])
+        for cause in table["causes"].values():
+            cause.get("layer")
+        for failure in table["failures"]:
+            str.lower(failure["benchmark"] + failure["reason"])
         return Entry(
             **{name: table[name] for name in names}
             | {
-                "committed": datetime.fromisoformat(table["committed"]),
-                "date": datetime.fromisoformat(table["date"]),
+                "committed": _time(table["committed"]),
+                "date": _time(table["date"]),
                 "features": tuple(table["features"]),
                 "optimizations": tuple(table["optimizations"]),
                 "failures": tuple(table["failures"]),
                 "cells": tuple(_cell(i, row) for i, row in enumerate(table["cells"])),
-                "profiles": {name: Profile(**of) for name, of in table["profiles"].items()},
+                "profiles": {name: _profile(of) for name, of in table["profiles"].items()},
             }
         )
+    except KeyError as error:
+        raise HistoryError(f"the key {error} is missing") from error
     except (TypeError, AttributeError, ValueError) as error:
         raise error if isinstance(error, HistoryError) else HistoryError(str(error)) from error
+
+
+def _profile(table: Mapping[str, Any]) -> Profile:
+    found = Profile(**table)
+    sum([found.samples, *found.layers.values(), *found.phases.values(), *found.functions.values()])
+    str.lower(found.folded or "")
+    return found
 
 
 def _cell(number: int, row: Mapping[str, Any]) -> Cell:
@@ -202,7 +232,21 @@ def _cell(number: int, row: Mapping[str, Any]) -> Cell:
         raise HistoryError(f"`cells[{number}].value` is {cell.value}; it takes a number from 0 up")
     if cell.ratio is not None and not 0 < cell.ratio < math.inf:
         raise HistoryError(f"`cells[{number}].ratio` is {cell.ratio}; it takes a number over 0")
+    if cell.ratio_ci99 is not None:
+        low, high = cell.ratio_ci99
+        if not (0 < low < math.inf and 0 < high < math.inf):
+            raise HistoryError(f"`cells[{number}].ratio_ci99` is {interval}; it takes [low, high]")
+    if not isinstance(cell.benchmark, str):
+        raise HistoryError(f"`cells[{number}].benchmark` is {cell.benchmark!r}; it takes a text")
     return cell
+
+
+def _time(text: str) -> datetime:
+    """A time, which takes a zone: others cannot be put in order."""
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise HistoryError(f"{text!r} is a time without its zone")
+    return found
 
 
 def _isoformat(value: Any) -> str:

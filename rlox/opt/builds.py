@@ -6,10 +6,10 @@ and what one stands on, is read from the manifest of the core.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from functools import cache
 
+from rlox.files import read_toml, understood
 from rlox.opt.arguments import UsageError
 from rlox.profiling.machine import ROOT
 
@@ -57,15 +57,20 @@ def _without(id_: str) -> tuple[str, ...]:
 
 @cache
 def _needs() -> dict[str, list[str]]:
-    """Of every feature `opt-pN`, those that it turns on; raises UsageError outside a checkout."""
-    try:
-        table = tomllib.loads(MANIFEST.read_text(encoding="utf-8"))["features"]
-    except OSError:
+    """Of every feature `opt-pN`, those that it turns on.
+
+    Raises:
+        NotReadError: the manifest cannot be read.
+        UsageError: this is no checkout.
+    """
+    if not MANIFEST.exists():
         raise UsageError(
             f"{MANIFEST}: is not there; the builds can only be tested in a checkout of the sources"
-        ) from None
-    features = [name for name in table if name.startswith(_PREFIX)]
-    return {name: table[name] for name in sorted(features, key=lambda f: int(f[len(_PREFIX) :]))}
+        )
+    table = read_toml(MANIFEST)
+    with understood(MANIFEST, "manifest with features"):
+        of = {name: list(on) for name, on in table["features"].items() if name.startswith(_PREFIX)}
+        return {name: of[name] for name in sorted(of, key=lambda f: int(f[len(_PREFIX) :]))}
 
 
 def _feature(id_: str) -> str:

@@ -9,14 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox.files import read_text, understood, write
+from rlox.files import read_text, read_toml, understood, write
 from rlox.profiling.machine import ROOT, slug
 from rlox.profiling.process import end_group
 from rlox.profiling.scratch import scratch
@@ -57,14 +56,19 @@ class Outcome:
 
 
 def load(algo: str) -> tuple[dict[str, Any], list[Peer]]:
-    """What is raced, and the peers that have `algo`."""
-    table = tomllib.loads((FOLDER / "peers.toml").read_text(encoding="utf-8"))
-    peers = [
-        Peer(row["name"], row["what"], row["driver"], row["forms"][algo], row.get("lock"))
-        for row in table["peer"]
-        if algo in row["forms"]
-    ]
-    return table["race"][algo], peers
+    """What is raced, and the peers that have `algo`. Raises NotReadError."""
+    path = FOLDER / "peers.toml"
+    table = read_toml(path)
+    with understood(path, "list of peers"):
+        peers = [
+            Peer(row["name"], row["what"], row["driver"], row["forms"][algo], row.get("lock"))
+            for row in table["peer"]
+            if algo in row["forms"]
+        ]
+        job = dict(table["race"][algo])
+        for key in ("env_id", "total_timesteps", "threads", "reach"):
+            job[key]
+        return job, peers
 
 
 def digest(peer: Peer) -> str:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlox.files import check_folder, read_json, write_new
+from rlox.files import check_folder, read_json, understood, write_new
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
@@ -103,33 +103,42 @@ def keep(kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
 def newest(of: str | None = None) -> dict[str, Any] | None:
     """The newest calibration of a machine, by its folder; without one of this. Raises
     NotReadError."""
-    found = sorted((RECORDS / (of or slug(machine()))).glob("*_calibration*.json"))
-    return read_json(found[-1]) if found else None
+    path = _newest(of or slug(machine()))
+    return read_json(path) if path else None
+
+
+def _newest(of: str) -> Path | None:
+    return max((RECORDS / of).glob("*_calibration*.json"), default=None)
 
 
 def smallest() -> dict[str, dict[str, float]]:
-    """By machine and benchmark, the smallest log-ratio that the machine can tell apart."""
-    machines = sorted({path.parent.name for path in RECORDS.glob("*/*_calibration*.json")})
-    return {
-        machine: {
-            name: math.log(found["detectable"])
-            for name, found in (newest(machine) or {"benchmarks": {}})["benchmarks"].items()
-        }
-        for machine in machines
-    }
+    """By machine and benchmark, the smallest log-ratio that the machine can tell apart. Raises
+    NotReadError."""
+    found: dict[str, dict[str, float]] = {}
+    for of in sorted({path.parent.name for path in RECORDS.glob("*/*_calibration*.json")}):
+        if path := _newest(of):
+            table = read_json(path)
+            with understood(path, "calibration"):
+                rows = table["benchmarks"].items()
+                found[of] = {name: math.log(row["detectable"]) for name, row in rows}
+    return found
 
 
 def plan(names: Sequence[str], band: float) -> str | None:
     """What a comparison of these benchmarks will take on this machine; None where its calibration
-    has none of them."""
-    calibration = newest() or {"benchmarks": {}}
-    known = [calibration["benchmarks"][name] for name in names if name in calibration["benchmarks"]]
-    if not known:
+    has none of them. Raises NotReadError."""
+    calibration = newest()
+    if calibration is None:
         return None
-    restarts = [restarts_to_settle(of["sd"], band) for of in known]
-    open_ = restarts.count(None)
-    seconds = calibration["seconds_per_restart"] * sum(n or LOOKS[-1] for n in restarts)
-    line = f"by the calibration of {calibration['date'][:10]} about {seconds:.0f} s of timing"
+    with understood(RECORDS / slug(machine()), "calibration"):
+        rows = calibration["benchmarks"]
+        known = [rows[name] for name in names if name in rows]
+        if not known:
+            return None
+        restarts = [restarts_to_settle(of["sd"], band) for of in known]
+        open_ = restarts.count(None)
+        seconds = calibration["seconds_per_restart"] * sum(n or LOOKS[-1] for n in restarts)
+        line = f"by the calibration of {calibration['date'][:10]} about {seconds:.0f} s of timing"
     if open_:
         line += f"; {open_} of {len(known)} are too noisy here to be called the same"
     return line

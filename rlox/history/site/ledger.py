@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rlox.files import read_json, understood
 from rlox.history import records
 from rlox.history.records import Record, Result
 from rlox.profiling import cards
@@ -42,7 +42,7 @@ class Line:
 
 
 def lines(folder: Path = cards.FOLDER) -> list[Line]:
-    """Every card with its records. Raises cards.CardError."""
+    """Every card with its records. Raises cards.CardError and NotReadError."""
     of = folder / "record"
     climbed = {algo: _newest_ladder(algo, of) for algo in ALGOS}
     out = []
@@ -61,4 +61,15 @@ def lines(folder: Path = cards.FOLDER) -> list[Line]:
 def _newest_ladder(algo: str, folder: Path) -> dict[str, Any]:
     found = folder.glob(f"*/*_ladder_{algo}*.json")
     newest = max(found, key=lambda path: path.name, default=None)
-    return json.loads(newest.read_text(encoding="utf-8")) if newest else {}
+    if newest is None:
+        return {}
+    table = read_json(newest)
+    with understood(newest, "ladder"):
+        for step in table["steps"]:
+            for of in (step["alone"], step["with_the_others"]):
+                if not min(of["ratio"], *(of.get("ci95") or [1, 1])) > 0:
+                    raise ValueError(f"{step['id']!r} has {of}")
+                str.upper(of["verdict"])
+            if step.get("bound") and not step["bound"]["bound"] > 0:
+                raise ValueError(f"{step['id']!r} has {step['bound']}")
+    return table

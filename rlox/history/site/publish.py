@@ -8,6 +8,7 @@ from functools import partial
 from importlib.resources import files
 from pathlib import Path
 
+from rlox.files import understood
 from rlox.history.site import benchmark, commit, diffs, optimisations, overview, profiles, trust
 from rlox.history.site.layout import benchmark_path, card_path, commit_path, diff_path, raw_path
 from rlox.history.site.ledger import Line
@@ -53,6 +54,7 @@ def publish(
         tell: is told what is made, and how much of it is done.
 
     Raises:
+        NotReadError: a calibration or score is broken.
         writer.ForeignFolderError: `out` holds other files.
     """
     with Writer(out) as writer:
@@ -60,7 +62,9 @@ def publish(
         writer.text("index.html", overview.overview(history))
         writer.text("commits.html", overview.commits(history))
         writer.text("profiles.html", profiles.page_of(history))
-        writer.text("trust.html", trust.trust(trust.read(trusted)))
+        with understood(trusted, "folder of calibrations and scores"):
+            trust_page = trust.trust(trust.read(trusted))
+        writer.text("trust.html", trust_page)
         writer.text("optimisations.html", optimisations.ledger_page(ledger))
         for line in ledger:
             writer.text(card_path(line.card.id), optimisations.card_page(history, line))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlox.files import read_json
 from rlox.history.site.axis import Row, chart
 from rlox.history.site.layout import (
     Column,
@@ -32,12 +32,11 @@ Table = Mapping[str, Any]
 
 def read(folder: Path = FOLDER) -> dict[str, dict[str, list[Table]]]:
     """The records of each machine by their kind ("calibration", "injected-score", …), the oldest
-    first."""
+    first. Raises NotReadError."""
     found: dict[str, dict[str, list[Table]]] = {}
     for path in sorted(folder.glob("*/*.json"), key=lambda path: path.name):
         kind = path.stem.partition("_")[2].rstrip("-0123456789")
-        text = path.read_text(encoding="utf-8")
-        found.setdefault(path.parent.name, {}).setdefault(kind, []).append(json.loads(text))
+        found.setdefault(path.parent.name, {}).setdefault(kind, []).append(read_json(path))
     return found
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlox.files import read_toml, understood
 from rlox.opt import racing
 from rlox.opt.racing import Peer
 
@@ -86,9 +86,11 @@ class Engine:
 
 
 def load(name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
-    """Those of a file, in its order."""
-    table = tomllib.loads((folder() / name).read_text(encoding="utf-8"))
-    return [_family(row) for row in table["family"]], [_engine(row) for row in table["engine"]]
+    """Those of a file, in its order. Raises NotReadError."""
+    path = folder() / name
+    table = read_toml(path)
+    with understood(path, "list of operations"):
+        return [_family(row) for row in table["family"]], [_engine(row) for row in table["engine"]]
 
 
 def _family(row: Mapping[str, Any]) -> Family:

@@ -12,11 +12,11 @@ import importlib.machinery
 import re
 import shutil
 import sys
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from rlox.files import read_toml
 from rlox.opt.arguments import UsageError
 from rlox.opt.testing.agreement import pytest_outcomes
 from rlox.opt.testing.commands import (
@@ -73,14 +73,22 @@ class Result:
 
 
 def load(path: Path = LIST) -> list[Bug]:
-    """The bugs of the list. Raises UsageError, naming the bug and its key, where it is wrong."""
+    """The bugs of the list.
+
+    Raises:
+        NotReadError: the list cannot be read.
+        UsageError: it is wrong; the bug and its key are named.
+    """
     names = [f.name for f in fields(Bug)]
     bugs = []
-    for number, table in enumerate(tomllib.loads(path.read_text(encoding="utf-8"))["bug"], 1):
+    tables = read_toml(path).get("bug", [])
+    for number, table in enumerate(tables if isinstance(tables, list) else [tables], 1):
         where = f"{path.name}: bug {number}"
+        if not isinstance(table, dict):
+            raise UsageError(f"{where}: is {table!r}; write a table under [[bug]]")
         for key in table.keys() - set(names):
             raise UsageError(f"{where}: unknown key {key!r}; it may be one of {', '.join(names)}")
-        for key in names[:-1]:
+        for key in names if "survives" in table else names[:-1]:
             if not isinstance(table.get(key), str):
                 raise UsageError(f"{where}: {key!r} is missing, or no string")
         bug = Bug(**table)

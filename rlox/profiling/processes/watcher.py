@@ -66,7 +66,10 @@ class Watcher:
             at = time.monotonic_ns()
             if self.from_ns <= at < self.until_ns:
                 tasks = [task for pid in pids for task in self._tasks(pid)]
-                self._files.write([{"look": [at, tasks]}])
+                try:
+                    self._files.write([{"look": [at, tasks]}])
+                except OSError:  # the disk is full, as whoever writes the report will say
+                    return
             if self._stop.wait(max(_PERIOD_S, _REST * (time.thread_time() - begin))):
                 return
 

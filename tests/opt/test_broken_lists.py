@@ -1,0 +1,111 @@
+"""The lists and records that verbs read unasked: broken, they are refused by name."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from toy_entries import cell, entry, written
+
+from rlox.files import NotReadError, read_json
+from rlox.history import store
+from rlox.history.site import ledger
+from rlox.history.site import trust as trust_page
+from rlox.history.store import HistoryError
+from rlox.opt import builds, racing, trust
+from rlox.opt.arguments import UsageError
+from rlox.opt.primitives import cases
+from rlox.opt.testing import planted
+from rlox.profiling import cards
+from rlox.profiling.machine import machine, slug
+
+TEXTS = [b"", b"[", b"[]", b"{}", b"17", b"\xff", b"a = 1", b'{"a": 1}']
+
+
+def peers(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    return folder / "peers.toml", lambda: racing.load("ppo")
+
+
+def operations(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    return folder / "primitives" / "primitives.toml", cases.load
+
+
+def bugs(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    path = folder / "planted.toml"
+    return path, lambda: planted.load(path)
+
+
+def features(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    return folder / "Cargo.toml", builds._needs.__wrapped__
+
+
+def ladder(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    path = folder / "record" / "m" / "2026-01-01T000000Z_ladder_ppo.json"
+    return path, lambda: ledger._newest_ladder("ppo", folder / "record")
+
+
+def calibration(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    return folder / slug(machine()) / "2026-01-01T000000Z_calibration.json", trust.smallest
+
+
+@pytest.mark.parametrize("of", [peers, operations, bugs, features, ladder, calibration])
+@pytest.mark.parametrize("content", TEXTS)
+def test_a_broken_list_is_refused_by_name(
+    of: Callable[[Path], Any], content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(racing, "FOLDER", tmp_path)
+    monkeypatch.setattr(trust, "RECORDS", tmp_path)
+    monkeypatch.setattr(builds, "MANIFEST", tmp_path / "Cargo.toml")
+    path, read = of(tmp_path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    if of is bugs and content in (b"", b"a = 1"):
+        assert read() == []  # a list without bugs
+        return
+    with pytest.raises((NotReadError, UsageError), match=path.name):
+        read()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"control": {"features": []}},
+        {"control": {"commit": 3, "features": []}},
+        {"machine": {}},
+        {"machine": {"cpu": "x", "cores": "../x"}},
+        {"causes": {"a": 1}},
+        {"failures": [{"benchmark": "a"}]},
+        {"profiles": {"ppo": {"samples": 1, "layers": {"rust": "x"}, "phases": {}}}},
+        {"commit": None},
+        {"subject": ["x"]},
+        {"date": "2026-01-01T00:00:00"},
+        {"cells": [{"benchmark": 3, "kind": "time", "value": 1.0}]},
+        {"cells": [{"benchmark": "a", "kind": "time", "value": 1.0, "ratio_ci99": [1]}]},
+    ],
+)
+def test_an_entry_with_a_value_of_another_kind_is_refused(
+    broken: dict[str, Any], tmp_path: Path
+) -> None:
+
+    (path,) = written([entry(0, cell(1.0))], tmp_path).glob("*/*.json")
+    path.write_text(json.dumps(json.loads(path.read_text()) | broken))
+    with pytest.raises(HistoryError, match=path.name):
+        store.read(path)
+
+
+def test_a_text_that_nothing_can_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "half a character.json"
+    path.write_text(json.dumps({"subject": "\ud800"}))
+    with pytest.raises(NotReadError, match=path.name):
+        read_json(path)
+
+
+def test_what_is_in_the_tree_is_read() -> None:
+    assert racing.load("ppo")[1]
+    assert cases.load()[0]
+    assert planted.load()
+    assert builds.known()
+    assert ledger.lines(cards.FOLDER)
+    assert trust_page.trust(trust_page.read())
+    assert trust.smallest()

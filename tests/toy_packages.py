@@ -51,7 +51,7 @@ def peakmem_held():
 def benchmarks(folder: Path) -> Path:
     """The folder of benchmarks."""
     path = folder / "benchmarks"
-    path.mkdir()
+    path.mkdir(parents=True)
     (path / "__init__.py").write_text("")
     (path / "inputs.py").write_text("NUMBERS = list(range(2_000))\n")
     (path / "toys.py").write_text(BENCHMARKS)

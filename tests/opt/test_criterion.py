@@ -1,6 +1,7 @@
 """Criterion's benchmarks: by the names of asv's that call the same function."""
 
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -17,7 +18,6 @@ IDS = [
 ]
 # What criterion's program does as far as we ask it.
 PROGRAM = """\
-#!{python}
 import json, os, pathlib, re, sys
 ids = {ids}
 if "--list" in sys.argv:
@@ -38,7 +38,10 @@ for number, id in enumerate(ids):
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     path = tmp_path / "criterion"
-    path.write_text(PROGRAM.format(python=sys.executable, ids=IDS))
+    own = path.with_suffix(".py")
+    own.write_text(PROGRAM.format(ids=IDS))
+    # Python itself may lie in a folder with a space, which no #! line can say.
+    path.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, str(own)])} "$@"\n')
     path.chmod(0o755)
     return path
 

@@ -225,9 +225,12 @@ def _result(table: Any, where: str) -> Result:
         counts = _value(maybe, key, dict, None, where=where)
         for twin in ("baseline", "optimized") if counts is not None else ():
             _value(counts, twin, float, where=f"{where}{key}.")
+    size = _value(table, "size", dict, where=where)
+    for name in size:
+        _value(size, name, int, where=f"{where}size.")
     return Result(
         workload=_value(table, "workload", str, where=where),
-        size=_value(table, "size", dict, where=where),
+        size=size,
         ratio=ratio,
         ci95=None if ci95 is None else _pair(ci95, f"{where}ci95"),
         verdict=verdict,

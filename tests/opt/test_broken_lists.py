@@ -5,11 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import measured
 import pytest
 from toy_entries import cell, entry, written
 
 from rlox.files import NotReadError, read_json
-from rlox.history import store
+from rlox.history import records, store
 from rlox.history.site import ledger
 from rlox.history.site import trust as trust_page
 from rlox.history.store import HistoryError
@@ -92,6 +93,16 @@ def test_an_entry_with_a_value_of_another_kind_is_refused(
     path.write_text(json.dumps(json.loads(path.read_text()) | broken))
     with pytest.raises(HistoryError, match=path.name):
         store.read(path)
+
+
+@pytest.mark.parametrize("n", ["<script>", [[]], None, {}])
+def test_a_record_whose_size_is_no_number_is_refused(n: Any, tmp_path: Path) -> None:
+    path = measured.p5(tmp_path, "2026-01-01T00:00:00Z")
+    table = json.loads(path.read_text())
+    table["results"][0]["size"]["n"] = n
+    path.write_text(json.dumps(table))
+    with pytest.raises(records.RecordError, match=r"size\.n"):
+        records.read(path)
 
 
 def test_a_text_that_nothing_can_write_is_refused(tmp_path: Path) -> None:

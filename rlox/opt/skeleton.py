@@ -286,7 +286,9 @@ def _read(tree: Path, path: str) -> str:
 
 def uncommitted(paths: Any, tree: Path) -> list[str]:
     """Those of `paths` that differ from the last commit; none outside a repository."""
-    try:
-        return git.of(tree).run("diff", "--name-only", "-z", "HEAD", "--", *paths).split("\0")[:-1]
+    asked = ("--porcelain", "-z", "--no-renames", "--untracked-files=no")
+    try:  # not `git diff`, which writes the index
+        lines = git.of(tree).run("status", *asked, "--", *paths).split("\0")[:-1]
     except git.GitError:
         return []
+    return [line[3:] for line in lines]

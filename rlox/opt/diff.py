@@ -47,7 +47,8 @@ examples:
 
 ratio = head time / base time: over 1, head is slower. Both packages are loaded in one process and
 called in turn; each restart is a new process, and the interval (99 %) is over restarts. After 5,
-10, 20 and 40 of them a verdict may fall: slower, faster, same (within the threshold) or undecided.
+10, 20 and 40 of them a verdict may fall: slower (the whole interval lies above the threshold),
+faster (below it), same (within) or undecided, with what it leans to: rather slower, rather same.
 Benchmarks are those of asv_bench/; without --bench all but the twins of single optimisations.
 """
 
@@ -83,7 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds of timing at most, after the builds (default: 600)")  # fmt: skip
     add("--restarts", type=int, default=LOOKS[-1], choices=LOOKS, help="at most (default: 40)")
     add("--threshold", metavar="PERCENT", type=positive, default=1.0,
-        help="times this close count as the same (default: 1)")  # fmt: skip
+        help="the least change that matters: only what is surely more is slower or faster "
+        "(default: 1)")  # fmt: skip
     add("--no-counts", action="store_true", help="no instructions, no allocations")
     add("--markdown", action="store_true", help="print a table for a pull request")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
@@ -299,6 +301,7 @@ def _rows(
             "ratio": judgement.ratio,
             "ci99": judgement.ci99,
             "verdict": judgement.verdict,
+            "leans": judgement.leans,
             "restarts": judgement.restarts,
             "base": base,
             "head": head,

@@ -21,7 +21,7 @@ As a hook before each push, in .git/hooks/pre-push:
   #!/bin/sh
   exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120 --hook
 
---threshold says how close counts as the same: the wider, the sooner a verdict falls.
+--threshold is the least change that matters: what may be less does not fail the gate.
 """
 
 
@@ -84,7 +84,7 @@ def decision(found: Found) -> tuple[int, str]:
         return CANNOT_TELL, f"cannot tell: {failed} benchmarks could not be measured"
     if counts["undecided"]:
         return CANNOT_TELL, (
-            f"cannot tell: {counts['undecided']} undecided; more --budget, or a wider --threshold, "
+            f"cannot tell: {counts['undecided']} undecided; more --budget, or another --threshold, "
             "may decide them"
         )
     if not any(counts.values()):

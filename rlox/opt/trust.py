@@ -8,6 +8,7 @@ import math
 import os
 import random
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,28 +23,35 @@ from rlox.timing.student import deviation
 RECORDS = ROOT / "asv_bench" / "record"
 _DRAWS = 300
 _POWER = 0.95
+_THRESHOLDS = (1.0, 3.0)  # per cent: the default, and that of the hook and the workflow
 _ALARM = ("slower", "faster")
 _LOAD = 0.25  # of a core, above which others are noticed
 
 
 def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     """From A/A log-ratios by benchmark, two of each at the least: `{run_alarms, cell_alarms,
-    benchmarks: {name: {sd, bias, alarms, detectable}}}`. Alarms are shares of the runs or verdicts,
-    `detectable` is a ratio.
+    thresholds: {percent: {run_alarms, cell_alarms}}, benchmarks: {name: {sd, bias, alarms,
+    detectable}}}`. Alarms are shares of the runs or verdicts, those outside `thresholds` at the
+    default one; `detectable` is a ratio.
 
     A run of `diff` is drawn from the restarts with replacement, `_DRAWS` times.
     """
     rng = random.Random(0)
-    alarms = dict.fromkeys(log_ratios, 0)
-    runs = 0
-    for _ in range(_DRAWS):
-        flagged = _run(log_ratios, rng)
-        runs += bool(flagged)
-        for name in flagged:
-            alarms[name] += 1
+    drawn = [
+        {name: rng.choices(of, k=LOOKS[-1]) for name, of in log_ratios.items()}
+        for _ in range(_DRAWS)
+    ]
+    flagged = {
+        percent: [_flagged(run, math.log1p(percent / 100)) for run in drawn]
+        for percent in _THRESHOLDS
+    }
+    thresholds = {
+        f"{percent:g}": _alarms(runs, len(log_ratios)) for percent, runs in flagged.items()
+    }
+    alarms = Counter(name for run in flagged[_THRESHOLDS[0]] for name in run)
     return {
-        "run_alarms": runs / _DRAWS,
-        "cell_alarms": sum(alarms.values()) / _DRAWS / len(alarms),
+        **thresholds[f"{_THRESHOLDS[0]:g}"],
+        "thresholds": thresholds,
         "benchmarks": {
             name: {
                 "sd": deviation(of),
@@ -56,18 +64,25 @@ def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
     }
 
 
-def _run(log_ratios: Mapping[str, Sequence[float]], rng: random.Random) -> list[str]:
+def _alarms(runs: Sequence[Sequence[str]], benchmarks: int) -> dict[str, float]:
+    return {
+        "run_alarms": sum(map(bool, runs)) / len(runs),
+        "cell_alarms": sum(map(len, runs)) / len(runs) / benchmarks,
+    }
+
+
+def _flagged(drawn: Mapping[str, Sequence[float]], band: float) -> list[str]:
     """The benchmarks that a drawn run of `diff` flags."""
-    drawn = {name: rng.choices(of, k=LOOKS[-1]) for name, of in log_ratios.items()}
     settled: dict[str, Any] = {}
     for look in LOOKS:
-        found = judge({name: of[:look] for name, of in drawn.items()}, settled=settled)
+        found = judge({name: of[:look] for name, of in drawn.items()}, band, settled)
         settled = {name: j for name, j in found.items() if j.verdict != "undecided"}
     return [name for name, j in settled.items() if j.verdict in _ALARM]
 
 
 def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
-    """The smallest ratio over 1 that a run of `diff` finds with a power of 95 %."""
+    """The smallest ratio over 1 that a run of `diff` tells from 1 with a power of 95 %. A change
+    that is larger than a threshold by this factor is called slower at that threshold."""
     low, high = 0.0, 1.0
     drawn = [rng.choices(log_ratios, k=LOOKS[-1]) for _ in range(_DRAWS)]
     for _ in range(12):
@@ -79,7 +94,7 @@ def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
 
 def _found(log_ratios: Sequence[float]) -> bool:
     for look in LOOKS:
-        verdict = judge({"": log_ratios[:look]})[""].verdict
+        verdict = judge({"": log_ratios[:look]}, band=0.0)[""].verdict
         if verdict != "undecided":
             return verdict == "slower"
     return False

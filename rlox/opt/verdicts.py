@@ -128,7 +128,10 @@ def closing(found: Found) -> Iterator[str]:
     ]
     if widest:
         width, name = max(widest)
-        yield f"Undecided is not the same: changes below {100 * width:.1f} % may hide in {name}."
+        yield (
+            "Rather slower, same or faster is undecided: changes below "
+            f"{100 * width:.1f} % may hide in {name}."
+        )
     yield from _blind(found)
     if not found.complete:
         yield "Interrupted: these are the verdicts so far."
@@ -149,9 +152,9 @@ def _blind(found: Found) -> Iterator[str]:
         worst = max(seen, key=seen.__getitem__)
         usual = statistics.median(seen.values())
         yield (
-            f"By the calibration of {calibration['date'][:10]}, 95 in 100 changes of "
-            f"{100 * usual:.1f} % are found in the median benchmark, of {100 * seen[worst]:.1f} % "
-            f"in the worst ({worst})."
+            f"By the calibration of {calibration['date'][:10]}, 95 in 100 changes are found that "
+            f"exceed the threshold by {100 * usual:.1f} % in the median benchmark, by "
+            f"{100 * seen[worst]:.1f} % in the worst ({worst})."
         )
 
 
@@ -160,7 +163,10 @@ def _sorted(judgements: Mapping[str, Judgement]) -> list[tuple[str, Judgement]]:
 
 
 def _verdict(judgement: Judgement, memory: bool) -> str:
-    return _OF_MEMORY.get(judgement.verdict, judgement.verdict) if memory else judgement.verdict
+    """The verdict, or what an undecided benchmark leans to."""
+    zone = judgement.leans if judgement.verdict == "undecided" else judgement.verdict
+    said = _OF_MEMORY.get(zone, zone) if memory else zone
+    return f"rather {said}" if judgement.verdict == "undecided" else said
 
 
 def _interval(judgement: Judgement) -> str:
@@ -183,7 +189,7 @@ def show_calibration(found: Mapping[str, Any], path: Path) -> None:
     console = Console(highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column("benchmark", overflow="fold", ratio=1)
-    for heading in ("sd of a restart", "false alarms", "finds 95 % of"):
+    for heading in ("sd of a restart", "false alarms", "told from none"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, of in sorted(found["benchmarks"].items(), key=lambda item: item[1]["detectable"]):
         table.add_row(
@@ -193,11 +199,14 @@ def show_calibration(found: Mapping[str, Any], path: Path) -> None:
             f"+{units.percent(of['detectable'] - 1)}",
         )
     console.print(table)
-    console.print(
-        f"\nIn {found['restarts']} restarts of HEAD against itself: "
-        f"{units.percent(found['cell_alarms'])} of verdicts would be false alarms, "
-        f"{units.percent(found['run_alarms'])} of runs have one."
-    )
+    console.print(f"\nOf runs drawn from {found['restarts']} restarts of HEAD against itself:")
+    for threshold, of in found["thresholds"].items():
+        console.print(
+            f"at a threshold of {threshold} %, {units.percent(of['cell_alarms'])} of verdicts are "
+            f"false alarms, and {units.percent(of['run_alarms'])} of runs have one."
+        )
+    console.print("A change is found 95 times in 100 where it exceeds the threshold by as much as")
+    console.print("can be told from none.")
     for line in trust.advice():
         console.print(f"This machine: {line}", markup=False)
     console.print(str(path))

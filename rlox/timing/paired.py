@@ -14,11 +14,12 @@ from typing import Literal
 
 from rlox.timing.student import ratio_interval
 
+Zone = Literal["faster", "slower", "same"]
 Verdict = Literal["faster", "slower", "same", "undecided"]
 
 # After how many restarts a verdict may fall.
 LOOKS = (5, 10, 20, 40)
-# Ratios this close to 1 count as equal.
+# The threshold: changes up to it do not matter.
 BAND = math.log(1.01)
 
 _INTERVAL = 0.05  # outside the printed interval
@@ -53,16 +54,18 @@ def estimate(log_ratios: Sequence[float]) -> Estimate:
     if look is None:
         return Estimate(math.exp(mean), None, "undecided", n)
     interval = ratio_interval(log_ratios, _INTERVAL, look - 1)
-    verdict = _verdict(*ratio_interval(log_ratios, LEVEL, look - 1))
-    return Estimate(math.exp(mean), interval, verdict, n)
+    low, high = ratio_interval(log_ratios, LEVEL, look - 1)
+    return Estimate(math.exp(mean), interval, zone(1 / high, 1 / low, BAND), n)
 
 
-def _verdict(low: float, high: float) -> Verdict:
-    if math.log(low) > -BAND and math.log(high) < BAND:
-        return "same"
-    if low > 1:
+def zone(low: float, high: float, band: float) -> Verdict:
+    """Where the whole of an interval of new time / old time lies: above the threshold, whose
+    log-ratio is `band`, below its inverse, or between; undecided where it reaches over one."""
+    if math.log(low) > band:
+        return "slower"
+    if math.log(high) < -band:
         return "faster"
-    return "slower" if high < 1 else "undecided"
+    return "same" if -band < math.log(low) and math.log(high) < band else "undecided"
 
 
 def next_look(restarts: int, most: int, looks: Sequence[int] = LOOKS) -> int | None:

@@ -25,6 +25,12 @@ def t_tail(t: float, df: int) -> float:
     return 1.0 - 2.0 / math.pi * within
 
 
+def t_beyond(t: float, df: int) -> float:
+    """The probability that Student's t lies beyond `t` on that side alone."""
+    half = t_tail(abs(t), df) / 2
+    return half if t > 0 else 1.0 - half
+
+
 @cache
 def t_quantile(tail: float, df: int) -> float:
     """The t beyond which, on either side, lies the probability `tail`."""
@@ -59,6 +65,14 @@ def ratio_interval(
     """Where the ratio lies whose logarithm is the mean of two or more `log_ratios`, except with
     the probability `outside`; `df` degrees of freedom, one fewer than there are ratios unless said.
     """
-    n, mean = len(log_ratios), statistics.fmean(log_ratios)
-    half = t_quantile(outside, df or n - 1) * deviation(log_ratios) / math.sqrt(n)
-    return math.exp(mean - half), math.exp(mean + half)
+    low, high = mean_interval(log_ratios, outside, df)
+    return math.exp(low), math.exp(high)
+
+
+def mean_interval(
+    values: Sequence[float], outside: float, df: int | None = None
+) -> tuple[float, float]:
+    """Where the mean lies that two or more `values` are drawn around, as `ratio_interval`."""
+    n, mean = len(values), statistics.fmean(values)
+    half = t_quantile(outside, df or n - 1) * deviation(values) / math.sqrt(n)
+    return mean - half, mean + half

@@ -151,7 +151,7 @@ def test_a_table_for_a_pull_request_has_a_row_for_each_that_moved() -> None:
     rows = [line.split(" | ")[:3] for line in lines if line.startswith("| `")]
     assert [(name, verdict) for name, _, verdict in rows] == [
         ("| `0`", "slower"),
-        ("| `2`", "undecided"),
+        ("| `2`", "rather slower"),
         ("| `1`", "same"),
     ]
     assert rows[0][1] == "1.105 (1.105–1.106)"

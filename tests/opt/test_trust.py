@@ -44,6 +44,13 @@ def test_a_steady_machine_raises_no_alarm_and_a_biased_one_does() -> None:
     assert biased["benchmarks"]["b"]["alarms"] == 1
 
 
+def test_alarms_are_told_at_each_threshold() -> None:
+    """A bias of two per cent is a false alarm at a threshold of one, and none at three."""
+    found = trust.rates({"b": restarts(0.003, bias=math.log(1.02))})["thresholds"]
+    assert found["1"] == {"run_alarms": 1.0, "cell_alarms": 1.0}
+    assert found["3"] == {"run_alarms": 0.0, "cell_alarms": 0.0}
+
+
 def test_a_plan_says_how_long_and_what_will_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
     calibration = {
         "date": "2026-01-02T00:00:00Z",

@@ -27,7 +27,7 @@ examples:
   python -m asv_bench.injected score --tool diff --only gae-loop --percent 0 3
   python -m asv_bench.injected score --repeats 3            the whole table; hours
   python -m asv_bench.injected aa --runs 50
-  python -m asv_bench.injected bisect --seeds 8
+  python -m asv_bench.injected bisect --seeds 8 --first 100  seeds that nothing was mended on
   python -m asv_bench.injected attribute --percent 5 10      right layer, right function?
 
 The commits are made of --at and the list injected.toml, and no branch knows them; the working tree
@@ -90,6 +90,9 @@ def parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     made = verb("bisect", "search histories that have one slowdown")
     made.add_argument("--seeds", metavar="N", type=int, default=4, help="histories (%(default)s)")
+    made.add_argument(
+        "--first", metavar="SEED", type=int, default=0, help="of the first history (%(default)s)"
+    )
     made.add_argument("--commits", metavar="N", type=int, default=64, help="in each (%(default)s)")
     made.add_argument(
         "--percent", metavar="P", type=float, nargs=2, default=[3.0, 5.0],
@@ -199,7 +202,7 @@ def _steps(
                     yield of.attribution(regression, percent, repeat)
     elif arguments.verb == "bisect":
         low, high = arguments.percent
-        for seed in range(arguments.seeds):
+        for seed in range(arguments.first, arguments.first + arguments.seeds):
             yield of.bisection(chosen, seed, arguments.commits, (low, high))
 
 

@@ -12,8 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asv_bench.injected.regressions import Regression
+from rlox.timing.rate import upper_bound
 
 Row = Mapping[str, Any]
+
+_OFF = 0.25  # of its nominal size: as far as a slowdown may be from it
 
 
 @dataclass
@@ -30,11 +33,21 @@ class Count:
     def __str__(self) -> str:
         return f"{self.hits}/{self.of}" if self.of else "–"
 
+    def bounded(self) -> str:
+        """With the rate that it may be at most, by the 95 % bound: of few trials, none is not 0."""
+        return f"{self} (< {100 * upper_bound(self.hits, self.of):.1f} %)" if self.of else "–"
+
+
+def is_near(row: Row) -> bool:
+    """Whether a slowdown is truly as large as it was meant to be: extra work comes in whole steps,
+    and what is three times as large is no example of its size."""
+    return abs((row["truth"] - 1) / (row["percent"] / 100) - 1) <= _OFF
+
 
 @dataclass
 class Score:
-    """Of one arm: a tool at a setting. `found` is by nominal per cent; `inside` counts true ratios
-    within the interval."""
+    """Of one arm: a tool at a setting. `found` is by nominal per cent, of slowdowns that are truly
+    `near` it; `beside` counts what a slowdown spares, `inside` true ratios within the interval."""
 
     found: dict[float, Count] = field(default_factory=dict)
     unchanged: Count = field(default_factory=Count)
@@ -45,13 +58,15 @@ class Score:
     def add(self, row: Row, cells: Mapping[str, Any], benchmark: str) -> None:
         """Count a trial, in which `benchmark` was made slower by `percent`."""
         cell = cells[benchmark]
-        if row["percent"]:
-            self.found.setdefault(row["percent"], Count()).add(cell["verdict"] == "slower")
+        others = [flagged(other) for name, other in cells.items() if name != benchmark]
+        if not row["percent"]:
+            for flag in (flagged(cell), *others):
+                self.unchanged.add(flag)
         else:
-            self.unchanged.add(flagged(cell))
-        for name, other in cells.items():
-            if name != benchmark:
-                self.beside.add(flagged(other))
+            for flag in others:
+                self.beside.add(flag)
+            if is_near(row):
+                self.found.setdefault(row["percent"], Count()).add(cell["verdict"] == "slower")
         if cell["ci99"]:
             low, high = cell["ci99"]
             self.inside.add(low <= row["truth"] <= high)
@@ -80,8 +95,8 @@ def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iter
         ["tool", *(f"{p:g} % found" for p in percents), "false alarms: nothing changed",
          "beside a change", "interval has the truth", "s a comparison"],
         (
-            [arm, *(str(score.found.get(p, Count())) for p in percents), str(score.unchanged),
-             str(score.beside), str(score.inside), _median(score.seconds)]
+            [arm, *(str(score.found.get(p, Count())) for p in percents), score.unchanged.bounded(),
+             score.beside.bounded(), str(score.inside), _median(score.seconds)]
             for arm, score in scored(rows, regressions).items()
         ),
     )  # fmt: skip
@@ -116,7 +131,10 @@ def aa_table(rows: Iterable[Row]) -> Iterator[str]:
             seconds.setdefault(name, []).append(row["seconds"])
     yield from _table(
         ["tool", "benchmarks flagged", "runs with a flag", "s a run"],
-        ([name, str(cells[name]), str(runs[name]), _median(seconds[name])] for name in cells),
+        (
+            [name, cells[name].bounded(), runs[name].bounded(), _median(seconds[name])]
+            for name in cells
+        ),
     )
 
 

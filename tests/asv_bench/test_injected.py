@@ -173,12 +173,22 @@ def test_only_slower_is_found_and_any_flag_on_what_nothing_touched_is_a_false_al
     ]
     score = scores.scored(rows, [TOY])["diff"]
     assert str(score.found[3]) == "1/4"
-    assert str(score.unchanged) == "1/2"
-    assert str(score.beside) == "2/6"
+    assert str(score.unchanged) == "1/4"
+    assert str(score.beside) == "2/4"
     assert str(score.inside) == "3/5"
     in_all, of_each = "\n".join(scores.score_tables(rows, [TOY])).split("\n\n")
-    assert "| diff | 1/4 | 1/2 | 2/6 | 3/5 | 10 |" in in_all
-    assert "| a toy (`toy`) | compute | 3.0 | diff | 1/4 | 1/2 |" in of_each
+    # The bounds are those of printed tables.
+    assert "| diff | 1/4 | 1/4 (< 75.1 %) | 2/4 (< 90.2 %) | 3/5 | 10 |" in in_all
+    assert "| a toy (`toy`) | compute | 3.0 | diff | 1/4 | 1/4 |" in of_each
+
+
+def test_a_slowdown_of_another_size_is_no_example_of_the_one_it_was_meant_to_be() -> None:
+    """Extra work comes in whole steps: the smallest may be three times what was asked."""
+    rows = [trial(1, "slower", [1.03, 1.04], "same") | {"truth": truth} for truth in (1.034, 1.011)]
+    rows[1]["cells"]["diff"][TOY.benchmark] = cell("undecided", [1.0, 1.02])
+    score = scores.scored(rows, [TOY])["diff"]
+    assert str(score.found[1]) == "0/1"
+    assert str(score.beside) == "0/2"
 
 
 def test_a_run_over_unchanged_commits_has_a_flag_where_any_benchmark_has() -> None:
@@ -186,7 +196,9 @@ def test_a_run_over_unchanged_commits_has_a_flag_where_any_benchmark_has() -> No
         {"threshold": 3.0, "seconds": 4.0, "cells": {"diff": {"a": cell(a), "b": cell(b)}}}
         for a, b in (("same", "undecided"), ("slower", "faster"), ("same", "slower"))
     ]
-    assert "| diff, threshold 3 % | 3/6 | 2/3 | 4 |" in scores.aa_table(rows)
+    assert "| diff, threshold 3 % | 3/6 (< 84.7 %) | 2/3 (< 98.3 %) | 4 |" in [
+        *scores.aa_table(rows)
+    ]
 
 
 ASV_TABLE = """\

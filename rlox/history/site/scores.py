@@ -7,11 +7,13 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rlox.history.site.layout import Column, Html, paragraph, section, table
+from rlox.history.site.layout import Column, Html, join, paragraph, section, table
 from rlox.report import units
+from rlox.timing.rate import upper_bound
 
 Table = Mapping[str, Any]
 _FLAGGED = ("slower", "faster")
+_OFF = 0.25  # of its nominal size: as far as a slowdown may be from it
 
 
 def _telling(records: Sequence[Table]) -> list[Table]:
@@ -49,27 +51,46 @@ def _slowdowns(machine: str, record: Table) -> Html:
         own = [row for row in trials if arm in row["cells"]]
         found = [
             _share(
-                _own(row, arm)["verdict"] == "slower" for row in own if row["percent"] == percent
+                _own(row, arm)["verdict"] == "slower"
+                for row in own
+                if row["percent"] == percent and _is_near(row)
             )
             for percent in percents
         ]
-        still = _share(_own(row, arm)["verdict"] in _FLAGGED for row in own if not row["percent"])
-        beside = _share(
-            cell["verdict"] in _FLAGGED
+        still = _rate(_flags(row["cells"][arm].values()) for row in own if not row["percent"])
+        beside = _rate(
+            _flags(cell for name, cell in row["cells"][arm].items() if name in row["beside"])
             for row in own
-            for name, cell in row["cells"][arm].items()
-            if name in row["beside"]
+            if row["percent"]
         )
-        rows.append((arm, *found, still, beside))
+        rows.append((_at(arm, own[0]), *found, still, beside))
     columns = [
         Column("Tool", True), *(Column(f"{percent:g} % found") for percent in percents),
         Column("False alarms"), Column("Beside a change"),
     ]  # fmt: skip
     places = ", ".join(dict.fromkeys(row["regression"] for row in trials))
-    caption = (
-        f"Slowdowns of known size, {record['date'][:10]}, {machine}: {', '.join(arms)}; {places}"
-    )
-    return table(columns, rows, caption)
+    caption = f"Slowdowns of known size, {_of(machine, record)}: {', '.join(arms)}; {places}"
+    off = {
+        f"{row['regression']} at {row['percent']:g} % (truly {100 * (row['truth'] - 1):.1f} %)"
+        for row in trials
+        if row["percent"] and not _is_near(row)
+    }
+    note = f"Not counted, for their true size is another: {', '.join(sorted(off))}." if off else ""
+    return join([table(columns, rows, caption), *([paragraph(note, "note")] if note else [])])
+
+
+def _is_near(row: Table) -> bool:
+    """Whether a slowdown is truly as large as it was meant to be: work comes in whole steps."""
+    return bool(abs((row["truth"] - 1) / (row["percent"] / 100) - 1) <= _OFF)
+
+
+def _at(arm: str, row: Table) -> str:
+    return f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
+
+
+def _of(machine: str, record: Table) -> str:
+    """What a figure holds of: machine, day and commit."""
+    return f"{machine}, {record['date'][:10]}, commit {record.get('commit', '')[:10]}"
 
 
 def _own(row: Table, arm: str) -> Table:
@@ -92,17 +113,11 @@ def _alarms(machine: str, record: Table) -> Html:
     found: dict[str, list[list[bool]]] = {}
     for row in record["rows"]:
         for arm, cells in row["cells"].items():
-            name = f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
-            flags = [cell["verdict"] in _FLAGGED for cell in cells.values()]
-            found.setdefault(name, []).append(flags)
+            found.setdefault(_at(arm, row), []).append(_flags(cells.values()))
     for name, runs in found.items():
-        rows.append(
-            (name, _share(flag for run in runs for flag in run), _share(any(run) for run in runs))
-        )
+        rows.append((name, _rate(runs), _rate([any(run)] for run in runs)))
     columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]
-    caption = (
-        f"Commits in which nothing changed, {record['date'][:10]}, {machine}: {', '.join(found)}"
-    )
+    caption = f"Commits in which nothing changed, {_of(machine, record)}: {', '.join(found)}"
     return table(columns, rows, caption)
 
 
@@ -113,7 +128,7 @@ def _bisect(machine: str, records: Sequence[Table]) -> Html:
         (word, _share(row["outcome"] == word for row in rows))
         for word in ("right", "wrong", "undecided")
     ]
-    caption = f"Histories with one slowdown, {record['date'][:10]}, {machine}"
+    caption = f"Histories with one slowdown, {_of(machine, record)}"
     columns = [Column("Outcome of bisect", True), Column("Histories")]
     return section(
         f"bisect-{machine}", "Does bisect find the commit?", table(columns, counted, caption)
@@ -166,10 +181,22 @@ def _attribution(machine: str, records: Sequence[Table]) -> Html:
         for percent in sorted({row["percent"] for row in rows})
     ]
     columns = [Column("Slowdown", True), Column("Right layer"), Column("Right function")]
-    caption = f"Injected slowdowns put down to their cause, {record['date'][:10]}, {machine}"
+    caption = f"Injected slowdowns put down to their cause, {_of(machine, record)}"
     return section(
         f"attribution-{machine}", "Is the cause found?", table(columns, counted, caption)
     )
+
+
+def _flags(cells: Iterable[Table]) -> list[bool]:
+    return [cell["verdict"] in _FLAGGED for cell in cells]
+
+
+def _rate(runs: Iterable[Sequence[bool]]) -> str:
+    """Hits of trials, with the rate that it may be at most: of few trials, none is not 0."""
+    flags = [flag for run in runs for flag in run]
+    if not flags:
+        return units.MISSING
+    return f"{_share(flags)} (< {units.percent(upper_bound(sum(flags), len(flags)))})"
 
 
 def _share(of: Iterable[bool]) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def row(text: str, start: str) -> list[str]:
     """The cells of the table's row that begins with `start`."""
     lines = text.splitlines()
     at = next(i for i, line in enumerate(lines) if line.strip() == start)
-    return [line.strip() for line in lines[at : at + 6]]
+    return [unescape(line.strip()) for line in lines[at : at + 6]]
 
 
 def write(folder: Path, name: str, record: Any) -> None:
@@ -33,8 +34,10 @@ def write(folder: Path, name: str, record: Any) -> None:
 
 def trial(percent: float, verdict: str, beside: str) -> dict[str, Any]:
     cells = {"slow": {"verdict": verdict}, "other": {"verdict": beside}}
-    found = {"what": "trial", "regression": "loop", "percent": percent, "beside": ["other"]}
-    return found | {"cells": {"diff": cells}}
+    return {
+        "what": "trial", "regression": "loop", "percent": percent, "truth": 1 + percent / 100,
+        "beside": ["other"], "threshold": 1.0, "cells": {"diff": cells},
+    }  # fmt: skip
 
 
 def test_scores_count_what_was_found_and_what_was_flagged_for_nothing(tmp_path: Path) -> None:
@@ -45,12 +48,16 @@ def test_scores_count_what_was_found_and_what_was_flagged_for_nothing(tmp_path: 
         trial(10, "slower", "same"),
         trial(0, "slower", "same"),
         trial(0, "same", "same"),
+        trial(3, "slower", "same") | {"truth": 1.05},
     ]
-    record = {"date": "2026-11-21T00:00:00Z", "rows": rows}
+    record = {"date": "2026-11-21T00:00:00Z", "commit": "f" * 40, "rows": rows}
     write(tmp_path, "2026-11-21T000000Z_injected-score.json", record)
-    told = row(text_of(trust.trust(trust.read(tmp_path))), "diff")
-    # The tool, 3 %, 10 %, where nothing changed, beside a change.
-    assert told[:5] == ["diff", "1 of 2", "1 of 1", "1 of 2", "1 of 5"]
+    text = text_of(trust.trust(trust.read(tmp_path)))
+    told = row(text, "diff, threshold 1 %")
+    # 3 %, 10 %, where nothing changed, beside a change; the bounds are those of printed tables.
+    assert told[1:5] == ["1 of 2", "1 of 1", "1 of 4 (< 75.1 %)", "1 of 4 (< 75.1 %)"]
+    assert "Not counted, for their true size is another: loop at 3 % (truly 5.0 %)." in text
+    assert "example-2.80ghz-2c, 2026-11-21, commit ffffffffff" in text
 
 
 def test_a_tools_score_of_a_place_is_told_by_its_newest_record_alone(tmp_path: Path) -> None:
@@ -63,8 +70,8 @@ def test_a_tools_score_of_a_place_is_told_by_its_newest_record_alone(tmp_path: P
     record(21, "diff", "same", "same")
     record(22, "asv", "slower", "same", "same")
     text = text_of(trust.trust(trust.read(tmp_path)))
-    assert row(text, "asv")[1] == "1 of 3"
-    assert row(text, "diff")[1] == "0 of 2"
+    assert row(text, "asv")[1] == "1 of 3 (< 86.5 %)"
+    assert row(text, "diff")[1] == "0 of 2 (< 77.6 %)"
     assert "2026-11-20" not in text
 
 
@@ -77,7 +84,7 @@ def test_false_alarms_count_by_benchmark_and_by_run(tmp_path: Path) -> None:
     record = {"date": "2026-11-21T00:00:00Z", "rows": rows}
     write(tmp_path, "2026-11-21T000000Z_injected-aa.json", record)
     told = row(text_of(trust.trust(trust.read(tmp_path))), "diff, threshold 1 %")
-    assert told[1:3] == ["3 of 6", "2 of 3"]
+    assert told[1:3] == ["3 of 6 (< 84.7 %)", "2 of 3 (< 98.3 %)"]
 
 
 def test_the_newest_calibration_counts_and_older_ones_are_named(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rlox.opt.racing import Outcome
-from rlox.timing import bootstrap
+from rlox.timing.student import mean_interval
 
 WINDOW = 50  # episodes in a mean return
+_OUTSIDE = 0.05  # of an interval
 
 
 def row_of(peer: str, number: int, outcome: Outcome, reach: float) -> dict[str, Any]:
@@ -86,5 +87,5 @@ def _ratio(
 def _mean(values: Sequence[float]) -> dict[str, Any] | None:
     if not values:
         return None
-    ends = list(bootstrap.mean_interval(values)) if len(values) > 1 else None
+    ends = list(mean_interval(values, _OUTSIDE)) if len(values) > 1 else None
     return {"mean": sum(values) / len(values), "ci95": ends}

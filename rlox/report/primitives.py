@@ -64,10 +64,11 @@ def explained(found: Mapping[str, Any]) -> str:
         for name in found["ours"]
     )
     return (
-        f"Called from Python, all engines on {cores}, in turn; medians over restarts. ÷: our time "
-        "over that of the fastest other, below 1 we are ahead; geometric mean over restarts of "
-        "the ratio within rounds, with its bootstrap 95 % interval. Ahead and behind need an "
-        "interval that does not hold 1; undecided: there were too few restarts for either. "
+        f"Called from Python, all engines on {cores}, in turn; geometric means over restarts. ÷: "
+        "our time over that of the fastest other, below 1 we are ahead; geometric mean over "
+        "restarts of the ratio within rounds, with its 95 % interval by Student's t. Ahead and "
+        "behind need an interval that does not hold 1; undecided: there were too few restarts for "
+        "either. "
         f"Cases against the fastest other: {standings}."
     )
 
@@ -149,7 +150,7 @@ def _details(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Table]
             continue
         tails = any("p99_s" in row for row in case["rows"])
         tail, against = ("p99",) if tails else (), (f"{name} ÷ it" for name in ours)
-        columns = ("engine", "median", "95 %", *tail, "restarts", *against)
+        columns = ("engine", "mean", "95 %", *tail, "restarts", *against)
         rows = [
             (
                 row["engine"],

@@ -56,7 +56,7 @@ def explained(found: Mapping[str, Any]) -> str:
         f"without compiling. To {job['reach']:g}: seconds until the mean return of "
         f"{found['window']} episodes is that high, compiling counted, of the runs that got there. "
         f"×: how many times as fast or as soon as {first} in the same round, geometric mean with "
-        "its bootstrap 95 % interval."
+        "its 95 % interval by Student's t over rounds."
     )
 
 

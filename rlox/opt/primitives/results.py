@@ -8,20 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from rlox.opt.primitives.cases import Case
-from rlox.timing import bootstrap
+from rlox.timing.student import ratio_interval
 
 Verdict = Literal["ahead", "behind", "not told apart", "undecided"]
 
 # With n restarts of equal engines all lie on one side in 1 of 2^(n - 1) runs.
 VERDICT_RESTARTS = 5
+_OUTSIDE = 0.05  # of an interval
 
 
 def rows_of(
     case: Case, restarts: Iterable[Mapping[str, Any]], engines: Sequence[str], ours: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """A row for each of `engines` that was timed, in their order: the median over restarts of
-    seconds a call with its bootstrap 95 % interval, the same of p99, and against each of `ours`
-    the ratio of our time to its own.
+    """A row for each of `engines` that was timed, in their order: the geometric mean over restarts
+    of seconds a call with its 95 % interval by Student's t, the same of p99, and against each of
+    `ours` the ratio of our time to its own.
 
     `restarts` are what `contest.hold` returned of `case`.
     """
@@ -36,8 +37,8 @@ def rows_of(
             {
                 "engine": name,
                 "restarts": len(times),
-                **_median("s", "ci95", [found["s"] for found in times]),
-                **(_median("p99_s", "p99_ci95", singles) if singles else {}),
+                **_mean("s", "ci95", [found["s"] for found in times]),
+                **(_mean("p99_s", "p99_ci95", singles) if singles else {}),
                 "against": {
                     one: ratio([row["ratios"][one][name] for row in own if _both(row, one, name)])
                     for one in ours
@@ -52,16 +53,20 @@ def _both(row: Mapping[str, Any], one: str, name: str) -> bool:
     return name in row["ratios"].get(one, ())
 
 
-def _median(value: str, interval: str, found: Sequence[float]) -> dict[str, Any]:
-    ends = list(bootstrap.median_interval(found)) if len(found) > 1 else None
-    return {value: statistics.median(found), interval: ends}
+def _mean(value: str, interval: str, found: Sequence[float]) -> dict[str, Any]:
+    logs = [math.log(seconds) for seconds in found]
+    return {value: math.exp(statistics.fmean(logs)), interval: _ends(logs)}
+
+
+def _ends(logs: Sequence[float]) -> list[float] | None:
+    return list(ratio_interval(logs, _OUTSIDE)) if len(logs) > 1 else None
 
 
 def ratio(logs: Sequence[float]) -> dict[str, Any]:
-    """Our time over theirs, the geometric mean over restarts, its bootstrap 95 % interval, and the
-    verdict: ahead or behind where the interval does not hold 1; undecided with fewer than
+    """Our time over theirs, the geometric mean over restarts, its 95 % interval by Student's t, and
+    the verdict: ahead or behind where the interval does not hold 1; undecided with fewer than
     `VERDICT_RESTARTS`."""
-    ends = [math.exp(end) for end in bootstrap.mean_interval(logs)] if len(logs) > 1 else None
+    ends = _ends(logs)
     verdict: Verdict = "not told apart"
     if ends is None or len(logs) < VERDICT_RESTARTS:
         verdict = "undecided"

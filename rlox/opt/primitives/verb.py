@@ -36,7 +36,7 @@ def add_to(verbs: Any, count: Any) -> None:
         help="single operations against other libraries",
         description="Time single operations (GAE, buffers, environments, advantages of groups, "
         "token KL, a whole rollout) of this library, of other libraries, NumPy, numba and torch, "
-        "in turn: medians, p99 of draws, ratios with bootstrap 95 % intervals and a verdict; a "
+        "in turn: means, p99 of draws, ratios with 95 % intervals and a verdict; a "
         "record, a page and Markdown under peers/record/.",
         epilog=_EXAMPLES
         + exits.told(

@@ -185,9 +185,10 @@ def test_a_verdict_needs_five_restarts(restarts: int) -> None:
 
 
 def test_a_ratio_is_the_geometric_mean_of_its_restarts() -> None:
-    found = verdict_of((1.0, 2.0), (1.0, 8.0))
+    found = verdict_of((1.0, 2.0), (1.0, 4.0), (1.0, 8.0))
     assert found["ratio"] == pytest.approx(0.25)
-    assert found["ci95"] == pytest.approx([0.125, 0.5])
+    # ln 2 to both sides is one standard deviation; Student's t of two degrees of freedom is 4.303.
+    assert found["ci95"] == pytest.approx([0.25 / 2**2.4841, 0.25 * 2**2.4841], rel=1e-3)
 
 
 def made_up_record() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from rlox.history.site.layout import Column, Html, join, paragraph, section, table
+from rlox.history.site.operating import operating
 from rlox.report import units
 from rlox.timing.rate import upper_bound
 
@@ -206,6 +207,7 @@ def _share(of: Iterable[bool]) -> str:
 
 # By the kind of record: what makes a section of a machine's, which are the oldest first.
 SCORES: Mapping[str, Callable[[str, Sequence[Table]], Html]] = {
+    "operating-curve": operating,
     "injected-score": _score,
     "injected-aa": _aa,
     "injected-bisect": _bisect,

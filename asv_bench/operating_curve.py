@@ -1,0 +1,96 @@
+"""The operating curve of `rlox-opt diff`: how probable each verdict is, by how much slower a commit
+truly made a benchmark and by how much the machine scatters. Simulated, with the verdicts' own code.
+
+    .venv/bin/python asv_bench/operating_curve.py [--runs 400]
+
+In each simulated run one benchmark of forty takes longer, in restarts that scatter like a normal
+distribution; the others stay as they are, and are there because one among many must be surer. The
+record goes to asv_bench/record/<machine>/, and from there to the Trust page. It takes a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from rlox.opt import trust
+from rlox.opt.exits import INTERRUPTED
+from rlox.profiling.machine import commit
+from rlox.timing.family import Judgement, judge
+from rlox.timing.paired import LOOKS
+
+# By threshold in per cent, the slowdowns in per cent; then standard deviations of a restart.
+SLOWDOWNS = {
+    1.0: tuple(0.25 * n for n in range(17)),
+    3.0: tuple(0.5 * n for n in range(17)),
+}
+SCATTERS = (0.2, 1.0, 2.0, 5.0)
+OTHERS = 39
+_UNCHANGED = {
+    str(n): Judgement(1.0, (1.0, 1.0), "same", LOOKS[0], 1.0, "same") for n in range(OTHERS)
+}
+
+
+def verdict(rng: random.Random, slowdown: float, scatter: float, threshold: float) -> str:
+    """What one run says of a benchmark that is slower by so many per cent."""
+    ratios: list[float] = []
+    found = "undecided"
+    while found == "undecided" and len(ratios) < LOOKS[-1]:
+        look = next(look for look in LOOKS if look > len(ratios))
+        middle, sd = math.log1p(slowdown / 100), scatter / 100
+        ratios += [rng.gauss(middle, sd) for _ in range(look - len(ratios))]
+        of = {"slowed": ratios, **dict.fromkeys(_UNCHANGED, ratios)}
+        found = judge(of, math.log1p(threshold / 100), _UNCHANGED)["slowed"].verdict
+    return found
+
+
+def points(runs: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """The share of each verdict, at every threshold, scatter and slowdown."""
+    for threshold, slowdowns in SLOWDOWNS.items():
+        for scatter in SCATTERS:
+            for slowdown in slowdowns:
+                rng = random.Random(f"{seed} {threshold} {scatter} {slowdown}")
+                counts = Counter(verdict(rng, slowdown, scatter, threshold) for _ in range(runs))
+                shares = {said: n / runs for said, n in sorted(counts.items())}
+                yield {
+                    "threshold": threshold, "scatter": scatter, "slowdown": slowdown,
+                    "shares": shares,
+                }  # fmt: skip
+
+
+def main() -> int:
+    """Simulate, print and keep; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", metavar="N", type=int, default=400, help="a point (%(default)s)")
+    runs = parser.parse_args().runs
+    if runs < 1:
+        parser.error(f"--runs: is {runs}, expected 1 at least")
+    found = []
+    try:
+        for point in points(runs):
+            found.append(point)
+            shares = ", ".join(f"{said} {share:.3f}" for said, share in point["shares"].items())
+            print(
+                f"threshold {point['threshold']:g} %, a restart scatters by {point['scatter']:g} %,"
+                f" {point['slowdown']:g} % slower: {shares}"
+            )
+    except KeyboardInterrupt:
+        print("interrupted, nothing is written", file=sys.stderr)
+        return INTERRUPTED
+    of, dirty = commit()
+    path, _ = trust.keep(
+        "operating-curve", commit=of, dirty=dirty, runs=runs, benchmarks=OTHERS + 1, points=found
+    )
+    print(path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

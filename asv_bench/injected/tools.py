@@ -45,7 +45,7 @@ def one_of(benchmarks: Iterable[str]) -> str:
 def diff(base: str, head: str, benchmarks: Iterable[str], threshold: float) -> Cells:
     """The verdicts of `rlox-opt diff` at a threshold in per cent. Raises ToolError."""
     chosen = ("--bench", one_of(benchmarks), "--threshold", str(threshold))
-    said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--json")
+    said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--anyway", "--json")
     if not said["complete"]:
         raise ToolError("rlox-opt diff was interrupted")
     cells = {row["benchmark"]: _cell(row) for row in said["results"]}

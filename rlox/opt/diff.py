@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _MEMORY_KINDS = ("peakmemory", "track")
 _MEMORY_RESTARTS = LOOKS[1]
+# Of the budget, at the least; what one does not use goes to the next.
+_OF_MEMORY, _OF_COUNTS = 0.15, 0.15
 _BUILD_S = 40.0
 _LONGEST = 60  # of a pattern that is told
 _PATIENCE_S = 120.0  # for one benchmark in one process
@@ -44,6 +46,7 @@ examples:
   rlox-opt diff main HEAD --bench 'gae|Ppo' --markdown
   rlox-opt diff HEAD+none HEAD+opt-p5     two feature sets of one commit
   rlox-opt diff main --budget 120 --json > diff.json
+  rlox-opt diff HEAD HEAD --anyway        the machine's own differences: packages that are the same
 
 ratio = head time / base time: over 1, head is slower. Both packages are loaded in one process and
 called in turn; each restart is a new process, and the interval (99 %) is over restarts. After 5,
@@ -81,12 +84,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
         help="only benchmarks whose name has it")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=600.0,
-        help="seconds of timing at most, after the builds (default: 600)")  # fmt: skip
+        help="seconds of measuring at most, after the builds: times, memory and counts "
+        "(default: 600)")  # fmt: skip
     add("--restarts", type=int, default=LOOKS[-1], choices=LOOKS, help="at most (default: 40)")
     add("--threshold", metavar="PERCENT", type=positive, default=1.0,
         help="the least change that matters: only what is surely more is slower or faster "
         "(default: 1)")  # fmt: skip
     add("--no-counts", action="store_true", help="no instructions, no allocations")
+    add("--anyway", action="store_true", help="measure packages that are byte for byte the same")
     add("--markdown", action="store_true", help="print a table for a pull request")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
 
@@ -103,10 +108,20 @@ class Found:
     counts: dict[str, dict[str, witness.Counts]] = field(default_factory=dict)
     seconds: float = 0.0
     complete: bool = False
+    needless: bool = False  # both packages are the same, which needs no measuring
 
     def verdicts(self) -> list[Judgement]:
         """Of all benchmarks that could be measured."""
         return [*self.times.judgements.values(), *self.memory.judgements.values()]
+
+    def unmeasured(self) -> list[str]:
+        """Benchmarks that the budget did not suffice for."""
+        return [
+            name
+            for of in (self.times, self.memory)
+            for name in of.names
+            if name not in of.judgements and name not in of.failures
+        ]
 
     def failures(self) -> dict[str, Failure]:
         """Of those that could not."""
@@ -121,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
     tell(found, arguments)
     if not found.complete:
         return INTERRUPTED
-    return 0 if found.verdicts() else CANNOT_TELL
+    return 0 if found.verdicts() or found.needless else CANNOT_TELL
 
 
 def tell(
@@ -158,6 +173,10 @@ def compared(arguments: argparse.Namespace) -> Found | None:
                 progress.begin(f"build of {side.title}")
                 built.append(revisions.build(side))
                 progress.end("ready")
+            if len(revisions.same_parts(built[0], built[1])) == 2 and not arguments.anyway:
+                band = math.log1p(arguments.threshold / 100)
+                nothing = Comparison([], band)
+                return Found(built[0], built[1], nothing, nothing, {}, complete=True, needless=True)
             return measured(built[0], built[1], arguments, progress)
     except UsageError as problem:
         error(str(problem))
@@ -176,6 +195,8 @@ def measured(
         UsageError: no benchmark matches.
     """
     start = time.monotonic()
+    until = start + arguments.budget
+    counted = not arguments.no_counts and witness.available()
     band = math.log1p(arguments.threshold / 100)
     with side_by_side(base, head) as packages:
         names, missing = _chosen(packages, arguments.bench)
@@ -183,13 +204,16 @@ def measured(
         memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
         found = Found(base, head, times, memory, missing)
         try:
-            if expected := trust.plan(times.names, band):
-                progress.console.print(expected, highlight=False)
+            of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
+            of_counts = _OF_COUNTS * arguments.budget if counted else 0.0
+            of_times = until - time.monotonic() - of_memory - of_counts
+            for line in trust.plan(times.names, band, of_times):
+                progress.console.print(line, highlight=False)
             progress.begin("timing")
             times.run(
                 packages.contests,
                 arguments.restarts,
-                arguments.budget,
+                of_times,
                 lambda n, undecided, left: progress.note(
                     f"restart {n}, {undecided} undecided, at most {left:.0f} s to come",
                     n / arguments.restarts,
@@ -204,12 +228,12 @@ def measured(
                         packages.peaks([n for n in chosen if n in names["peakmemory"]], seed),
                     ),
                     _MEMORY_RESTARTS,
-                    arguments.budget,
+                    until - time.monotonic() - of_counts,
                 )
                 progress.end(f"{len(memory.judgements)} verdicts")
-            if not arguments.no_counts and witness.available():
+            if counted:
                 progress.begin("counting")
-                _count(found, packages, progress)
+                _count(found, packages, progress, until)
                 progress.end(f"{len(found.counts['head'])} benchmarks")
             found.complete = True
         except KeyboardInterrupt:
@@ -254,7 +278,7 @@ def _chosen(
     return names, missing
 
 
-def _count(found: Found, packages: Packages, progress: Lines) -> None:
+def _count(found: Found, packages: Packages, progress: Lines, until: float) -> None:
     seconds = {name: found.times.medians(name)[0] for name in found.times.judgements}
     found.counts = {"base": {}, "head": {}}
 
@@ -263,7 +287,7 @@ def _count(found: Found, packages: Packages, progress: Lines) -> None:
         done = sum(map(len, found.counts.values()))
         progress.note(name, done / (2 * len(seconds)))
 
-    witness.count_all(packages, [(side, seconds) for side in found.counts], hear)
+    witness.count_all(packages, [(side, seconds) for side in found.counts], hear, until)
 
 
 def facts(found: Found) -> dict[str, Any]:
@@ -284,6 +308,7 @@ def facts(found: Found) -> dict[str, Any]:
             {"benchmark": name, "side": failure.side, "reason": failure.reason}
             for name, failure in found.failures().items()
         ],
+        "unmeasured": found.unmeasured(),
         "missing": [{"benchmark": name, "side": side} for name, side in found.missing.items()],
         "seconds": round(found.seconds, 1),
         "complete": found.complete,

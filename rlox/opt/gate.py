@@ -79,12 +79,14 @@ def decision(found: Found) -> tuple[int, str]:
         return DIFFERENCE, f"regression: {counts['slower']} slower or larger"
     if not found.complete:
         return INTERRUPTED, "interrupted"
+    if found.needless:
+        return GOOD, "no regression: both packages are byte for byte the same"
     failed = len(found.failures())
     if failed:
         return CANNOT_TELL, f"cannot tell: {failed} benchmarks could not be measured"
-    if counts["undecided"]:
+    if open_ := counts["undecided"] + len(found.unmeasured()):
         return CANNOT_TELL, (
-            f"cannot tell: {counts['undecided']} undecided; more --budget, or another --threshold, "
+            f"cannot tell: {open_} undecided; more --budget, or another --threshold, "
             "may decide them"
         )
     if not any(counts.values()):

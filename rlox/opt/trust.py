@@ -9,7 +9,7 @@ import os
 import random
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from rlox.files import check_folder, read_json, understood, write_new
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.timing.family import judge, restarts_to_settle
 from rlox.timing.paired import LOOKS
+from rlox.timing.sequential import GUESS_S
 from rlox.timing.student import deviation
 
 RECORDS = ROOT / "asv_bench" / "record"
@@ -139,24 +140,32 @@ def smallest() -> dict[str, dict[str, float]]:
     return found
 
 
-def plan(names: Sequence[str], band: float) -> str | None:
-    """What a comparison of these benchmarks will take on this machine; None where its calibration
-    has none of them. Raises NotReadError."""
+def plan(names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
+    """What a comparison of these benchmarks will take on this machine, by its calibration, and
+    what the budget cannot decide. Raises NotReadError."""
     calibration = newest()
+    seconds = calibration["seconds_per_restart"] if calibration else GUESS_S
+    reached = int(budget_s / (LOOKS[0] * seconds))
+    if reached < len(names):
+        yield (
+            f"the budget has {budget_s:.0f} s of timing: {LOOKS[0]} restarts, which a verdict "
+            f"takes at the least, of about {max(1, reached)} of {len(names)} benchmarks; "
+            "--bench chooses, --budget gives more time"
+        )
     if calibration is None:
-        return None
+        return
     with understood(RECORDS / slug(machine()), "calibration"):
         rows = calibration["benchmarks"]
         known = [rows[name] for name in names if name in rows]
         if not known:
-            return None
+            return
         restarts = [restarts_to_settle(of["sd"], band) for of in known]
         open_ = restarts.count(None)
         seconds = calibration["seconds_per_restart"] * sum(n or LOOKS[-1] for n in restarts)
         line = f"by the calibration of {calibration['date'][:10]} about {seconds:.0f} s of timing"
     if open_:
         line += f"; {open_} of {len(known)} are too noisy here to be called the same"
-    return line
+    yield line
 
 
 def advice() -> list[str]:

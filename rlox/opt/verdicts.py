@@ -16,6 +16,7 @@ from rich.text import Text
 from rlox.opt import revisions, trust
 from rlox.report import units
 from rlox.timing.family import Judgement
+from rlox.timing.paired import LOOKS
 from rlox.timing.sequential import Comparison, tally
 
 if TYPE_CHECKING:
@@ -108,7 +109,11 @@ def closing(found: Found) -> Iterator[str]:
     """The sum of it, and what it can bear."""
     counts = tally(found.verdicts())
     said = [f"{counts[verdict]} {verdict}" for verdict in _ORDER if counts[verdict]]
+    if found.needless:
+        yield "Both packages are byte for byte the same: nothing was measured (--anyway does)."
+        return
     yield f"{', '.join(said) or 'nothing measured'}, in {found.seconds:.0f} s."
+    yield from _unfinished(found)
     identical = revisions.same_parts(found.base, found.head)
     if len(identical) == 2:
         yield "Both packages are byte for byte the same: any difference is noise."
@@ -135,6 +140,17 @@ def closing(found: Found) -> Iterator[str]:
     yield from _blind(found)
     if not found.complete:
         yield "Interrupted: these are the verdicts so far."
+
+
+def _unfinished(found: Found) -> Iterator[str]:
+    """What more time would bring."""
+    if left_out := found.unmeasured():
+        yield f"The budget did not suffice for {len(left_out)}: {', '.join(left_out)}."
+    more = [of.more() for of in (found.times, found.memory)]
+    if settled := sum(of.settled for of in more):
+        yield f"About {sum(of.seconds for of in more):.0f} s more would settle {settled} more."
+    if noisy := sum(of.noisy for of in more):
+        yield f"{noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
 
 
 def _blind(found: Found) -> Iterator[str]:

@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from typing import TypedDict
 
 from rlox.profiling.scratch import scratch
 from rlox.timing.packages import Packages
-from rlox.timing.restarts import ContestError
+from rlox.timing.restarts import ContestError, Worker
 
 _CALLS_S = 0.002  # of work, as it takes outside valgrind, that is counted
 _MOST_CALLS = 1000
@@ -51,31 +52,49 @@ def count_all(
     until: float = math.inf,
 ) -> None:
     """Count several sides, or parts of one, at once: what is counted does not depend on what runs
-    beside it. `hear` is told the side, the benchmark and its counts."""
+    beside it. `hear` is told the side, the benchmark and its counts. What is not begun by
+    `time.monotonic() = until` is left out; a KeyboardInterrupt ends what has begun."""
+    stopped = threading.Event()
+    running: list[Worker] = []
+
+    def is_over() -> bool:
+        return stopped.is_set() or time.monotonic() >= until
 
     def of(job: tuple[str, Mapping[str, float]]) -> None:
-        for name, counts in count(packages, *job, until):
+        for name, counts in _count(packages, *job, is_over, running.append):
             hear(job[0], name, counts)
 
     with ThreadPoolExecutor(len(jobs)) as pool:
-        list(pool.map(of, jobs))
+        counting = [pool.submit(of, job) for job in jobs]
+        try:
+            for one in counting:
+                one.result()
+        except BaseException:
+            stopped.set()
+            for worker in running:
+                worker.close()
+            raise
 
 
-def count(
-    packages: Packages, side: str, seconds: Mapping[str, float], until: float = math.inf
+def _count(
+    packages: Packages,
+    side: str,
+    seconds: Mapping[str, float],
+    is_over: Callable[[], bool],
+    started: Callable[[Worker], None],
 ) -> Iterator[tuple[str, Counts]]:
     """The counts of each benchmark in `seconds`, which says how long a call takes; what fails or
-    takes too long under valgrind is left out, and what is not begun by `time.monotonic() = until`.
-    """
+    takes too long under valgrind is left out. `started` is told of each process."""
     left = list(seconds)
-    while left and time.monotonic() < until:
+    while left and not is_over():
         with scratch() as folder:
             out = folder / "out"
             pipes = f"--vgdb-prefix={folder / 'pipe'}"  # which a valgrind that is killed leaves
             under = [*_UNDER, pipes, f"--callgrind-out-file={out}"]
             # One seed: both sides get the same environment, down to its size.
             with closing(packages.start((side,), random.Random(0), under)) as ask:
-                while left and time.monotonic() < until:
+                started(ask)
+                while left and not is_over():
                     name = left.pop()
                     calls = max(1, min(_MOST_CALLS, round(_CALLS_S / seconds[name])))
                     try:

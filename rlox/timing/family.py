@@ -62,6 +62,17 @@ def passing(ps: Iterable[float | None], level: float) -> float:
     return max(limits, default=-1.0)
 
 
+def would_settle(
+    log_ratios: Sequence[float], restarts: int, band: float = BAND, level: float = LEVEL
+) -> bool:
+    """Whether a verdict is foreseen after so many restarts in all, where mean and scatter stay what
+    they are in `log_ratios`, five at least."""
+    if len(log_ratios) < LOOKS[0]:
+        return False
+    half = t_quantile(level, restarts - 1) * deviation(log_ratios) / math.sqrt(restarts)
+    return half < abs(abs(statistics.fmean(log_ratios)) - band)
+
+
 def restarts_to_settle(deviation: float, band: float = BAND) -> int | None:
     """After how many restarts a benchmark in which nothing changed is the same, where its
     log-ratios have this standard deviation; None where that takes more than the last look."""

@@ -121,6 +121,37 @@ def test_an_interruption_keeps_what_is_known(measure: Measure) -> None:
     assert gate.decision(found) == (130, "interrupted")
 
 
+def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = Artefact(
+        Revision("HEAD", "0" * 40), toy_packages.package(tmp_path), (), {"python": "a", "x": "b"}, 0
+    )
+    monkeypatch.setattr(diff.revisions, "resolve", lambda text: built.revision)
+    monkeypatch.setattr(diff.revisions, "build", lambda revision: built)
+    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
+    asked = ["HEAD", "HEAD", "--bench", "time_steady", "--no-counts", "--restarts", "5"]
+    assert main(["diff", *asked]) == 0
+    assert "the same: nothing was measured (--anyway does)." in capsys.readouterr().out
+    assert main(["gate", *asked]) == 0
+    assert "byte for byte the same" in capsys.readouterr().err
+    assert main(["diff", *asked, "--anyway", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["results"]
+    assert row["restarts"] == 5
+
+
+def test_what_the_budget_does_not_suffice_for_is_named(measure: Measure) -> None:
+    found = measure({}, {}, "--bench", "steady|Sized", "--budget", "0.1")
+    assert len(found.unmeasured()) == 2
+    assert gate.decision(found)[0] == 2
+    said = "\n".join(verdicts.closing(found))
+    assert f"The budget did not suffice for 2: {', '.join(found.unmeasured())}." in said
+    assert "s more would settle 3 more." in said
+    assert diff.facts(found)["unmeasured"] == found.unmeasured()
+
+
 def test_identical_packages_are_said_to_be(measure: Measure) -> None:
     found = measure({}, {}, "--bench", "steady")
     assert any("byte for byte the same" in line for line in verdicts.closing(found))
@@ -208,6 +239,7 @@ def test_a_commit_and_the_working_tree_are_built_and_compared() -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "rlox.opt.cli", "diff", "HEAD", ".", "--json", "--no-counts"),
+            "--anyway",  # nothing may have changed
             *("--bench", r"Gae\.time_gae\(128\)|track_extension", "--restarts", "5"),
         ],
         capture_output=True,

@@ -58,13 +58,26 @@ def test_a_plan_says_how_long_and_what_will_stay_open(monkeypatch: pytest.Monkey
         "benchmarks": {"steady": {"sd": 0.003}, "noisy": {"sd": 0.05}},
     }
     monkeypatch.setattr(trust, "newest", lambda: calibration)
-    said = trust.plan(["steady", "noisy", "new"], 0.01)
-    assert said is not None
+    (said,) = trust.plan(["steady", "noisy", "new"], 0.01, 600.0)
     assert "2026-01-02 about 22 s" in said  # 5 and 40 restarts
     assert "1 of 2 are too noisy" in said
-    assert trust.plan(["new"], 0.01) is None
+    assert not [*trust.plan(["new"], 0.01, 600.0)]
     monkeypatch.setattr(trust, "newest", lambda: None)
-    assert trust.plan(["steady"], 0.01) is None
+    assert not [*trust.plan(["steady"], 0.01, 600.0)]
+
+
+def test_a_plan_says_what_the_budget_cannot_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five restarts of 0.5 s: 10 s are enough for four benchmarks."""
+    calibration = {
+        "date": "2026-01-02T00:00:00Z",
+        "seconds_per_restart": 0.5,
+        "benchmarks": {str(n): {"sd": 0.003} for n in range(9)},
+    }
+    monkeypatch.setattr(trust, "newest", lambda: calibration)
+    said, _ = trust.plan([str(n) for n in range(9)], 0.01, 10.0)
+    assert "of about 4 of 9 benchmarks; --bench chooses" in said
+    (alone,) = trust.plan([str(n) for n in range(9)], 0.01, 60.0)
+    assert "by the calibration" in alone
 
 
 def test_the_newest_calibration_of_this_machine_is_taken(

@@ -62,7 +62,28 @@ def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
 def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
     packages = Packages({"base": tmp_path}, tmp_path, 120.0)  # nothing that could be counted
     late = time.monotonic() - 1
-    assert not [*witness.count(packages, "base", {"toys.time_work": 1e-4}, late)]
+    told: list[object] = []
+    witness.count_all(
+        packages, [("base", {"toys.time_work": 1e-4})], lambda *of: told.append(of), late
+    )
+    assert not told
+
+
+@pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
+def test_an_interruption_ends_what_is_being_counted(tmp_path: Path) -> None:
+    benchmarks = toy_packages.benchmarks(tmp_path)
+    sides = {side: toy_packages.package(tmp_path / side) for side in ("base", "head")}
+    packages = Packages(sides, benchmarks, 120.0)
+    seconds = {f"toys.Sized.time_sized({n})": 1e-5 for n in (1, 2)} | {"toys.time_steady": 1e-5}
+    told: list[str] = []
+
+    def hear(side: str, name: str, counts: witness.Counts) -> None:
+        told.append(name)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        witness.count_all(packages, [(side, seconds) for side in sides], hear)
+    assert 1 <= len(told) <= 2  # once a side at the most: nothing went on after it
 
 
 @pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
@@ -75,5 +96,9 @@ def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
     benchmarks = toy_packages.benchmarks(tmp_path)
     packages = Packages({"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0)
     seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
-    assert dict(witness.count(packages, "base", seconds)).keys() == {"toys.time_steady"}
+    told: dict[str, witness.Counts] = {}
+    witness.count_all(
+        packages, [("base", seconds)], lambda side, name, counts: told.update({name: counts})
+    )
+    assert told.keys() == {"toys.time_steady"}
     assert not list(temporary.iterdir())

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from rlox.timing import sequential
 from rlox.timing.packages import Failure, Reading
 from rlox.timing.paired import LOOKS
 from rlox.timing.sequential import Comparison, tally
@@ -79,6 +80,59 @@ def test_out_of_time_it_stops_with_what_it_has() -> None:
     comparison.run(Restarts(), budget_s=0.0)
     assert comparison.judgements["noisy"].verdict == "undecided"
     assert comparison.judgements["noisy"].restarts == 1
+
+
+class Clock:
+    """A clock that each reading of a benchmark moves on, and restarts that take so long."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float]) -> None:
+        self.now = 0.0
+        self.seconds = seconds
+        self.asked: list[list[str]] = []
+        self._rng = random.Random(0)
+        monkeypatch.setattr(sequential.time, "monotonic", lambda: self.now)
+
+    def __call__(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
+        self.asked.append(list(names))
+        for name in names:
+            self.now += self.seconds[name]
+            noise = self._rng.gauss(0, SPREAD.get(name, 0.001))
+            yield name, Reading(noise, 0.0, 1.0, 1.0)
+
+
+def test_the_budget_bounds_all_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred seconds reach five restarts of ten benchmarks of forty, and no more."""
+    names = [str(n) for n in range(40)]
+    clock = Clock(monkeypatch, dict.fromkeys(names, 2.0))
+    comparison = Comparison(names)
+    comparison.run(clock, budget_s=100.0)
+    assert clock.now <= 100.0
+    settled = [name for name, j in comparison.judgements.items() if j.verdict == "same"]
+    assert len(settled) >= 9
+    assert comparison.more().settled == 40 - len(settled)
+
+
+def test_what_is_decided_early_gives_its_time_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["steady", "other", "noisy"]
+    clock = Clock(monkeypatch, dict.fromkeys(names, 1.0))
+    comparison = Comparison(names)
+    comparison.run(clock, budget_s=60.0)
+    assert comparison.judgements["noisy"].restarts == LOOKS[-1]  # 40 + 5 + 5 seconds
+    more = comparison.more()
+    assert (more.settled, more.noisy) == (0, 1)
+
+
+def test_where_time_is_short_what_will_be_decided_comes_before_what_will_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After five restarts each, one more look is affordable for one of the two."""
+    monkeypatch.setitem(SPREAD, "soon", 0.006)
+    clock = Clock(monkeypatch, {"noisy": 1.0, "soon": 1.0})
+    comparison = Comparison(["noisy", "soon"])
+    comparison.run(clock, budget_s=18.0)
+    assert [of for of in clock.asked if len(of) == 1] == [["soon"]] * 5
+    assert comparison.judgements["soon"].verdict == "same"
+    assert comparison.judgements["noisy"].restarts == LOOKS[0]
 
 
 def test_verdicts_are_counted() -> None:

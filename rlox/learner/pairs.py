@@ -8,6 +8,7 @@ import copy
 import math
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,15 @@ from gymnasium import spaces
 from torch import Tensor
 
 from rlox.learner import switchboard
-from rlox.learner.policies import TwinCritic
+from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC
-from rlox.learner.torch_settings import torch_settings, why_not_numpy, why_not_onednn
+from rlox.learner.torch_settings import (
+    SMALL_PRODUCT,
+    torch_settings,
+    why_not_numpy,
+    why_not_onednn,
+)
 
 Size = Mapping[str, int]
 ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
@@ -37,12 +43,15 @@ class Arm(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """`make(optimizations, size, seed)` gives an arm; `missing()` says why there is none here."""
+    """`make(optimizations, size, seed)` gives an arm; `missing()` says why there is none here.
+    Cases are drawn from `cases`, {name: (least, most)}, where small ones would not reach the seam.
+    """
 
     name: str
     sizes: Sequence[Size]
     make: Callable[[Collection[str], Size, int], Arm]
     missing: Callable[[], str | None] = lambda: None
+    cases: Mapping[str, tuple[int, int]] = MappingProxyType({})
 
 
 class Pair(NamedTuple):
@@ -57,7 +66,9 @@ class Pair(NamedTuple):
         rng = random.Random(seed)
         for workload in self.workloads:
             if workload.missing() is None:
-                size = {name: rng.randint(1, _CASES[name]) for name in workload.sizes[0]}
+                ranges = {name: (1, _CASES[name]) for name in workload.sizes[0]}
+                ranges.update(workload.cases)
+                size = {name: rng.randint(*ends) for name, ends in ranges.items()}
                 arms = self.arms(workload, size, rng.getrandbits(31))
                 for _ in range(_CALLS):
                     before, after = (arm.outcome(arm.call()) for arm in arms)
@@ -143,6 +154,30 @@ def _on_device(device: str) -> Workload:
 
 def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     """One update of SAC from a buffer of random transitions."""
+    call, model = _sac_updates(on, size, seed)
+    learnt = (model.policy, model.critic, model.critic_target, model.temperature)
+    return Arm(call, lambda _: [p for m in learnt for p in m.parameters()])
+
+
+def _sac_update_by_values(on: Collection[str], size: Size, seed: int) -> Arm:
+    """R13: the same, and what agrees is what the learnt networks say. A gradient jumps where the
+    rounding of a large product moves a ReLU over its edge, and Adam's first steps make any jump as
+    large as a step; a network's values are continuous in its parameters."""
+    call, model = _sac_updates(on, size, seed)
+    rng = torch.Generator().manual_seed(seed)
+    obs, noise = torch.randn(64, 3, generator=rng), torch.randn(64, 1, generator=rng)
+
+    @torch.no_grad()
+    def values(_: object) -> list[Tensor]:
+        assert isinstance(model.policy, SquashedGaussianActor)
+        of_policy = model.policy.from_noise(obs, noise)
+        critics = (model.critic, model.critic_target)
+        return [*of_policy, *(q for critic in critics for q in critic(obs, noise.tanh()))]
+
+    return Arm(call, values)
+
+
+def _sac_updates(on: Collection[str], size: Size, seed: int) -> tuple[Callable[[], None], SAC]:
     model = SAC("Pendulum-v1", seed=seed, batch_size=size["batch_size"], buffer_size=4096,
                 optimizations=on)  # fmt: skip
     rng = np.random.default_rng(seed)
@@ -150,14 +185,13 @@ def _sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     obs, next_obs, actions = (rng.uniform(-1, 1, (n, d)).astype(np.float32) for d in columns)
     rewards, ended = rng.normal(size=n).astype(np.float32), rng.random(n) < 0.1
     model.replay_buffer.push_batch(obs, next_obs, actions, rewards, ended, ~ended)
-    learnt = (model.policy, model.critic, model.critic_target, model.temperature)
     settings = model._torch_settings()
 
     def call() -> None:
         with torch_settings(*settings):
             model.train_once()
 
-    return Arm(call, lambda _: [p for m in learnt for p in m.parameters()])
+    return call, model
 
 
 def _compiled_ppo_update(on: Collection[str], size: Size, seed: int) -> Arm:
@@ -278,6 +312,7 @@ def _sizes(name: str, *numbers: int, **others: int) -> tuple[Size, ...]:
 _UPDATES = _sizes("batch_size", 512, 256, n_envs=8, n_steps=128)
 _STORES = _sizes("n_envs", 8, 64, n_steps=128)
 _SAC_SIZES = _sizes("batch_size", 256)
+_LEAST_BATCH_OF_ONEDNN = SMALL_PRODUCT // 256**2 + 1
 _MORE_ENVS = _sizes("n_envs", 16, 32, 64, 128)
 
 PAIRS = {
@@ -313,7 +348,19 @@ PAIRS = {
                 Workload("sac_update", _SAC_SIZES, _sac_update),
             ],
         ),
-        Pair("R13", 1e-4, [Workload("update", _SAC_SIZES, _sac_update, why_not_onednn)]),
+        Pair(
+            "R13",
+            1e-5,
+            [
+                Workload(
+                    "update",
+                    _SAC_SIZES,
+                    _sac_update_by_values,
+                    why_not_onednn,
+                    {"batch_size": (_LEAST_BATCH_OF_ONEDNN, 256)},
+                )
+            ],
+        ),
         Pair("R14", 1e-4, [Workload("rollout", _STORES, _eager_rollout)]),
         Pair(
             "R15",

@@ -24,7 +24,8 @@ examples:
   rlox-opt test p5 --builds           in those that concern P5: none, all, p5, all-p5
   rlox-opt test --builds --only all,drawn   `drawn`: one of the others, by the commit's hash
 
-P6 is a pair of cargo profiles: its test is every pair's test under both.
+P6 is a pair of cargo profiles: its test is every pair's test under both. What this machine lacks
+the means for (an accelerator, say) is skipped, and the reason told.
 """
 
 
@@ -37,7 +38,10 @@ def add_to(verbs: Any) -> None:
         "and see them caught; or run the Rust tests in every build.",
         epilog=_EXAMPLES
         + exits.told(
-            good="every test passes", difference="one fails", interrupted="what is finished is told"
+            good="every test that this machine can run passes",
+            difference="one fails",
+            cannot_tell="nothing could be tested, or an optimisation has no test",
+            interrupted="what is finished is told",
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -124,15 +124,6 @@ def test_a_product_in_bfloat16_is_noticed(monkeypatch):
     assert "bfloat16" in why_not_onednn.__wrapped__()
 
 
-@pytest.mark.skipif(why_not_onednn() is not None, reason=str(why_not_onednn()))
-def test_an_update_of_onednns_is_mkls():
-    pair = PAIRS["R13"]
-    (workload,) = pair.workloads
-    arms = pair.arms(workload, {"batch_size": 256}, 3)
-    for _ in range(3):
-        pair.compare(*(arm.outcome(arm.call()) for arm in arms))
-
-
 @pytest.fixture
 def calls(monkeypatch):
     """How often NumPy's tanh stands in, on a machine where it is the faster one."""

@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +179,79 @@ def test_a_twin_that_disagrees_exits_1_with_the_output(monkeypatch: pytest.Monke
     found = answers.of_agreement(["P5", "P7"], quiet())
     assert found.status == 1
     assert "P7" in found.behind[0]
+
+
+@pytest.mark.parametrize(
+    ("python", "status", "says"),
+    [
+        ({"P5": True, "R10": None}, 0, ["the twins of P5 agree", "R10 skipped: no device"]),
+        ({"P5": True, "R10": True}, 0, ["all twins agree"]),
+        ({"P5": False, "R10": None}, 1, ["the twins of P5 differ", "R10 skipped"]),
+        ({"P5": None, "R10": None}, 2, ["P5 skipped: no device; R10 skipped: no device"]),
+        ({"P5": True}, 2, ["the twins of P5 agree", "no pair holds the twins of R10"]),
+        ({}, 2, ["no pair holds the twins of P5, R10"]),
+    ],
+)
+def test_what_was_skipped_is_no_agreement(
+    monkeypatch: pytest.MonkeyPatch, python: dict[str, bool | None], status: int, says: list[str]
+) -> None:
+    found = {id_: Outcome(passed, 1.0, "no device") for id_, passed in python.items()}
+    monkeypatch.setattr(agreement, "rust", lambda ids, hear: {})
+    monkeypatch.setattr(agreement, "python", lambda ids, hear: found)
+    answer = answers.of_agreement(["P5", "R10"], quiet())
+    assert answer.status == status
+    for part in says:
+        assert part in answer.verdict
+    outcomes = {row["id"]: row["outcome"] for row in answer.facts["results"]}
+    assert outcomes == {
+        id_: found[id_].word if id_ in found else "untested" for id_ in ("P5", "R10")
+    }
+
+
+def test_a_test_that_pytest_skips_is_told_apart_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = tmp_path / "test_toys.py"
+    suite.write_text(
+        "import pytest\n"
+        "@pytest.mark.parametrize('id_', ['R1', 'R2', 'R3'])\n"
+        "def test_the_twins_agree(id_):\n"
+        "    if id_ == 'R2': pytest.skip('there is no such device')\n"
+        "    assert id_ != 'R3', 'they differ'\n"
+    )
+    monkeypatch.setattr(agreement, "_PYTHON_TESTS", {"R": suite.name})
+    found = agreement.pytest_outcomes(["R1", "R2", "R3"], tmp_path, lambda line: None)
+    assert {id_: of.word for id_, of in found.items()} == {
+        "R1": "agree",
+        "R2": "skipped",
+        "R3": "differ",
+    }
+    assert found["R2"].output == "there is no such device"
+    assert "they differ" in found["R3"].output
+
+
+def test_what_this_machine_cannot_test_is_no_success() -> None:
+    done = rlox_opt("test", "r10", "--json")
+    (result,) = json.loads(done.stdout)["results"]
+    if done.returncode == 0:
+        assert result["python"] == {**result["python"], "passed": True, "reason": None}
+    else:
+        assert done.returncode == 2
+        assert (result["outcome"], result["python"]["passed"]) == ("skipped", None)
+        assert "torch finds no" in result["python"]["reason"]
+
+
+def test_every_optimisation_has_a_test_by_the_name_that_the_verb_asks_for() -> None:
+    """`test all` ended with pytest's "not found" where one had none."""
+    for kind, file in agreement._PYTHON_TESTS.items():
+        pytest_of = [sys.executable, "-m", "pytest", "--collect-only", "-q", file]
+        marked = ["-m", "slow or not slow"]
+        listed = subprocess.run(
+            [*pytest_of, *marked], cwd=builds.ROOT, capture_output=True, text=True, check=True
+        ).stdout
+        for card in cards.load():
+            if card.id.startswith(kind) and card.seam.kind != "build":
+                assert f"{file}::test_the_twins_agree[{card.id}]" in listed
 
 
 # Planted bugs

@@ -26,13 +26,36 @@ PROFILES = ("release-baseline", "release")  # the twins of P6
 _PYTHON_TESTS = {"P": "tests/pairs/test_pairs.py", "R": "tests/pairs/test_training_pairs.py"}
 
 
+WORDS = DIFFER, AGREE, SKIPPED, UNTESTED = "differ", "agree", "skipped", "untested"
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """Whether a test passed, the seconds it took, and the end of its output if it did not."""
+    """What a test came to: `passed`, or None where it was not run, the seconds it took, and the end
+    of its output where it failed. Of a test that was skipped the output is the reason."""
 
-    passed: bool
+    passed: bool | None
     seconds: float
     output: str = ""
+
+    @property
+    def word(self) -> str:
+        """Of the twins, one of `WORDS`."""
+        if self.passed is None:
+            return SKIPPED if self.output else UNTESTED
+        return AGREE if self.passed else DIFFER
+
+
+def together(outcomes: Sequence[Outcome | None]) -> Outcome:
+    """One outcome of several tests of the same twins, of which some are not there: they differ
+    where one says so, and agree where another one does."""
+    there = sorted(filter(None, outcomes), key=lambda outcome: WORDS.index(outcome.word))
+    first = there[0].word if there else UNTESTED
+    return Outcome(
+        {DIFFER: False, AGREE: True}.get(first),
+        sum(outcome.seconds for outcome in there),
+        "\n".join(outcome.output for outcome in there if outcome.word == first),
+    )
 
 
 def rust(ids: Iterable[str] | None, hear: Hear, profile: str = "test") -> dict[str, Outcome]:
@@ -100,8 +123,11 @@ def pytest_outcomes(ids: Sequence[str], root: Path, hear: Hear) -> dict[str, Out
     outcomes = {}
     for id_ in ids:
         case = cases[f"test_the_twins_agree[{id_}]"]
-        wrong = [part.get("message", "") for part in case if part.tag in ("failure", "error")]
-        outcomes[id_] = Outcome(not wrong, float(case.get("time", 0)), "\n".join(wrong))
+        told = {part.tag: part.get("message", "") for part in case}
+        wrong = [told[tag] for tag in ("failure", "error") if tag in told]
+        passed = False if wrong else None if "skipped" in told else True
+        why = "\n".join(wrong) or told.get("skipped", "")
+        outcomes[id_] = Outcome(passed, float(case.get("time", 0)), why)
     return outcomes
 
 

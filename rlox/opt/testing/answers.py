@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,34 +73,48 @@ def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
         progress.end(" and ".join(agreement.PROFILES))
 
     rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
-    untested = [id_ for id_, *outcomes in rows if not any(outcomes)]
-    failed = [
-        f"{id_}:\n{outcome.output}"
-        for id_, *outcomes in rows
-        for outcome in outcomes
-        if outcome and not outcome.passed
-    ]
-    verdict = f"{len(failed)} failed" if failed else "all twins agree"
-    if untested:
-        verdict += f"; no pair holds the twins of {', '.join(untested)}"
+    found = {id_: agreement.together(outcomes) for id_, *outcomes in rows}
+    by_word = {word: [id_ for id_ in ids if found[id_].word == word] for word in agreement.WORDS}
+    verdict = "; ".join(_told(word, of, found) for word, of in by_word.items() if of)
+    if by_word[agreement.AGREE] == list(ids):
+        verdict = "all twins agree"
     if paired and agreement.stale(Path(_core.__file__)):
         verdict += "\nPython tested an extension older than the Rust sources; make setup builds it"
+    untold = by_word[agreement.UNTESTED] or not by_word[agreement.AGREE]
     return Answer(
-        DIFFERENCE if failed else CANNOT_TELL if untested else 0,
+        DIFFERENCE if by_word[agreement.DIFFER] else CANNOT_TELL if untold else 0,
         {
             "results": [
-                {"id": id_, "rust": _facts(rust), "python": _facts(python)}
+                {
+                    "id": id_,
+                    "outcome": found[id_].word,
+                    "rust": _facts(rust),
+                    "python": _facts(python),
+                }
                 for id_, rust, python in rows
             ]
         },
         ("id", "Rust", "Python", "seconds"),
         [
-            (id_, _word(rust), _word(python), f"{_seconds(rust) + _seconds(python):.2f}")
+            (id_, _word(rust), _word(python), f"{found[id_].seconds:.2f}")
             for id_, rust, python in rows
         ],
         verdict,
-        failed,
+        [f"{id_}:\n{found[id_].output}" for id_ in by_word[agreement.DIFFER]],
     )
+
+
+def _told(word: str, ids: Sequence[str], found: Mapping[str, Outcome]) -> str:
+    """What is said of the optimisations of one outcome; of those skipped, why."""
+    if word == agreement.SKIPPED:
+        return "; ".join(f"{id_} skipped: {found[id_].output}" for id_ in ids)
+    names = f"{len(ids)} optimisations" if len(ids) > 3 else ", ".join(ids)
+    told = {
+        agreement.AGREE: f"the twins of {names} agree",
+        agreement.DIFFER: f"the twins of {', '.join(ids)} differ",
+        agreement.UNTESTED: f"no pair holds the twins of {', '.join(ids)}",
+    }
+    return told[word]
 
 
 def of_planted(ids: Sequence[str], progress: Lines) -> Answer:
@@ -208,16 +223,17 @@ def _because(bug: planted.Bug) -> str:
 
 
 def _count(outcomes: Mapping[str, Outcome]) -> str:
-    return f"{sum(o.passed for o in outcomes.values())} of {len(outcomes)} passed"
+    words = Counter(outcome.word for outcome in outcomes.values())
+    return ", ".join(f"{n} {word}" for word, n in words.items()) or "none there"
 
 
 def _word(outcome: Outcome | None) -> str:
-    return "–" if outcome is None else "passed" if outcome.passed else "FAILED"
-
-
-def _seconds(outcome: Outcome | None) -> float:
-    return outcome.seconds if outcome else 0.0
+    return "–" if outcome is None else outcome.word
 
 
 def _facts(outcome: Outcome | None) -> dict[str, Any] | None:
-    return {"passed": outcome.passed, "seconds": outcome.seconds} if outcome else None
+    """As `--json` prints it: `passed` is null where it was skipped, and `reason` says why."""
+    if outcome is None:
+        return None
+    reason = outcome.output if outcome.word == agreement.SKIPPED else ""
+    return {"passed": outcome.passed, "seconds": outcome.seconds, "reason": reason or None}

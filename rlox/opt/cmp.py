@@ -59,6 +59,7 @@ def add_to(verbs: Any) -> None:
         + exits.told(
             good="measured, whatever the ratios",
             difference="the twins differ",
+            cannot_tell="nothing could be measured, as where both are one code in this build",
             interrupted="the record is written, marked incomplete",
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -133,6 +134,8 @@ def run(arguments: argparse.Namespace) -> int:
             if not record["complete"]:
                 code = INTERRUPTED
                 break
+    if not found:
+        code = code or CANNOT_TELL
     if arguments.json and found:
         print(json.dumps([public(r) for r in found] if len(chosen) > 1 else public(found[0])))
     elif found:
@@ -183,16 +186,20 @@ def compare(
             series = [Series(cell) for cell in cells]
             extension, build = with_needs(card, progress)
             restart = partial(restarts.twins, extension)
+            left_out = card.same_code(build["features"])
             if card.id.startswith("R"):
                 restart = partial(restart, script=PAIRS_WORKER)
-                also |= skipped(series, extension)
+                left_out |= missing(series, extension)
+            series = [one for one in series if one.cell.workload not in left_out]
+            also |= {f"{workload} skipped": why for workload, why in left_out.items()}
             measure(series, restart, arguments.restarts, progress)
-            if not arguments.no_counts and card.id.startswith("P"):
+            if series and not arguments.no_counts and card.id.startswith("P"):
                 progress.note("counting instructions and allocations")
                 cores = len(os.sched_getaffinity(0))
-                counted = counts.count(cells, build["features"], cores)
+                timed = [one.cell for one in series]
+                counted = counts.count(timed, build["features"], cores)
             results = [result(s, counted) for s in series]
-            if not arguments.sizes and card.id.startswith("P"):
+            if not left_out and not arguments.sizes and card.id.startswith("P"):
                 results += also_measured.extra(
                     card.id, extension, results, arguments.restarts, also, progress
                 )
@@ -264,15 +271,12 @@ def measure(
         done = look
 
 
-def skipped(series: list[Series], extension: Path) -> dict[str, str]:
-    """Take those out of `series` that this machine cannot run; says why, by workload."""
-    why: dict[str, str] = {}
+def missing(series: Sequence[Series], extension: Path) -> dict[str, str]:
+    """Why this machine cannot run what it cannot run, by workload."""
     with restarts.worker(extension, random.Random(), PAIRS_WORKER) as ask:
-        for one in list(series):
-            if reason := ask("missing", one.cell.id, one.cell.workload):
-                why[f"{one.cell.workload} skipped"] = reason
-                series.remove(one)
-    return why
+        found = {one.cell.workload: one.cell.id for one in series}
+        why = {workload: ask("missing", id_, workload) for workload, id_ in found.items()}
+    return {workload: reason for workload, reason in why.items() if reason}
 
 
 def with_needs(card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:

@@ -8,7 +8,7 @@ what was found. Every verb of the workbench that names an optimisation takes it 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,8 +94,9 @@ class Card:
 
     `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
     the bit. In the data plane it is float64's, and float32 has as many units in the last place.
-    `sizes` are those of its pair's workloads; `finding` says in prose what `record` measured, the
-    path of a file of `optimizations/record/` from the repository's root.
+    `same_with` names, by workload, the optimisation that makes the twins one and the same code
+    there where it is on. `sizes` are those of its pair's workloads; `finding` says in prose what
+    `record` measured, the path of a file of `optimizations/record/` from the repository's root.
     """
 
     id: str
@@ -108,12 +109,23 @@ class Card:
     needs: tuple[str, ...]
     also_measured: tuple[str, ...]
     tolerance: float = 0.0
+    same_with: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, Any] = field(default_factory=dict)
     prediction: Prediction | None = None
     finding: str = ""
     record: str = ""
     note: str = ""
     spot: tuple[Spot, ...] = ()
+
+    def same_code(self, features: Collection[str]) -> dict[str, str]:
+        """The workloads whose twins are one and the same code in a build with these `features`, so
+        that nothing can be learnt from comparing them; with the reason."""
+        return {
+            workload: f"its twins are one and the same code in this build, where {id_} is on; "
+            f"compare them in one without opt-{id_.lower()}"
+            for workload, id_ in self.same_with.items()
+            if f"opt-{id_.lower()}" in features
+        }
 
 
 def load(folder: Path = FOLDER) -> list[Card]:
@@ -130,6 +142,12 @@ def load(folder: Path = FOLDER) -> list[Card]:
         for other in card.needs:
             if other not in known:
                 raise CardError(f"{folder}: {card.id} needs {other!r}, which has no card")
+        for workload, other in card.same_with.items():
+            if other not in known or workload not in card.sizes:
+                raise CardError(
+                    f"{folder}: {card.id} has same_with {workload} = {other!r}; write one of its "
+                    "workloads and the id of a card"
+                )
         in_rust = card.seam.kind in ("function", "type")
         if in_rust and card.status != "candidate" and card.id not in paired():
             raise CardError(f"{folder}: {card.id} is {card.status}, but has no pair to show it")

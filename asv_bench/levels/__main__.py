@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from asv_bench.injected.journal import Journal
-from asv_bench.levels import scores
+from asv_bench.levels import families, scores
 from asv_bench.levels.detectors import every
 from asv_bench.levels.synthetic import NOISES
 from rlox.opt import trust
@@ -21,6 +21,7 @@ examples:
   python -m asv_bench.levels                          the whole table; an hour
   python -m asv_bench.levels --only levels            ours alone; minutes
   python -m asv_bench.levels --only levels asv --noise gauss --flat 1000
+  python -m asv_bench.levels --only levels --noise recorded --first 100000
 
 What is done is noted at once in target/levels.jsonl: after a Ctrl-C the same command goes
 on where it was. A finished run leaves a record in asv_bench/record/, of all that was noted of these
@@ -37,11 +38,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     add = parser.add_argument
     add("--only", metavar="NAME", nargs="+", help="detectors whose name begins so")
-    add("--noise", metavar="NAME", nargs="+", choices=NOISES, help=", ".join(NOISES))
+    known = [*NOISES, *families.KINDS]
+    add("--noise", metavar="NAME", nargs="+", choices=known, help=", ".join(known))
     for what, default, text in (
-        ("flat", 400, "histories without a change"),
+        ("flat", 400, "histories without a change, or families of such"),
         ("change", 200, "with one"),
         ("live", 50, "looked at after every commit"),
+        ("first", 0, "number of the first history, its seed: another one for fresh histories"),
     ):
         add(f"--{what}", metavar="N", type=int, default=default, help=f"{text} (%(default)s)")
     arguments = parser.parse_args(argv)
@@ -49,11 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         d for d in every() if not arguments.only or d.name.startswith(tuple(arguments.only))
     ]
     if not detectors:
-        known = ", ".join(detector.name for detector in every())
-        parser.error(f"--only: {' '.join(arguments.only)!r} begins the name of none: {known}")
+        there = ", ".join(detector.name for detector in every())
+        parser.error(f"--only: {' '.join(arguments.only)!r} begins the name of none: {there}")
     counts = {name: getattr(arguments, name) for name in ("flat", "change", "live")}
-    noises = arguments.noise or [*NOISES]
-    steps = [*scores.steps(detectors, noises, counts)]
+    noises = arguments.noise or known
+    first = arguments.first
+    steps = [
+        *scores.steps(detectors, [name for name in noises if name in NOISES], counts, first),
+        *families.steps(detectors, [n for n in noises if n in families.KINDS], counts, first),
+    ]
     journal = Journal(JOURNAL, ())
     interrupted = False
     with reporter() as progress:
@@ -61,14 +68,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             journal.run(steps, progress)
         except KeyboardInterrupt:
             interrupted = True
-    of = {(d.name, d.version, noise) for d in detectors for noise in noises}
-    rows = [row for row in journal.rows if (row["detector"], row["version"], row["noise"]) in of]
+    of = {(d.name, d.version, first, noise) for d in detectors for noise in noises}
+    named = ("detector", "version", "first", "noise")
+    rows = [row for row in journal.rows if tuple(row.get(name) for name in named) in of]
     cells = scores.cells(rows)
     print("\n".join(scores.table(cells)))
     if interrupted:
         return INTERRUPTED
     head, dirty = commit()
-    path, _ = trust.keep("levels", commit=head, dirty=dirty, near=scores.NEAR, cells=cells)
+    path, _ = trust.keep(
+        "levels", commit=head, dirty=dirty, near=scores.NEAR, first=first, cells=cells
+    )
     print(f"\n{path}")
     return 0
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import metadata
@@ -21,6 +21,17 @@ from rlox.history.levels import Readings
 Floats = NDArray[np.float64]
 Found = list[tuple[int, float]]
 
+
+@dataclass(frozen=True)
+class Series:
+    """Log-ratios, and the standard error of each (0: none known)."""
+
+    logs: Floats
+    errors: Floats
+
+
+Family = dict[str, Series]
+
 _PERMUTATIONS = 999
 _LEVEL = 0.005
 _LEAST = 0.025  # of the detectors without a test of their own
@@ -31,6 +42,14 @@ def ours(logs: Floats) -> Found:
     """`rlox.history.levels`."""
     readings = Readings([*np.exp(logs)], [None] * len(logs))
     return [(change.index, math.log(change.ratio)) for change in levels.changes(readings)]
+
+
+def ours_together(family: Family, _suspected: Mapping[str, Sequence[int]]) -> dict[str, Found]:
+    """The same, of series that are measured together."""
+    found = levels.family(
+        {name: Readings([*np.exp(of.logs)], [*of.errors]) for name, of in family.items()}
+    )
+    return {name: [(c.index, math.log(c.ratio)) for c in of] for name, of in found.items()}
 
 
 def asv(logs: Floats, least: float) -> Found:
@@ -121,11 +140,13 @@ def _cusum(ranks: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Detector:
-    """`version` is of its code: what was scored of another one is scored anew."""
+    """`version` is of its code: what was scored of another one is scored anew. `family` looks at
+    series together, beside the indices of each at which counts say that the code changed."""
 
     name: str
     version: str
     detect: Callable[[Floats], Found]
+    family: Callable[[Family, Mapping[str, Sequence[int]]], dict[str, Found]] | None = None
 
     def changes(self, logs: Floats, places: Sequence[int]) -> Found:
         """The changes of a history, each place by itself."""
@@ -141,7 +162,7 @@ def every() -> list[Detector]:
     not installed."""
     asv_, here = _version("asv"), _digest(__file__)
     found = [
-        Detector("levels", _digest(levels.__file__), ours),
+        Detector("levels", _digest(levels.__file__), ours, ours_together),
         Detector("asv, 5 %", f"{asv_}", partial(asv, least=0.05)),
         Detector("asv, 3 %", f"{asv_}", partial(asv, least=0.03)),
         Detector("asv, 2 %", f"{asv_}", partial(asv, least=0.02)),

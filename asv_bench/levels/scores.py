@@ -14,7 +14,7 @@ from asv_bench.levels.synthetic import COMMITS, SHAPES, Shape, drawn, places, sh
 
 NEAR = 2  # commits from the true one
 CHUNKS = {"whole": 50, "live": 5}  # histories in a step
-KEY = ("what", "noise", "shape", "detector", "version", "chunk")  # of a step
+KEY = ("what", "noise", "shape", "detector", "version", "first", "chunk")  # of a step
 _FIRST_LOOK = 10  # commits
 _LAST_LOOK = 20  # commits after a change
 _LIVE = [shape for shape in SHAPES if shape.name in ("+3 % in the middle", "+5 % in the middle")]
@@ -23,10 +23,11 @@ Row = dict[str, Any]
 
 
 def steps(
-    detectors: Sequence[Detector], noises: Sequence[str], counts: dict[str, int]
+    detectors: Sequence[Detector], noises: Sequence[str], counts: dict[str, int], first: int
 ) -> Iterator[Step]:
     """All that is to be scored; `counts` of histories are by what is asked: "flat" and "change" of
-    whole ones, "live" of those that are looked at after every commit."""
+    whole ones, "live" of those that are looked at after every commit. `first` is the number of the
+    first: its seed."""
     for noise in noises:
         for shape in shapes(noise):
             for what in ("whole", "live"):
@@ -35,16 +36,16 @@ def steps(
                 of = what if what == "live" else "change" if shape.jumps else "flat"
                 for detector in detectors:
                     for chunk in range(counts[of] // CHUNKS[what]):
-                        yield _step(detector, noise, shape, what, chunk)
+                        yield _step(detector, noise, shape, what, first, chunk)
 
 
-def _step(detector: Detector, noise: str, shape: Shape, what: str, chunk: int) -> Step:
-    of = (what, noise, shape.name, detector.name, detector.version, chunk)
+def _step(detector: Detector, noise: str, shape: Shape, what: str, first: int, chunk: int) -> Step:
+    of = (what, noise, shape.name, detector.name, detector.version, first, chunk)
     key = dict(zip(KEY, of, strict=True))
 
     def does() -> Row:
         look = whole if what == "whole" else live
-        numbers = range(chunk * CHUNKS[what], (chunk + 1) * CHUNKS[what])
+        numbers = range(first + chunk * CHUNKS[what], first + (chunk + 1) * CHUNKS[what])
         told = [look(detector, noise, shape, number) for number in numbers]
         return {"histories": len(told), **summed(told)}
 
@@ -98,7 +99,7 @@ def cells(rows: Sequence[Row]) -> list[Row]:
     """The chunks of each cell put together."""
     found: dict[tuple[str, ...], Row] = {}
     for row in rows:
-        of = {name: row[name] for name in KEY[:-1]}
+        of = {name: row.get(name, 0) for name in KEY[:-1]}
         cell = found.setdefault(tuple(of.values()), of)
         for name in ("histories", "located", "false", "commits"):
             if name in row:
@@ -119,9 +120,9 @@ def table(of: Sequence[Row]) -> Iterator[str]:
                 line[cell["detector"]] = said
         if lines:
             heads = "".join(f"{f'({number})':>10}" for number in range(1, len(detectors) + 1))
-            yield f"\n{title}\n{'':34}{heads}"
+            yield f"\n{title}\n{'':44}{heads}"
         for name, line in lines.items():
-            yield f"{name:34}" + "".join(f"{line.get(d, '–'):>10}" for d in detectors)
+            yield f"{name:44}" + "".join(f"{line.get(d, '–'):>10}" for d in detectors)
 
 
 _TITLES = {
@@ -135,7 +136,7 @@ _TITLES = {
 
 
 def _said(cell: Row, what: str) -> str | None:
-    flat, is_live = cell["shape"] == SHAPES[0].name, cell["what"] == "live"
+    flat, is_live = cell["shape"].startswith(SHAPES[0].name), cell["what"] == "live"
     if what == "delay" and "commits" in cell:
         ranked = sorted(math.inf if n is None else n for n in cell["commits"])
         at = [ranked[math.ceil(share * len(ranked)) - 1] for share in (0.5, 0.9)]

@@ -2,14 +2,16 @@
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
 
 from asv_bench.levels import __main__ as command
-from asv_bench.levels import detectors, scores, synthetic
-from asv_bench.levels.detectors import Detector, Found, every, permuted
+from asv_bench.levels import detectors, families, scores, synthetic
+from asv_bench.levels.detectors import Detector, Family, Found, every, permuted
 from asv_bench.levels.synthetic import NOISES, SHAPES, Floats, drawn, places, shapes
 from rlox.opt import trust
 from rlox.opt.exits import INTERRUPTED
@@ -130,8 +132,88 @@ def test_a_run_is_recorded_and_gone_on(
     assert cells[STEP.name]["located"] == 50
     assert cells["-3 % in the middle"]["located"] == 0
     lines = capsys.readouterr().out.splitlines()
-    assert "gauss, flat".ljust(34) + "1.000".rjust(10) in lines
-    assert "gauss, +3 % in the middle".ljust(34) + "1.000".rjust(10) in lines
+    assert "gauss, flat".ljust(44) + "1.000".rjust(10) in lines
+    assert "gauss, +3 % in the middle".ljust(44) + "1.000".rjust(10) in lines
+
+
+def test_another_first_history_is_another_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the first of all is what it always was: records of before go on being comparable."""
+    seen: list[Floats] = []
+    monkeypatch.setattr(command, "JOURNAL", tmp_path / "levels.jsonl")
+    monkeypatch.setattr(trust, "RECORDS", tmp_path / "record")
+    toy = Detector("toy", "1", lambda logs: seen.append(logs) or [])
+    monkeypatch.setattr(command, "every", lambda: [toy])
+    asked = ["--noise", "gauss", "--flat", "50", "--change", "0", "--live", "0"]
+    assert command.main(asked) == command.main([*asked, "--first", "50"]) == 0
+    assert len(seen) == 100
+    assert seen[0] == pytest.approx(drawn("gauss", FLAT, [crc32(b"gauss"), 0]))
+    assert seen[50] == pytest.approx(drawn("gauss", FLAT, [crc32(b"gauss"), 50]))
+    records = [json.loads(path.read_text()) for path in tmp_path.rglob("*_levels*.json")]
+    assert sorted(record["first"] for record in records) == [0, 50]
+    assert [cell["histories"] for record in records for cell in record["cells"]] == [50, 50]
+
+
+def together(**found: Found) -> Detector:
+    """A detector that says this of the series of a family, and nothing of the others."""
+
+    def family(series: Family, _: Mapping[str, Sequence[int]]) -> dict[str, Found]:
+        return {name: found.get(f"of_{name}", []) for name in series}
+
+    return Detector("toy", "1", lambda _: [], family)
+
+
+@pytest.mark.parametrize(
+    ("found", "located", "false"),
+    [
+        ({"of_0": [(34, 0.05)]}, True, False),
+        ({"of_0": [(36, 0.01), (20, 0.1)]}, True, True),
+        ({"of_0": [(34, -0.05)]}, False, True),
+        ({"of_0": [(34, 0.05)], "of_7": [(34, 0.05)]}, True, True),
+        ({"of_7": [(34, 0.05)]}, False, True),
+        ({}, False, False),
+    ],
+)
+def test_of_a_family_only_the_step_is_right_and_only_in_its_series(
+    found: dict[str, Found], located: bool, false: bool
+) -> None:
+    told = families.look(together(**found), "family of gauss", "+5 % late", "", 0)
+    assert told == {"located": located, "false": false}
+
+
+def test_a_recorded_family_is_made_of_blocks_of_the_readings() -> None:
+    family = families.recorded(np.random.default_rng(0))
+    quiet = families._quiet()
+    assert set(family) == set(quiet)
+    assert len(family) > 25
+    assert len(quiet[families.STEPPED].logs) == 20
+    for name, of in family.items():
+        assert len(of.logs) == len(of.errors) == families.COMMITS
+        for begin in range(0, families.COMMITS - families._BLOCK, families._BLOCK):
+            block = of.logs[begin : begin + families._BLOCK]
+            there = np.lib.stride_tricks.sliding_window_view(quiet[name].logs, len(block))
+            assert (there == block).all(axis=1).any()
+
+
+def test_a_step_is_added_to_its_series_alone_and_counts_suspect_it_beside_mistakes() -> None:
+    seen: list[tuple[Family, Mapping[str, Sequence[int]]]] = []
+
+    def family(series: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Found]:
+        seen.append((series, suspected))
+        return {name: [] for name in series}
+
+    toy = Detector("toy", "1", lambda _: [], family)
+    for shape, hint in (("flat", ""), ("+14 % late", ""), ("+14 % late", ", counted")):
+        families.look(toy, "recorded", shape, hint, 3)
+    (flat, no_hint), (step, _), (_, hints) = seen
+    for name in flat:
+        added = step[name].logs - flat[name].logs
+        expected = np.where(np.arange(44) >= 34, math.log(1.14), 0.0)
+        assert added == pytest.approx(expected if name == families.STEPPED else np.zeros(44))
+    assert no_hint == {}
+    assert {len(of) for name, of in hints.items() if name != families.STEPPED} == {2}
+    assert 34 in hints[families.STEPPED]
 
 
 def test_a_name_that_no_detector_has_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,10 +44,15 @@ def ours(logs: Floats) -> Found:
     return [(change.index, math.log(change.ratio)) for change in levels.changes(readings)]
 
 
-def ours_together(family: Family, _suspected: Mapping[str, Sequence[int]]) -> dict[str, Found]:
+def ours_together(family: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Found]:
     """The same, of series that are measured together."""
     found = levels.family(
-        {name: Readings([*np.exp(of.logs)], [*of.errors]) for name, of in family.items()}
+        {
+            name: Readings(
+                [*np.exp(of.logs)], [*of.errors], like="", suspected=suspected.get(name, ())
+            )
+            for name, of in family.items()
+        }
     )
     return {name: [(c.index, math.log(c.ratio)) for c in of] for name, of in found.items()}
 

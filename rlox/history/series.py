@@ -12,8 +12,10 @@ shown, but have no levels. Counts and memory are taken as they are.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rlox.history import levels
@@ -95,15 +97,20 @@ def of_store(
     ordered by the time of their commit. `least` is, by machine and benchmark, the smallest
     log-ratio of a time that is worth telling: what the machine, by its calibration, can tell apart.
     """
-    found = _points(_in_order(newest(entries).values(), order))
+    kept = _in_order(newest(entries).values(), order)
+    found = _points(kept)
     taking_part = {
         (key, place): at for key, points in found.items() for place, at in _by_place(points).items()
     }
+    rank = {entry.commit: number for number, entry in enumerate(kept)}
     told = levels.family(
-        {
-            (key, place): _readings(key, [found[key][i] for i in at], least or {})
-            for (key, place), at in taking_part.items()
-        }
+        _with_suspected(
+            {
+                (key, place): _readings(key, [found[key][i] for i in at], least or {})
+                for (key, place), at in taking_part.items()
+            },
+            {of: [rank[found[of[0]][i].commit] for i in at] for of, at in taking_part.items()},
+        )
     )
     changes: dict[Key, list[Change]] = {key: [] for key in found}
     for (key, place), of in told.items():
@@ -174,6 +181,29 @@ def _by_place(points: Sequence[Point]) -> dict[Place, list[int]]:
     return found
 
 
+def _with_suspected(
+    readings: Mapping[tuple[Key, Place], Readings], ranks: Mapping[tuple[Key, Place], Sequence[int]]
+) -> dict[tuple[Key, Place], Readings]:
+    """The same. What does not repeat to the last digit may have changed where a count of the same
+    benchmark and features on the same machine did. `ranks` are those of the readings' commits."""
+    moved: defaultdict[tuple[str, tuple[str, ...], str], set[int]] = defaultdict(set)
+    for (key, place), of in readings.items():
+        if of.exact:
+            at = ranks[key, place]
+            moved[_code(key, place)] |= {at[change.index] for change in levels.changes(of)}
+    found = {}
+    for (key, place), of in readings.items():
+        at = ranks[key, place]
+        indices = {bisect_left(at, rank) for rank in moved.get(_code(key, place), ())}
+        found[key, place] = of if of.exact else replace(of, suspected=sorted(indices))
+    return found
+
+
+def _code(key: Key, place: Place) -> tuple[str, tuple[str, ...], str]:
+    """Whose counts and times belong together: a benchmark, its features, a machine."""
+    return key[0], key[2], place[0]
+
+
 def _readings(
     key: Key, points: Sequence[Point], least: Mapping[str, Mapping[str, float]]
 ) -> Readings:
@@ -184,4 +214,5 @@ def _readings(
         [point.error for point in points],
         max(known, COUNTS_FLOOR if kind in COUNTS else levels.FLOOR),
         exact=kind in COUNTS,
+        like=(points[0].machine, kind),
     )

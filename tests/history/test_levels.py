@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,7 +137,7 @@ def test_the_partition_is_the_best_of_all() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
         drawn_ = rng.normal(0, 0.01, 17) + np.repeat([0, 0.02, 0], [6, 6, 5])
-        model = levels._Model(drawn_, np.zeros(17), levels.LEVEL)
+        model = levels._Model(Readings([*np.exp(drawn_)], [None] * 17), levels.LEVEL)
         logs = model.logs
         price = 4 * math.log(17) * float(np.sort(np.diff(logs) ** 2)[:16].mean()) / 2
 
@@ -148,9 +149,9 @@ def test_the_partition_is_the_best_of_all() -> None:
             list(of)
             for n in range(4)
             for of in itertools.combinations(range(1, 17), n)
-            if all(b - a >= levels.SETTLED for a, b in itertools.pairwise([0, *of]))
+            if all(b - a >= levels.SETTLED for a, b in itertools.pairwise(of))
         ]
-        assert model._partition() == min(every, key=cost)
+        assert model.partition == min(every, key=cost)
 
 
 FLAT, STEP = SHAPES[0], SHAPES[1]
@@ -169,7 +170,7 @@ def test_noise_alone_is_no_change(noise: str) -> None:
 def test_without_a_memory_of_its_own_the_model_takes_memory_for_changes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(levels, "_MOST_PHI", 0.0)
+    monkeypatch.setattr(levels, "_PHIS", np.zeros(1))
     assert alarmed("ar1") > 0.1
 
 
@@ -216,6 +217,87 @@ def test_a_change_beyond_doubt_does_not_hide_the_others_of_its_series() -> None:
     alone = Readings(values, [None] * 60)
     assert min(c.p for c in changes(alone)) == 0.0
     assert family({"alone": alone})["alone"] == changes(alone)
+
+
+def late(noise: str, seed: int, jump: float = 0.0) -> Readings:
+    """44 readings, the last ten at another level, of a machine whose others are like it."""
+    logs = drawn(noise, FLAT, [seed])[-44:]
+    logs[34:] += jump
+    return Readings([*np.exp(logs)], [None] * 44, like="machine")
+
+
+def beside(noise: str, one: Readings) -> list[Change]:
+    """Those of a series among thirty others."""
+    return family({"it": one} | {f"{n}": late(noise, 100 + n) for n in range(30)})["it"]
+
+
+def test_a_late_step_is_no_memory_where_no_other_series_has_one() -> None:
+    """Of itself it may as well be: twice the scatter, for less than a quarter of a history."""
+    steps = [late("gauss", seed, 0.025) for seed in range(20)]
+    alone = sum(bool(changes(step, levels.LEVEL / 31)) for step in steps)
+    together = sum(any(abs(c.index - 34) <= 2 for c in beside("gauss", step)) for step in steps)
+    assert alone <= 8
+    assert together >= 16
+
+
+def test_where_all_remember_a_late_step_may_be_memory() -> None:
+    steps = [late("ar1_strong", seed, 0.025) for seed in range(20)]
+    alone = sum(bool(changes(step, levels.LEVEL / 31)) for step in steps)
+    assert sum(bool(beside("ar1_strong", step)) for step in steps) <= alone + 2
+
+
+def test_a_series_unlike_all_others_may_remember() -> None:
+    told = [beside("gauss", late("ar1_strong", seed)) for seed in range(60)]
+    assert sum(map(bool, told)) <= 3
+
+
+def test_too_few_series_say_nothing_of_memory() -> None:
+    few = {f"{n}": late("gauss", n) for n in range(7)}
+    one = late("gauss", 3, 0.02)
+    assert levels.usual_memory([*few.values()]) is None
+    assert family({"it": one})["it"] == changes(one)
+
+
+def test_where_the_code_is_known_to_have_changed_less_is_needed() -> None:
+    logs = [drawn("gauss", FLAT, [5, n])[:44] + 0.02 * (np.arange(44) >= 34) for n in range(30)]
+
+    def told(*suspected: int) -> int:
+        readings = [Readings([*np.exp(of)], [None] * 44, suspected=suspected) for of in logs]
+        return sum(any(abs(c.index - 34) <= 2 for c in changes(of)) for of in readings)
+
+    assert told(7, 34) >= told() + 5
+    assert told(7, 12) <= told()
+
+
+def test_a_suspicion_is_no_change() -> None:
+    rng = np.random.default_rng(6)
+    told = [
+        changes(replace(late("gauss", n), suspected=[*rng.integers(5, 40, 3)])) for n in range(200)
+    ]
+    assert sum(map(bool, told)) <= 2
+
+
+def test_a_suspected_place_may_lie_anywhere() -> None:
+    values = steady((20, 1.0), (20, 1.05))
+    for place in (-3, 0, 1, 2, 20, 38, 39, 40, 90):
+        of = Readings(values, [None] * 40, suspected=[place])
+        assert [c.index for c in changes(of)] == [20]
+
+
+def test_what_lies_before_the_first_level_is_no_noise_of_it() -> None:
+    """Two commits were recorded before a build profile made everything faster: their readings made
+    every later step look small."""
+    rest = drawn("gauss", FLAT, [8])[:40] + 0.05 * (np.arange(40) >= 30)
+    logs = np.concatenate([[0.3, 0.31], rest])
+    (change,) = found([*np.exp(logs)])
+    assert (change.index, change.before) == (32, 31)
+    assert change == found([*np.exp(rest)])[0].at(range(2, 42))
+
+
+def test_series_too_short_to_tell_take_no_part_in_what_noise_is_allowed() -> None:
+    weak, _ = weak_and_strong()
+    short = {f"short {n}": Readings([1.0, 1.1], [None] * 2) for n in range(500)}
+    assert family({"weak": weak} | short)["weak"] == changes(weak)
 
 
 def test_counts_take_no_part_in_what_noise_is_allowed() -> None:

@@ -1,13 +1,17 @@
 """Series of the store: what is put together, what is compared, and what is no change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 import toy_entries as toy
 from toy_entries import BENCHMARK, cell, entry, history
 
+from rlox.history import levels, store
+from rlox.history.levels import Change, Readings
 from rlox.history.series import Series, of_store
-from rlox.history.store import Entry
+from rlox.history.store import Cell, Entry
 
 
 def only(entries: Sequence[Entry]) -> Series:
@@ -167,3 +171,80 @@ def test_a_regression_is_open_until_half_of_it_is_gone() -> None:
 def test_what_was_mended_and_broken_again_is_the_second_commits() -> None:
     series = only(history({15: 1.05, 30: 1.0, 45: 1.05}, 60))
     assert [series.open(change) for change in series.changes] == [False, False, True]
+
+
+# The first recorded commits as they follow each other; their dates do not.
+FIRST = ("da3d09ca", "9d2d08cc", "eed83a9d", "1f30f01b", "547d094b", "a2b1d7b2", "e1446392")
+
+
+def test_the_step_that_was_missed_is_found() -> None:
+    """A sample of prioritised replay took 0.45 of its control's time, and 0.51 from 490ab58 on. The
+    step stayed hidden: of itself it may as well be memory, and two readings of the time before a
+    build profile made the noise look larger."""
+    there = [e for _, e in store.entries() if e.date < datetime(2026, 11, 23, tzinfo=UTC)]
+    rank = {name: number for number, name in enumerate(FIRST, -len(FIRST))}
+    ordered = sorted(there, key=lambda e: (rank.get(e.commit[:8], 0), e.committed))
+    (of,) = [
+        one
+        for one in of_store(there, list(dict.fromkeys(e.commit for e in ordered)))
+        if (one.benchmark, one.kind) == ("data_plane.Prioritized.time_sample_256", "time")
+    ]
+    faster, slower = of.changes
+    assert of.points[faster.index].commit.startswith("fa707e44bc")
+    assert of.points[slower.index].commit.startswith("490ab58d57")
+    assert of.open(slower)
+    assert slower.ratio == pytest.approx(1.14, abs=0.03)
+    assert 1.02 < slower.ci99[0] < slower.ci99[1] < 1.25
+
+
+@pytest.fixture
+def family(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[str, str], Readings]:
+    """What the detector was last asked of, by benchmark and kind."""
+    seen: dict[tuple[str, str], Readings] = {}
+
+    def family(readings: Mapping[Any, Readings]) -> dict[Any, list[Change]]:
+        seen.update({(key[0], key[1]): of for (key, _), of in readings.items()})
+        return {key: [] for key in readings}
+
+    monkeypatch.setattr(levels, "family", family)
+    return seen
+
+
+def test_counts_say_where_a_time_may_have_changed(family: dict[tuple[str, str], Readings]) -> None:
+    """Only those of the same benchmark; where the time lacks the commit, its next one has it."""
+    entries = []
+    for n in range(40):
+        counts = [
+            cell(1100.0 if n >= 12 else 1000.0, "instructions"),
+            cell(2.0 if n >= 20 else 1.0, "allocations"),
+        ]
+        times = [cell(1.0)] if n not in (3, 20) else []
+        entries.append(entry(n, *times, *counts, cell(1.0, benchmark="data_plane.Other")))
+    of_store(entries)
+    assert family[BENCHMARK, "time"].suspected == [11, 19]  # of commits 12 and 21
+    assert family["data_plane.Other", "time"].suspected == []
+    assert family[BENCHMARK, "instructions"].suspected == ()
+
+
+def test_counts_of_other_features_or_of_another_machine_say_nothing(
+    family: dict[tuple[str, str], Readings],
+) -> None:
+    def counted(n: int) -> Cell:
+        return cell(1100.0 if n >= 12 else 1000.0, "instructions")
+
+    times = [entry(n, cell(1.0)) for n in range(40)]
+    of_store(times + [entry(n, counted(n), machine="b") for n in range(40)])
+    assert family[BENCHMARK, "time"].suspected == []
+    of_store(times + [entry(n, counted(n), features=("opt-p5",)) for n in range(40)])
+    assert family[BENCHMARK, "time"].suspected == []
+
+
+def test_only_series_of_one_kind_and_machine_are_alike(
+    family: dict[tuple[str, str], Readings],
+) -> None:
+    of_store([entry(0, cell(1.0), cell(1.0, "steps", benchmark="train.ppo"))])
+    here = family[BENCHMARK, "time"].like
+    assert here is not None
+    assert here != family["train.ppo", "steps"].like
+    of_store([entry(0, cell(1.0), machine="b")])
+    assert here != family[BENCHMARK, "time"].like

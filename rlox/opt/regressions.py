@@ -33,11 +33,14 @@ examples:
 Lists the level changes of the recorded history (`rlox-opt record`), on the line of HEAD's first
 parents, of which more than half is left. ratio = new / old level, with its 99 % interval; steps per
 second are slower below 1, all else above. An alarm has fewer than five commits at the new level,
-and may go away. A regression that is meant is acknowledged in asv_bench/acknowledged.toml:
+and may go away. A regression that is meant is acknowledged in asv_bench/acknowledged.toml, by what
+of it became slower or more, and up to which ratio; one that is larger is listed again:
 
   [[acknowledged]]
   benchmark = "data_plane.Gae.*"
   commit = "1a2b3c4d5e"
+  kind = "time"
+  ratio = 1.05
   reason = "checks its bounds now"
 """
 
@@ -98,7 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
         for line in lines(shown, arguments.all):
             print(line)
     for entry in unused:
-        _say(f"acknowledged {entry.benchmark} at {entry.commit}: fits no change; remove the entry")
+        what = f"{entry.kind} of {entry.benchmark} at {entry.commit}"
+        _say(f"acknowledged {what}: fits no change; remove the entry")
     _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")
     return code
 
@@ -129,6 +133,7 @@ def _row(
 ) -> dict[str, Any]:
     point = one.points[change.index]
     entry = kept[point.machine, one.features, point.commit]
+    answer = acknowledged.answer(known, one, change)
     return {
         "benchmark": one.benchmark,
         "kind": one.kind,
@@ -143,7 +148,8 @@ def _row(
         "state": change.state,
         "slower": one.slower(change),
         "layer": entry.causes.get(one.benchmark, {}).get("layer"),
-        "acknowledged": next((a.reason for a in known if a.fits(one, change)), None),
+        "acknowledged": answer.reason if answer and answer.excuses(change) else None,
+        "acknowledged_to": answer.ratio if answer else None,
     }
 
 
@@ -167,6 +173,8 @@ def lines(rows: Sequence[Mapping[str, Any]], every: bool = False) -> Iterator[st
             yield f"      {' · '.join(filter(None, where))}"
             if row["acknowledged"] is not None:
                 yield f"      {row['acknowledged']}"
+            elif row["acknowledged_to"] is not None:
+                yield f"      more than the {row['acknowledged_to']:g}× that is acknowledged"
 
 
 def _say(text: str) -> None:

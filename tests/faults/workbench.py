@@ -75,6 +75,7 @@ def _template() -> Path:
     toy_packages.benchmarks(made / "asv_bench")
     toy_entries.written(toy_entries.history({0: 1.0, 20: 1.2}), made / "asv_bench" / "history")
     meant = f'[[acknowledged]]\nbenchmark = "*"\ncommit = "{toy_entries.commit(20)}"\n'
+    meant += 'kind = "time"\nratio = 1.3\n'
     for path, name in _RECORDED:
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / path, made / name)

@@ -1,6 +1,8 @@
 """Acknowledged regressions: an entry fits what it means, and says what is wrong with it."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toy_entries as toy
@@ -11,23 +13,43 @@ from rlox.history.series import of_store
 
 SERIES = of_store(toy.history({25: 1.05}))[0]
 (CHANGE,) = SERIES.changes
+WHOLE = {
+    "benchmark": '"a.*"',
+    "commit": '"1a2b3c4"',
+    "kind": '"time"',
+    "ratio": "1.05",
+    "reason": '"meant"',
+}
 
 
-def file(tmp_path: Path, text: str) -> Path:
+def text(**more: str) -> str:
+    """An entry with these values, a whole one but for them; "" leaves one out."""
+    lines = [f"{name} = {value}" for name, value in (WHOLE | more).items() if value]
+    return "\n".join(["[[acknowledged]]", *lines, ""])
+
+
+def file(tmp_path: Path, content: str) -> Path:
     path = tmp_path / "acknowledged.toml"
-    path.write_text(text)
+    path.write_text(content)
     return path
 
 
-def entry(**more: str) -> Acknowledgement:
-    fields = {"benchmark": toy.BENCHMARK, "commit": toy.commit(25)[:10], "reason": "meant"}
+def entry(**more: Any) -> Acknowledgement:
+    fields: dict[str, Any] = {
+        "benchmark": toy.BENCHMARK,
+        "commit": toy.commit(25)[:10],
+        "kind": "time",
+        "ratio": 1.06,
+        "reason": "meant",
+    }
     return Acknowledgement(**fields | more)
 
 
 def test_the_file_is_read(tmp_path: Path) -> None:
-    text = '[[acknowledged]]\nbenchmark = "a.*"\ncommit = "1a2b3c4"\nreason = "meant"\n'
-    found = acknowledged.load(file(tmp_path, text * 2))
-    assert found == [Acknowledgement("a.*", "1a2b3c4", "meant")] * 2
+    found = acknowledged.load(file(tmp_path, text() * 2))
+    assert found == [Acknowledgement("a.*", "1a2b3c4", "time", 1.05, "meant")] * 2
+    fewer = text(kind='"steps"', ratio="0.9") + text(kind='"allocations"', ratio="3")
+    assert [of.ratio for of in acknowledged.load(file(tmp_path, fewer))] == [0.9, 3]
     assert acknowledged.load(file(tmp_path, "")) == []
 
 
@@ -44,26 +66,68 @@ def test_an_entry_fits_a_change_that_is_located_two_commits_beside() -> None:
     assert near == [23, 24, 25, 26, 27]
 
 
+def test_an_entry_excuses_one_kind_of_number() -> None:
+    assert not entry(kind="instructions").fits(SERIES, CHANGE)
+    assert not entry(kind="criterion").fits(SERIES, CHANGE)
+
+
+def test_what_became_faster_needs_no_excuse() -> None:
+    faster = of_store(toy.history({25: 0.95}))[0]
+    assert not entry().fits(faster, faster.changes[0])
+    training = of_store(toy.history({25: 0.95}, kind="steps"))[0]
+    fewer = entry(kind="steps", ratio=0.9)
+    assert fewer.fits(training, training.changes[0])
+    assert fewer.excuses(training.changes[0])
+    assert not replace(fewer, ratio=0.97).excuses(training.changes[0])
+
+
+def test_an_entry_excuses_no_more_than_it_says() -> None:
+    assert entry(ratio=1.06).excuses(CHANGE)
+    assert entry(ratio=CHANGE.ratio).excuses(CHANGE)
+    assert entry(ratio=1.04).fits(SERIES, CHANGE)
+    assert not entry(ratio=1.04).excuses(CHANGE)
+
+
+def test_of_several_entries_the_one_that_excuses_most_answers() -> None:
+    known = [entry(ratio=1.01), entry(ratio=1.2), entry(ratio=1.1), entry(benchmark="b", ratio=2)]
+    assert acknowledged.answer(known, SERIES, CHANGE) is known[1]
+    assert acknowledged.answer(known[3:], SERIES, CHANGE) is None
+
+
+def test_the_entries_of_this_project_are_whole() -> None:
+    assert acknowledged.load()
+
+
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("content", "says"),
     [
         ("[[acknowledged", "is not TOML"),
         ("accepted = 1", "has `accepted`"),
         ("[acknowledged]", r"write \[\[acknowledged\]\]"),
         ("acknowledged = [1]", r"acknowledged\[0\] is 1"),
-        ('[[acknowledged]]\nbenchmark = "a"\ncommit = "1a2b3c4"', "`reason` is missing"),
-        (
-            '[[acknowledged]]\nbenchmark = "a"\ncommit = 1234567\nreason = "b"',
-            "`commit` is 1234567",
-        ),
-        ('[[acknowledged]]\nbenchmark = "a"\ncommit = "HEAD"\nreason = "b"', "`commit` is 'HEAD'"),
-        ('[[acknowledged]]\nbenchmark = "a"\ncommit = "1a2b3c4"\nreason = " "', "`reason` is ' '"),
+        (text(reason=""), "`reason` is missing"),
+        (text(commit="1234567"), "`commit` is 1234567"),
+        (text(commit='"HEAD"'), "`commit` is 'HEAD'"),
+        (text(reason='" "'), "`reason` is ' '"),
+        (text(kind=""), "`kind` is missing; it takes what is excused: time, criterion, instr"),
+        (text(kind='"tiem"'), "`kind` is 'tiem'; it takes what is excused: time, criterion"),
+        (text(kind='["time"]'), r"`kind` is \['time'\]; it takes"),
+        (text(ratio=""), "`ratio` is missing; it takes how much is excused, new / old level: of t"),
+        (text(ratio="0.9"), "`ratio` is 0.9; it takes .* of time, a number over 1"),
+        (text(ratio="1"), "`ratio` is 1; it takes"),
+        (text(ratio="inf"), "`ratio` is inf; it takes"),
+        (text(ratio="nan"), "`ratio` is nan; it takes"),
+        (text(ratio="true"), "`ratio` is True; it takes"),
+        (text(ratio='"5 %"'), "`ratio` is '5 %'; it takes"),
+        (text(kind='"steps"'), "`ratio` is 1.05; it takes .* of steps, over 0 and under 1"),
         ('[[acknowledged]]\nbench = "a"', r"acknowledged\[0\]: has `bench`; it takes benchmark"),
     ],
 )
-def test_a_malformed_entry_is_told_with_what_would_do(text: str, says: str, tmp_path: Path) -> None:
+def test_a_malformed_entry_is_told_with_what_would_do(
+    content: str, says: str, tmp_path: Path
+) -> None:
     with pytest.raises(AcknowledgedError, match=says):
-        acknowledged.load(file(tmp_path, text))
+        acknowledged.load(file(tmp_path, content))
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:

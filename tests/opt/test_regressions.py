@@ -15,7 +15,7 @@ from rlox.opt import revisions
 from rlox.profiling.machine import ROOT
 
 KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
-        "p", "state", "slower", "layer", "acknowledged"]  # fmt: skip
+        "p", "state", "slower", "layer", "acknowledged", "acknowledged_to"]  # fmt: skip
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -35,7 +35,7 @@ def acknowledgement(tmp_path: Path) -> str:
     path = tmp_path / "acknowledged.toml"
     path.write_text(
         f'[[acknowledged]]\nbenchmark = "data_plane.*"\ncommit = "{toy.commit(25)[:10]}"\n'
-        'reason = "checks its bounds now"\n'
+        'kind = "time"\nratio = 1.06\nreason = "checks its bounds now"\n'
     )
     return str(path)
 
@@ -73,11 +73,40 @@ def test_an_acknowledged_one_is_listed_apart_with_its_reason(
     assert "none unexplained" in done.stderr
 
 
+def test_one_that_is_larger_than_was_acknowledged_is_a_regression_again(
+    tmp_path: Path, acknowledgement: str
+) -> None:
+    folder = written(history({25: 1.08}), tmp_path / "h")
+    done = run(folder, "--acknowledged", acknowledgement)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("Regressions\n")
+    assert "more than the 1.06× that is acknowledged" in done.stdout
+    assert "fits no change" not in done.stderr
+    (row,) = json.loads(run(folder, "--acknowledged", acknowledgement, "--json").stdout)["open"]
+    assert (row["acknowledged"], row["acknowledged_to"]) == (None, 1.06)
+
+
+def test_what_is_acknowledged_of_a_time_excuses_no_instructions(
+    tmp_path: Path, acknowledgement: str
+) -> None:
+    counts = [1000.0] * 25 + [1030.0] * 15
+    both = [
+        entry(n, *one.cells, cell(of, "instructions"))
+        for n, (one, of) in enumerate(zip(history({25: 1.05}), counts, strict=True))
+    ]
+    done = run(written(both, tmp_path / "h"), "--acknowledged", acknowledgement)
+    assert done.returncode == 1
+    regressions, acknowledged = done.stdout.split("Acknowledged\n")
+    assert "instructions · shipped" in regressions
+    assert "time · shipped" in acknowledged
+    assert "1 unexplained" in done.stderr
+
+
 def test_an_entry_that_fits_nothing_is_told(tmp_path: Path, acknowledgement: str) -> None:
     folder = written(history({}), tmp_path / "h")
     done = run(folder, "--acknowledged", acknowledgement)
     assert done.returncode == 0
-    assert f"data_plane.* at {toy.commit(25)[:10]}: fits no change" in done.stderr
+    assert f"time of data_plane.* at {toy.commit(25)[:10]}: fits no change" in done.stderr
     found = json.loads(run(folder, "--acknowledged", acknowledgement, "--json").stdout)
     assert [of["commit"] for of in found["unused"]] == [toy.commit(25)[:10]]
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from rlox.history import series, store
-from rlox.history.acknowledged import Acknowledgement
+from rlox.history.acknowledged import Acknowledgement, answer
 from rlox.history.levels import Change
 from rlox.history.series import Series
 from rlox.history.site.writer import digest
@@ -65,13 +65,18 @@ class Commit:
 @dataclass(frozen=True)
 class Moved:
     """A level change of a series, at a commit; `last` is the commit of the old level's last
-    point, `reason` why it is meant, where somebody acknowledged it."""
+    point, `answer` what somebody acknowledged of it, whether or not that is enough."""
 
     series: Series
     change: Change
     commit: Commit
     last: Commit
-    reason: str | None = None
+    answer: Acknowledgement | None = None
+
+    @property
+    def excused(self) -> bool:
+        """Whether it is meant, and no larger than that."""
+        return self.answer is not None and self.answer.excuses(self.change)
 
     @property
     def machine(self) -> str:
@@ -94,8 +99,8 @@ class Moved:
 
     @property
     def unexplained(self) -> bool:
-        """Whether it is an open regression that nobody has acknowledged."""
-        return self.worse and self.reason is None and self.series.open(self.change)
+        """Whether it is an open regression that nobody has acknowledged, or not so much of it."""
+        return self.worse and not self.excused and self.series.open(self.change)
 
     @property
     def figure(self) -> str:
@@ -187,7 +192,7 @@ class History:
                 change,
                 self.by_hash[one.points[change.index].commit],
                 self.by_hash[one.points[change.before].commit],
-                next((a.reason for a in self.acknowledged if a.fits(one, change)), None),
+                answer(self.acknowledged, one, change),
             )
             for one in self.series
             for change in one.changes

@@ -173,10 +173,12 @@ def badge(moved: Moved) -> Html:
 
 
 def why_meant(moved: Moved) -> Html:
-    """The reason of one that is acknowledged; else nothing."""
-    if moved.reason is None:
+    """The reason of one that is acknowledged, and how much of it where that is less; else
+    nothing."""
+    if moved.answer is None:
         return Html("")
-    return tag("small", f"meant: {moved.reason}", class_="soft")
+    more = "" if moved.excused else f", but for {percent(moved.answer.ratio)} at most"
+    return tag("small", f"meant{more}: {moved.answer.reason}", class_="soft")
 
 
 def _change(moved: Moved) -> Html:

@@ -108,7 +108,8 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
     for moved in history.moved_at.get(one.hash, ()):
         change, series = moved.change, moved.series
         figures = [overview.percent(ratio) for ratio in (change.ratio, *change.ci99)]
-        yield series.benchmark, series.kind, series.features, figures, change.state, moved.reason
+        yield series.benchmark, series.kind, series.features, figures, change.state
+        yield moved.answer, moved.excused
 
 
 def _diffs(writer: Writer, history: History, root: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import toy_packages
 
-from rlox.opt import criterion, diff, record, recording, revisions
+from rlox.opt import criterion, diff, record, recording, revisions, unrecorded
 from rlox.opt.cli import main
 from rlox.opt.revisions import Artefact, NotBuiltError, Revision
 from rlox.timing import packages
@@ -21,14 +21,16 @@ STAGES = ("time", "memory")  # what toys have
 
 
 def commits(folder: Path, settings: list[dict[str, Any]]) -> list[str]:
-    """Make the repository, a commit for each settings of a toy package; returns them in order."""
+    """Make the repository, a commit for each settings of a toy package; returns them in order. One
+    whose settings are {"notes": …} alone changes no package."""
     repository = folder / "repository"
     repository.mkdir(parents=True)
     toy_packages.benchmarks(folder)
     _git(repository, "init", "--quiet", "--initial-branch=main")
     found = []
     for number, of in enumerate(settings):
-        (repository / "toy.json").write_text(json.dumps({"number": number, **of}))
+        name = "notes.json" if of.keys() == {"notes"} else "toy.json"
+        (repository / name).write_text(json.dumps({"number": number, **of}))
         _git(repository, "add", "--all")
         _git(repository, "commit", "--quiet", "-m", f"number {number}")
         found.append(_git(repository, "rev-parse", "HEAD").strip())
@@ -52,6 +54,7 @@ def patch(folder: Path, set_: Any) -> None:
     set_(revisions, "build", build)
     set_(record, "FOLDER", folder / "history")
     set_(record, "REVISIONS", builds)
+    set_(unrecorded, "MEASURED", ("toy.json",))
     set_(diff, "REVISIONS", builds)
     set_(criterion, "REVISIONS", builds)
     set_(diff, "BENCHMARKS", folder / "benchmarks")

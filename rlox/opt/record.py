@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rlox.files import check_folder
 from rlox.history import store
 from rlox.history.store import FOLDER, Entry
-from rlox.opt import exits, revisions
+from rlox.opt import exits, revisions, unrecorded
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import pattern, positive
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
@@ -43,6 +43,7 @@ _EXAMPLES = """\
 examples:
   rlox-opt record                          HEAD
   rlox-opt record main~40..main            forty commits, the oldest first: some two hours
+  rlox-opt record main~40..main --list     which of them, and why not the others; measures nothing
   rlox-opt record main~40..main --features none
   rlox-opt record v1 --budget 330          with twins and criterion, too, on two slow cores
   rlox-opt record HEAD --bench 'Gae' --again
@@ -56,8 +57,10 @@ criterion; where a time moved, layer and function. No part begins once the budge
 slow machine two minutes are over before the twins.
 
 A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.
-Commits that are there already (same features and control) are passed over; of two that run at once,
-each takes the commits that the other has not begun. Run it when nothing else runs.
+Commits that are there already (same features and control) are passed over; so are, in FROM..TO,
+those that change neither the library nor its crates, build or benchmarks. Of two that run at once,
+each takes the commits that the other has not begun. Run it when nothing else runs. On a machine of
+another kind a new series begins. `rlox-opt regressions` says how many commits have no recording.
 """
 
 
@@ -87,18 +90,22 @@ def add_to(verbs: Any) -> None:
         "opt-p5,opt-p7")  # fmt: skip
     add("--control", metavar="REV", help="what ratios are to (default: what they were to before)")
     add("--again", action="store_true", help="also what is there already")
+    add("--every", action="store_true", help="of FROM..TO also what changes nothing measured")
+    add("--list", action="store_true", help="only say which commits would be recorded, and why not "
+        "the others")  # fmt: skip
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
 
 @dataclass
 class Told:
-    """What became of the commits: paths of new entries, why others have no numbers, and which were
-    there already or are another process's."""
+    """What became of the commits: paths of new entries, why others have no numbers, which were
+    there already or are another process's, and which need none."""
 
     recorded: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     passed: list[str] = field(default_factory=list)
+    unneeded: list[str] = field(default_factory=list)
     complete: bool = False
 
 
@@ -109,11 +116,14 @@ def run(arguments: argparse.Namespace) -> int:
     error: Callable[[str], Any] = arguments.parser.error
     told = Told()
     try:
-        asked = _asked(arguments)
+        asked = _asked(arguments, told)
+        if arguments.list:
+            return _list(asked, arguments, told)
         check_folder(FOLDER / slug(machine()))
         with reporter() as progress:
             try:
-                _record(asked, arguments, told, progress)
+                if asked:
+                    _record(asked, arguments, told, progress)
                 told.complete = True
             except KeyboardInterrupt:
                 progress.end("interrupted")
@@ -128,19 +138,49 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(_sentences(told)))
     if not told.complete:
         return INTERRUPTED
-    return 0 if told.recorded or told.passed else CANNOT_TELL
+    return 0 if told.recorded or told.passed or not asked else CANNOT_TELL
 
 
-def _asked(arguments: argparse.Namespace) -> list[Revision]:
-    """The revisions, each once. Raises UsageError."""
+def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) -> int:
+    """Say what would be recorded. Raises UsageError, HistoryError; NotBuiltError of a control."""
+    newest = store.last(FOLDER / slug(machine()))
+    control = dict(newest.control) if newest else None
+    if arguments.control:
+        control = _names(_control(asked, arguments.control))
+    there = [
+        revision
+        for revision in asked
+        if control and not arguments.again and _there(revision, control, arguments.bench)
+    ]
+    told.passed = [revision.title for revision in there]
+    wanted = [revision for revision in asked if revision not in there]
+    if arguments.json:
+        table = {"wanted": [r.title for r in wanted], "passed": told.passed}
+        print(json.dumps({"schema": 1, **table, "unneeded": told.unneeded}))
+        return 0
+    for revision in wanted:
+        print(revisions.described(revision.commit))
+    minutes = len(wanted) * (_BUILD_S + arguments.budget) / 60
+    said = f"{len(wanted)} to record, in some {minutes:.0f} minutes"
+    print(", ".join([said, *_left_out(told)]) + ".")
+    return 0
+
+
+def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
+    """The revisions, each once; notes those that need no recording. Raises UsageError."""
     found = {}
     for text in arguments.revisions:
         if text.partition("+")[0] == revisions.WORKING_TREE:
             raise UsageError(f"{text!r}: is no commit; the history is made of commits")
         if arguments.features not in (None, *SHIPPED) and "+" not in text:
             text = f"{text}+{arguments.features}"
-        for revision in revisions.span(text):
-            found[revision.commit, revision.features] = revision
+        of = revisions.span(text)
+        needed = unrecorded.changing(of[-1].commit) if ".." in text else {of[0].commit}
+        for revision in of:
+            if revision.commit in needed or arguments.every:
+                found[revision.commit, revision.features] = revision
+            else:
+                told.unneeded.append(revision.title)
     return [*found.values()]
 
 
@@ -152,7 +192,7 @@ def _record(
     progress.end(control.revision.title)
 
     def there(revision: Revision) -> bool:
-        return not arguments.again and _there(revision, control, arguments.bench)
+        return not arguments.again and _there(revision, _names(control), arguments.bench)
 
     told.passed = [revision.title for revision in asked if there(revision)]
     left = [revision for revision in asked if revision.title not in told.passed]
@@ -269,12 +309,12 @@ def _names(control: Artefact) -> dict[str, Any]:
     return {"commit": control.revision.commit, "features": list(control.features)}
 
 
-def _there(revision: Revision, control: Artefact, bench: re.Pattern[str]) -> bool:
+def _there(revision: Revision, control: dict[str, Any], bench: re.Pattern[str]) -> bool:
     """Whether the history has what is asked for."""
     return any(
         entry.complete
         or (bench is not BY_DEFAULT and any(bench.search(cell.benchmark) for cell in entry.cells))
-        for entry in _entries(revision.commit, revision.features, _names(control))
+        for entry in _entries(revision.commit, revision.features, control)
     )
 
 
@@ -317,18 +357,21 @@ def _own(revision: Revision) -> Iterator[bool]:
             yield True
 
 
+def _left_out(told: Told) -> list[str]:
+    """Why there is no new entry, and of how many."""
+    whys = (
+        (told.passed, "there already or another's"),
+        (told.failed, "without numbers"),
+        (told.unneeded, "that change nothing measured"),
+    )
+    return [f"{len(of)} {why}" for of, why in whys if of]
+
+
 def _sentences(told: Told) -> Iterator[str]:
     for title, why in told.failed.items():
         yield f"{title}: {why}"
-    said = [
-        f"{len(of)} {what}"
-        for of, what in (
-            (told.recorded, "recorded"),
-            (told.passed, "there already or another's"),
-            (told.failed, "without numbers"),
-        )
-        if of
-    ]
+    said = [f"{len(told.recorded)} recorded"] if told.recorded else []
+    said += _left_out(told)
     yield f"{', '.join(said) or 'nothing recorded'}."
     if told.recorded:
         yield str(Path(next(reversed(told.recorded.values()))).parent)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import json
 import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rlox.history.acknowledged import AcknowledgedError, Acknowledgement
 from rlox.history.levels import Change
 from rlox.history.series import Series
 from rlox.history.store import Entry, HistoryError
-from rlox.opt import exits, revisions, trust
+from rlox.opt import exits, revisions, trust, unrecorded
 from rlox.opt.arguments import UsageError
 from rlox.opt.diff import pattern
 from rlox.opt.exits import DIFFERENCE
@@ -81,7 +81,9 @@ def run(arguments: argparse.Namespace) -> int:
         if not entries:
             raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
         kept = store.newest(entries)
-        of = series.of_store(entries, order(entries, _say), trust.smallest())
+        line = order(entries, _say)
+        of = series.of_store(entries, line, trust.smallest())
+        lacking = unrecorded.of({entry.commit for entry in entries}, line or ())
     except (UsageError, HistoryError, AcknowledgedError) as problem:
         error(str(problem))
     rows = [
@@ -95,14 +97,17 @@ def run(arguments: argparse.Namespace) -> int:
     code = DIFFERENCE if unexplained else 0
     if arguments.json:
         listed = [row for row in shown if row["slower"] or arguments.all]
-        beside = [dataclasses.asdict(entry) for entry in unused]
-        print(json.dumps({"open": listed, "unused": beside, "exit_code": code}, indent=1))
+        beside = [asdict(entry) for entry in unused]
+        found = {"open": listed, "unused": beside, "unrecorded": lacking and asdict(lacking)}
+        print(json.dumps(found | {"exit_code": code}, indent=1))
     else:
-        for line in lines(shown, arguments.all):
-            print(line)
+        for text in lines(shown, arguments.all):
+            print(text)
     for entry in unused:
         what = f"{entry.kind} of {entry.benchmark} at {entry.commit}"
         _say(f"acknowledged {what}: fits no change; remove the entry")
+    if lacking and lacking.without:
+        _say(f"{lacking}")
     _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")
     return code
 

@@ -121,10 +121,11 @@ def between(good: Revision, bad: Revision) -> list[str]:
     return commits
 
 
-def line() -> list[str]:
-    """HEAD and its first parents, the oldest first; none outside a checkout."""
+def line(tip: str = "HEAD", *paths: str) -> list[str]:
+    """A commit and its first parents, the oldest first, or those that changed one of the paths;
+    none outside a checkout."""
     try:
-        return _git("rev-list", "--first-parent", "--reverse", "HEAD").split()
+        return _git("rev-list", "--first-parent", "--reverse", _END, tip, "--", *paths).split()
     except UsageError:
         return []
 

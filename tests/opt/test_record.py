@@ -21,6 +21,7 @@ from rlox.history.store import Entry
 from rlox.opt import record, recording
 from rlox.opt.cli import main
 from rlox.opt.recording import Recording
+from rlox.profiling.machine import machine, slug
 
 Make = Callable[..., list[str]]
 ALL_STAGES = recording.STAGES
@@ -127,6 +128,83 @@ def test_what_is_there_is_passed_over_unless_asked_for_again(
         (made[1], ()): 1,
     }
     assert "1 recorded, 1 there already" in capsys.readouterr().out
+
+
+def test_of_a_range_only_what_changes_something_measured_is_recorded(
+    history: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = history({}, {"passes": 11}, {"notes": "a"}, {"passes": 12}, {"notes": "b"})
+    assert main(["record", f"{made[0]}..main", *SPENT]) == 0
+    assert {entry.commit for entry in entries(tmp_path)} == {made[1], made[3]}
+    assert "2 recorded, 2 that change nothing measured." in capsys.readouterr().out
+    assert main(["record", f"{made[3]}..main", *SPENT]) == 0
+    assert "1 that change nothing measured." in capsys.readouterr().out
+    assert main(["record", made[2], *SPENT]) == 0  # by its name
+    assert main(["record", f"{made[0]}..main", "--every", *SPENT]) == 0
+    assert {entry.commit for entry in entries(tmp_path)} == {*made[1:]}
+
+
+def test_a_merge_is_measured_for_what_its_branch_brought(history: Make, tmp_path: Path) -> None:
+    """And the commits of the branch, which are on no line of first parents, are not."""
+    made = history({}, {"notes": "a"})
+    repository = tmp_path / "repository"
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        done = subprocess.run(command, cwd=repository, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("checkout", "--quiet", "-b", "side", made[0])
+    (repository / "toy.json").write_text('{"number": 9, "passes": 11}')
+    git("commit", "--quiet", "--all", "-m", "side")
+    git("checkout", "--quiet", "main")
+    git("merge", "--quiet", "--no-edit", "--no-ff", "side")
+    assert main(["record", f"{made[0]}..main", *SPENT]) == 0
+    assert [entry.commit for entry in entries(tmp_path)] == [git("rev-parse", "main")]
+
+
+def test_what_would_be_recorded_is_listed_and_nothing_is_measured(
+    history: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = history({}, {"passes": 11}, {"notes": "a"}, {"passes": 12})
+    assert main(["record", made[0], made[1], *SPENT]) == 0
+    capsys.readouterr()
+    there = len(entries(tmp_path))
+    assert main(["record", f"{made[0]}..main", "--list", "--budget", "50"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert listed[0].endswith(" number 3")
+    assert listed[1:] == [
+        "1 to record, in some 1 minutes, 1 there already or another's, 1 that change nothing "
+        "measured."
+    ]
+    asked = ["record", f"{made[0]}..main", "--list", "--json"]
+    assert main(asked) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [len(told[what]) for what in ("wanted", "passed", "unneeded")] == [1, 1, 1]
+    assert main([*asked, "--control", made[1]]) == 0
+    assert len(json.loads(capsys.readouterr().out)["wanted"]) == 2  # another series
+    assert len(entries(tmp_path)) == there
+
+
+def test_a_machine_of_another_kind_begins_a_series_of_its_own(
+    history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its control is the first commit that was asked for, whatever the other machine's is."""
+    made = history({"passes": 1}, {"passes": 2}, {"passes": 3})
+    assert main(["record", made[0], made[1], *ONE, *SPENT]) == 0
+    other = {**machine(), "cpu": "Another CPU"}
+    monkeypatch.setattr(record, "machine", lambda: other)
+    assert main(["record", f"{made[0]}..main", *ONE, *SPENT]) == 0
+    controls = {
+        (entry.slug == slug(other), entry.commit): entry.control["commit"]
+        for entry in entries(tmp_path)
+    }
+    assert controls == {
+        (False, made[0]): made[0],
+        (False, made[1]): made[0],
+        (True, made[1]): made[1],
+        (True, made[2]): made[1],
+    }
 
 
 def test_another_control_is_another_series(history: Make, tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 """The open regressions of a history: listed, acknowledged, and an exit code."""
 
 import json
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toy_entries as toy
+import toy_history
 from command_line import rlox_opt
 from toy_entries import BENCHMARK, cell, entry, history, written
 
 from rlox.history.store import Entry
-from rlox.opt import revisions
+from rlox.opt import revisions, unrecorded
+from rlox.opt.cli import main
 from rlox.profiling.machine import ROOT
 
 KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
@@ -149,6 +153,50 @@ def test_what_cannot_be_read_is_asked_wrongly(tmp_path: Path) -> None:
     assert "none.toml: cannot be read" in bad.stderr
     next(folder.rglob("*.json")).write_text("{")
     assert run(folder).returncode == 2
+
+
+def test_commits_without_a_recording_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [{}, {"passes": 11}, {"notes": "a"}, {"passes": 12}, {"notes": "b"}, {"passes": 13}]
+    made = toy_history.commits(tmp_path, settings)
+    toy_history.patch(tmp_path, monkeypatch.setattr)
+
+    def told(*recorded: int) -> tuple[str, Any]:
+        folder = tmp_path / f"of {recorded}"
+        written([entry(n, cell(1.0), commit=made[n]) for n in recorded], folder)
+        assert main(["regressions", "--history", str(folder)]) == 0
+        said = capsys.readouterr().err
+        assert main(["regressions", "--history", str(folder), "--json"]) == 0
+        return said, json.loads(capsys.readouterr().out)["unrecorded"]
+
+    said, found = told(1, 4)
+    assert (
+        "3 of the 5 commits since the first recording have none; 2 of them change what is "
+        f"measured, 1 after {made[4][:10]}: `rlox-opt record {made[4][:10]}..HEAD`\n"
+    ) in said
+    assert found["ahead"] == [made[5]]
+    assert (found["without"], found["needing"], found["newest"]) == (3, 2, made[4])
+    said, found = told(3, 5)
+    assert "1 of the 3 commits since the first recording have none; 0 of them change" in said
+    assert "rlox-opt record" not in said
+    said, _ = told(0, 1, 2, 3, 4, 5)
+    assert "since the first recording" not in said
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
+def test_what_is_left_out_as_the_workbench_is_loaded_by_nothing_that_is_measured() -> None:
+    """Else a change of it would change a time, and not be recorded."""
+    out = [of.removeprefix(":(exclude)") for of in unrecorded.MEASURED if of.startswith(":(")]
+    assert out
+    parts = [path for path in (ROOT / "rlox").glob("*") if f"rlox/{path.name}" not in out]
+    measured = [*(path for part in parts for path in part.rglob("*.py")), *ROOT.glob("rlox/*.py")]
+    measured += [*(ROOT / "asv_bench" / "benchmarks").rglob("*.py")]
+    assert len(measured) > 50
+    names = "|".join(of.replace("/", ".") for of in out)
+    loaded = re.compile(rf"^\s*(?:from|import) ({names})", re.MULTILINE)
+    by = {path.relative_to(ROOT): loaded.findall(path.read_text()) for path in measured}
+    assert {str(path): of for path, of in by.items() if of} == {}
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")

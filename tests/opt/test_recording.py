@@ -3,6 +3,7 @@
 import math
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from rlox.profiling import brief, perf, pyspy
 from rlox.profiling.brief import Speed
 from rlox.profiling.machine import ROOT
 from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox.profiling.spec import Spec
 
 
 @pytest.fixture
@@ -28,8 +30,11 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artefact:
     return Artefact(Revision("HEAD", "HEAD"), tmp_path / "built", (), {}, 0.0)
 
 
-def recorded(build: Artefact, pattern: str, *stages: str) -> Recording:
-    found = Recording(build, build, re.compile(pattern), 600.0, Lines(Console(quiet=True)))
+def recorded(
+    build: Artefact, pattern: str, *stages: str, control: Artefact | None = None
+) -> Recording:
+    quiet = Lines(Console(quiet=True))
+    found = Recording(build, control or build, re.compile(pattern), 600.0, quiet)
     recording.STAGES = stages
     found.measure()
     return found
@@ -76,27 +81,32 @@ def test_training_is_told_by_its_speed_beside_the_control_s_and_by_its_profile(
     build: Artefact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sample = Sample((Frame("step", "rlox/env/vec_env.py", 9),), "env_step", "rust", 1, MAIN_THREAD)
-    speed = Speed(1_500.0, {"": 1.0, "env_step": 3.0})
-    asked: list[str] = []
+    older = replace(build, folder=build.folder.with_name("control"))
+    shutil.copytree(build.folder, older.folder)
+    # Of each training of each build another, so that none can be taken for another.
+    steps_per_s = {
+        (build.folder, "ppo"): 1_500.0, (build.folder, "sac"): 700.0,
+        (older.folder, "sac"): 400.0,
+    }  # fmt: skip
 
-    def profile(spec: object, package: Path, sampler: str, progress: Lines) -> object:
+    def profile(spec: Spec, package: Path, sampler: str, progress: Lines) -> object:
+        speed = Speed(steps_per_s[package, spec.algo], {"": 1.0, "env_step": 3.0})
         return speed, Samples(sampler, [sample])
 
-    def control(spec: object, package: Path, progress: Lines) -> Speed:
-        asked.append("control")
-        if len(asked) == 1:
+    def control(spec: Spec, package: Path, progress: Lines) -> Speed:
+        if (package, spec.algo) == (older.folder, "ppo"):
             raise brief.driver.ChildError("it is too old")
-        return Speed(1_000.0, {})
+        return Speed(steps_per_s[package, spec.algo], {})
 
     choose = brief.tool
     monkeypatch.setattr(brief, "tool", lambda: "perf")
     monkeypatch.setattr(brief, "profile", profile)
     monkeypatch.setattr(brief, "speed", control)
-    found = recorded(build, "^train", "profile")
+    found = recorded(build, "^train", "profile", control=older)
     assert found.failures == {"train.ppo of the control": "it is too old"}
     assert kinds(found) == {
         ("train.ppo", "steps"): Cell("train.ppo", "steps", 1_500.0),
-        ("train.sac", "steps"): Cell("train.sac", "steps", 1_500.0, 1.5),
+        ("train.sac", "steps"): Cell("train.sac", "steps", 700.0, 1.75),
     }
     assert found.profiles.keys() == {"ppo", "sac"}
     assert found.profiles["sac"].functions == {"rust:rlox/env/vec_env.py:step": 1.0}

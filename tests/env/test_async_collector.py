@@ -296,10 +296,18 @@ def test_the_environments_are_the_collectors_until_it_is_closed() -> None:
         with pytest.raises(RuntimeError, match="AsyncCollector"):
             collector(env=env)
         background.start()
-        last = background.take()["obs"][-1, 0]
-    assert env.state(0)[1] >= 0
+        rollout = background.take()
+    # Where the rollout left them: of the steps since an episode's end, and one step on.
+    for i in range(N_ENVS):
+        ended = np.flatnonzero((rollout["terminated"] | rollout["truncated"])[:, i])
+        state, elapsed = env.state(i)
+        assert elapsed == N_STEPS - 1 - (ended[-1] if len(ended) else -1)
+        before = rollout["obs"][-1, i]
+        if elapsed:  # else it has begun anew; else, x moves on by its velocity in 0.02 s
+            assert state[0] == pytest.approx(before[0] + 0.02 * before[1], abs=1e-6)
+    elapsed = env.state(0)[1]
     env.step(np.zeros(N_ENVS, np.int64))
-    assert last.shape == (4,)
+    assert env.state(0)[1] in (elapsed + 1, 0)
 
 
 def test_closing_in_the_middle_of_a_rollout_waits_for_one_step_only() -> None:

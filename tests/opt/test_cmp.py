@@ -17,6 +17,16 @@ from rlox.opt.progress import Lines
 from rlox.profiling import cards
 
 
+def assert_found(result: dict[str, Any], least: float, most: float) -> None:
+    """An optimisation that is so many times as fast was found so, and its baseline as fast as
+    itself."""
+    assert least < result["ratio"] < most
+    assert result["ci95"][0] < result["ratio"] < result["ci95"][1]
+    assert result["verdict"] == "faster"
+    assert result["baseline_s"] / result["optimized_s"] == pytest.approx(result["ratio"], rel=0.5)
+    assert 1 / 1.5 < result["aa"]["ratio"] < 1.5
+
+
 def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_printed() -> None:
     quick = ("--restarts", "5", "--no-counts", "--no-record")
     done = rlox_opt("cmp", "p13", "--sizes", "n_envs=4", *quick, "--json")
@@ -25,11 +35,9 @@ def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_pri
     (result,) = printed["results"]
     assert printed["id"] == "P13"
     assert (result["workload"], result["size"]) == ("refresh", {"n_envs": 4})
-    assert result["ci95"][0] <= result["ratio"] <= result["ci95"][1]
-    assert result["verdict"] in records.VERDICTS
+    assert_found(result, 2, 30)  # some eight times as fast, which no neighbour hides
     assert result["restarts"] == 5
     assert result["instructions"] == {"baseline": None, "optimized": None}
-    assert result["aa"]["ratio"] > 0
 
 
 @pytest.mark.parametrize(
@@ -114,8 +122,7 @@ def test_the_training_loops_are_timed_as_the_data_planes_are() -> None:
     (result,) = json.loads(done.stdout)["results"]
     assert (result["workload"], result["size"]) == ("polyak", {"hidden": 4, "layers": 1})
     assert result["restarts"] == 5
-    assert result["baseline_s"] > 0
-    assert result["aa"]["ratio"] > 0
+    assert_found(result, 1.3, 5)  # some twice as fast
     assert result["instructions"] == {"baseline": None, "optimized": None}
 
 

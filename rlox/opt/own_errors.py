@@ -21,6 +21,8 @@ from rlox_opt import Out
 # What only writing meets. It may come without a name: a full disk shows when a file is flushed.
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _LONGEST = 1000  # of what is told
+# What may be missing from an installation, and what pip brings it with.
+_BROUGHT_BY = {"rich": "'rlox-opt[train]'", "torch": "'rlox-opt[train]'", "asv_runner": "asv"}
 
 
 def ended(error: BaseException, prog: str, words: Sequence[str]) -> int:
@@ -29,6 +31,11 @@ def ended(error: BaseException, prog: str, words: Sequence[str]) -> int:
         return INTERRUPTED
     if isinstance(error, (UsageError, NotReadError)):
         return _say(prog, str(error), CANNOT_TELL)
+    if isinstance(error, ModuleNotFoundError):
+        missing = (error.name or "").partition(".")[0]
+        if brought_by := _BROUGHT_BY.get(missing):
+            told = f"{missing} is not installed: pip install {brought_by}"
+            return _say(prog, told, CANNOT_TELL)
     if isinstance(error, NotWrittenError):
         _say(prog, str(error))
         print(error.unkept, end="", flush=True)

@@ -12,6 +12,7 @@ import dataclasses
 import datetime
 import hashlib
 import importlib.machinery
+import importlib.util
 import os
 import re
 import shutil
@@ -200,8 +201,12 @@ def build(revision: Revision) -> Artefact:
     Raises:
         NotBuiltError: it does not build (the message ends with what the compiler said; all of it
             is kept beside the builds), or says of itself that it is another.
-        UsageError: there is no cargo.
+        UsageError: there is no cargo, or nothing that reads the benchmarks.
     """
+    if importlib.util.find_spec("asv_runner") is None:
+        raise UsageError(
+            "asv_runner, which reads the benchmarks, is not installed: pip install asv"
+        )
     with checked_out(revision) as (checkout, features, asked):
         extension = REVISIONS / f"extension-{asked}.so"
         start = time.monotonic()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import signal
 import sys
 from typing import Any
@@ -58,8 +57,6 @@ def add_to(verbs: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Test as asked; returns the exit code."""
-    if importlib.util.find_spec("rich") is None:
-        arguments.parser.error("rich is not installed: pip install 'rlox-opt[train]'")
     from rlox.opt.progress import reporter
     from rlox.opt.testing import answers
     from rlox.opt.testing.commands import CannotTell, cargo

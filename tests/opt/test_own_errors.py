@@ -243,6 +243,34 @@ def test_a_broken_installation_is_told_in_a_line() -> None:
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["show", "p5"],
+        ["cmp", "p13", "--no-record"],
+        ["test", "p13"],
+        ["diff", "HEAD"],
+        ["record"],
+        ["publish"],
+        ["profile", "ppo"],
+        ["profile", "examples.py"],
+        ["peers", "ppo"],
+    ],
+    ids=" ".join,
+)
+def test_without_rich_each_verb_names_the_remedy_before_any_work(
+    words: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "examples.py").write_text("raise SystemExit('it is not to be started')\n")
+    done = started(*words, first="sys.modules['rich'] = None", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(
+        r"rlox-opt [a-z -]+: rich is not installed: pip install 'rlox-opt\[(train|profile)\]'.*\n",
+        done.stderr,
+    )
+
+
 def test_a_reader_that_has_had_enough_hears_nothing() -> None:
     ours, theirs = os.pipe()
     os.close(ours)

@@ -1,6 +1,7 @@
 """Revisions: found, or refused in a line; the working tree as a commit that leaves no trace."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,98 @@ def test_what_does_not_build_says_so_and_keeps_what_the_compiler_said(
         revisions.build(revisions.resolve("v1"))
     (log,) = kept.glob("*.log")
     assert "Cargo.toml" in log.read_text()
+
+
+def test_without_asv_nothing_is_built_that_could_not_be_timed(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "asv_runner", None)
+    with pytest.raises(UsageError, match=r"asv_runner.* is not installed: pip install asv$"):
+        revisions.build(revisions.resolve("v1"))
+    assert not revisions.REVISIONS.exists()
+
+
+SAYS = """
+import pathlib, sys
+SAYS = eval((pathlib.Path(__file__).parent / "says").read_text())
+
+def build_info():
+    return SAYS
+"""
+
+
+@pytest.fixture
+def compiled(repository: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Commits of a package that needs no compiler, and whose sources of Rust change with each but
+    the last; what was compiled is noted. Each package tells what is in its file `says`."""
+    compiled: list[str] = []
+    (repository / "rlox").mkdir()
+    (repository / "crates").mkdir()
+    (repository / "rlox" / "__init__.py").write_text(SAYS)
+    for number in (4, 5, 5):
+        (repository / "crates" / "lib.rs").write_text(f"{number}\n")
+        (repository / "rlox" / "says").write_text(f"{len(compiled)}\n")
+        git(repository, "add", "--all")
+        git(repository, "commit", "--quiet", "--allow-empty", "-m", f"Rust {number}")
+
+    def compile_(revision: revisions.Revision, features: object, checkout: Path, to: Path) -> None:
+        compiled.append(revision.commit)
+        to.write_text("an extension")
+
+    monkeypatch.setattr(revisions, "_compile", compile_)
+    return compiled
+
+
+@pytest.fixture
+def says(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What the next package that is assembled says of its extension."""
+    told: dict[str, object] = {"profile": "release", "features": []}
+    assemble = revisions._assemble
+
+    def assembled(of: revisions.Revision, checkout: Path, extension: Path, folder: Path) -> None:
+        assemble(of, checkout, extension, folder)
+        (folder / "rlox" / "says").write_text(repr(told))
+
+    monkeypatch.setattr(revisions, "_assemble", assembled)
+    return told
+
+
+def test_a_build_of_another_commit_is_refused_and_not_kept(
+    compiled: list[str], says: dict[str, object], repository: Path
+) -> None:
+    asked, other = (revisions.resolve(name) for name in ("main", "main~2"))
+    says["commit"] = other.commit
+    for _ in range(2):  # nothing of it is left that the second build could take
+        with pytest.raises(
+            revisions.NotBuiltError, match=f"the extension says commit {other.commit}"
+        ):
+            revisions.build(asked)
+        assert not list(revisions.REVISIONS.glob("extension-*.so"))
+        assert not list(revisions.REVISIONS.glob(f"{asked.commit[:12]}-*"))
+    assert compiled == [asked.commit] * 2
+    # Its Rust is that of the commit before, which may have compiled it.
+    says["commit"] = git(repository, "rev-parse", "main~1")
+    assert revisions.build(asked).folder.is_dir()
+    assert revisions.build(asked).seconds >= 0
+    assert compiled == [asked.commit] * 3, "the second took the first's"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"commit": "unknown"}, "commit unknown"),
+        ({"profile": "debug"}, "profile debug"),
+        ({"features": ["opt-p5"]}, r"features \['opt-p5'\]"),
+        ({}, "commit None"),
+    ],
+)
+def test_a_build_that_is_not_what_was_asked_for_is_refused(
+    compiled: list[str], says: dict[str, object], wrong: dict[str, object], told: str
+) -> None:
+    asked = revisions.resolve("main")
+    if wrong:
+        says["commit"] = asked.commit
+    says |= wrong
+    with pytest.raises(revisions.NotBuiltError, match=f"the extension says {told}, which is not"):
+        revisions.build(asked)
+    assert not list(revisions.REVISIONS.glob("extension-*.so"))

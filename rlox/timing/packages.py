@@ -126,7 +126,9 @@ class Packages:
         """The most memory that a process of one side had, in bytes. Raises ContestError."""
         with closing(self.start((side,), rng)) as ask:
             ask("prepare", 0, name)
-            return float(ask("value"))
+            peak = float(ask("value"))
+            ask("forget", 0)
+            return peak
 
 
 def _of(side: str) -> str:
@@ -140,6 +142,7 @@ def _tracked(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -
             side = sides[number]
             ask("prepare", number, name)
             values[side] = ask("value")
+        ask("forget", rng.getrandbits(63))
     except ContestError as error:
         return Failure(_of(side), str(error), isinstance(error, ProcessEndedError))
     return _of_values(values)
@@ -169,6 +172,8 @@ def _contest(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -
             readings.append(_reading(dict(zip(sides, times, strict=True))))
             if dear:
                 break
+        side = None
+        ask("forget", rng.getrandbits(63))
     except ContestError as error:
         return Failure(side and _of(side), str(error), isinstance(error, ProcessEndedError))
     return Reading(*map(statistics.fmean, zip(*readings, strict=True)))

@@ -47,6 +47,7 @@ class Side:
     def __init__(self, folder: Path) -> None:
         self._modules: dict[str, ModuleType] = {}
         self._benchmarks: dict[str, dict[str, tuple[Any, int]]] = {}
+        self._caches: dict[str, Any] = {}
         with self:
             sys.path.insert(0, str(folder))
             try:
@@ -64,6 +65,13 @@ class Side:
             with self:
                 self._benchmarks[module] = dict(_discovered(module))
         return self._benchmarks[module]
+
+    def cache(self, benchmark: Any) -> Any:
+        """What the benchmark's `setup_cache` returns, which is called once; None without one."""
+        key = benchmark.setup_cache_key
+        if key is not None and key not in self._caches:
+            self._caches[key] = benchmark.do_setup_cache()
+        return self._caches.get(key)
 
     def forget(self) -> None:
         """Clear what the benchmarks' cached functions hold."""
@@ -121,6 +129,7 @@ class Arena:
         self._modules = [module.name for module in pkgutil.iter_modules([str(benchmarks)])]
         self.sides = [Side(folder) for folder in folders]
         self._calls: dict[int, Call] = {}
+        self._prepared: dict[int, tuple[Any, int]] = {}  # the benchmarks of these calls
         self._last = 0
         self._pads: list[bytearray] = []
 
@@ -138,18 +147,34 @@ class Arena:
 
     def prepare(self, number: int, name: str) -> None:
         """Make the benchmark's inputs and call it once, which also checks its results."""
+        self._tear_down(number)
         side = self.sides[number]
         benchmark, parameters = side.benchmarks(name.partition(".")[0])[name]
         with side:
             benchmark.set_param_idx(parameters)
-            benchmark.do_setup()
-            call = functools.partial(benchmark.func, *benchmark._current_params)
+            benchmark.set_cache(side.cache(benchmark))
+            if benchmark.do_setup():
+                raise NotImplementedError(
+                    "its setup, or skip_params, says that it is not to be run"
+                )
+            self._prepared[number] = benchmark, parameters
+            call = functools.partial(benchmark.func, *benchmark._build_params())
             call()
         self._calls[number], self._last = call, number
 
+    def _tear_down(self, number: int) -> None:
+        """Call the teardown of what was prepared last on this side."""
+        self._calls.pop(number, None)
+        if prepared := self._prepared.pop(number, None):
+            benchmark, parameters = prepared
+            with self.sides[number]:
+                benchmark.set_param_idx(parameters)
+                benchmark.do_teardown()
+
     def forget(self, seed: int) -> None:
         """Let go of what the benchmarks hold, so that the next `prepare` gets other memory."""
-        self._calls.clear()
+        for number in range(len(self.sides)):
+            self._tear_down(number)
         for side in self.sides:
             side.forget()
         # Below and above the size from which malloc maps pages of their own.

@@ -2,6 +2,7 @@
 
 import math
 import random
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -9,10 +10,50 @@ from pathlib import Path
 import pytest
 import toy_packages
 
+from rlox.timing import packages as packages_module
 from rlox.timing.packages import Failure, Packages, Reading
 from rlox.timing.restarts import ContestError
 
 Make = Callable[..., Packages]
+
+PREPARED = """
+import os
+import rlox
+
+def note(*what):
+    with open(os.environ["TOY_NOTES"], "a") as file:
+        print(rlox.NAME, *what, file=file)
+
+class Prepared:
+    params = (1, 2)
+    param_names = ("n",)
+
+    def setup_cache(self):
+        note("setup_cache")
+        return list(range(500))
+
+    def setup(self, cache, n):
+        note("setup", len(cache), n)
+        self.numbers = cache * n
+
+    def time_prepared(self, cache, n):
+        assert len(self.numbers) == n * len(cache), "setup is not of this n"
+        sum(self.numbers)
+
+    def track_prepared(self, cache, n):
+        return len(self.numbers)
+
+    def teardown(self, cache, n):
+        note("teardown", len(cache), n)
+        del self.numbers
+
+class Skipped:
+    def setup(self):
+        raise NotImplementedError("not on this machine")
+
+    def time_skipped(self):
+        pass
+"""
 
 
 @pytest.fixture
@@ -99,6 +140,41 @@ def test_values_are_compared_and_peaks_in_processes_of_their_own(make: Make) -> 
     assert size.log_ratio == pytest.approx(math.log(2))
     assert size.log_ratio_aa == 0
     assert peak.head - peak.base > 40_000_000  # bytes
+
+
+def test_asv_s_setup_setup_cache_and_teardown_are_called_as_asv_does(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a contest, with the cache and the parameters; `setup_cache` once a process and side."""
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("TOY_NOTES", str(notes))
+    (tmp_path / "benchmarks" / "prepared.py").write_text(PREPARED)
+    monkeypatch.setattr(packages_module, "_CONTESTS", 2)
+    packages = make({"name": "a"}, {"name": "b"})
+    names = [f"prepared.Prepared.time_prepared({n})" for n in (1, 2)]
+    found = dict(packages.contests(names, seed=3))
+    assert all(isinstance(reading, Reading) for reading in found.values()), found
+    ((_, tracked),) = packages.tracked(["prepared.Prepared.track_prepared(2)"], seed=3)
+    assert tracked == Reading(0.0, 0.0, 1000, 1000)
+    lines = [line.split(maxsplit=1) for line in notes.read_text().splitlines()]
+    of = {name: [what for whose, what in lines if whose == name] for name in ("a", "b")}
+    # Of "b" there is one side, of "a" there are two.
+    assert Counter(of["b"]) == {
+        "setup_cache": 2, "setup 500 1": 2, "teardown 500 1": 2,
+        "setup 500 2": 3, "teardown 500 2": 3,
+    }  # fmt: skip
+    assert Counter(of["a"]) == {what: 2 * n for what, n in Counter(of["b"]).items()}
+    assert of["b"][0] == "setup_cache"
+    work = [what for what in of["b"] if what != "setup_cache"]
+    for before, after in zip(work[::2], work[1::2], strict=True):
+        assert after == before.replace("setup", "teardown")
+
+
+def test_what_says_that_it_is_not_to_be_run_is_not_timed(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "benchmarks" / "prepared.py").write_text(PREPARED)
+    ((_, failure),) = make({}, {}).contests(["prepared.Skipped.time_skipped"], seed=1)
+    assert isinstance(failure, Failure)
+    assert "not to be run" in failure.reason
 
 
 def test_a_peak_is_the_own_and_not_that_of_the_process_that_started_it(make: Make) -> None:

@@ -6,7 +6,7 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults audit sanitize lint format bench lock peers-lock
+.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults audit sanitize miri verify lint format bench lock peers-lock
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -58,11 +58,11 @@ audit: .venv/.locked ## Hold all licences to deny.toml, and ask for advisories (
 	@$(BIN)/python tests/supply/audit.py $(ARGS)
 
 # AddressSanitizer with the stable compiler, at every level of vector instructions; Miri, which reads each
-# access by the language's own rules and knows few such instructions, where `unsafe` is, with the nightly.
+# access by the language's own rules and knows few such instructions, where `unsafe` is.
 # The extension meets hostile calls under AddressSanitizer, whose library is GCC's: Python brings none.
 HOST = $$(rustc -vV | sed -n 's/^host: //p')
 ASAN = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
-sanitize: .venv/.built ## Run the data plane under AddressSanitizer and, where it is installed, Miri
+sanitize: .venv/.built ## Run the data plane under AddressSanitizer
 	ASAN_OPTIONS=allocator_may_return_null=1 $(ASAN) cargo test -p rlox-core --locked \
 		--features opt-all --target-dir target/asan --target $(HOST)
 	$(ASAN) PYO3_PYTHON=$(CURDIR)/$(BIN)/python PYO3_BUILD_EXTENSION_MODULE=1 cargo build \
@@ -73,11 +73,16 @@ sanitize: .venv/.built ## Run the data plane under AddressSanitizer and, where i
 	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) PYTHONMALLOC=malloc PYTHONPATH=target/asan/package \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=600 \
 		$(BIN)/python tests/boundary/hostile.py --count 50000 --threads 3 --megabytes 0
+
+miri: ## Run what is unsafe under Miri, with the nightly compiler
 	@cargo +nightly miri --version >/dev/null 2>&1 || \
-		{ echo "no Miri: rustup component add --toolchain nightly miri rust-src"; exit 0; } && \
-		PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation \
+		{ echo "no Miri: rustup component add --toolchain nightly miri rust-src"; exit 1; }
+	PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation \
 		cargo +nightly miri test -p rlox-core --locked --lib --target-dir target/miri -- \
 		past_caches nn::packed nn::ppo nn::sac --skip two_threads  # the others take an hour
+
+verify: .venv/.built ## Run what is too long for CI, and record it: STEPS="builds miri", ARGS=--resume
+	@$(BIN)/python tests/verify $(STEPS) $(ARGS)
 
 lint: .venv/.built ## Format check, lints and types, Rust and Python
 	cargo fmt --all --check

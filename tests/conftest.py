@@ -1,11 +1,12 @@
 """What every test starts from."""
 
+import importlib.util
 import os
-import shutil
 import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import chromium
 import pytest
 
 if TYPE_CHECKING:
@@ -42,15 +43,19 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    """Chromium without a window; a machine without it skips the test."""
-    names = ("chromium", "chromium-browser", "chrome")
-    chromium = next(filter(None, map(shutil.which, names)), None)
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with api.sync_playwright() as driver:
+    """Chromium without a window. A machine without it skips the test, or fails it where CI has set
+    $RLOX_CHROMIUM to "needed"."""
+    path = chromium.found()
+    if path is None or importlib.util.find_spec("playwright") is None:
+        absent = "no Chromium that starts on this machine, or no playwright"
+        if os.environ.get("RLOX_CHROMIUM") == "needed":
+            pytest.fail(absent)
+        pytest.skip(absent)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
         # In a container Chromium has neither its sandbox nor a large /dev/shm.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
-        browser = driver.chromium.launch(executable_path=chromium, args=arguments)
+        browser = driver.chromium.launch(executable_path=path, args=arguments)
         yield browser
         browser.close()

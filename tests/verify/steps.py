@@ -1,0 +1,86 @@
+"""What guards the headlines and is too long for CI: steps, each a command of its own. `make verify`
+runs them; needs nothing but Python's own library, so that a workflow can list them without an
+environment.
+
+test_verify.py holds the list to be complete: every test that is marked slow and every target of the
+Makefile that guards something is in it, or in .ci/run.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Step:
+    """`guards` says what is wrong where it fails. It runs the slow tests in `tests`, or `command`;
+    `limit_s` is after how long it has failed."""
+
+    name: str
+    guards: str
+    tests: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    limit_s: float = 3600.0
+    needs: dict[str, str] = field(default_factory=dict)  # a program, and what brings it
+
+    def runs(self, report: Path) -> list[str]:
+        """Its command; pytest writes what came of each test into `report`."""
+        if self.command:
+            return [*self.command]
+        own = (
+            "-m",
+            "pytest",
+            "-m",
+            "slow",
+            "-ra",
+            f"--junitxml={report}",
+            "-p",
+            "no:cacheprovider",
+        )
+        return [sys.executable, *own, *self.tests]
+
+
+def make(target: str) -> tuple[str, ...]:
+    """The command of a target of the Makefile."""
+    return ("make", target)
+
+
+HOUR = 3600.0
+STEPS = (
+    Step("compiled", "the twins of R2, R3 and R16 agree through the real compiler",
+         tests=("tests/pairs", "tests/learner/test_compiled.py"),
+         needs={"g++": "apt-get install g++"}),
+    Step("torchrun", "two processes train and resume",
+         tests=("tests/learner/test_distributed.py",)),
+    Step("wheel", "what pip installs imports, trains and starts", tests=("tests/test_wheel.py",)),
+    Step("compare", "diff, gate and cmp on real builds; checkouts of every kind",
+         tests=("tests/opt/test_diff.py", "tests/opt/test_cmp.py", "tests/opt/test_checkouts.py")),
+    Step("profile", "profiles of whole trainings; killed at any moment, nothing is left",
+         tests=("tests/opt/test_profile.py", "tests/opt/test_profile_script.py",
+                "tests/opt/test_killed.py")),
+    Step("accuracy", "the ranking of layers against programs of known composition",
+         tests=("tests/profiling",), limit_s=2 * HOUR),
+    Step("injected", "a slowdown of 10 % is found; the trainers' benchmarks hold",
+         tests=("tests/asv_bench",)),
+    Step("new", "the skeleton of an optimisation compiles; a planted bug is caught",
+         tests=("tests/opt/test_new.py", "tests/opt/test_test_verb.py")),
+    Step("engines", "torch, gymnasium and Stable-Baselines3 compute what plain NumPy does",
+         tests=("tests/opt/primitives/test_engines_are_right.py",)),
+    Step("rivals", "the rivals install from their locks and compute what plain NumPy does",
+         tests=("tests/opt/primitives/test_rivals.py",), limit_s=2 * HOUR),
+    Step("pages", "a history of two thousand commits is drawn",
+         tests=("tests/history/site",)),
+    Step("audit", "licences, and advisories of what we stand on", command=make("audit")),
+    Step("builds", "the Rust tests in every build", command=make("test-builds"), limit_s=2 * HOUR),
+    Step("mutants", "each planted bug is caught", command=make("mutants"), limit_s=2 * HOUR),
+    Step("sanitize", "AddressSanitizer finds nothing", command=make("sanitize")),
+    Step("miri", "Miri finds nothing in what is unsafe", command=make("miri"), limit_s=2 * HOUR),
+    Step("faults", "kills, full disks and hostile input by the thousand", command=make("faults"),
+         limit_s=2 * HOUR),
+    Step("learning", "PPO and SAC learn not worse than Stable-Baselines3",
+         tests=("tests/learning",), limit_s=6 * HOUR),
+)  # fmt: skip

@@ -1,10 +1,13 @@
-"""The trainers learn, and not worse than Stable-Baselines3 with the same hyperparameters.
+"""The trainers learn, and not worse than Stable-Baselines3 with the same hyperparameters, by a
+margin that is stated.
 
-Slow: PPO takes some minutes, SAC about an hour. `RLOX_LEARNING_OUT` names a folder that keeps
-the runs and gets the tables; `seeds.py` does the same for more tasks, arms and seeds.
+Slow: PPO takes half an hour, SAC an hour. `RLOX_LEARNING_OUT` names a folder that keeps the runs
+and gets the tables; `seeds.py` does the same for more tasks, arms and seeds.
 """
 
+import json
 import os
+import random
 from pathlib import Path
 from threading import Event
 from xml.etree import ElementTree
@@ -17,28 +20,51 @@ from run_bfloat16 import Linear, rounded
 
 from rlox.opt.racing import Outcome, Peer
 
-# Rounding decides what a seed learns, so whatever changes rounding draws new returns. Of trainers
-# that learn alike, an interval of 95 % blames one such change in forty; this one blames one in 200,
-# and over ten seeds it is narrower than one of 95 % over five.
-OUTSIDE = 0.01
+# What counts as worse: to have learnt less than Stable-Baselines3 by this part of what it learnt
+# over a random policy. PPO's 21 of 207 points are what one seed differs from the next by (22), so
+# that who trains a seed or two cannot see them; SAC's 32 of 1,055 are twice its seeds' spread. A
+# smaller difference is not looked for here: over 200 seeds of PPO it lay between -8 and +1.
+MARGINS = {"ppo-cartpole": 0.10, "sac-pendulum": 0.03}
+# With these, a trainer as good as ours was over 200 seeds passes in 99 of 100 runs, and one that is
+# worse by the margin in 2 of 100 (a test below draws them); with twenty seeds it was 65 and 2.
+SEEDS = {"ppo-cartpole": 60, "sac-pendulum": 10}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3 * 3600)
-@pytest.mark.parametrize(("task", "n_seeds"), [("ppo-cartpole", 20), ("sac-pendulum", 10)])
-def test_learns_not_worse_than_stable_baselines3(task: str, n_seeds: int, tmp_path: Path) -> None:
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("task", MARGINS)
+def test_learns_not_worse_than_stable_baselines3(task: str, tmp_path: Path) -> None:
     pytest.importorskip("stable_baselines3")
     out = Path(os.environ.get("RLOX_LEARNING_OUT", tmp_path))
-    result = seeds.compare(task, ("sb3", "baseline", "native"), n_seeds, out)
+    result = seeds.compare(task, ("sb3", "baseline", "native"), SEEDS[task], out)
     print(seeds.table(result))
     seeds.write(result, out)
     returns = result["returns"]
     for name in ("baseline", "native"):
-        interval = seeds.welch_interval(returns[name], returns["sb3"], OUTSIDE)
-        assert interval is not None
-        assert interval[1] >= 0, f"{name} learns worse"
+        loss = seeds.most_lost(returns[name], returns["sb3"], result["random"])
+        print(f"{task}: {name} has lost at most {loss:.1%}, of {MARGINS[task]:.0%}")
+        assert loss < MARGINS[task], f"{name} may learn worse"
     for name, (low, _) in result["intervals"].items():
         assert low > result["random"], f"{name} has not learnt"
+
+
+def test_who_learns_as_ours_did_passes_and_who_is_worse_by_the_margin_does_not() -> None:
+    """Drawn from the record of two hundred seeds."""
+    record = json.loads((Path(__file__).parent / "200-seeds" / "ppo-cartpole.json").read_text())
+    sb3, ours, none = record["returns"]["sb3"], record["returns"]["native"], record["random"]
+    draw, task, runs = random.Random(0), "ppo-cartpole", 1_000
+    worse_by = MARGINS[task] * (sum(sb3) / len(sb3) - none) + (sum(ours) - sum(sb3)) / len(sb3)
+
+    def passing(shift: float) -> float:
+        passed = 0
+        for _ in range(runs):
+            a, b = (draw.choices(of, k=SEEDS[task]) for of in (ours, sb3))
+            passed += seeds.most_lost([x - shift for x in a], b, none) < MARGINS[task]
+        return passed / runs
+
+    assert passing(0.0) > 0.95
+    assert passing(worse_by) < 0.05
+    assert seeds.most_lost(ours, sb3, none) < 0.05, "all that is known"
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ SCRIPT = Path(__file__).with_name("workloads.py")
 POINTS = 2.0  # a component's share of all work may be off by
 PREDICTED = 0.10  # a predicted speed-up may be off by
 ATTEMPTS = 3
+DISTURBED = 0.05  # of the machine's time taken by others, above which a miss says little
 
 
 class Quiet:
@@ -151,20 +153,105 @@ def test_a_watch_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path) ->
 def test_the_report_is_near_the_truth(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for attempt in range(ATTEMPTS):
-        table, near = measure(name, tmp_path / str(attempt))
-        with capsys.disabled():
-            print(f"\n{table}")
-        if near:
-            break
+    made = attempts(name, tmp_path)
+    tables = "\n".join(of.table for of in made)
+    with capsys.disabled():
+        print(f"\n{tables}")
     if os.environ.get("RLOX_ACCURACY"):
-        Path(os.environ["RLOX_ACCURACY"], f"processes-{name}.md").write_text(table)
-    assert near, table
+        Path(os.environ["RLOX_ACCURACY"], f"processes-{name}.md").write_text(tables)
+    assert made[-1].near, tables
 
 
-def measure(name: str, folder: Path, seconds: float = 6.0) -> tuple[str, bool]:
-    """The workload's table, and whether all of it is as near as it should be."""
+@dataclass(frozen=True)
+class Attempt:
+    """The workload's table, whether all of it is as near as it should be, and the share of the
+    machine's time that others took meanwhile."""
+
+    table: str
+    near: bool
+    others: float
+
+
+def attempts(name: str, folder: Path) -> list[Attempt]:
+    """One, and more only while others disturb: a miss on a busy machine says nothing yet, and one
+    on a quiet machine is a miss."""
+    made: list[Attempt] = []
+    for number in range(ATTEMPTS):
+        made.append(measure(name, folder / str(number)))
+        if made[-1].near or made[-1].others <= DISTURBED:
+            break
+    return made
+
+
+@pytest.mark.parametrize(
+    ("measured", "made"),
+    [
+        ([(False, 0.0), (True, 0.0)], 1),  # a miss, of which nobody else can be the cause
+        ([(True, 0.9), (True, 0.0)], 1),
+        ([(False, 0.3), (True, 0.3), (False, 0.0)], 2),
+        ([(False, 0.3), (False, 0.0), (True, 0.0)], 2),
+        ([(False, 0.3)] * 5, ATTEMPTS),
+    ],
+)
+def test_a_miss_is_tried_again_only_where_others_disturbed(
+    measured: list[tuple[bool, float]], made: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    left = iter(measured)
+    monkeypatch.setattr(sys.modules[__name__], "measure", lambda *_: Attempt("", *next(left)))
+    found = attempts("gil", tmp_path)
+    assert [(of.near, of.others) for of in found] == measured[:made]
+
+
+def test_the_time_that_others_take_is_what_is_not_ones_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    busy, own = _busy_s(), _own_s()
+    burn = "import time\nwhile time.process_time() < 1: pass"
+    subprocess.run([sys.executable, "-c", burn], check=True)
+    busy, own = _busy_s() - busy, _own_s() - own
+    assert 0.9 < own < busy + 0.1, "what it has waited for is its own, and keeps the machine busy"
+    others = Others()
+    was_busy, was_own = others._busy, others._own
+    monkeypatch.setattr(sys.modules[__name__], "_busy_s", lambda: was_busy + 5.0)
+    monkeypatch.setattr(sys.modules[__name__], "_own_s", lambda: was_own + 2.0)
+    assert others.seconds() == pytest.approx(3.0)
+
+
+class Others:
+    """CPU seconds that the machine's others have taken since, on the cores that we may use."""
+
+    def __init__(self) -> None:
+        self._busy, self._own, self._start = _busy_s(), _own_s(), time.monotonic()
+
+    def seconds(self) -> float:
+        return max(0.0, _busy_s() - self._busy - (_own_s() - self._own))
+
+    def share(self) -> float:
+        cores = len(os.sched_getaffinity(0))
+        return self.seconds() / (cores * (time.monotonic() - self._start))
+
+
+def _busy_s() -> float:
+    """Of user, nice, system, interrupts and steal; not of idle and waiting for a disk."""
+    ticks = 0
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *times = line.split()
+        if name[3:].isdecimal() and name[:3] == "cpu" and int(name[3:]) in os.sched_getaffinity(0):
+            user, nice, system, _, _, irq, softirq, steal = map(int, times[:8])
+            ticks += user + nice + system + irq + softirq + steal
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _own_s() -> float:
+    """Of this process and of those that it has waited for."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+def measure(name: str, folder: Path, seconds: float = 6.0) -> Attempt:
+    """Record the workload, and try what the report predicts."""
     folder.mkdir()
+    others = Others()
     found = recorded(name, seconds, folder)
     rows = ["| part | truth | report |", "|---|---:|---:|"]
     near = True
@@ -184,10 +271,12 @@ def measure(name: str, folder: Path, seconds: float = 6.0) -> tuple[str, bool]:
         f"| seconds, recorded and replayed | {took['recorded_s']:.2f} | {took['replayed_s']:.2f} |"
     )
     waits = [f"{w['whom']} ({w['what']})" for row in found["kinds"] for w in row["waits"][:1]]
-    return (
+    share = others.share()
+    table = (
         f"### Workload `{name}`\n\n" + "\n".join(rows) + f"\n\nWaited for most: {'; '.join(waits)}."
-        f"\n\n{provenance()}\n"
-    ), near
+        f"\n\nOthers took {share:.1%} of the machine's time. {provenance()}\n"
+    )
+    return Attempt(table, near, share)
 
 
 def provenance() -> str:

@@ -6,9 +6,14 @@ crashes or hangs loses its own result and no other's.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import random
+import shutil
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -54,18 +59,29 @@ AskFor = Callable[[Worker, Sequence[str], str, random.Random], Reading | Failure
 class Packages:
     """Built packages to compare, as folders by side, and the folder of asv benchmarks.
 
-    The sides are those of `SIDES`, or base and head alone.
+    The sides are those of `SIDES`, or base and head alone. Another interpreter and environment than
+    ours can be given, which must have asv_runner.
     """
 
-    def __init__(self, folders: dict[str, Path], benchmarks: Path, limit_s: float) -> None:
+    def __init__(
+        self,
+        folders: dict[str, Path],
+        benchmarks: Path,
+        limit_s: float,
+        python: Path | str = sys.executable,
+        env: Mapping[str, str] = os.environ,
+    ) -> None:
         self.folders = folders
         self.benchmarks = benchmarks
         self.limit_s = limit_s
+        self.python = python
+        self.env = env
 
     def start(self, sides: Sequence[str], rng: random.Random, under: Sequence[str] = ()) -> Worker:
         """A process that has loaded these sides, in this order."""
         folders = [self.folders[side] for side in sides]
-        return Worker(_WORKER, [self.benchmarks, *folders], rng, self.limit_s, under)
+        arguments = [self.benchmarks, *folders]
+        return Worker(_WORKER, arguments, rng, self.limit_s, under, self.python, self.env)
 
     def names(self, kind: str) -> dict[str, list[str]]:
         """Benchmarks of a kind ("time", "peakmemory", "track"), and the sides that have it."""
@@ -100,13 +116,28 @@ class Packages:
         left = rng.sample(list(names), len(names))
         while left:
             sides = rng.sample([*self.folders], len(self.folders))
-            with closing(self.start(sides, rng)) as ask:
+            with self._copied(sides) as packages, closing(packages.start(sides, rng)) as ask:
                 while left:
                     name = left.pop()
                     outcome = ask_for(ask, sides, name, rng)
                     yield name, outcome
                     if isinstance(outcome, Failure) and outcome.ended:
                         break
+
+    @contextlib.contextmanager
+    def _copied(self, sides: Sequence[str]) -> Iterator[Packages]:
+        """The same packages, as copies that one process alone will load.
+
+        A file stays where it is in memory for as long as the system caches it, whatever process
+        maps it, and where that is makes its code faster or slower: of two copies of one library,
+        one can be a tenth slower in every process, until both are copied anew.
+        """
+        beside = self.folders[sides[0]].parent  # is cleared away by whoever made it
+        with tempfile.TemporaryDirectory(prefix="copies-", dir=beside) as copies:
+            folders = {side: Path(copies, side) for side in sides}
+            for side, folder in folders.items():
+                shutil.copytree(self.folders[side] / "rlox", folder / "rlox")
+            yield Packages(folders, self.benchmarks, self.limit_s, self.python, self.env)
 
     def peaks(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
         """One restart of "peakmemory" benchmarks: a process for each side of each, which ends with

@@ -177,6 +177,22 @@ def test_what_says_that_it_is_not_to_be_run_is_not_timed(make: Make, tmp_path: P
     assert "not to be run" in failure.reason
 
 
+def test_every_process_loads_copies_of_its_own_and_they_go_with_it(
+    make: Make, tmp_path: Path
+) -> None:
+    packages = make({}, {"passes": 20})
+    (packages.benchmarks / "places.py").write_text(
+        "import rlox, zlib\ndef track_place(): return zlib.crc32(rlox.__file__.encode())\n"
+    )
+    places = []
+    for _ in range(2):
+        ((_, reading),) = packages.tracked(["places.track_place"], seed=1)
+        assert isinstance(reading, Reading)
+        places += [reading.base, reading.head]
+    assert len({*places}) == 4
+    assert not [*tmp_path.rglob("copies-*")]
+
+
 def test_a_peak_is_the_own_and_not_that_of_the_process_that_started_it(make: Make) -> None:
     held = bytearray(1_000_000_000)  # zeroed pages that nobody touched are not held
     held[::4096] = b"x" * len(held[::4096])

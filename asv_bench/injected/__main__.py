@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from asv_bench.injected import commits, scores, trials
+from asv_bench.injected import commits, scores, tools, trials
 from asv_bench.injected.journal import Journal, Step
 from asv_bench.injected.regressions import LIST, Regression, load
 from asv_bench.injected.tools import FOLDER
@@ -27,6 +27,7 @@ examples:
   python -m asv_bench.injected score --tool diff --only gae-loop --percent 0 3
   python -m asv_bench.injected score --repeats 3            the whole table; hours
   python -m asv_bench.injected aa --runs 50
+  python -m asv_bench.injected aa --tool asv --factor 1.03 --default-set --runs 2
   python -m asv_bench.injected bisect --seeds 8 --first 100  seeds that nothing was mended on
   python -m asv_bench.injected attribute --percent 5 10      right layer, right function?
 
@@ -63,12 +64,16 @@ def parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         return made
 
-    def tools(made: argparse.ArgumentParser) -> None:
+    def with_tools(made: argparse.ArgumentParser) -> None:
         made.add_argument("--tool", choices=("diff", "asv", "both"), default="both")
+        made.add_argument(
+            "--factor", metavar="F", type=float, nargs="+", default=tools.FACTORS,
+            help="of asv, each with a run of its own (1.03 1.1)",
+        )  # fmt: skip
 
     verb("probe", "measure each slowdown at its probe, and at a quarter of it")
     made = verb("score", "count slowdowns found and missed, and false alarms")
-    tools(made)
+    with_tools(made)
     made.add_argument(
         "--percent", metavar="P", type=float, nargs="+", default=[0, 1, 3, 5, 10],
         help="slowdowns; 0 is a changed comment (0 1 3 5 10)",
@@ -82,11 +87,15 @@ def parser() -> argparse.ArgumentParser:
         "--threshold", metavar="PERCENT", type=float, default=1.0, help="of diff (%(default)s)"
     )
     made = verb("aa", "count false alarms where nothing changed, over all injected benchmarks")
-    tools(made)
+    with_tools(made)
     made.add_argument("--runs", metavar="N", type=int, default=20, help="(%(default)s)")
     made.add_argument(
         "--threshold", metavar="PERCENT", type=float, nargs="+", default=[1.0, 3.0],
         help="of diff, each with runs of its own (1 3)",
+    )  # fmt: skip
+    made.add_argument(
+        "--default-set", action="store_true",
+        help="all that asv times unasked, instead of the injected benchmarks; with --tool asv",
     )  # fmt: skip
     made = verb("bisect", "search histories that have one slowdown")
     made.add_argument("--seeds", metavar="N", type=int, default=4, help="histories (%(default)s)")
@@ -127,7 +136,7 @@ def _run(arguments: argparse.Namespace) -> int:
     base = revisions.resolve(arguments.at)
     idle = commits.idle(base.commit, every)
     journal = Journal(FOLDER / f"{idle[:12]}.jsonl", trials.BEARABLE)
-    of = Trials(idle, journal)
+    of = Trials(idle, journal, factors=getattr(arguments, "factor", tools.FACTORS))
     interrupted = False
     steps: list[Step] = []
     with reporter() as progress:
@@ -171,13 +180,17 @@ def _chosen(every: Sequence[Regression], only: Sequence[str], torch: bool) -> li
 def _steps(
     arguments: argparse.Namespace, of: Trials, chosen: Sequence[Regression], there: Sequence[str]
 ) -> Iterator[Step]:
-    tools = [arg] if (arg := getattr(arguments, "tool", "both")) != "both" else ["diff", "asv"]
+    asked = [arg] if (arg := getattr(arguments, "tool", "both")) != "both" else ["diff", "asv"]
     if arguments.verb == "aa":
         benchmarks = sorted({regression.benchmark for regression in chosen})
-        if "asv" in tools and len({regression.module for regression in chosen}) > 1:
+        if arguments.default_set:
+            if asked != ["asv"]:
+                raise UsageError("--default-set: is asv's, expected --tool asv beside it")
+            benchmarks = []
+        elif "asv" in asked and len({regression.module for regression in chosen}) > 1:
             raise UsageError("--only: asv has an environment apart for training; ask for it apart")
         for run in range(arguments.runs):
-            for tool in tools:
+            for tool in asked:
                 for threshold in arguments.threshold if tool == "diff" else [0.0]:
                     yield of.aa(benchmarks, tool, run, threshold)
         return
@@ -191,7 +204,7 @@ def _steps(
                     names = trials.beside(
                         regression, percent, repeat, there, arguments.bench_others
                     )
-                    for tool in tools:
+                    for tool in asked:
                         yield of.trial(
                             regression, percent, repeat, tool, arguments.threshold, names
                         )

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -47,6 +48,7 @@ class Trials:
     idle: str
     journal: Journal
     asv: Asv = field(default_factory=Asv)
+    factors: Sequence[float] = tools.FACTORS
 
     def probe(self, regression: Regression, k: int) -> Step:
         """How much slower k makes it, in 40 restarts."""
@@ -107,7 +109,7 @@ class Trials:
         and those `beside` it, which it spares."""
         key = {
             "what": "trial", "tool": tool, "regression": regression.id, "percent": percent,
-            "repeat": repeat, "beside": list(beside), **_at(tool, threshold),
+            "repeat": repeat, "beside": list(beside), **self._at(tool, threshold),
         }  # fmt: skip
 
         def does() -> Row:
@@ -125,16 +127,18 @@ class Trials:
         return commits.innocent(self.idle, "rust")
 
     def aa(self, benchmarks: Sequence[str], tool: str, run: int, threshold: float) -> Step:
-        """A commit with a changed comment, and what a tool says of it."""
+        """A commit with a changed comment, and what a tool says of it: asv of its default set where
+        no benchmarks are given."""
         key = {
             "what": "aa", "tool": tool, "run": run, "benchmarks": list(benchmarks),
-            **_at(tool, threshold),
+            **self._at(tool, threshold),
         }  # fmt: skip
 
         def does() -> Row:
             row = self._compared(tool, self.unchanged(), benchmarks, threshold)
             flags = [sum(map(scores.flagged, of.values())) for of in row["cells"].values()]
-            return row | {"said": f"{' and '.join(map(str, flags))} of {len(benchmarks)} flagged"}
+            most = max(map(len, row["cells"].values()))
+            return row | {"said": f"{' and '.join(map(str, flags))} of {most} flagged"}
 
         at = f" at {threshold:g} %" if tool == "diff" else ""
         return Step(tool, f"nothing changed, run {run + 1} by {tool}{at}", key, does)
@@ -222,32 +226,30 @@ class Trials:
             built(self.idle)
             built(head)
         else:
-            module = names[0].partition(".")[0]
+            module = names[0].partition(".")[0] if names else ""
             self.asv.build(self.idle, module)
             self.asv.build(head, module)
         between = time.monotonic()
-        cells: dict[str, Cells]
+        cells: dict[str, Cells] = {}
         if tool == "diff":
-            cells = {"diff": tools.diff(self.idle, head, names, threshold)}
+            cells["diff"] = tools.diff(self.idle, head, names, threshold)
         else:
-            found = self.asv.continuous(self.idle, head, names)
-            cells = {f"asv {factor:g}": of for factor, of in found.items()}
+            for factor in self.factors:
+                cells[f"asv {factor:g}"] = self.asv.continuous(self.idle, head, names, factor)
         return {
             "head": head,
             "cells": cells,
             "build_seconds": round(between - start, 1),
-            "seconds": round(time.monotonic() - between, 1),
+            "seconds": round((time.monotonic() - between) / len(cells), 1),
         }
+
+    def _at(self, tool: str, threshold: float) -> dict[str, Any]:
+        return {"threshold": threshold} if tool == "diff" else {"factors": list(self.factors)}
 
 
 def built(commit: str) -> Artefact:
     """A commit's package. Raises NotBuiltError."""
     return revisions.build(Revision(commit, commit))
-
-
-def _at(tool: str, threshold: float) -> dict[str, float]:
-    """asv has no threshold: it is judged at each of its factors at once."""
-    return {"threshold": threshold} if tool == "diff" else {}
 
 
 def benchmarks(artefact: Artefact) -> list[str]:

@@ -1,0 +1,181 @@
+"""`asv continuous`, run for real on commits of a toy: side by side, with asv's table and codes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import toy_packages
+from users_repository import git
+
+from asv_bench.injected.tools import rows
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = f"""
+import pathlib, venv
+from asv.environment import Environment
+
+class Toy(Environment):
+    tool_name = "toy"
+
+    def __init__(self, conf, python, requirements, tagged_env_vars):
+        self._python, self._requirements = python, requirements
+        super().__init__(conf, python, requirements, tagged_env_vars)
+
+    def _setup(self):
+        venv.create(self._path, with_pip=False, symlinks=True)
+        (there,) = pathlib.Path(self._path).glob("lib/*/site-packages")
+        paths = {sysconfig.get_path("purelib")!r}, self._path + "/toy"
+        (there / "toy.pth").write_text("\\n".join(paths))
+
+    def run(self, args, **kwargs):
+        return self.run_executable("python", args, **kwargs)
+"""
+COPY = """
+import shutil, sys
+shutil.rmtree(sys.argv[2], ignore_errors=True)
+shutil.copytree(*sys.argv[1:])
+"""
+MORE = """
+import rlox
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
+def time_skipped():
+    if rlox.NAME == "skips":
+        raise SkipNotImplemented("not for this one")
+    if rlox.NAME == "broken":
+        raise RuntimeError("broken where the other skips")
+"""
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository with a tag for each version of a package `rlox`, and asv's configuration."""
+    root = tmp_path_factory.mktemp("toy")
+    made = root / "made"
+    git(root, "init", "--quiet", "--initial-branch=main")
+    for tag, settings in {
+        "base": {},
+        "slow": {"passes": 20},
+        **{name: {"name": name} for name in ("raises", "crashes", "old", "skips", "broken")},
+    }.items():
+        shutil.rmtree(root / "src", ignore_errors=True)
+        shutil.copytree(toy_packages.package(made, **settings), root / "src")  # type: ignore[arg-type]
+        git(root, "add", "src")
+        git(root, "commit", "--quiet", "-m", tag)
+        git(root, "tag", tag)
+    (root / "src" / "rlox" / "helper.py").write_text("# A comment.\nPASSES = 10\n")
+    git(root, "commit", "--quiet", "-a", "-m", "comment")
+    benchmarks = toy_packages.benchmarks(root / "bench")
+    (benchmarks / "more.py").write_text(MORE)
+    (root / "toy_environment.py").write_text(ENVIRONMENT)
+    (root / "put_there.py").write_text(COPY)
+    configuration = {
+        "version": 1, "project": "toy", "repo": ".", "branches": ["main"],
+        "environment_type": "toy", "pythons": [f"3.{sys.version_info.minor}"],
+        "plugins": [".toy_environment", ".asv_bench.plugin"], "benchmark_dir": "bench/benchmarks",
+        "build_command": ["python {conf_dir}/put_there.py {build_dir}/src {build_cache_dir}/built"],
+        "install_command": ["python {conf_dir}/put_there.py {build_cache_dir}/built {env_dir}/toy"],
+        "uninstall_command": [],
+    }  # fmt: skip
+    (root / "asv.conf.json").write_text(json.dumps(configuration))
+    return root
+
+
+@pytest.fixture
+def asv(toy: Path) -> Run:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "asv", *arguments],
+            cwd=toy,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(toy)},
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+def samples(toy: Path, tag: str, benchmark: str) -> list[float]:
+    """Those that asv keeps of a benchmark without parameters."""
+    (path,) = (toy / "results").glob(f"*/{git(toy, 'rev-parse', tag)[:8]}-*.json")
+    kept = json.loads(path.read_text())
+    of = dict(zip(kept["result_columns"], kept["results"][benchmark], strict=False))
+    return list(of["samples"][0])
+
+
+def test_a_slower_commit_is_marked_and_ends_with_one(asv: Run, toy: Path) -> None:
+    done = asv("continuous", "base", "slow", "-b", "toys.(time_work|time_steady|Sized|track)")
+    assert done.returncode == 1, done.stdout + done.stderr
+    ((name, cell),) = rows(done.stdout)
+    assert (name, cell["verdict"]) == ("toys.time_work", "slower")
+    assert cell["ratio"] is not None
+    assert 1.4 < cell["ratio"] < 2.8  # twice the work; the bounds leave room for a busy machine
+    assert "PERFORMANCE DECREASED" in done.stdout
+    assert "4 times, both commits side by side" in done.stdout
+    assert "1 slower, 0 faster" in done.stdout
+    # One number a process, as many on both sides: those of one process are not independent.
+    of = [samples(toy, tag, "toys.time_work") for tag in ("base", "slow")]
+    assert len(of[0]) == len(of[1]) in (5, 10, 20, 40)
+
+
+def test_a_faster_commit_is_marked_and_ends_with_zero(asv: Run) -> None:
+    done = asv("continuous", "slow", "base", "-b", "time_work")
+    assert done.returncode == 0, done.stdout + done.stderr
+    ((_, cell),) = rows(done.stdout)
+    assert cell["verdict"] == "faster"
+
+
+def test_a_comment_changes_nothing(asv: Run) -> None:
+    done = asv("continuous", "-f", "2", "base", "main", "-b", "toys.(time_work|Sized|peak)")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not [*rows(done.stdout)]
+    assert "3 times, both commits side by side" in done.stdout
+    assert "0 slower, 0 faster, 3 the same (within 100%)" in done.stdout
+    assert "NOT SIGNIFICANTLY CHANGED" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "why"),
+    [("base", "raises", "no such thing"), ("crashes", "base", "exit status 3")],
+)
+def test_a_benchmark_that_fails_is_told_and_ends_with_two(
+    asv: Run, base: str, head: str, why: str
+) -> None:
+    done = asv("continuous", "-f", "3", "-e", base, head, "-b", "time_(steady|raises|crashes)")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert why in done.stdout + done.stderr
+    # On the side that does.
+    assert done.stdout.count(" failed\n") == done.stdout.count(why) == 1
+    assert not [*rows(done.stdout)]
+
+
+def test_what_one_side_skips_or_lacks_is_not_compared(asv: Run) -> None:
+    shown = ("--no-only-changed", "-b", "time_(new|skipped|steady)")
+    for base in ("old", "skips"):
+        done = asv("continuous", "-f", "3", base, "base", *shown)
+        assert done.returncode == 0, done.stdout + done.stderr
+        ratios = {name: cell["ratio"] for name, cell in rows(done.stdout)}
+        gone = {"old": "toys.time_new", "skips": "more.time_skipped"}[base]
+        assert [name for name, ratio in ratios.items() if ratio is None] == [gone]
+        assert len(ratios) == 3
+
+
+def test_what_is_broken_where_the_other_side_skips_is_not_hidden(asv: Run) -> None:
+    done = asv("continuous", "-e", "skips", "broken", "-b", "time_skipped")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "broken where the other skips" in done.stdout + done.stderr
+
+
+def test_asv_takes_its_own_samples_where_it_is_asked_to(asv: Run, toy: Path) -> None:
+    done = asv("continuous", "base", "main", "-b", "time_work", "-a", "rounds=2", "-a", "repeat=3")
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    assert "asv does, by its own samples" in done.stdout
+    assert "side by side in" not in done.stdout
+    assert len(samples(toy, "main", "toys.time_work")) == 2 * 3

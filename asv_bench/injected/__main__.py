@@ -131,6 +131,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
+    if getattr(arguments, "default_set", False) and arguments.tool != "asv":
+        raise UsageError(f"--default-set: is of asv, expected --tool asv, got {arguments.tool}")
     every = load(arguments.list)
     chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score", "attribute"))
     base = revisions.resolve(arguments.at)
@@ -184,8 +186,6 @@ def _steps(
     if arguments.verb == "aa":
         benchmarks = sorted({regression.benchmark for regression in chosen})
         if arguments.default_set:
-            if asked != ["asv"]:
-                raise UsageError("--default-set: is asv's, expected --tool asv beside it")
             benchmarks = []
         elif "asv" in asked and len({regression.module for regression in chosen}) > 1:
             raise UsageError("--only: asv has an environment apart for training; ask for it apart")

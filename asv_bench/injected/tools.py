@@ -94,16 +94,13 @@ class Asv:
         chosen = ("--bench", one_of(benchmarks)) if benchmarks else ()
         told = ("--factor", str(factor), "--no-only-changed")
         done = self._asv(module, "continuous", base, head, *chosen, *told)
-        cells = {
-            name: cell
-            for name, cell in rows(done.stdout)
-            if (name in benchmarks if benchmarks else _TIMED.search(name) and cell["ratio"])
-        }
-        if done.returncode not in (0, 1) or not cells:
-            raise ToolError(f"asv compared nothing: {_tail(done)}")
-        if lacking := [name for name in benchmarks if name not in cells]:
-            raise ToolError(f"asv says nothing of {', '.join(lacking)}: {_tail(done)}")
-        return cells
+        said = dict(rows(done.stdout))
+        lacking = [name for name in benchmarks if name not in said]
+        if done.returncode not in (0, 1) or lacking or not said:
+            raise ToolError(f"asv says nothing of {', '.join(lacking) or 'these'}: {_tail(done)}")
+        if benchmarks:
+            return {name: said[name] for name in benchmarks}
+        return {name: cell for name, cell in said.items() if _TIMED.search(name) and cell["ratio"]}
 
     def _asv(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         name = "asv.trainers.conf.json" if module == _TORCH else "asv.conf.json"

@@ -225,6 +225,36 @@ def test_asv_tables_are_read_with_their_marks() -> None:
     }
 
 
+def test_asv_runs_at_the_factor_and_what_it_cannot_compare_is_no_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    codes = iter([1, 0, 0, 2])
+
+    def run(_: object, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        asked.append((module, *arguments))
+        return subprocess.CompletedProcess([], next(codes), ASV_TABLE, "")
+
+    monkeypatch.setattr(tools.Asv, "_asv", run)
+    asv = tools.Asv(tmp_path)
+    assert len(asv.continuous("a", "b", [], 1.03)) == 3  # two of five have no ratio
+    assert asked[0][:6] == ("", "continuous", "a", "b", "--factor", "1.03")
+    one = "data_plane.Gae.time_gae(2048)"
+    assert [*asv.continuous("a", "b", [one], 1.1)] == [one]
+    assert asked[1][4:8] == ("--bench", tools.one_of([one]), "--factor", "1.1")
+    with pytest.raises(tools.ToolError, match=r"says nothing of data_plane\.other"):
+        asv.continuous("a", "b", ["data_plane.other"], 1.1)
+    with pytest.raises(tools.ToolError, match="exit status 2"):
+        asv.continuous("a", "b", [one], 1.1)
+
+
+def test_asvs_default_set_is_asked_of_asv(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["aa", "--default-set", "--tool", "diff"])
+    assert ended.value.code == CANNOT_TELL
+    assert "--default-set: is of asv, expected --tool asv, got diff" in capsys.readouterr().err
+
+
 @pytest.fixture
 def progress() -> Lines:
     return Lines(Console(quiet=True))

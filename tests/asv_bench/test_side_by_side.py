@@ -111,7 +111,9 @@ def samples(toy: Path, tag: str, benchmark: str) -> list[float]:
 
 
 def test_a_slower_commit_is_marked_and_ends_with_one(asv: Run, toy: Path) -> None:
-    done = asv("continuous", "base", "slow", "-b", "toys.(time_work|time_steady|Sized|track)")
+    done = asv(
+        "continuous", "-f", "1.3", "base", "slow", "-b", "toys.(time_work|time_steady|Sized|track)"
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     ((name, cell),) = rows(done.stdout)
     assert (name, cell["verdict"]) == ("toys.time_work", "slower")
@@ -126,7 +128,7 @@ def test_a_slower_commit_is_marked_and_ends_with_one(asv: Run, toy: Path) -> Non
 
 
 def test_a_faster_commit_is_marked_and_ends_with_zero(asv: Run) -> None:
-    done = asv("continuous", "slow", "base", "-b", "time_work")
+    done = asv("continuous", "-f", "1.3", "slow", "base", "-b", "time_work")
     assert done.returncode == 0, done.stdout + done.stderr
     ((_, cell),) = rows(done.stdout)
     assert cell["verdict"] == "faster"

@@ -92,6 +92,7 @@ class Ppo(Phase):
 
     def time_update_with_torch(self):
         """Where the default may be another."""
+        one_thread()
         chosen = "optimizations" in signature(rlox.PPO).parameters
         model, rollout = ppo(optimizations=()) if chosen else ppo()
         model.train(rollout)

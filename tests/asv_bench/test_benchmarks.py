@@ -54,6 +54,29 @@ print(json.dumps([benchmark.name for benchmark in disc_benchmarks({str(BENCHMARK
     assert found == {path.stem for path in BENCHMARKS.glob("*.py")} - shared
 
 
+def test_without_torch_training_is_left_out_and_does_not_fail() -> None:
+    # A benchmark that fails keeps asv from comparing any.
+    program = f"""
+import itertools, sys
+sys.modules["torch"] = None
+sys.path.insert(0, {str(BENCHMARKS.parent)!r})
+from asv_runner.benchmarks.mark import SkipNotImplemented
+from asv_runner.discovery import disc_benchmarks
+from importlib import util
+found, util.find_spec = util.find_spec, lambda name: None if name == "torch" else found(name)
+for benchmark in disc_benchmarks("benchmarks.trainers"):
+    for number, _ in enumerate(itertools.product(*benchmark.params)):
+        benchmark.set_param_idx(number)
+        try:
+            benchmark.func(*benchmark._current_params)
+        except SkipNotImplemented:
+            print("skipped")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("skipped") == 10
+
+
 def test_each_kind_of_benchmark_is_there(benchmarks: list[Any]) -> None:
     assert {benchmark.type for benchmark in benchmarks} == {"time", "peakmemory", "track"}
 

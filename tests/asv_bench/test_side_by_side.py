@@ -8,12 +8,17 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import toy_packages
+from asv import _stats
+from asv_runner.statistics import compute_stats
 from users_repository import git
 
 from asv_bench.injected.tools import rows
+from asv_bench.side_by_side import Contest, is_different
+from rlox.timing.family import Judgement
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = f"""
@@ -181,3 +186,32 @@ def test_asv_takes_its_own_samples_where_it_is_asked_to(asv: Run, toy: Path) -> 
     assert "asv does, by its own samples" in done.stdout
     assert "side by side in" not in done.stdout
     assert len(samples(toy, "main", "toys.time_work")) == 2 * 3
+
+
+def test_the_verdict_is_ours_where_asvs_own_test_would_say_otherwise(tmp_path: Path) -> None:
+    low, high = ([1.0 + n / 1000 + more for n in range(20)] for more in (0, 0.2))
+    name, machine = "toys.Sized.time_sized", "machine"
+    found = {
+        ("env", f"{name}(1)"): (1.0, Judgement(1.2, (0.9, 1.5), "undecided", 20, 0.5)),
+        ("env", f"{name}(2)"): (1.0, Judgement(1.05, (1.04, 1.06), "slower", 20, 0.0)),
+    }
+    contest = Contest(None, 1.03, tmp_path, found=found)  # type: ignore[arg-type]
+    _, stats = compute_stats(low, 1)
+
+    def side(of: list[float]) -> list[tuple[object, ...]]:
+        both = [[1.0, 1.0], [stats, stats], [of, of]]
+        return [(name, [["1", "2"]], *both, "1", machine, "env")]
+
+    def table(*_: object, resultset_1: Any, resultset_2: Any, **__: object) -> tuple[Any, Any]:
+        return next(iter(resultset_1)), next(iter(resultset_2))
+
+    base, head = contest.print_table(
+        None, "a", "b", resultset_1=side(low), resultset_2=side(high), own=table
+    )
+    assert base[2] == [1.0, 1.0]
+    assert head[2] == [1.2, 1.05]  # the ratio is that of the pairs
+    differ = is_different(_stats.is_different)
+    assert _stats.is_different(low, high, stats, stats)
+    asked = zip(base[4], head[4], base[3], head[3], strict=True)
+    assert [differ(*of) for of in asked] == [False, True]
+    assert differ(low, high, stats, stats)  # of what is no time of ours, asv's test says

@@ -20,6 +20,7 @@ FOLDER = ROOT / "target" / "injected"
 _TORCH = "trainers"  # the module whose benchmarks need asv's environment with torch
 _MARKS = {"+": "slower", "-": "faster", "!": "failed", "*": "failed", "x": "not comparable"}
 _TIMED = re.compile(r"\btime_\w+(\(|$)")
+_TOLD = re.compile(r"^\d+ times, .*: (.*)\.$", re.MULTILINE)
 _ROW = re.compile(r"^\|([^|]*)\|[^|]*\|[^|]*\|([^|]*)\|(.*)\|\s*$")
 
 
@@ -87,20 +88,22 @@ class Asv:
         if done.returncode:
             raise ToolError(f"asv run {commit[:10]}: {_tail(done)}")
 
-    def continuous(self, base: str, head: str, benchmarks: Sequence[str], factor: float) -> Cells:
+    def continuous(
+        self, base: str, head: str, benchmarks: Sequence[str], factor: float
+    ) -> tuple[Cells, str]:
         """What `asv continuous` says at a factor, of all its default set where no benchmarks are
-        given. All need the same environment. Raises ToolError."""
+        given, and how many verdicts of each kind fell. All need the same environment. Raises
+        ToolError."""
         module = benchmarks[0].partition(".")[0] if benchmarks else ""
-        chosen = ("--bench", one_of(benchmarks)) if benchmarks else ()
-        told = ("--factor", str(factor), "--no-only-changed")
-        done = self._asv(module, "continuous", base, head, *chosen, *told)
+        named = ("--bench", one_of(benchmarks)) if benchmarks else ()
+        at = ("--factor", str(factor), "--no-only-changed")
+        done = self._asv(module, "continuous", base, head, *named, *at)
         said = dict(rows(done.stdout))
         lacking = [name for name in benchmarks if name not in said]
         if done.returncode not in (0, 1) or lacking or not said:
             raise ToolError(f"asv says nothing of {', '.join(lacking) or 'these'}: {_tail(done)}")
-        if benchmarks:
-            return {name: said[name] for name in benchmarks}
-        return {name: cell for name, cell in said.items() if _TIMED.search(name) and cell["ratio"]}
+        chosen = benchmarks or [n for n, cell in said.items() if _TIMED.search(n) and cell["ratio"]]
+        return {name: said[name] for name in chosen}, "".join(_TOLD.findall(done.stdout))
 
     def _asv(self, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         name = "asv.trainers.conf.json" if module == _TORCH else "asv.conf.json"

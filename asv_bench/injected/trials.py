@@ -231,14 +231,17 @@ class Trials:
             self.asv.build(head, module)
         between = time.monotonic()
         cells: dict[str, Cells] = {}
+        verdicts: dict[str, str] = {}
         if tool == "diff":
             cells["diff"] = tools.diff(self.idle, head, names, threshold)
         else:
             for factor in self.factors:
-                cells[f"asv {factor:g}"] = self.asv.continuous(self.idle, head, names, factor)
+                found = self.asv.continuous(self.idle, head, names, factor)
+                cells[f"asv {factor:g}"], verdicts[f"asv {factor:g}"] = found
         return {
             "head": head,
             "cells": cells,
+            "verdicts": verdicts,
             "build_seconds": round(between - start, 1),
             "seconds": round((time.monotonic() - between) / len(cells), 1),
         }

@@ -233,14 +233,17 @@ def test_asv_runs_at_the_factor_and_what_it_cannot_compare_is_no_cell(
 
     def run(_: object, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         asked.append((module, *arguments))
-        return subprocess.CompletedProcess([], next(codes), ASV_TABLE, "")
+        told = "\n3 times, both commits …: 1 slower, 2 undecided.\n"
+        return subprocess.CompletedProcess([], next(codes), ASV_TABLE + told, "")
 
     monkeypatch.setattr(tools.Asv, "_asv", run)
     asv = tools.Asv(tmp_path)
-    assert len(asv.continuous("a", "b", [], 1.03)) == 3  # two of five have no ratio
+    cells, verdicts = asv.continuous("a", "b", [], 1.03)
+    assert len(cells) == 3  # two of five have no ratio
+    assert verdicts == "1 slower, 2 undecided"
     assert asked[0][:6] == ("", "continuous", "a", "b", "--factor", "1.03")
     one = "data_plane.Gae.time_gae(2048)"
-    assert [*asv.continuous("a", "b", [one], 1.1)] == [one]
+    assert [*asv.continuous("a", "b", [one], 1.1)[0]] == [one]
     assert asked[1][4:8] == ("--bench", tools.one_of([one]), "--factor", "1.1")
     with pytest.raises(tools.ToolError, match=r"says nothing of data_plane\.other"):
         asv.continuous("a", "b", ["data_plane.other"], 1.1)

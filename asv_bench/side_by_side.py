@@ -30,6 +30,7 @@ from asv.commands.continuous import Continuous
 from asv.console import log
 from asv.runner import BenchmarkResult, log_benchmark_result
 
+from rlox.opt.diff import BY_DEFAULT
 from rlox.profiling.scratch import scratch
 from rlox.timing.family import Judgement
 from rlox.timing.packages import Packages
@@ -325,6 +326,9 @@ def install(own: Callable[..., Any] = Continuous.run) -> None:
                 (_stats, "is_different", is_different(_stats.is_different)),
             ):
                 stack.enter_context(_instead(owner, name, other))
+            if not options.get("bench"):
+                log.info("Without the twins of single optimisations; `-b pairs` compares those")
+                options["bench"] = [BY_DEFAULT.pattern]
             return own(conf=conf, **{**options, "attribute": {"rounds": 1}})
 
     Continuous.run = run

@@ -132,6 +132,7 @@ def test_a_slower_commit_is_marked_and_ends_with_one(asv: Run, toy: Path) -> Non
     assert len(of[0]) == len(of[1]) in (5, 10, 20, 40)
 
 
+@pytest.mark.slow
 def test_a_faster_commit_is_marked_and_ends_with_zero(asv: Run) -> None:
     done = asv("continuous", "-f", "1.3", "slow", "base", "-b", "time_work")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 import toy_packages
 from asv import _stats
+from asv.commands.continuous import Continuous
 from asv_runner.statistics import compute_stats
 from users_repository import git
 
 from asv_bench.injected.tools import rows
-from asv_bench.side_by_side import Contest, is_different
+from asv_bench.side_by_side import Contest, install, is_different
 from rlox.timing.family import Judgement
 
 ROOT = Path(__file__).parents[2]
@@ -216,3 +218,18 @@ def test_the_verdict_is_ours_where_asvs_own_test_would_say_otherwise(tmp_path: P
     asked = zip(base[4], head[4], base[3], head[3], strict=True)
     assert [differ(*of) for of in asked] == [False, True]
     assert differ(low, high, stats, stats)  # of what is no time of ours, asv's test says
+
+
+def test_the_twins_are_left_out_unless_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(Continuous, "run", Continuous.run)  # put back at the end
+    install(own=lambda conf, **options: asked.append(options))
+    for options in ({"bench": None}, {"bench": ["pairs"]}, {"bench": None, "quick": True}):
+        Continuous.run(conf=None, factor=1.1, **options)
+    unasked, pairs, quick = asked
+    (pattern,) = unasked["bench"]
+    assert re.search(pattern, "data_plane.Gae.time_gae(128)")
+    assert not re.search(pattern, "pairs.Pairs.time_ten_calls('P1 …', 'optimized')")
+    assert pairs["bench"] == ["pairs"]
+    assert unasked["attribute"] == pairs["attribute"] == {"rounds": 1}
+    assert quick == {"factor": 1.1, "bench": None, "quick": True}

@@ -18,6 +18,7 @@ from rlox.opt import (
     ladder,
     new,
     peers,
+    predict,
     profile,
     profile_diff,
     profile_script,
@@ -34,8 +35,8 @@ from rlox.profiling.guard import guarded
 from rlox_opt import Out
 
 VERBS = (
-    profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, diff, gate,
-    bisect, calibrate, record, regressions, publish,
+    profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, predict,
+    diff, gate, bisect, calibrate, record, regressions, publish,
 )  # fmt: skip
 
 

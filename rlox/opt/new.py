@@ -28,7 +28,7 @@ and prints what to fill in. The pair compiles; its tests fail until it is filled
 _NEXT = """\
 Next:
   1. {card}
-     Say what it claims, and what you expect of it: before the first measurement.
+     Say what it claims. What you expect goes in by rlox-opt predict {id}; then commit.
   2. {before}
      Write the form before, as it is today; its callers go through switchboard::{seam}.
   3. {after}

@@ -82,5 +82,5 @@ STEPS = (
     Step("faults", "kills, full disks and hostile input by the thousand", command=make("faults"),
          limit_s=2 * HOUR),
     Step("learning", "PPO and SAC learn not worse than Stable-Baselines3",
-         tests=("tests/learning",), limit_s=6 * HOUR),
+         tests=("tests/learning",), limit_s=5 * HOUR),
 )  # fmt: skip

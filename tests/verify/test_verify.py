@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from steps import ROOT, STEPS, Step
 
 CI = (ROOT / ".ci" / "run").read_text()
@@ -51,12 +52,21 @@ def test_what_ci_runs_of_the_slow_tests_is_there_and_slow() -> None:
 
 
 def test_the_weekly_workflow_runs_each_step_and_keeps_its_record() -> None:
-    text = (ROOT / ".github/workflows/verify.yml").read_text()
-    assert "python tests/verify --list --json" in text
-    assert "matrix: { step: ${{ fromJSON(needs.steps.outputs.names) }} }" in text
-    assert 'make verify STEPS="${{ matrix.step }}"' in text
-    assert "tests/verify/record" in text
-    assert re.search(r'cron: "\d+ \d+ \* \* [0-6]"', text), "once a week"
+    flow = yaml.safe_load((ROOT / ".github/workflows/verify.yml").read_text())
+    (when,) = flow[True]["schedule"]  # YAML takes `on` for a truth
+    assert re.fullmatch(r"\d+ \d+ \* \* [0-6]", when["cron"]), "once a week"
+    lists, runs = (flow["jobs"][name] for name in ("steps", "verify"))
+    assert lists["outputs"] == {"names": "${{ steps.list.outputs.names }}"}
+    (asks,) = [step["run"] for step in lists["steps"] if step.get("id") == "list"]
+    assert "names=$(python tests/verify --list --json)" in asks
+    assert runs["strategy"]["matrix"] == {"step": "${{ fromJSON(needs.steps.outputs.names) }}"}
+    assert not runs["strategy"]["fail-fast"]
+    (verify,) = [step for step in runs["steps"] if "make verify" in step.get("run", "")]
+    assert verify == {"run": 'make verify STEPS="${{ matrix.step }}"'}
+    (kept,) = [step for step in runs["steps"] if "upload" in step.get("uses", "")]
+    assert kept["if"] == "always()"
+    assert "tests/verify/record" in kept["with"]["path"]
+    assert max(step.limit_s for step in STEPS) / 60 < runs["timeout-minutes"]
 
 
 def test_the_steps_are_listed_without_an_environment() -> None:

@@ -1,8 +1,5 @@
 """`AsyncCollector`: rollouts of a thread are those of a loop, and it always lets go."""
 
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -325,79 +322,6 @@ def test_closing_in_the_middle_of_a_rollout_waits_for_one_step_only() -> None:
     at_close = len(calls)
     time.sleep(0.05)
     assert len(calls) == at_close < 1000
-
-
-def run(program: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    prelude = (
-        "import time, numpy as np\nfrom rlox import _core\n"
-        "def act(obs):\n"
-        "    time.sleep(0.002)\n"
-        "    n = len(obs)\n"
-        "    return np.zeros(n, np.int64), np.zeros(n, np.float32), np.zeros(n, np.float32)\n"
-        "def value(obs): return np.zeros(len(obs), np.float32)\n"
-        "collector = _core.AsyncCollector("
-        "_core.VecEnv('CartPole-v1', 2, 0), act, value, 1_000_000)\n"
-        "collector.start()\n"
-    )
-    return subprocess.run(
-        [sys.executable, "-c", prelude + program],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        **options,
-    )
-
-
-@pytest.mark.parametrize(
-    "program",
-    ["", "del collector", "time.sleep(0.05); raise SystemExit(0)", "collector.close()"],
-    ids=["exit", "drop", "later", "close"],
-)
-def test_a_process_ends_although_its_collector_is_at_work(program: str) -> None:
-    done = run(program)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_process_waits_for_the_thread_of_a_collector_that_is_gone() -> None:
-    done = run(
-        "def slow(obs):\n"
-        "    time.sleep(0.3)\n"
-        "    print('stepped', flush=True)\n"
-        "    return act(obs)\n"
-        "collector = _core.AsyncCollector(_core.VecEnv('CartPole-v1', 2, 0), slow, value, 9)\n"
-        "collector.start()\n"
-        "time.sleep(0.05)\n"
-        "del collector\n"
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "stepped\n", "")
-
-
-def test_environments_are_given_back_where_no_thread_can_be_started() -> None:
-    program = (
-        "from rlox import _core\n"
-        "env = _core.VecEnv('CartPole-v1', 2, 0)\n"
-        "try:\n"
-        "    _core.AsyncCollector(env, print, print, 9)\n"
-        "except RuntimeError as error:\n"
-        "    env.reset()\n"
-        "    print(error)\n"
-    )
-    no_room = {**os.environ, "RUST_MIN_STACK": str(2**46)}
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=no_room)
-    assert done.stderr == ""
-    assert done.stdout.startswith("no thread to collect in: ")
-
-
-def test_ctrl_c_ends_the_wait_for_a_rollout() -> None:
-    program = (
-        "import os, signal, threading\n"
-        "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "try:\n    collector.take()\n"
-        "except KeyboardInterrupt:\n    print('interrupted')\n"
-    )
-    done = run(program)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
 
 
 def wait_for_threads(before: int) -> None:

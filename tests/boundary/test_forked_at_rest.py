@@ -1,18 +1,12 @@
 """A process that is forked off has none of the threads that share work: it goes on without them."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from alone import run_alone
 
-PRELUDE = """
-import os, signal, sys
-import numpy as np
-import rlox
-from rlox import _core
-
+WORK = """
 rng = np.random.default_rng(0)
 columns = rng.normal(size=(3, 256, 256))
 log_probs = rng.normal(size=(2, 64, 4096))
@@ -51,31 +45,13 @@ def sac():
         adams=(adam, adam, adam), threads=2,
     )
     return [*found, *learners[0], *learners[1], learners[2], *learners[3]]
-
-def in_child(check):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)  # ends who waits for ever
-        ok = False
-        try:
-            ok = check()
-        finally:
-            os._exit(not ok)
-    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
 def run(program: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PRELUDE + program],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "RAYON_NUM_THREADS": "2"},
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    run_alone(WORK + program, RAYON_NUM_THREADS="2")
 
 
 @pytest.mark.parametrize("work", ["gae", "token_kl", "rollout", "sac"])

@@ -7,20 +7,7 @@ from alone import run_alone
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
-CHILD = """
-def in_child(check):
-    child = os.fork()
-    if child == 0:
-        signal.alarm(20)  # ends who waits for ever
-        ok = False
-        try:
-            ok = check()
-        finally:
-            os._exit(not ok)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if code:
-        raise SystemExit(f"the child ended with {code}")
-
+RAISES = """
 def raises(call, words):
     try:
         call()
@@ -49,8 +36,7 @@ def update(n):
 @pytest.mark.parametrize("kind", ["ReplayBuffer", "PrioritizedReplayBuffer"])
 def test_the_child_goes_on_with_a_buffer_that_was_being_sampled(kind: str) -> None:
     run_alone(
-        CHILD
-        + f"""
+        f"""
 buffer = rlox.{kind}(10, 4, 1)
 buffer.push_batch(*transitions(10))
 done = False
@@ -71,7 +57,7 @@ for thread in threads:
 
 def test_the_child_is_told_of_an_update_that_stayed_with_its_parent() -> None:
     run_alone(
-        CHILD
+        RAISES
         + SAC
         + """
 thread = threading.Thread(target=update, args=(6_000,))
@@ -90,7 +76,7 @@ update(8)
 
 def test_the_child_is_told_of_a_rollout_that_stayed_with_its_parent() -> None:
     run_alone(
-        CHILD
+        RAISES
         + """
 env = _core.VecEnv("CartPole-v1", 64, 0)
 env.reset()
@@ -111,7 +97,7 @@ rollout(3)
 
 def test_the_child_is_told_of_a_collector_that_stayed_with_its_parent() -> None:
     run_alone(
-        CHILD
+        RAISES
         + """
 env = _core.VecEnv("CartPole-v1", 4, 0)
 def act(obs):

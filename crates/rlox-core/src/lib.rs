@@ -22,8 +22,18 @@ pub mod training;
 
 /// Finds out what is found out but once. A fork by one thread while another does it would leave the
 /// child waiting for it for ever.
-pub fn prepare() {
+///
+/// # Errors
+/// When `RLOX_INSTRUCTIONS`, which caps the instructions in use, is no level of them.
+pub fn prepare() -> Result<(), RloxError> {
+    simd::best()?;
     simd::level();
+    Ok(())
+}
+
+/// The instructions that kernels run with: `portable`, `avx2` or `avx512`.
+pub fn instructions() -> &'static str {
+    simd::level().name()
 }
 
 pub use error::RloxError;

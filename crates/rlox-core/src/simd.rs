@@ -13,7 +13,7 @@ use std::arch::x86_64::{
 use std::marker::PhantomData;
 use std::sync::LazyLock;
 
-use crate::Real;
+use crate::{Real, RloxError};
 
 /// What a kernel's body knows about the instructions that it is compiled to.
 pub trait Instructions {
@@ -176,6 +176,25 @@ pub(crate) enum Level {
     Avx512,
 }
 
+impl Level {
+    /// As [`CAP`] spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+/// The environment variable that caps the level, so that one processor gives the results of a lesser.
+const CAP: &str = "RLOX_INSTRUCTIONS";
+
+/// What [`CAP`] may be, the least first.
+const NAMES: [&str; 3] = ["portable", "avx2", "avx512"];
+
 /// The levels that this processor has, the least first.
 pub(crate) static LEVELS: LazyLock<Vec<Level>> = LazyLock::new(|| {
     let mut levels = vec![Level::Portable];
@@ -218,9 +237,27 @@ pub(crate) fn level() -> Level {
     if let Some(level) = FORCED.get() {
         return level;
     }
-    static BEST: LazyLock<Level> =
-        LazyLock::new(|| LEVELS.last().copied().unwrap_or(Level::Portable));
+    static BEST: LazyLock<Level> = LazyLock::new(|| best().unwrap_or(Level::Portable));
     *BEST
+}
+
+/// The best of [`LEVELS`] that [`CAP`] allows.
+///
+/// # Errors
+/// When it is set to what is no level.
+pub(crate) fn best() -> Result<Level, RloxError> {
+    let cap = std::env::var_os(CAP).unwrap_or_default();
+    let allowed = match NAMES.iter().position(|&name| cap == name) {
+        Some(at) => &NAMES[..=at],
+        None if cap.is_empty() => &NAMES[..],
+        None => {
+            let names = NAMES.join(", ");
+            let problem = format!("is {cap:?}, expected one of {names}; or unset it");
+            return Err(RloxError::argument(CAP, problem));
+        }
+    };
+    let best = LEVELS.iter().rfind(|level| allowed.contains(&level.name()));
+    Ok(best.copied().unwrap_or(Level::Portable))
 }
 
 /// `N` elements of `from`, from `at` on.

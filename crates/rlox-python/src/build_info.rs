@@ -20,3 +20,10 @@ pub(crate) fn build_info(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     info.set_item("features", features)?;
     Ok(info)
 }
+
+/// The instructions that the loops of this process run with: `"portable"`, `"avx2"` or `"avx512"`. They
+/// are the best that the processor has, or that the environment variable RLOX_INSTRUCTIONS allows.
+#[pyfunction]
+pub(crate) fn instructions() -> &'static str {
+    rlox_core::instructions()
+}

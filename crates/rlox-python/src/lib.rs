@@ -35,7 +35,7 @@ mod _core {
     #[pymodule_export]
     use super::buffer::replay::ReplayBuffer;
     #[pymodule_export]
-    use super::build_info::build_info;
+    use super::build_info::{build_info, instructions};
     #[pymodule_export]
     use super::crossing::{count_crossings, roundtrip, take_crossings};
     #[pymodule_export]

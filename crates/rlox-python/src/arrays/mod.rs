@@ -27,12 +27,13 @@ pub(crate) use held::{Hold, Refill, forked};
 pub(crate) use look::{Float, Item, Number, addresses, float_type};
 use look::{is_of, is_plain, is_writable, look};
 
+use crate::errors::to_py;
 use crate::names::names;
 
 /// Makes what is made but once: a fork by one thread while another makes it would leave the child
 /// waiting for it for ever.
 pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    rlox_core::prepare();
+    rlox_core::prepare().map_err(to_py)?;
     names(py);
     dtype::<f32>(py).itemsize(); // finds NumPy's functions, and its version
     drop(made::owned(py, Vec::<f32>::new(), [0])?);

@@ -6,7 +6,7 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults audit sanitize miri verify lint format bench lock peers-lock
+.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults anywhere audit sanitize miri verify lint format bench lock peers-lock
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,8 +39,8 @@ test-rust:
 	cargo test --workspace --locked
 
 test-python: .venv/.built
-	@echo "==> Python tests"
-	$(BIN)/pytest
+	@echo "==> Python tests, a process for each core"
+	$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-slow: .venv/.built ## Run the tests that take minutes: learning against SB3, accuracy of the attribution
 	$(BIN)/pytest -m slow
@@ -53,6 +53,9 @@ mutants: .venv/.built ## Plant bugs in the twins, one at a time, and see their p
 
 faults: .venv/.built ## Kill, starve and mislead it by the thousand, and record what it did (ARGS="--only kills")
 	@$(BIN)/python tests/faults $(ARGS)
+
+anywhere: .venv/.built ## Run the tests with lesser instructions, as another user, elsewhere (ARGS="--numeric")
+	@$(BIN)/python tests/anywhere $(ARGS)
 
 audit: .venv/.locked ## Hold all licences to deny.toml, and ask for advisories (cargo-deny, pip-audit)
 	@$(BIN)/python tests/supply/audit.py $(ARGS)

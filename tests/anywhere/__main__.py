@@ -1,0 +1,124 @@
+"""`python tests/anywhere`: the suite as on other processors, for another user, in other places."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
+
+from places import KINDS, Impossible  # noqa: E402
+
+from rlox.history.records import write_new  # noqa: E402
+from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED  # noqa: E402
+from rlox.profiling.machine import commit, machine, slug  # noqa: E402
+from rlox.profiling.scratch import scratch  # noqa: E402
+
+NUMERIC = ["tests/learner", "tests/pairs", "tests/advantage", "tests/buffer", "tests/env"]
+_EXAMPLES = """\
+examples:
+  python tests/anywhere                               all of it: some two hours on two cores
+  python tests/anywhere --numeric                     what computes, an hour
+  python tests/anywhere --only sse intel --numeric    two kinds of it
+  python tests/anywhere --only user -- tests/opt -x   what comes last goes to pytest
+
+Counts go to tests/anywhere/record/, with the tests that fail.
+
+exit codes:
+  0  every test passed, wherever it was run
+  1  some failed
+  2  asked wrongly, or a kind could not be tried here
+  130  interrupted
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the suite in each way; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python tests/anywhere", description=__doc__, epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    add = parser.add_argument
+    add("--only", metavar="KIND", choices=[*KINDS], nargs="+", default=[*KINDS],
+        help=f"of {', '.join(KINDS)}")  # fmt: skip
+    add("--numeric", action="store_true", help=f"only what computes: {', '.join(NUMERIC)}")
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    add("pytest", nargs="*", metavar="ARGUMENT", help="of pytest: files, options (after --)")
+    arguments = parser.parse_args(argv)
+    asked = [*(NUMERIC if arguments.numeric else []), *arguments.pytest]
+    revision, dirty = commit()
+    record: dict[str, Any] = {
+        "schema": 1, "date": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+        "commit": revision, "dirty": dirty, "machine": machine(), "pytest": asked, "kinds": {},
+    }  # fmt: skip
+    rows: dict[str, Any] = record["kinds"]
+    for kind in arguments.only:
+        print(f"{kind}: {KINDS[kind].what}", file=sys.stderr, flush=True)
+        start = time.monotonic()
+        try:
+            rows[kind] = run(kind, asked)
+        except Impossible as why:
+            rows[kind] = {"not_tried": str(why)}
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        rows[kind]["seconds"] = round(time.monotonic() - start)
+        print(f"{kind}: {told(rows[kind])}", file=sys.stderr, flush=True)
+    path = write_new(
+        json.dumps(record, indent=1) + "\n",
+        HERE / "record" / slug(record["machine"]), record["date"].replace(":", ""),
+    )  # fmt: skip
+    print(json.dumps(record) if arguments.json else f"written: {path.relative_to(ROOT)}")
+    if any(row.get("failures") for row in rows.values()):
+        return DIFFERENCE
+    return CANNOT_TELL if any("not_tried" in row for row in rows.values()) else GOOD
+
+
+def run(kind: str, asked: Sequence[str]) -> dict[str, Any]:
+    """What came of the tests in one way of running them. Raises `Impossible`."""
+    with scratch() as folder:
+        report = folder / "report.xml"
+        options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *asked]
+        with KINDS[kind].place(folder) as place:
+            command = [*place.before, str(place.root / ".venv/bin/python"), *options]
+            done = subprocess.run(
+                command, cwd=place.root, env=place.environment, stdout=sys.stderr, check=False
+            )
+        if not report.exists():
+            return {"failures": [f"pytest ended with {done.returncode} and left no report"]}
+        return counted(ElementTree.parse(report))
+
+
+def counted(report: ElementTree.ElementTree[Any]) -> dict[str, Any]:
+    """How many tests passed, failed and were skipped in pytest's report; which failed."""
+    counts: Counter[str] = Counter()
+    failures = []
+    for case in report.iter("testcase"):
+        outcome = next((o for o in ("failure", "error", "skipped") if case.find(o) is not None), "")
+        counts[outcome or "passed"] += 1
+        if outcome in ("failure", "error"):
+            failures.append(f"{case.get('classname')}::{case.get('name')}")
+    return {"passed": counts["passed"], "skipped": counts["skipped"], "failures": failures}
+
+
+def told(row: Mapping[str, Any]) -> str:
+    """A kind's line for people."""
+    if "not_tried" in row:
+        return f"not tried: {row['not_tried']}"
+    failed = "".join(f"\n  {name}" for name in row["failures"])
+    counts = f"{row.get('passed', 0)} passed, {row.get('skipped', 0)} skipped"
+    return f"{counts}, {len(row['failures'])} failed in {row['seconds']} s{failed}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -81,6 +81,8 @@ STEPS = (
     Step("miri", "Miri finds nothing in what is unsafe", command=make("miri"), limit_s=2 * HOUR),
     Step("faults", "kills, full disks and hostile input by the thousand", command=make("faults"),
          limit_s=2 * HOUR),
+    Step("anywhere", "the tests pass with lesser instructions, for another user, in other places",
+         command=make("anywhere"), limit_s=5 * HOUR),
     Step("learning", "PPO and SAC learn not worse than Stable-Baselines3",
          tests=("tests/learning",), limit_s=5 * HOUR),
 )  # fmt: skip

@@ -112,6 +112,8 @@ def writing(path: Path) -> Iterator[IO[bytes]]:
             with part.open("wb") as file:
                 yield file
             part.replace(target)
+    except NotWrittenError:  # of another file, written in the block
+        raise
     except OSError as error:
         raise NotWrittenError(path, error) from error
 

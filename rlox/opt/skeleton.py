@@ -129,22 +129,19 @@ def plan(new: New, tree: Path) -> dict[str, str]:
 def write(texts: dict[str, str], tree: Path) -> None:
     """Write the files of a plan; where one cannot be written, none is left changed. Raises
     NotWrittenError."""
-    before: dict[Path, str | None] = {}
+    folders = {(tree / path).parent for path in texts}
+    made = [folder for folder in folders if not folder.exists()]
     try:
-        for path, text in texts.items():
-            file = tree / path
-            before[file] = file.read_text(encoding="utf-8") if file.exists() else None
-            file.parent.mkdir(parents=True, exist_ok=True)
-            files.write(file, text)
-    except OSError as error:
-        for file, old in before.items():
-            if old is not None:
-                file.write_text(old, encoding="utf-8")
-            else:
-                file.unlink(missing_ok=True)
-                with contextlib.suppress(OSError):
-                    file.parent.rmdir()  # only where it is empty, and so ours
-        raise files.NotWrittenError(error.filename, error) from error
+        with contextlib.ExitStack() as all_of_them:
+            for path, text in texts.items():
+                file = all_of_them.enter_context(files.writing(tree / path))
+                file.write(text.encode())
+                file.flush()  # what there is no room for fails before any file has changed
+    except files.NotWrittenError:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 def _templates(new: New) -> list[tuple[str, str]]:

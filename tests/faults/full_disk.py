@@ -102,6 +102,8 @@ def _tried(seed: int, case: _Case) -> Trial:
         codes = (*codes, 2)
     for problem in complaints(done.returncode, done.stdout or "", done.stderr, codes):
         found.fault(problem)
+    if done.returncode == 0:  # then it may have edited what it is for; else nothing is changed
+        before = {path: of for path, of in before.items() if not kills.is_in(path, verb.writes)}
     for problem in kills.changes(repository, before, verb.writes):
         found.fault(problem)
     for problem in kills.halves(repository):

@@ -152,7 +152,7 @@ def changes(
         if before.get(path) == now.get(path) or (after and after.get(path) == now.get(path)):
             continue
         new = path not in before
-        allowed = new and any(_within(path, of) for of in (*_RECORDS, *writes))
+        allowed = new and is_in(path, (*_RECORDS, *writes))
         if after and not Path(path).name.startswith(_UNDER_WAY):
             allowed = False
         if not allowed:
@@ -160,8 +160,12 @@ def changes(
             yield f"{path} {what}"
 
 
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/") or folder.startswith(f"{path}/")
+def is_in(path: str, folders: tuple[str, ...]) -> bool:
+    """Whether a path is one of these folders, or in one, or on the way to one."""
+    return any(
+        path == folder or path.startswith(f"{folder}/") or folder.startswith(f"{path}/")
+        for folder in folders
+    )
 
 
 def halves(repository: Path) -> Iterator[str]:

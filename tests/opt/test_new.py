@@ -2,7 +2,9 @@
 
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tomllib
@@ -231,6 +233,21 @@ def test_a_write_that_fails_leaves_the_tree_as_it_was(tree: Path) -> None:
         skeleton.write(planned, tree)
     assert texts(tree) == before
     assert not (tree / SCALE.address).exists()
+
+
+def test_files_that_there_is_no_room_for_leave_every_other_as_it_was(tree: Path) -> None:
+    """The short ones would have room: nothing takes its place before all are written."""
+    planned, before = skeleton.plan(SCALE, tree), texts(tree)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    kept = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(NotWrittenError, match="File too large"):
+            skeleton.write(planned, tree)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, kept)
+    assert texts(tree) == before
 
 
 @pytest.mark.parametrize(

@@ -137,20 +137,19 @@ def _bisect(machine: str, records: Sequence[Table]) -> Html:
 
 
 def _levels(machine: str, records: Sequence[Table]) -> Html:
-    newest: dict[tuple[str, str], list[Table]] = {}  # of each noise and detector
+    newest: dict[tuple[str, str], dict[str, Table]] = {}  # by noise and detector, then by shape
     for record in records:
-        whole = [cell for cell in record["cells"] if cell["what"] == "whole"]
-        here: dict[tuple[str, str], list[Table]] = {}
-        for cell in whole:
-            _, comma, hint = cell["shape"].partition(", ")
-            here.setdefault((f"{cell['noise']}{comma}{hint}", cell["detector"]), []).append(cell)
-        newest |= here
-    shapes = {cell["shape"] for cells in newest.values() for cell in cells}
+        for cell in record["cells"]:
+            if cell["what"] == "whole":
+                _, comma, hint = cell["shape"].partition(", ")
+                row = f"{cell['noise']}{comma}{hint}", cell["detector"]
+                newest.setdefault(row, {})[cell["shape"]] = cell
+    shapes = {shape for of in newest.values() for shape in of}
     sizes = sorted(set().union(*(of for of in map(_steps, shapes) if len(of) == 1)))
     rows = []
-    for (noise, detector), cells in newest.items():
-        flat = [cell for cell in cells if not _steps(cell["shape"])]
-        of_size = [[cell for cell in cells if _steps(cell["shape"]) == {size}] for size in sizes]
+    for (noise, detector), of in newest.items():
+        flat = [cell for shape, cell in of.items() if not _steps(shape)]
+        of_size = [[cell for shape, cell in of.items() if _steps(shape) == {n}] for n in sizes]
         found = [_part(stepped, "located") for stepped in of_size]
         rows.append((noise, detector, _part(flat, "false"), *found))
     columns = [Column("Noise", True), Column("Detector", True), Column("Flat ones alarmed")]

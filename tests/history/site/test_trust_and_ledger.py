@@ -175,7 +175,7 @@ def test_the_detectors_score_is_put_together_from_its_cells(tmp_path: Path) -> N
     assert told[1:5] == ["levels", "0.010", "0.950", "0.990"]
 
 
-def test_a_detectors_score_is_the_newest_of_each_noise_with_counts_by_themselves(
+def test_a_detectors_score_is_the_newest_of_each_shape_with_counts_by_themselves(
     tmp_path: Path,
 ) -> None:
     def cell(noise: str, shape: str, located: int, false: int = 0) -> dict[str, Any]:
@@ -183,6 +183,7 @@ def test_a_detectors_score_is_the_newest_of_each_noise_with_counts_by_themselves
         return of | {"shape": shape, "located": located, "false": false}
 
     old = [cell("gauss", "+3 % late", 10), cell("recorded", "+14 % late", 20)]
+    old.append(cell("recorded", "+3 % late", 5))
     new = [
         cell("recorded", "flat", 0, 3),
         cell("recorded", "+14 % late", 87),
@@ -194,7 +195,7 @@ def test_a_detectors_score_is_the_newest_of_each_noise_with_counts_by_themselves
         write(tmp_path, f"2026-11-{day}T000000Z_levels.json", record)
     text = text_of(trust.trust(trust.read(tmp_path)))
     assert row(text, "gauss")[1:5] == ["levels", "–", "0.100", "–"]  # of 3 and of 14 %
-    assert row(text, "recorded")[1:5] == ["levels", "0.030", "–", "0.870"]
+    assert row(text, "recorded")[1:5] == ["levels", "0.030", "0.050", "0.870"]
     assert row(text, "recorded, counted")[1:5] == ["levels", "–", "–", "0.950"]
 
 

@@ -98,7 +98,8 @@ class Watcher:
     def _is_static(self, pid: int, address: int) -> bool:
         if pid not in self._statics:
             try:
-                self._statics[pid] = statics(Path(f"/proc/{pid}/maps").read_text())
+                maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+                self._statics[pid] = statics(maps)
             except OSError:
                 self._statics[pid] = []
         return any(start <= address < end for start, end in self._statics[pid])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import subprocess
 import sys
@@ -49,6 +50,13 @@ def test_the_interpreters_own_variables_are_found_in_its_mappings() -> None:
         (0x55D0C0210000, 0x55D0C0250000),
         (0x7F0200000000, 0x7F0200010000),
     ]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
+def test_a_library_may_lie_in_a_folder_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    (library := Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.so"))).write_bytes(bytes(4096))
+    with library.open("r+b") as file, mmap.mmap(file.fileno(), 4096):
+        assert not Watcher(os.getpid(), tmp_path)._is_static(os.getpid(), 1)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")

@@ -71,7 +71,6 @@ def own_draw(policy):
 @pytest.mark.parametrize(
     "change",
     [deeper_critic, other_activation, unknown_activation, no_bias, hook, own_value, own_draw],
-    ids=str,
 )
 def test_networks_that_do_not_fit_together_are_left_alone(change):
     policy = CategoricalActorCritic(3, 2, (4, 4))

@@ -280,7 +280,9 @@ class Bytes(gym.Env):
 
 
 @pytest.mark.parametrize(
-    "env", ["Acrobot-v1", Bytes(), Shaped("CartPole-v1", 2), gym.make("CartPole-v1")], ids=repr
+    "env",
+    ["Acrobot-v1", Bytes(), Shaped("CartPole-v1", 2), gym.make("CartPole-v1")],
+    ids=["not ours", "bytes", "a vector of one's own", "wrapped"],
 )
 def test_other_environments_are_stepped_by_torch(env):
     model = rlox.PPO(env, n_envs=2, n_steps=2, optimizations=["R4"])

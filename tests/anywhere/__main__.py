@@ -90,7 +90,8 @@ def run(kind: str, asked: Sequence[str]) -> dict[str, Any]:
         report = folder / "report.xml"
         options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *asked]
         with KINDS[kind].place(folder) as place:
-            command = [*place.before, str(place.root / ".venv/bin/python"), *options]
+            python = [str(place.root / ".venv/bin/python"), *place.python]
+            command = [*place.before, *python, *options]
             done = subprocess.run(
                 command, cwd=place.root, env=place.environment, stdout=sys.stderr, check=False
             )

@@ -22,10 +22,12 @@ class Impossible(Exception):
 
 @dataclass(frozen=True)
 class Place:
-    """A checkout with its `.venv`, what a command starts with there, and its environment."""
+    """A checkout with its `.venv`, what a command starts with there, Python's own options, and the
+    environment."""
 
     root: Path = ROOT
     before: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=lambda: {**os.environ})
 
 
@@ -45,6 +47,13 @@ def _settings(settings: dict[str, str], folder: Path) -> Iterator[Place]:
 def _set(**settings: str) -> Kind:
     told = " ".join(f"{name}={value}" for name, value in settings.items())
     return Kind(told, partial(_settings, settings))
+
+
+@contextlib.contextmanager
+def _without_utf_8(folder: Path) -> Iterator[Place]:
+    """ASCII alone for all that tests start; they themselves read what it says."""
+    settings = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    yield Place(python=("-X", "utf8"), environment={**os.environ, **settings})
 
 
 @contextlib.contextmanager
@@ -136,7 +145,7 @@ KINDS: dict[str, Kind] = {
     "numpy-sse": _set(OPENBLAS_CORETYPE="Nehalem", **_NUMPY_SSE),
     "libm-sse": _set(GLIBC_TUNABLES="glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F"),
     # Other surroundings.
-    "locale": _set(LC_ALL="C", PYTHONUTF8="0"),
+    "locale": Kind("LC_ALL=C PYTHONUTF8=0 for all that tests start", _without_utf_8),
     "tmpdir": Kind("TMPDIR with a space and a letter that ASCII lacks", _other_temporary_folder),
     "user": Kind("another user, in a clone in a folder with a space", _for_a_stranger),
 }

@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
 from places import KINDS, Impossible  # noqa: E402
+from suite import run, told  # noqa: E402
 
 from rlox.history.records import write_new  # noqa: E402
 from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED  # noqa: E402
 from rlox.profiling.machine import commit, machine, slug  # noqa: E402
-from rlox.profiling.scratch import scratch  # noqa: E402
 
 NUMERIC = ["tests/learner", "tests/pairs", "tests/advantage", "tests/buffer", "tests/env"]
 _EXAMPLES = """\
@@ -82,43 +79,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if any(row.get("failures") for row in rows.values()):
         return DIFFERENCE
     return CANNOT_TELL if any("not_tried" in row for row in rows.values()) else GOOD
-
-
-def run(kind: str, asked: Sequence[str]) -> dict[str, Any]:
-    """What came of the tests in one way of running them. Raises `Impossible`."""
-    with scratch() as folder:
-        report = folder / "report.xml"
-        options = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", *asked]
-        with KINDS[kind].place(folder) as place:
-            python = [str(place.root / ".venv/bin/python"), *place.python]
-            command = [*place.before, *python, *options]
-            done = subprocess.run(
-                command, cwd=place.root, env=place.environment, stdout=sys.stderr, check=False
-            )
-        if not report.exists():
-            return {"failures": [f"pytest ended with {done.returncode} and left no report"]}
-        return counted(ElementTree.parse(report))
-
-
-def counted(report: ElementTree.ElementTree[Any]) -> dict[str, Any]:
-    """How many tests passed, failed and were skipped in pytest's report; which failed."""
-    counts: Counter[str] = Counter()
-    failures = []
-    for case in report.iter("testcase"):
-        outcome = next((o for o in ("failure", "error", "skipped") if case.find(o) is not None), "")
-        counts[outcome or "passed"] += 1
-        if outcome in ("failure", "error"):
-            failures.append(f"{case.get('classname')}::{case.get('name')}")
-    return {"passed": counts["passed"], "skipped": counts["skipped"], "failures": failures}
-
-
-def told(row: Mapping[str, Any]) -> str:
-    """A kind's line for people."""
-    if "not_tried" in row:
-        return f"not tried: {row['not_tried']}"
-    failed = "".join(f"\n  {name}" for name in row["failures"])
-    counts = f"{row.get('passed', 0)} passed, {row.get('skipped', 0)} skipped"
-    return f"{counts}, {len(row['failures'])} failed in {row['seconds']} s{failed}"
 
 
 if __name__ == "__main__":

@@ -163,7 +163,9 @@ def run(arguments: argparse.Namespace) -> int:
             raise UsageError("rich is not installed: pip install 'rlox-opt[profile]'")
         check_out(arguments.out)
         target = ["-m", arguments.script] if arguments.module else [arguments.script]
-        python = arguments.python if arguments.peer is None else _of_peer(arguments.peer)
+        python, arguments.versions = arguments.python, {}
+        if arguments.peer is not None:
+            python, arguments.versions = _of_peer(arguments.peer)
         command = [python, *target, *arguments.rest]
         name = Path(arguments.script).stem if not arguments.module else arguments.script
         serial = None if arguments.serial is None else [*command, *arguments.serial]
@@ -173,8 +175,8 @@ def run(arguments: argparse.Namespace) -> int:
         return CANNOT_TELL
 
 
-def _of_peer(name: str) -> str:
-    """The interpreter of a peer. Raises UsageError."""
+def _of_peer(name: str) -> tuple[str, dict[str, str]]:
+    """The interpreter of a peer, and the version of what it is. Raises UsageError."""
     from rlox.opt import racing
 
     _, peers = racing.load("ppo")
@@ -182,9 +184,11 @@ def _of_peer(name: str) -> str:
     if name not in known:
         raise UsageError(f"--peer {name}: is none; there are {', '.join(known)}")
     try:
-        return str(racing.python_of(known[name]))
+        python = racing.python_of(known[name])
     except racing.PeerError as error:
         raise UsageError(f"--peer {name}: {error}") from error
+    version = racing.version(known[name], python).split()
+    return str(python), dict([version]) if version else {}
 
 
 def profile(
@@ -303,6 +307,7 @@ def _recorded(
         progress.begin("report")
         with not_interrupted():
             told = report(read_run(part / "run"), part / "trace.json")
+            told["versions"] |= getattr(arguments, "versions", {})
             if alone is not None:
                 _add_serial(told, part, alone)
             if (log := getattr(arguments, "beside", None)) is not None:

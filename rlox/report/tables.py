@@ -63,7 +63,9 @@ def sections(report: Report) -> list[Section]:
 def facts(report: Report) -> list[tuple[str, str]]:
     """The run's circumstances: (what, value), those that are known."""
     machine, versions = report.get("machine") or {}, report.get("versions") or {}
-    features = ", ".join(report.get("features") or []) or "none (all baselines)"
+    features = ""
+    if report.get("features", []) is not None:  # a program that does not load our extension
+        features = ", ".join(report.get("features") or []) or "none (all baselines)"
     settings = {k: report[k] for k in ("n_envs", "seed") if k in report}
     settings |= report.get("settings") or {}
     cpu = [machine.get("cpu"), machine.get("cores") and f"{machine['cores']} cores"]

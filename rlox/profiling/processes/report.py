@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rlox._core import build_info
 from rlox.profiling import perf, pyspy
 from rlox.profiling.machine import commit, versions
 from rlox.profiling.processes.analysis import analyse
@@ -65,9 +65,9 @@ def report(run: Run, trace: Path) -> Json:
         "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": head,
         "dirty": dirty,
-        "features": build_info()["features"],
+        "features": _features(run.processes),
         "machine": run.about["machine"],
-        "versions": versions(),
+        "versions": _versions(run),
         "options": run.about["options"],
         "sampler": run.about.get("sampler"),
         "wall_s": _wall_s(run),
@@ -81,6 +81,25 @@ def report(run: Run, trace: Path) -> Json:
         "device": on_device(run),
         "trace": told,
     }
+
+
+def _versions(run: Run) -> dict[str, str]:
+    """Those that the program's processes ran with, which are in its own environment; and of what
+    looked on, which is in ours."""
+    found: dict[str, set[str]] = {}
+    for process in run.processes:
+        for name, version in process.loaded.get("versions", {}).items():
+            found.setdefault(name, set()).add(version)
+    told = {name: " and ".join(sorted(each)) for name, each in found.items()}
+    tool = run.about.get("sampler")
+    looked_on = versions().get(tool) if tool else None
+    return told | ({tool: looked_on} if tool and looked_on else {})
+
+
+def _features(processes: Sequence[Process]) -> list[str] | None:
+    """What our extension was built with; None where no process has loaded it."""
+    found = [p.loaded["features"] for p in processes if "features" in p.loaded]
+    return list(dict.fromkeys(chain.from_iterable(found))) if found else None
 
 
 def _worth_telling(process: Process, uses: Sequence[ThreadUse]) -> bool:

@@ -38,6 +38,7 @@ class Process:
     names: dict[tuple[int, int], Name] = field(default_factory=dict)
     totals: list[Total] = field(default_factory=list)
     recorded: list[tuple[int, int]] = field(default_factory=list)  # adjacent windows are one
+    loaded: dict[str, Any] = field(default_factory=dict)  # versions and features that it ran with
     pairs: dict[str, str] = field(default_factory=dict)  # channels that are two ends, both ways
     begin_ns: int = 0
     end_ns: int = 0  # the last time in its files
@@ -170,6 +171,8 @@ def _take(
             if process.recorded and process.recorded[-1][1] == begin:
                 begin = process.recorded.pop()[0]
             process.recorded.append((begin, last))
+        case "loaded":
+            process.loaded = value
         case "pair":
             process.pairs |= {value[0]: value[1], value[1]: value[0]}
         case "end":

@@ -1,13 +1,20 @@
 """Beliefs about the report of several processes: it says what is missing, and why."""
 
+import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from recorded import Record, by_hand
 
+from rlox import _core
 from rlox.profiling import perf, pyspy
+from rlox.profiling.processes.launch import Options, launch
 from rlox.profiling.processes.report import report
-from rlox.profiling.processes.run import Run
+from rlox.profiling.processes.run import Run, read_run
+from rlox.report.processes import render_markdown
 
 UNSAMPLED = "Nothing was sampled, so layers are not known; phases are."
 
@@ -38,3 +45,35 @@ def test_a_run_that_ended_before_what_was_asked_for_says_so(from_s: float, tmp_p
     run.about |= {"options": {"from_s": from_s}, "sampler": "none at all"}
     said = "--from 60: the run ended after 12 s, so nothing was kept; use less."
     assert incomplete(run) == ([said] if from_s > 12 else [])
+
+
+def launched(program: str, folder: Path, packages: Path) -> dict[str, Any]:
+    """The report of a program in an environment with other packages."""
+    silent: Any = SimpleNamespace(note=lambda *_: None)
+    env = os.environ | {"PYTHONPATH": str(packages)}
+    done = launch([sys.executable, "-c", program], folder, Options(), None, silent, None, env)
+    assert done.status == 0
+    return report(read_run(folder), folder / "trace.json")
+
+
+def test_a_profile_names_the_versions_of_the_program_and_not_ours(tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    for name, version in (("numpy", "1.0.toy"), ("gymnasium", "0.1.toy")):
+        (packages / name).mkdir(parents=True)
+        (packages / name / "__init__.py").write_text(f'__version__ = "{version}"')
+    found = launched("import numpy, gymnasium", tmp_path / "toy", packages)
+    python = sys.version.split()[0]
+    assert found["versions"] == {"python": python, "numpy": "1.0.toy", "gymnasium": "0.1.toy"}
+    assert found["features"] is None
+    assert "opt-p" not in render_markdown(found)
+    assert "Optimisations" not in render_markdown(found)
+
+
+def test_a_profile_of_what_loads_our_extension_names_its_features(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    found = launched("from rlox import _core", tmp_path / "ours", root)
+    build = _core.build_info()
+    assert found["features"] == build["features"]
+    assert found["versions"]["rlox"] == build["version"]
+    assert found["versions"]["build_profile"] == build["profile"]
+    assert "Optimisations" in render_markdown(found)

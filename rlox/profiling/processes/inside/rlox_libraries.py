@@ -17,6 +17,7 @@ from rlox_segments import encode
 
 _QUIET_NS = 500_000_000
 _DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device
+_TOLD = ("torch", "numpy", "gymnasium", "jax")  # whose versions are
 _DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
@@ -164,6 +165,24 @@ class _Blocks:
             yield
         finally:
             self.source.here().extend((self.source.index(path), begin, monotonic_ns()))
+
+
+def loaded() -> dict[str, Any]:
+    """What this process runs with: `versions` of Python and of what it has imported, and, where our
+    extension is among that, the `features` it was built with."""
+    versions = {"python": sys.version.split()[0]}
+    for name in _TOLD:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if version is not None:
+            versions[name] = str(version)
+    found: dict[str, Any] = {"versions": versions}
+    core: Any = sys.modules.get("rlox._core")
+    if hasattr(core, "build_info"):  # not in an extension of that name that is another's
+        build = core.build_info()
+        rustc = build["rustc"].removeprefix("rustc ").split(" ")[0]
+        versions |= {"rlox": build["version"], "rustc": rustc, "build_profile": build["profile"]}
+        found["features"] = build["features"]
+    return found
 
 
 def _has_device(torch: Any) -> bool:

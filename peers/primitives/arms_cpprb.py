@@ -27,7 +27,7 @@ def _filled(n, obs_dim, kind=ReplayBuffer, **settings):
     return buffer
 
 
-def push(obs_dim):
+def push(obs_dim, steps):
     def known():
         small = _ring(KNOWN, obs_dim)
         for number in range(KNOWN):
@@ -35,7 +35,7 @@ def push(obs_dim):
         return small.sample(KNOWN)
 
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)
-    return storing(partial(buffer.add, **_named(inputs.one(obs_dim))), known)
+    return storing(partial(buffer.add, **_named(inputs.one(obs_dim, steps=steps))), known)
 
 
 def push_batch(rows, obs_dim):

@@ -1,5 +1,5 @@
-"""Loops compiled by numba, without fast-math: `form` "plain" allocates its results, "out" writes
-them into arrays that are kept. A rollout steps Gymnasium's own vectorised CartPole."""
+"""Loops compiled by numba: `form` "plain" allocates its results, "out" writes them into arrays that
+are kept, "fast" does that with fast-math, so that sums take any order. A rollout steps Gymnasium's own vectorised CartPole."""
 
 from functools import partial
 
@@ -10,9 +10,10 @@ from arm import FORM, Arm, function, rolling
 from gymnasium.envs.classic_control.cartpole import CartPoleVectorEnv
 
 GAMMA, GAE_LAMBDA = inputs.GAMMA, inputs.GAE_LAMBDA
+_compiled = numba.njit(fastmath=FORM == "fast")
 
 
-@numba.njit
+@_compiled
 def _fill_gae(rewards, values, dones, last, gamma, gae_lambda, advantages, returns):
     next_value, advantage = last, 0.0
     for t in range(len(rewards) - 1, -1, -1):
@@ -24,14 +25,14 @@ def _fill_gae(rewards, values, dones, last, gamma, gae_lambda, advantages, retur
         next_value = values[t]
 
 
-@numba.njit
+@_compiled
 def _gae(rewards, values, dones, last, gamma, gae_lambda):
     advantages, returns = np.empty_like(rewards), np.empty_like(rewards)
     _fill_gae(rewards, values, dones, last, gamma, gae_lambda, advantages, returns)
     return advantages, returns
 
 
-@numba.njit
+@_compiled
 def _fill_gae_batched(rewards, values, dones, last, gamma, gae_lambda, one, advantages, returns):
     n_steps, n_envs = rewards.shape
     carried, next_values = np.zeros_like(last), last.copy()
@@ -45,14 +46,14 @@ def _fill_gae_batched(rewards, values, dones, last, gamma, gae_lambda, one, adva
             next_values[e] = values[t, e]
 
 
-@numba.njit
+@_compiled
 def _gae_batched(rewards, values, dones, last, gamma, gae_lambda, one):
     advantages, returns = np.empty_like(rewards), np.empty_like(rewards)
     _fill_gae_batched(rewards, values, dones, last, gamma, gae_lambda, one, advantages, returns)
     return advantages, returns
 
 
-@numba.njit
+@_compiled
 def _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantages):
     surplus, next_value, next_vs = 0.0, last, last
     for t in range(len(rewards) - 1, -1, -1):
@@ -65,14 +66,14 @@ def _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantage
         next_value = values[t]
 
 
-@numba.njit
+@_compiled
 def _vtrace(log_rhos, rewards, values, dones, last, gamma):
     vs, pg_advantages = np.empty_like(values), np.empty_like(values)
     _fill_vtrace(log_rhos, rewards, values, dones, last, gamma, vs, pg_advantages)
     return vs, pg_advantages
 
 
-@numba.njit
+@_compiled
 def _fill_token_kl(policy, reference, sums):
     rows, tokens = policy.shape
     for row in range(rows):
@@ -83,14 +84,14 @@ def _fill_token_kl(policy, reference, sums):
         sums[row] = total
 
 
-@numba.njit
+@_compiled
 def _token_kl(policy, reference):
     sums = np.empty(len(policy), policy.dtype)
     _fill_token_kl(policy, reference, sums)
     return sums
 
 
-@numba.njit
+@_compiled
 def _fill_group_advantages(rewards, size, advantages):
     for start in range(0, len(rewards), size):
         group = rewards[start : start + size]
@@ -102,7 +103,7 @@ def _fill_group_advantages(rewards, size, advantages):
             advantages[start + i] = (group[i] - mean) * scale
 
 
-@numba.njit
+@_compiled
 def _group_advantages(rewards, size):
     advantages = np.empty_like(rewards)
     _fill_group_advantages(rewards, size, advantages)

@@ -147,7 +147,7 @@ def _filled(n, obs_dim):
     return ring
 
 
-def push(obs_dim):
+def push(obs_dim, steps):
     _plain_alone()
 
     def known():
@@ -157,7 +157,7 @@ def push(obs_dim):
         return ring.sample(KNOWN)
 
     ring = _filled(inputs.capacity(obs_dim), obs_dim)
-    return storing(partial(ring.push, *inputs.one(obs_dim)), known)
+    return storing(partial(ring.push, *inputs.one(obs_dim, steps=steps)), known)
 
 
 def push_batch(rows, obs_dim):

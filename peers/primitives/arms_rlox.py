@@ -77,7 +77,7 @@ def _known(obs_dim, push):
     return buffer.sample(KNOWN)
 
 
-def push(obs_dim):
+def push(obs_dim, steps):
     if FORM != "copy":
         raise Unsupported("returns nothing")
     buffer = _filled(rlox.ReplayBuffer, inputs.capacity(obs_dim), obs_dim)
@@ -86,7 +86,7 @@ def push(obs_dim):
         for number in range(KNOWN):
             buffer.push(*inputs.one(obs_dim, number))
 
-    call = partial(buffer.push, *inputs.one(obs_dim))
+    call = partial(buffer.push, *inputs.one(obs_dim, steps=steps))
     return storing(call, lambda: _known(obs_dim, known))
 
 

@@ -75,7 +75,7 @@ def _push(buffer, obs, next_obs, action, reward, terminated, truncated):
     return partial(buffer.push, obs, action, reward, terminated, truncated, next_obs)
 
 
-def push(obs_dim):
+def push(obs_dim, steps):
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)
 
     def known():
@@ -84,7 +84,7 @@ def push(obs_dim):
             _push(small, *inputs.one(obs_dim, number))()
         return _drawn(small, KNOWN, 0)
 
-    return storing(_push(buffer, *inputs.one(obs_dim)), known)
+    return storing(_push(buffer, *inputs.one(obs_dim, steps=steps)), known)
 
 
 def push_batch(rows, obs_dim):

@@ -55,7 +55,7 @@ def _drawn(buffer, batch):
     }
 
 
-def push(obs_dim):
+def push(obs_dim, steps):
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)
 
     def known():
@@ -64,7 +64,7 @@ def push(obs_dim):
             _add(small, *inputs.one(obs_dim, number))()
         return _drawn(small, KNOWN)
 
-    return storing(_add(buffer, *inputs.one(obs_dim)), known)
+    return storing(_add(buffer, *inputs.one(obs_dim, steps=steps)), known)
 
 
 def sample(batch, obs_dim):

@@ -105,9 +105,9 @@ def _filled(n, obs_dim, kind=TensorDictReplayBuffer, **settings):
     return buffer
 
 
-def push(obs_dim):
+def push(obs_dim, steps):
     _once()
-    one = _dict(inputs.still(obs_dim))[0]
+    one = _dict(inputs.repeated(obs_dim, steps))[0]
     buffer = _filled(inputs.capacity(obs_dim), obs_dim)
 
     def known():

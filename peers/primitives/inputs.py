@@ -72,17 +72,21 @@ def chunks(n, obs_dim, size=None):
         yield transitions(start, min(start + size, n), obs_dim)
 
 
-def still(obs_dim):
-    """One transition, as columns, that ends where it began: pushed again and again it is an
-    episode, of which every step starts from the next observation of the step before."""
-    obs, _, *others = transitions(0, 1, obs_dim)
-    return obs, obs.copy(), *others
+def repeated(obs_dim, steps="joined"):
+    """One transition, as columns, to be pushed again and again. "joined": it ends where it began,
+    so that all pushes are one endless episode, of which a buffer that knows the next observation
+    need not store it twice. "apart": it does not, as where environments take turns, so that every
+    push has two observations to store."""
+    obs, next_obs, *others = transitions(0, 1, obs_dim)
+    return obs, obs.copy() if steps == "joined" else next_obs, *others
 
 
-def one(obs_dim, number=None):
-    """One transition as a trainer has it, `still` without a number: arrays, and Python's own
+def one(obs_dim, number=None, steps="joined"):
+    """One transition as a trainer has it, `repeated` without a number: arrays, and Python's own
     numbers."""
-    columns = still(obs_dim) if number is None else transitions(number, number + 1, obs_dim)
+    columns = repeated(obs_dim, steps)
+    if number is not None:
+        columns = transitions(number, number + 1, obs_dim)
     obs, next_obs, action, reward, terminated, truncated = (column[0] for column in columns)
     return obs, next_obs, action, float(reward), bool(terminated), bool(truncated)
 

@@ -26,7 +26,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "vtrace": {"n": 100, "dtype": "float64"},
     "token_kl": {"rows": 3, "tokens": 50, "dtype": "float64"},
     "group_advantages": {"groups": 5, "size": 4},
-    "push": {"obs_dim": 4},
+    "push": {"obs_dim": 4, "steps": "joined"},
     "push_batch": {"rows": 8, "obs_dim": 4},
     "sample": {"batch": 32, "obs_dim": 4},
     "per_sample": {"batch": 256, "capacity": 1000},
@@ -96,6 +96,28 @@ def test_an_engine_of_this_interpreter_is_right_in_all_that_it_has(process: Proc
     assert held or process.engine.name == "rlox-kept"
 
 
+def test_pushes_apart_have_two_observations_to_store_and_joined_ones_one() -> None:
+    given = checks.inputs()
+    joined, apart = (given.one(4, steps=steps) for steps in ("joined", "apart"))
+    assert (joined[0] == joined[1]).all()
+    assert (apart[0] != apart[1]).all()
+    family = next(family for family in FAMILIES if family.name == "push")
+    sizes = {steps: set[int]() for steps in ("joined", "apart")}
+    for case in family.cases:
+        sizes[str(case.size["steps"])].add(int(case.size["obs_dim"]))
+    assert sizes["joined"] == sizes["apart"]  # neither is shown without the other
+
+
+@pytest.mark.parametrize(
+    "process", ["rlox", "numpy", pytest.param("c", marks=NO_CC)], indirect=True
+)
+def test_an_engine_stores_pushes_apart_as_well(process: Process) -> None:
+    case = Case("push", {"obs_dim": 64, "steps": "apart"})
+    assert has(process, case)
+    validate(process, case)
+    process("time", 5_000)  # more than the ring holds of large rows
+
+
 def test_a_rollout_of_kept_arrays_leaves_nothing_behind() -> None:
     held = {}
     for name in ("rlox", "rlox-kept"):
@@ -119,12 +141,12 @@ def test_c_is_left_out_with_the_reason_where_there_is_no_compiler(
     assert "needs a C compiler: there is no cc" in processes.left_out["c"]
 
 
-@pytest.mark.parametrize("name", ["numba", "numba-out"])
+@pytest.mark.parametrize("name", ["numba", "numba-out", "numba-fast"])
 def test_the_loops_that_numba_compiles_are_right(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Python runs them: numba itself is in an environment of its own."""
-    (tmp_path / "numba.py").write_text("def njit(loop):\n    return loop\n")
+    (tmp_path / "numba.py").write_text("def njit(fastmath):\n    return lambda loop: loop\n")
     monkeypatch.setattr(racing, "ROOT", f"{tmp_path}{os.pathsep}{racing.ROOT}")
     process = started(name)
     held = found_right(process)

@@ -187,7 +187,10 @@ def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
             if len(own) > 1
         ]
         if lines:
-            fixed = "".join(f", {name} {value:,}" for name, value in where.items())
+            fixed = "".join(
+                f", {name} {value:,}" if isinstance(value, int) else f", {name} {value}"
+                for name, value in where.items()
+            )
             drawn.append(picture(f"{family['name']}{fixed}", asked["label"], lines))
     return drawn
 

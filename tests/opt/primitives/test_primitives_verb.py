@@ -264,3 +264,21 @@ def test_all_engines_share_the_same_cores(made_up: Path) -> None:
     assert len(held) == 2
     assert held[0] == held[1]
     assert len(held[0]) == 1
+
+
+def test_a_picture_may_be_of_cases_that_share_a_word() -> None:
+    family = {
+        "name": "push",
+        "pictures": [{"axis": "obs_dim", "label": "numbers", "where": {"steps": "apart"}}],
+    }
+    cases = [
+        {
+            "family": "push",
+            "size": {"obs_dim": n, "steps": steps},
+            "rows": [{"engine": "rlox", "s": n * 1e-9}],
+        }
+        for n in (4, 64)
+        for steps in ("joined", "apart")
+    ]
+    (drawn,) = report._pictures({"cases": cases, "ours": ["rlox"]}, family)
+    assert "push, steps apart" in drawn

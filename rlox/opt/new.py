@@ -49,7 +49,7 @@ def add_to(verbs: Any) -> None:
         epilog=_EXAMPLES + exits.told(good="written"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("id", metavar="ID", help="the next free one: p25")
+    parser.add_argument("id", metavar="ID", help="a free one, such as p26")
     parser.add_argument("title", help="what is varied, in a line without a full stop")
     parser.add_argument(
         "--kind",
@@ -100,7 +100,7 @@ def new_of(arguments: argparse.Namespace, taken: set[str], tree: Path) -> New:
             f"ID {id_}: is of a Python seam, which `new` does not write yet; use a P"
         )
     if not re.fullmatch(r"p[1-9]\d*", id_):
-        raise SkeletonError(f"ID {arguments.id}: use p and a number, for example p25")
+        raise SkeletonError(f"ID {arguments.id}: use p and a number, for example p26")
     if id_.upper() in taken:
         raise SkeletonError(f"ID {id_}: has a card already; `rlox-opt show {id_}` shows it")
     free = next(f"p{n}" for n in range(1, len(taken) + 2) if f"P{n}" not in taken)

@@ -324,3 +324,15 @@ def test_the_empty_pairs_compile_cleanly_and_fail_until_they_are_filled(both: Pa
             both, "test", "-p", "rlox-core", "--features", features, "--lib", "switchboard"
         )
         assert chosen.returncode == 0, chosen.stdout
+
+
+@pytest.mark.parametrize("text", ["README.md", "CONTRIBUTING.md", "rlox/opt/new.py"])
+def test_the_optimisation_that_is_named_as_new_is_not_taken(text: str) -> None:
+    told = (ROOT / text).read_text(encoding="utf-8")
+    _, after, steps = told.partition("## Add an optimisation")
+    near = steps.partition("## ")[0] if after else told
+    said = re.findall(r"(?:new |such as |example |/|test |cmp )[pP](\d+)", near)
+    if not after and text.endswith(".md"):
+        said = re.findall(r"rlox-opt new [pP](\d+)", told)
+    assert said
+    assert {int(number) for number in said}.isdisjoint(TAKEN)

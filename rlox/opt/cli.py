@@ -11,6 +11,7 @@ from rlox.files import NotWrittenError
 from rlox.opt import (
     bisect,
     calibrate,
+    claims,
     cmp,
     diff,
     exits,
@@ -36,7 +37,7 @@ from rlox_opt import Out
 
 VERBS = (
     profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, predict,
-    diff, gate, bisect, calibrate, record, regressions, publish,
+    diff, gate, bisect, calibrate, record, regressions, publish, claims,
 )  # fmt: skip
 
 

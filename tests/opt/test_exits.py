@@ -20,8 +20,17 @@ VERBS = [
     *("profile", "profile-script", "profile diff", "list", "show", "test", "cmp", "ladder", "new"),
     *("peers", "peers ppo", "peers sac", "peers primitives", "peers growth", "peers backends"),
     *("diff", "gate", "bisect", "calibrate", "record", "regressions", "publish"),
+    "claims",
 ]
-DIFFER = {"profile diff", "test", "cmp", "ladder", "gate", "regressions"}  # what can end with 1
+DIFFER = {
+    "profile diff",
+    "test",
+    "cmp",
+    "ladder",
+    "gate",
+    "regressions",
+    "claims",
+}  # what can end with 1
 
 
 def test_the_codes_are_these() -> None:

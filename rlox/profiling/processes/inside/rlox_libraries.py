@@ -17,6 +17,7 @@ from rlox_segments import encode
 
 _QUIET_NS = 500_000_000
 _DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device
+_POLLS = 20
 _TOLD = ("torch", "numpy", "gymnasium", "jax")  # whose versions are
 _DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
@@ -31,13 +32,23 @@ class Libraries:
         self.torch: Operators | None = None
         self.timed: list[Any] = []  # sources of other libraries' blocks of the program
         self.imported = 0, 0  # so many modules, and since when
+        self.told: tuple[str, dict[str, Any]] = "", {}  # by which process: what it runs with
+        self.polls = 0  # since then
         self.ready = 0  # since when torch's operators could be recorded
 
     def install(self) -> None:
         """Watch the modules that are imported, and ask those that are there at each flush."""
         on_import("gymnasium.vector.async_vector_env", self._workers)
         on_import("sample_factory.utils.timing", self._sample_factory)
-        self.recorder.polled += [self._rust, self._torch]
+        self.recorder.polled += [self._rust, self._torch, self._loaded]
+
+    def _loaded(self) -> list[Any]:
+        """What the process runs with, when it is new, and every few seconds: old segments are
+        dropped."""
+        found = self.recorder.key, loaded()
+        self.polls = self.polls + 1 if found == self.told else 0
+        self.told = found
+        return [] if self.polls % _POLLS else [{"loaded": found[1]}]
 
     def _workers(self, module: Any) -> None:
         """The steps of Gymnasium's workers, which have no `Timing`."""

@@ -74,7 +74,6 @@ class Recorder:
         self.threads.number(threading.get_native_id(), threading.current_thread().name)
         self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
         self._flushed = now
-        self._loaded: dict[str, Any] = {}
         self._wake: Any = None
         self.header = {
             "key": self.key,
@@ -207,9 +206,6 @@ class Recorder:
         entries += self._counters(now)
         entries = [*entries, {"recorded": [self._flushed, now]}] if wanted else []
         self._flushed, self._flushes = now, self._flushes + 1
-        before, self._loaded = self._loaded, rlox_libraries.loaded()
-        if slow or self._loaded != before:  # again and again, since old segments are dropped
-            entries.append({"loaded": self._loaded})
         if slow:
             entries += [{"clock": read_clock()}, {"totals": self._totals()}]
         entries = self._news() + entries

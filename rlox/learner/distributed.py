@@ -29,6 +29,8 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rlox.learner.native.networks import warn_of_torch
+
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO, Rollout
 
@@ -99,6 +101,7 @@ class Workers:
             elif native is not None:
                 native = model._native = None
                 model.update_path = "torch: another worker's has to be"
+                warn_of_torch("R9", "updates run", model.update_path)
         if native is not None:
             figures = native.train(model, joined)
             # Equal to the bit unless the workers' CPUs are of different kinds, which round

@@ -5,7 +5,6 @@ its minibatches.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -33,7 +32,7 @@ from rlox.learner.collectors import AsyncRollouts, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.finite import NOBODY
-from rlox.learner.native.networks import Unfit, native_if_fit
+from rlox.learner.native.networks import Unfit, native_if_fit, warn_of_torch
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
 from rlox.learner.policies import ActorCritic, default_actor_critic
@@ -189,6 +188,10 @@ class PPO(Algorithm):
         The last rollout may overshoot `total_timesteps`, as in Stable-Baselines3.
         """
         self._choose_update()
+        if self._rank == 0:
+            warn_of_torch("R9", "updates run", self.update_path)
+        if self._native_rollouts is not None:
+            self._native_rollouts.say(self._native_rollouts.unfit())
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
                 while not self._finished():
@@ -231,8 +234,11 @@ class PPO(Algorithm):
     def collect_rollout(self) -> Rollout | None:
         """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
         if self._native_rollouts is not None:
-            with suppress(Unfit):
+            try:
                 columns = self._native_rollouts.collect()
+            except Unfit as reason:
+                self._native_rollouts.say(str(reason))
+            else:
                 return None if columns is None else Rollout(*columns)
         timing, last_obs = self.timing, self._current_obs()
         self.policy.train(False)

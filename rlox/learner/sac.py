@@ -31,7 +31,7 @@ from rlox.learner.arguments import (
 )
 from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
-from rlox.learner.native.networks import native_if_fit
+from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
 from rlox.learner.policies import (
     SquashedGaussianActor,
@@ -194,6 +194,7 @@ class SAC(Algorithm):
     def _train_until_end(self) -> None:
         """Algorithm 1: a step of each environment, then as many updates."""
         self._choose_update()
+        warn_of_torch("R9", "updates run", self.update_path)
         with self._native.torch_held() if self._native else nullcontext():
             self._step_and_update()
 

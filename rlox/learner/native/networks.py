@@ -1,6 +1,7 @@
 """Which policies, critics and optimisers are ours as they were made, so that another form may stand
 for them (in Rust, compiled, or joined), and their parameters in the order of Rust."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from operator import is_not
 from typing import Any, NamedTuple, TypeVar
@@ -40,6 +41,14 @@ def native_if_fit(make: Callable[[], Native], *, wanted: bool) -> tuple[Native |
         return make(), "native"
     except Unfit as reason:
         return None, f"torch: {reason}"
+
+
+def warn_of_torch(optimization: str, what: str, path: str) -> None:
+    """Warn that torch does what was to be done in Rust, if `path` has a reason for it: a run that
+    takes several times as long must not do so without a word."""
+    _, _, reason = path.partition(": ")
+    if reason:
+        warnings.warn(f"{optimization}: {what} in torch, not in Rust: {reason}", stacklevel=3)
 
 
 class Network(NamedTuple):

@@ -19,6 +19,7 @@ from rlox.learner.native.networks import (
     Unfit,
     actor_critic_networks,
     require_plain_parameters,
+    warn_of_torch,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class NativeRollouts:
         self.model = model
         self.seed = model._new_seed() + model._rank
         self.collected = 0
+        self._said = ""
 
     def unfit(self) -> str | None:
         """Why torch must collect for the trainer as it is now; None if it need not."""
@@ -40,6 +42,12 @@ class NativeRollouts:
         except Unfit as reason:
             return str(reason)
         return None
+
+    def say(self, reason: str | None) -> None:
+        """Warn of why torch collects, once of each reason."""
+        if reason and reason != self._said and self.model._rank == 0:
+            self._said = reason
+            warn_of_torch("R4", "rollouts are collected", f"torch: {reason}")
 
     def _parts(self) -> tuple[_core.VecEnv, Network, Network, list[Tensor]]:
         """Environments, actor, critic and log-deviation; `Unfit` if they are of another kind."""

@@ -1,6 +1,7 @@
 """The rollout in one call into Rust: torch's own, and torch's where Rust cannot."""
 
 import copy
+import warnings
 from itertools import pairwise
 
 import gymnasium as gym
@@ -373,3 +374,48 @@ def test_parameters_in_one_vector_are_not_copied():
     flat.add_(1)
     np.testing.assert_array_equal(viewed, flat[4 * 8 + 8 :])
     assert not np.array_equal(copied, flat)
+
+
+def test_what_torch_does_instead_is_said_once_with_its_reason():
+    model = rlox.PPO("Acrobot-v1", n_envs=2, n_steps=4, optimizations=["R4"])
+    with pytest.warns(UserWarning) as said:
+        warnings.simplefilter("always")
+        model.learn(40)  # five rollouts
+        model.learn(8)
+    assert [str(one.message) for one in said] == [
+        "R4: rollouts are collected in torch, not in Rust: the environments run in Python"
+    ]
+
+
+class Stepping(BaseCallback):
+    def _on_step(self):
+        return True
+
+
+def test_a_reason_that_comes_later_is_said_as_well():
+    model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=4, optimizations=["R4"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.learn(8)
+    with pytest.warns(UserWarning, match="R4: .*: Stepping has an _on_step"):
+        model.learn(8, callback=Stepping())
+
+
+@pytest.mark.parametrize("asked", [[], None])
+def test_nothing_is_said_where_rust_has_all_or_was_not_asked(asked):
+    env = "Acrobot-v1" if asked == [] else "CartPole-v1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rlox.PPO(env, n_envs=2, n_steps=4, optimizations=asked).learn(16)
+
+
+@pytest.mark.parametrize("algo", ["ppo", "sac"])
+def test_updates_that_torch_does_are_said_with_the_reason(algo):
+    if algo == "ppo":
+        policy = TORCH_ONLY["no bias"]()
+        model = rlox.PPO("CartPole-v1", n_envs=2, n_steps=4, policy=policy, optimizations=["R9"])
+    else:
+        model = rlox.SAC("Pendulum-v1", learning_starts=1, optimizations=["R9"])
+        model.critic.register_forward_hook(lambda *_: None)
+    with pytest.warns(UserWarning, match="R9: updates run in torch, not in Rust: .+"):
+        model.learn(8)

@@ -1,5 +1,5 @@
-"""CartPole (cartpole.c) and a replay buffer (ring.c) in C by ctypes, with results in arrays that are
-kept and the addresses of arguments taken before: what is left of a call without a library. Each
+"""CartPole (cartpole.c) and a replay buffer (ring.c) in C by ctypes, with results in arrays that
+are kept and the addresses of arguments taken before: what is left of a call without a library. Each
 process compiles them anew for the machine it runs on."""
 
 import ctypes

@@ -1,5 +1,6 @@
 """Loops compiled by numba: `form` "plain" allocates its results, "out" writes them into arrays that
-are kept, "fast" does that with fast-math, so that sums take any order. A rollout steps Gymnasium's own vectorised CartPole."""
+are kept, "fast" does that with fast-math, so that sums take any order. A rollout steps Gymnasium's
+own vectorised CartPole."""
 
 from functools import partial
 

@@ -223,7 +223,7 @@ def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[st
         yield "does not say whether its tree had uncommitted changes"
     try:
         if (rounds := value(record, source.rounds)) < FEW:
-            yield f"of {rounds:.0f} rounds, fewer than {FEW}"
+            yield f"of {rounds:.0f} {'rounds' if rounds > 1 else 'round'}, fewer than {FEW}"
     except FigureError as error:
         yield f"rounds: {error}"
     for path in source.measures:

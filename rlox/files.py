@@ -192,16 +192,22 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a file of JSON. Raises NotReadError."""
     try:
         text = read_text(path)
-        found = json.loads(text)
+        found = json.loads(text, parse_int=_int)
         if "\\u" in text:  # which may be half of a character, and that nothing can write
             json.dumps(found, ensure_ascii=False).encode()
     except NotReadError:
         raise
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, OverflowError) as error:
         raise NotReadError(path, f"is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise NotReadError(path, f"is {type(found).__name__}; it takes an object")
     return found
+
+
+def _int(text: str) -> int:
+    """An integer that arithmetic with floats can take, which JSON does not limit."""
+    float(number := int(text))
+    return number
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -170,6 +170,7 @@ def test_a_file_that_is_too_large_is_not_read(
         ("", "is not JSON: "),
         ("[" * 100_000, "is not JSON: maximum recursion depth"),
         ("[1" + "0" * 5000 + "]", "is not JSON: Exceeds the limit"),
+        ('{"ratio": 1' + "0" * 400 + "}", "is not JSON: int too large to convert to float"),
         ("[]", "is list; it takes an object"),
     ],
 )

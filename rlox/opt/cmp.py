@@ -59,7 +59,7 @@ def add_to(verbs: Any) -> None:
         + exits.told(
             good="measured, whatever the ratios",
             difference="the twins differ",
-            cannot_tell="nothing could be measured, as where both are one code in this build",
+            cannot_tell="nothing was measured, as where both are one code here",
             interrupted="the record is written, marked incomplete",
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -209,10 +209,13 @@ def build(revision: Revision) -> Artefact:
         )
     with checked_out(revision) as (checkout, features, asked):
         extension = REVISIONS / f"extension-{asked}.so"
+        folder = REVISIONS / f"{revision.commit[:12]}-{asked}"
         start = time.monotonic()
+        if not (_is_as_written(extension) and _is_as_written(folder / "rlox" / _LIBRARY)):
+            extension.unlink(missing_ok=True)
+            shutil.rmtree(folder, ignore_errors=True)
         if not extension.exists():
             _compile(revision, features, checkout, extension)
-        folder = REVISIONS / f"{revision.commit[:12]}-{asked}"
         if not folder.exists():
             _assemble(revision, checkout, extension, folder)
         try:
@@ -228,6 +231,12 @@ def build(revision: Revision) -> Artefact:
         built.digests["extension"] = _digest(built.extension.read_bytes(), built_at)
         built.digests["python"] = _digest_of_python(folder / "rlox")
         return built
+
+
+def _is_as_written(file: Path) -> bool:
+    """Whether a file is none yet or a regular one: of a link or a pipe nobody knows where it leads,
+    or whether it ends."""
+    return not file.is_symlink() and (file.is_file() or not file.exists())
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ VERBS = [
     *("profile", "profile-script", "profile diff", "list", "show", "test", "cmp", "ladder", "new"),
     *("peers", "peers ppo", "peers sac", "peers primitives", "peers growth", "peers backends"),
     *("diff", "gate", "bisect", "calibrate", "record", "regressions", "publish"),
-    "claims",
+    *("claims", "predict"),
 ]
 DIFFER = {
     "profile diff",

@@ -1,5 +1,6 @@
 """Revisions: found, or refused in a line; the working tree as a commit that leaves no trace."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -246,3 +247,22 @@ def test_a_build_that_is_not_what_was_asked_for_is_refused(
     with pytest.raises(revisions.NotBuiltError, match=f"the extension says {told}, which is not"):
         revisions.build(asked)
     assert not list(revisions.REVISIONS.glob("extension-*.so"))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "dangling link", "folder"])
+def test_a_build_whose_library_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
+    """A pipe never ends, and a link to a device may not either."""
+    library, written = tmp_path / "library.so", tmp_path / "written.so"
+    assert revisions._is_as_written(library)  # not there yet
+    written.write_bytes(b"")
+    assert revisions._is_as_written(written)
+    match kind:
+        case "pipe":
+            os.mkfifo(library)
+        case "link":
+            library.symlink_to("/dev/full")
+        case "dangling link":
+            library.symlink_to(tmp_path / "nothing")
+        case "folder":
+            library.mkdir()
+    assert not revisions._is_as_written(library)

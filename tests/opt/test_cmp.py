@@ -3,6 +3,7 @@
 import argparse
 import functools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,14 @@ from rlox.opt.progress import Lines
 from rlox.profiling import cards
 
 
-def assert_found(result: dict[str, Any], least: float, most: float) -> None:
-    """An optimisation that is so many times as fast was found so, and its baseline as fast as
-    itself."""
-    assert least < result["ratio"] < most
+def assert_found(result: dict[str, Any], least: float) -> None:
+    """An optimisation that is so many times as fast, or more, was found so, and its baseline as
+    fast as itself."""
+    assert result["ratio"] > least
     assert result["ci95"][0] < result["ratio"] < result["ci95"][1]
     assert result["verdict"] == "faster"
-    assert result["baseline_s"] / result["optimized_s"] == pytest.approx(result["ratio"], rel=0.5)
-    assert 1 / 1.5 < result["aa"]["ratio"] < 1.5
+    assert result["baseline_s"] > least * result["optimized_s"]
+    assert abs(math.log(result["aa"]["ratio"])) < math.log(result["ratio"]) / 2
 
 
 def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_printed() -> None:
@@ -35,7 +36,7 @@ def test_json_has_the_ratio_its_interval_and_the_verdict_and_nothing_else_is_pri
     (result,) = printed["results"]
     assert printed["id"] == "P13"
     assert (result["workload"], result["size"]) == ("refresh", {"n_envs": 4})
-    assert_found(result, 2, 30)  # some eight times as fast, which no neighbour hides
+    assert_found(result, 2)  # some eight times as fast, which no neighbour hides
     assert result["restarts"] == 5
     assert result["instructions"] == {"baseline": None, "optimized": None}
 
@@ -122,7 +123,7 @@ def test_the_training_loops_are_timed_as_the_data_planes_are() -> None:
     (result,) = json.loads(done.stdout)["results"]
     assert (result["workload"], result["size"]) == ("polyak", {"hidden": 4, "layers": 1})
     assert result["restarts"] == 5
-    assert_found(result, 1.3, 5)  # some twice as fast
+    assert_found(result, 1.3)  # some twice as fast
     assert result["instructions"] == {"baseline": None, "optimized": None}
 
 

@@ -150,6 +150,7 @@ def test_asv_s_setup_setup_cache_and_teardown_are_called_as_asv_does(
     monkeypatch.setenv("TOY_NOTES", str(notes))
     (tmp_path / "benchmarks" / "prepared.py").write_text(PREPARED)
     monkeypatch.setattr(packages_module, "_CONTESTS", 2)
+    monkeypatch.setattr(packages_module, "_DEAR_S", float("inf"))
     packages = make({"name": "a"}, {"name": "b"})
     names = [f"prepared.Prepared.time_prepared({n})" for n in (1, 2)]
     found = dict(packages.contests(names, seed=3))

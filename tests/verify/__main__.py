@@ -36,7 +36,7 @@ examples:
 The record, with the result and the seconds of each step, goes to tests/verify/record/MACHINE/, the
 output of each step to target/verify/. --resume takes what passed at this commit in a clean tree.
 
-exit codes:
+exit codes (make turns each but 0 into 2; `python tests/verify` does not):
   0  all steps passed
   1  some failed
   2  asked wrongly, or some could not be run: something is missing, or all tests were skipped

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -78,15 +79,14 @@ def _as_intel(cbwr: str, folder: Path) -> Iterator[Place]:
     yield Place(environment={**os.environ, "LD_PRELOAD": str(library), "MKL_CBWR": cbwr})
 
 
-# The interpreter may lie in a home closed to others. An open one takes its place, with those
-# of its folders that are open themselves, in a namespace of mounts that ends with the command.
+# The interpreter and Rust may lie in a home closed to others. An open one takes its place, with
+# only those folders that are named before "--", in a namespace that ends with the command.
 _OPEN_HOME = """
 mount --bind "$HOME" "$0" && mount -t tmpfs -o mode=755 home "$HOME" || exit 3
-for folder in "$0"/.[!.]* "$0"/*; do
-    [ -d "$folder" ] && [ -n "$(find "$folder" -maxdepth 0 -perm -o=rx)" ] || continue
-    name=$(basename "$folder"); mkdir "$HOME/$name"; mount --bind "$folder" "$HOME/$name"
+while [ "$1" != -- ]; do
+    [ -d "$0/$1" ] && mkdir -p "$HOME/$1" && mount --bind "$0/$1" "$HOME/$1"; shift
 done
-exec "$@"
+shift; umount "$0"; exec "$@"
 """
 
 
@@ -114,8 +114,13 @@ def _for_a_stranger(folder: Path) -> Iterator[Place]:
         "CARGO_HOME": str(mine / ".cargo"), "RUSTUP_HOME": str(mine / ".rustup"), **os.environ,
         "TMPDIR": str(temporary),
     }  # fmt: skip
+    needed = [
+        Path(sys.base_prefix),
+        *(Path(environment[of]) for of in ("CARGO_HOME", "RUSTUP_HOME")),
+    ]
+    inside = [str(of.relative_to(mine)) for of in needed if of.is_relative_to(mine)]
     before = (
-        "unshare", "--mount", "sh", "-c", _OPEN_HOME, str(behind),
+        "unshare", "--mount", "sh", "-c", _OPEN_HOME, str(behind), *inside, "--",
         "setpriv", *become, "env", f"HOME={home}",
     )  # fmt: skip
     yield Place(root, before, environment)

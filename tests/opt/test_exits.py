@@ -30,6 +30,7 @@ DIFFER = {
     "gate",
     "regressions",
     "claims",
+    "predict",
 }  # what can end with 1
 
 

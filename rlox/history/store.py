@@ -193,7 +193,9 @@ def parse(table: Any) -> Entry:
     try:
         slug(table["machine"])
         int.bit_length(table["machine"]["cores"])
-        [*table["control"]["features"]], str.lower(table["control"]["commit"])
+        for features in (table["features"], table["optimizations"], table["control"]["features"]):
+            "".join(features)  # or they are no names
+        str.lower(table["control"]["commit"])
         for cause in table["causes"].values():
             cause.get("layer")
         for failure in table["failures"]:

@@ -111,6 +111,8 @@ def table(**changes: Any) -> Any:
         ({"cells": [{"name": "a"}]}, "name"),
         ({"cells": 3}, "int"),
         ({"profiles": []}, "list"),
+        ({"features": [[]]}, "expected str instance, list found"),
+        ({"optimizations": [3]}, "expected str instance, int found"),
     ],
 )
 def test_what_breaks_the_schema_is_named(changes: dict[str, Any], says: str) -> None:

@@ -123,7 +123,7 @@ def _for_a_stranger(folder: Path) -> Iterator[Place]:
         "unshare", "--mount", "sh", "-c", _OPEN_HOME, str(behind), *inside, "--",
         "setpriv", *become, "env", f"HOME={home}",
     )  # fmt: skip
-    yield Place(root, before, environment)
+    yield Place(root, before, environment=environment)
 
 
 _NUMPY_SSE = {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}

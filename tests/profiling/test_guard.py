@@ -1,6 +1,7 @@
 """What a killed process started ends, wherever it went; nothing else does."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -53,7 +54,8 @@ def test_all_that_a_killed_process_started_ends_with_it(mark: str, number: int) 
 
 
 def test_a_descendant_without_its_environment_ends_too(mark: str, tmp_path: Path) -> None:
-    bare = f"env -i sh -c 'echo $$ > {tmp_path}/pid; sleep 600; true'; true"
+    noted = shlex.quote(f"echo $$ > {shlex.quote(str(tmp_path / 'pid'))}; sleep 600; true")
+    bare = f"env -i sh -c {noted}; true"
     process = running(f"""
 with guarded():
     subprocess.Popen(["sh", "-c", {bare!r}])

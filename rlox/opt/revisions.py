@@ -132,8 +132,9 @@ def line(tip: str = "HEAD", *paths: str) -> list[str]:
 
 
 def described(commit: str) -> str:
-    """A commit in one line: its hash, its date, its subject."""
-    return _git("show", "--no-patch", "--format=%h %as %s", _END, commit)
+    """A commit in a line: its hash, date and subject, without what would steer a terminal."""
+    said = _git("show", "--no-patch", "--format=%h %as %s", _END, commit)
+    return "".join(of if of.isprintable() else "\N{REPLACEMENT CHARACTER}" for of in said)
 
 
 def span(text: str) -> list[Revision]:

@@ -179,13 +179,15 @@ def of(root: Path) -> Repository:
     root = root.resolve()
     if not (root / ".git").exists():
         raise GitError(f"{root}: is no git checkout; clone the repository and work there")
-    question = ("rev-parse", "--absolute-git-dir", "--git-path", "objects", "--show-toplevel")
     # git itself finds the folder, since it then checks whose it is. It looks no higher than root.
     ceiling = {"GIT_CEILING_DIRECTORIES": str(root.parent)}
-    done = _ran(["git", *question], root, environment() | _OURS | ceiling)
-    if done.returncode:
-        raise _failed(done, root, *question)
-    git_dir, objects, top = os.fsdecode(done.stdout).removesuffix("\n").rsplit("\n", 2)
+    answers = []  # one at a time, for a path may have several lines
+    for question in (("--absolute-git-dir",), ("--git-path", "objects"), ("--show-toplevel",)):
+        done = _ran(["git", "rev-parse", *question], root, environment() | _OURS | ceiling)
+        if done.returncode:
+            raise _failed(done, root, "rev-parse", *question)
+        answers.append(os.fsdecode(done.stdout).removesuffix("\n"))
+    git_dir, objects, top = answers
     if Path(top) != root:
         raise GitError(f"{root / '.git'}: is no repository; git takes {top} for its checkout")
     return Repository(root, Path(git_dir), root / objects)
@@ -217,7 +219,7 @@ class Checkout:
             raise GitError(f"{self.folder}: is no checkout of ours")
         beside = [source.beside] if source.beside and source.beside.is_dir() else []
         lines = "".join(f"{_quoted(objects)}\n" for objects in [source.objects, *beside])
-        (git_dir / "objects" / "info" / "alternates").write_text(lines, encoding="utf-8")
+        (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(lines))
         self._run(source, "checkout", "--quiet", "--force", "--detach", commit, "--")
         self._run(source, "clean", "--quiet", "-ffdx")
 

@@ -249,6 +249,14 @@ def test_a_build_that_is_not_what_was_asked_for_is_refused(
     assert not list(revisions.REVISIONS.glob("extension-*.so"))
 
 
+def test_a_subject_cannot_steer_the_terminal(repository: Path) -> None:
+    message = "bell \x07 escape \x1b[31m \u202e right to left"
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", message)
+    said = revisions.described(git(repository, "rev-parse", "HEAD"))
+    assert said.isprintable()
+    assert "bell \N{REPLACEMENT CHARACTER} escape" in said
+
+
 @pytest.mark.parametrize("kind", ["pipe", "link", "dangling link", "folder"])
 def test_a_build_whose_library_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
     """A pipe never ends, and a link to a device may not either."""

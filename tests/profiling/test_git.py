@@ -55,6 +55,14 @@ def test_a_variable_that_redirects_git_is_not_followed(
         monkeypatch.delenv(name)
 
 
+@pytest.mark.parametrize("name", [b"line\nbreak", b"caf\xe9", b"-dash", b'colon:quote"'])
+def test_a_checkout_is_made_whatever_the_folder_is_called(tmp_path: Path, name: bytes) -> None:
+    root = users_repository.make(tmp_path / os.fsdecode(name))
+    head = users_repository.git(root, "rev-parse", "HEAD")
+    git.Checkout(tmp_path / "ours", lock=0).make(git.of(root), head)
+    assert users_repository.git(tmp_path / "ours", "rev-parse", "HEAD") == head
+
+
 def test_a_repository_around_the_folder_is_not_taken_for_its_own(
     root: Path, tmp_path: Path
 ) -> None:

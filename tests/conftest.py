@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import chromium
 import pytest
+from survivors import bearing
+
+from rlox.profiling import guard
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -22,11 +25,14 @@ os.environ.setdefault("MKL_CBWR", "AVX2,STRICT")
 
 
 @pytest.fixture
-def mark(monkeypatch: pytest.MonkeyPatch) -> str:
-    """What the environment of all processes that the test starts holds, and of what these start."""
+def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What the environment of all processes that the test starts holds, and of what these start.
+    What a test that failed left running is ended."""
     name = f"TEST_{os.urandom(8).hex()}"
     monkeypatch.setenv(name, "1")
-    return name
+    yield name
+    if bearing(name):
+        guard.main(name)
 
 
 @pytest.fixture

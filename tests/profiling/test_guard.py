@@ -37,7 +37,8 @@ with guarded():
     subprocess.Popen(["sleep", "600"], start_new_session=True)
     subprocess.Popen(["sh", "-c", "(setsid sleep 600 &) ; exit"]).wait()
     subprocess.Popen(["sh", "-c", "trap '' TERM INT HUP; while :; do sleep 1; done"])
-    subprocess.Popen(["sh", "-c", "while :; do sleep 0.01 & done"], start_new_session=True)
+    more = "while :; do sleep 0.01 & sleep 0.005; done"
+    subprocess.Popen(["sh", "-c", more], start_new_session=True)
     subprocess.Popen([sys.executable, "-c", "import os, time; os.fork(); time.sleep(600)"])
     print("ready", flush=True)
     time.sleep(600)

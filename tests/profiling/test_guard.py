@@ -48,7 +48,8 @@ with guarded():
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_all_that_a_killed_process_started_ends_with_it(mark: str, number: int) -> None:
     process = running(STARTS)
-    assert len(bearing(mark)) > 8
+    while len(bearing(mark)) <= 8:  # those that its children start may not be there yet
+        time.sleep(0.01)
     process.send_signal(number)
     assert process.wait() == -number
     assert none_left(mark)

@@ -240,17 +240,15 @@ def test_coverage_counts_what_others_and_what_earlier_ones_would_have_held() -> 
     # Sizes of errors 1 to 4, and 9: the widths with it hold the four, theirs does not hold it.
     of = [*known(4, 0.1), known(9, 0.1)[-1]]
     *start, last = predicted.over_time(of)
-    assert [(sofar.left_out, sofar.earlier) for sofar in start] == [(None, None)] * 4
-    assert (last.told, last.left_out, last.earlier) == (0.0, 0.8, 0.0)
+    assert [(sofar.left_out.of, sofar.earlier.of) for sofar in start] == [(0, 0)] * 4
+    assert (last.told, last.left_out, last.earlier) == ((0, 5), (4, 5), (0, 1))
 
 
 def test_the_ledger_reaches_its_target_where_cards_did_not() -> None:
     last = predicted.over_time(predicted.checked(ledger.lines()))[-1]
-    assert last.left_out is not None
-    assert last.earlier is not None
-    assert last.left_out >= predicted.COVERAGE - 0.01
-    assert last.earlier >= predicted.COVERAGE - 0.01
-    assert last.told < 0.5
+    assert last.left_out.share >= predicted.COVERAGE - 0.01
+    assert last.earlier.share >= predicted.COVERAGE - 0.01
+    assert last.told.share < 0.5
 
 
 # The card

@@ -8,6 +8,7 @@ from typing import Any
 
 from rlox.history.records import Record
 from rlox.history.site.axis import Row, chart, estimate
+from rlox.history.site.coverage import coverage
 from rlox.history.site.layout import (
     Column,
     Html,
@@ -88,6 +89,7 @@ def ledger_page(ledger: Sequence[Line]) -> str:
                     ),
                     chart(rows, told),
                 ),
+                coverage(ledger),
                 section(
                     "table", "The ledger", table(columns, cells, "All optimisations", shown=False)
                 ),

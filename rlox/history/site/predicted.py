@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from rlox.history.site.ledger import Line
 
@@ -55,16 +56,28 @@ class Width:
         return self.low <= math.exp(of.realised) <= self.high
 
 
+class Held(NamedTuple):
+    """How many intervals held what was realised."""
+
+    inside: int
+    of: int
+
+    @property
+    def share(self) -> float:
+        """Of 1; of none, there is none."""
+        return self.inside / self.of if self.of else math.nan
+
+
 @dataclass(frozen=True)
 class Sofar:
-    """After the measurement of `last`: which share of all predictions so far lay inside the
-    interval on the card, the one that all others so far propose, and the one that earlier ones
-    proposed; None where there were none, or too few."""
+    """After the measurement of `last`: how many of all predictions so far lay inside the interval
+    on the card, the one that all others so far propose, and the one that earlier ones proposed,
+    of those with enough others."""
 
     last: Checked
-    told: float
-    left_out: float | None
-    earlier: float | None
+    told: Held
+    left_out: Held
+    earlier: Held
 
 
 def checked(ledger: Iterable[Line]) -> list[Checked]:
@@ -102,18 +115,14 @@ def over_time(known: Sequence[Checked]) -> list[Sofar]:
         sofar = known[:n]
         earlier += _held(last, sofar[:-1])
         left_out = [held for of in sofar for held in _held(of, [o for o in sofar if o is not of])]
-        told = sum(of.inside for of in sofar) / n
-        found.append(Sofar(last, told, _share(left_out), _share(earlier)))
+        told = [of.inside for of in sofar]
+        found.append(Sofar(last, *(Held(sum(of), len(of)) for of in (told, left_out, earlier))))
     return found
 
 
 def _held(of: Checked, others: Iterable[Checked]) -> list[bool]:
     proposed = width(math.exp(of.claimed), of.layer, others)
     return [proposed.holds(of)] if proposed else []
-
-
-def _share(held: Sequence[bool]) -> float | None:
-    return sum(held) / len(held) if held else None
 
 
 def _unit(claimed: float) -> float:

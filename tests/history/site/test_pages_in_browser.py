@@ -1,6 +1,8 @@
 """The pages in a real browser, from files, with the network off."""
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -335,3 +337,28 @@ def test_two_thousand_commits_are_drawn(open_: Opened, tmp_path: Path) -> None:
     assert page.locator("ol.moves li").count() == 1
     page.get_by_label("Commits").select_option("1000")
     assert page.locator(".walk input").get_attribute("max") == "999"
+
+
+@pytest.mark.parametrize("size", [{"width": 1280, "height": 900}, PHONE], ids=["wide", "phone"])
+def test_how_often_intervals_held_is_drawn_and_told(open_: Opened, size: dict[str, int]) -> None:
+    page = open_("optimisations", viewport=size)
+    place = page.locator("#coverage .shares")
+    box = place.bounding_box()
+    assert box is not None
+    assert page.locator("#coverage .legend li").count() == 3
+    ends = {}
+    for number in range(3):
+        line = place.locator(f"polyline.line{number}")
+        drawn = line.evaluate("one => (({right, bottom, top}) => [right, top, bottom])("
+                              "one.getBoundingClientRect())")  # fmt: skip
+        assert drawn[0] == pytest.approx(box["x"] + box["width"], abs=2)
+        assert drawn[1] < drawn[2]  # it is a line, and not a point
+        ends[number] = line.evaluate("one => one.points[one.points.length - 1].y")
+    told = place.get_attribute("aria-label") or ""
+    shares = [100 - 100 * int(a) / int(b) for a, b in re.findall(r"(\d+) of (\d+)", told)]
+    assert [ends[n] for n in range(3)] == pytest.approx(shares, abs=0.01)
+    days = place.locator(".x").evaluate_all("all => all.map(one => one.getBoundingClientRect())")
+    assert all(one["right"] < other["left"] for one, other in pairwise(days))
+    page.locator("#coverage summary").click()
+    rows = page.locator("#coverage tbody tr").count()
+    assert rows == int(re.findall(r"of (\d+)", told)[0])

@@ -210,3 +210,16 @@ def test_attribution_counts_layers_and_functions(tmp_path: Path) -> None:
     text = text_of(trust.trust(trust.read(tmp_path)))
     assert row(text, "10 %")[1:3] == ["2 of 2", "1 of 2"]
     assert row(text, "20 %")[1:3] == ["0 of 1", "0 of 1"]
+
+
+def test_the_ledger_tells_how_often_intervals_held(tmp_path: Path) -> None:
+    # P5 predicts 4.5 to 6.7: two inside, and one far outside, which widths of three cannot tell.
+    lines = [realised(tmp_path / str(ratio), ratio) for ratio in (5.0, 5.5, 50.0)]
+    text = text_of(optimisations.ledger_page(lines))
+    assert "On the cards 2 of 3 held." in text
+    assert "earlier ones say, –." in text
+    # Two more: of five, the widths of four others, one of which is far off, hold what was inside.
+    lines += [realised(tmp_path / str(ratio), ratio) for ratio in (5.2, 5.6)]
+    text = text_of(optimisations.ledger_page(lines))
+    assert "On the cards 4 of 5 held. As wide as the errors of all others say, 4 of 5" in text
+    assert "How often" not in text_of(optimisations.ledger_page(lines[:1]))

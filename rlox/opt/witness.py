@@ -19,7 +19,7 @@ from typing import TypedDict
 
 from rlox.profiling.scratch import scratch
 from rlox.timing.packages import Packages
-from rlox.timing.restarts import ContestError, Worker
+from rlox.timing.restarts import ContestError
 
 _CALLS_S = 0.002  # of work, as it takes outside valgrind, that is counted
 _MOST_CALLS = 1000
@@ -54,15 +54,14 @@ def count_all(
 ) -> None:
     """Count several sides, or parts of one, at once: what is counted does not depend on what runs
     beside it. `hear` is told the side, the benchmark and its counts. What is not begun by
-    `time.monotonic() = until` is left out; a KeyboardInterrupt ends what has begun."""
+    `time.monotonic() = until`, or by a KeyboardInterrupt, is left out."""
     stopped = threading.Event()
-    running: list[Worker] = []
 
     def is_over() -> bool:
         return stopped.is_set() or time.monotonic() >= until
 
     def of(job: tuple[str, Mapping[str, float]]) -> None:
-        for name, counts in _count(packages, *job, is_over, running.append):
+        for name, counts in _count(packages, *job, is_over):
             hear(job[0], name, counts)
 
     with ThreadPoolExecutor(len(jobs)) as pool:
@@ -70,11 +69,9 @@ def count_all(
         try:
             for one in counting:
                 one.result()
-        except BaseException:
+        finally:
+            # What is being counted ends by itself: killed while vgdb is attached, it would never.
             stopped.set()
-            for worker in running:
-                worker.close()
-            raise
 
 
 def _count(
@@ -82,10 +79,9 @@ def _count(
     side: str,
     seconds: Mapping[str, float],
     is_over: Callable[[], bool],
-    started: Callable[[Worker], None],
 ) -> Iterator[tuple[str, Counts]]:
     """The counts of each benchmark in `seconds`, which says how long a call takes; what fails or
-    takes too long under valgrind is left out. `started` is told of each process."""
+    takes too long under valgrind is left out."""
     left = list(seconds)
     while left and not is_over():
         with scratch() as folder, _without_spaces(folder) as named:
@@ -94,7 +90,6 @@ def _count(
             under = [*_UNDER, pipes, f"--callgrind-out-file={out}"]
             # One seed: both sides get the same environment, down to its size.
             with closing(packages.start((side,), random.Random(0), under)) as ask:
-                started(ask)
                 while left and not is_over():
                     name = left.pop()
                     calls = max(1, min(_MOST_CALLS, round(_CALLS_S / seconds[name])))

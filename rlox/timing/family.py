@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rlox.timing.paired import BAND, LEVEL, LOOKS, Verdict, Zone, zone
-from rlox.timing.student import deviation, ratio_interval, t_beyond, t_quantile
+from rlox.timing.student import deviation, half_width, ratio_interval, t_beyond
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def would_settle(
     they are in `log_ratios`, five at least."""
     if len(log_ratios) < LOOKS[0]:
         return False
-    half = t_quantile(level, restarts - 1) * deviation(log_ratios) / math.sqrt(restarts)
+    half = half_width(deviation(log_ratios), restarts, level)
     return half < abs(abs(statistics.fmean(log_ratios)) - band)
 
 
@@ -77,7 +77,7 @@ def restarts_to_settle(deviation: float, band: float = BAND) -> int | None:
     """After how many restarts a benchmark in which nothing changed is the same, where its
     log-ratios have this standard deviation; None where that takes more than the last look."""
     for look in LOOKS:
-        if t_quantile(LEVEL, look - 1) * deviation / math.sqrt(look) < band:
+        if half_width(deviation, look, LEVEL) < band:
             return look
     return None
 

@@ -131,8 +131,9 @@ class Comparison:
     def more(self) -> More:
         """What more time would bring to what is undecided, or was not measured."""
         settled, seconds, noisy = 0, 0.0, 0
+        ratios = self.until_look()
         for name in self.undecided():
-            of = self.until_look().get(name, [])
+            of = ratios.get(name, [])
             later = [look for look in self.looks if look > len(of)]
             look = next((n for n in later if would_settle(of, n, self.band, self.level)), None)
             if look is None and len(of) >= self.looks[0]:

@@ -73,6 +73,11 @@ def mean_interval(
     values: Sequence[float], outside: float, df: int | None = None
 ) -> tuple[float, float]:
     """Where the mean lies that two or more `values` are drawn around, as `ratio_interval`."""
-    n, mean = len(values), statistics.fmean(values)
-    half = t_quantile(outside, df or n - 1) * deviation(values) / math.sqrt(n)
+    mean = statistics.fmean(values)
+    half = half_width(deviation(values), len(values), outside, df)
     return mean - half, mean + half
+
+
+def half_width(sd: float, n: int, outside: float, df: int | None = None) -> float:
+    """Of the interval of a mean of `n` values whose standard deviation is `sd`."""
+    return t_quantile(outside, df or n - 1) * sd / math.sqrt(n)

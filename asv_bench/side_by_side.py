@@ -34,6 +34,7 @@ from rlox.opt.diff import BY_DEFAULT
 from rlox.profiling.scratch import scratch
 from rlox.timing.family import Judgement
 from rlox.timing.packages import Packages
+from rlox.timing.paired import FLAGGED
 from rlox.timing.restarts import ContestError, ProcessEndedError
 from rlox.timing.sequential import Comparison, tally
 
@@ -41,7 +42,6 @@ BUDGET_S = 480.0  # for the times of all environments; memory, and a process beg
 _PATIENCE_S = 120.0  # for one benchmark in one process
 _TOLD_EVERY_S = 15.0
 _SHOWN = 5  # undecided ones, by name
-_FLAGS = ("slower", "faster")
 _SKIPPED = "SkipNotImplemented"
 # Options by which someone asks for asv's own samples.
 _OF_ASV = ("quick", "attribute", "append_samples")
@@ -295,7 +295,7 @@ def is_different(own: Callable[..., bool]) -> Callable[..., bool]:
 
     def tested(a: Any, b: Any, stats_a: Any, stats_b: Any, **options: Any) -> bool:
         if isinstance(stats_a, _Judged):
-            return stats_a.verdict in _FLAGS
+            return stats_a.verdict in FLAGGED
         return own(a, b, stats_a, stats_b, **options)
 
     return tested

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asv_bench.injected.regressions import Regression
+from rlox.history.injected import is_near
+from rlox.timing.paired import FLAGGED
 from rlox.timing.rate import upper_bound
 
 Row = Mapping[str, Any]
-
-_OFF = 0.25  # of its nominal size: as far as a slowdown may be from it
 
 
 @dataclass
@@ -36,12 +36,6 @@ class Count:
     def bounded(self) -> str:
         """With the rate that it may be at most, by the 95 % bound: of few trials, none is not 0."""
         return f"{self} (< {100 * upper_bound(self.hits, self.of):.1f} %)" if self.of else "–"
-
-
-def is_near(row: Row) -> bool:
-    """Whether a slowdown is truly as large as it was meant to be: extra work comes in whole steps,
-    and what is three times as large is no example of its size."""
-    return abs((row["truth"] - 1) / (row["percent"] / 100) - 1) <= _OFF
 
 
 @dataclass
@@ -75,7 +69,7 @@ class Score:
 
 def flagged(cell: Mapping[str, Any]) -> bool:
     """Whether a benchmark is said to have changed."""
-    return cell["verdict"] in ("slower", "faster")
+    return cell["verdict"] in FLAGGED
 
 
 def scored(rows: Iterable[Row], regressions: Sequence[Regression]) -> dict[str, Score]:

@@ -29,9 +29,9 @@ from typing import Any
 
 from rlox.files import read_json, read_text
 from rlox.report.primitives import standing
+from rlox.timing.paired import FLAGGED
 
 MOST_ROUNDED = 0.03  # of its value: 4.79 is 4.8, and not 5
-_FLAGGED = ("slower", "faster")
 _CALL = re.compile(r"(\w+)\((.*)\)")
 _PART = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 _NUMBER = re.compile(r"[-−]?\d[\d,]*(?:\.\d+)?")
@@ -180,9 +180,9 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
     cells = [cell for run in runs for cell in run]
     of = {
         "found": [verdict == "slower" for verdict, beside in cells if not beside],
-        "beside": [verdict in _FLAGGED for verdict, beside in cells if beside],
-        "cells": [verdict in _FLAGGED for verdict, _ in cells],
-        "runs": [any(verdict in _FLAGGED for verdict, _ in run) for run in runs],
+        "beside": [verdict in FLAGGED for verdict, beside in cells if beside],
+        "cells": [verdict in FLAGGED for verdict, _ in cells],
+        "runs": [any(verdict in FLAGGED for verdict, _ in run) for run in runs],
     }
     if kind == "made":
         return len(of["found"])

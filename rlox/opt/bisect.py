@@ -17,7 +17,7 @@ from rlox.opt.diff import side_by_side
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.revisions import Artefact, NotBuiltError, Revision
 from rlox.timing.family import Judgement, judge
-from rlox.timing.paired import LOOKS
+from rlox.timing.paired import FLAGGED, LOOKS
 from rlox.timing.restarts import ContestError
 from rlox.timing.sequential import Comparison
 from rlox.timing.student import t_tail, welch
@@ -73,7 +73,7 @@ class Ends(Patient):
         super().look()
         for name, of in self.until_look().items():
             found = self.judgements[name]
-            if found.ci99 and len(of) < self.looks[-1] and found.verdict in ("slower", "faster"):
+            if found.ci99 and len(of) < self.looks[-1] and found.verdict in FLAGGED:
                 nearest = min(abs(math.log(end)) for end in found.ci99)
                 if nearest < abs(math.log(found.ratio)) / 2:
                     self.judgements[name] = replace(found, verdict="undecided")
@@ -178,7 +178,7 @@ class Bisection:
         search = self.search
         good = self._build(search.good)
         ends, readings = self._compare(good, self._build(search.commits[-1]), Ends)
-        if ends.verdict not in ("slower", "faster"):
+        if ends.verdict not in FLAGGED:
             search.verdict = "no change"
             return
         while search.high - search.low > 1:

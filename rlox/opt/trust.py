@@ -17,7 +17,7 @@ from typing import Any
 from rlox.files import check_folder, read_json, understood, write_new
 from rlox.profiling.machine import ROOT, machine, slug
 from rlox.timing.family import judge, restarts_to_settle
-from rlox.timing.paired import LOOKS
+from rlox.timing.paired import FLAGGED, LOOKS
 from rlox.timing.sequential import GUESS_S
 from rlox.timing.student import deviation
 
@@ -25,7 +25,6 @@ RECORDS = ROOT / "asv_bench" / "record"
 _DRAWS = 300
 _POWER = 0.95
 _THRESHOLDS = (1.0, 3.0)  # per cent: the default, and that of the hook and the workflow
-_ALARM = ("slower", "faster")
 _LOAD = 0.25  # of a core, above which others are noticed
 
 
@@ -78,7 +77,7 @@ def _flagged(drawn: Mapping[str, Sequence[float]], band: float) -> list[str]:
     for look in LOOKS:
         found = judge({name: of[:look] for name, of in drawn.items()}, band, settled)
         settled = {name: j for name, j in found.items() if j.verdict != "undecided"}
-    return [name for name, j in settled.items() if j.verdict in _ALARM]
+    return [name for name, j in settled.items() if j.verdict in FLAGGED]
 
 
 def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:

@@ -16,7 +16,7 @@ from rich.text import Text
 from rlox.opt import revisions, trust
 from rlox.report import units
 from rlox.timing.family import Judgement
-from rlox.timing.paired import LOOKS
+from rlox.timing.paired import FLAGGED, LOOKS
 from rlox.timing.sequential import Comparison, tally
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def closing(found: Found) -> Iterator[str]:
     elif identical:
         other = "Python files" if identical == ["extension"] else "extension"
         yield f"The two differ in nothing but the {other}."
-    flagged = [name for name, j in found.times.aa().items() if j.verdict in ("slower", "faster")]
+    flagged = [name for name, j in found.times.aa().items() if j.verdict in FLAGGED]
     yield (
         f"Beside it, base against itself: {len(flagged)} of {len(found.times.judgements)} flagged"
         + (f" ({', '.join(flagged)}); distrust these." if flagged else ".")

@@ -15,7 +15,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rlox.timing.paired import BAND, LEVEL, LOOKS, Verdict, Zone, zone
+from rlox.timing.paired import BAND, FLAGGED, LEVEL, LOOKS, Verdict, Zone, zone
 from rlox.timing.student import deviation, half_width, ratio_interval, t_beyond
 
 
@@ -111,6 +111,6 @@ def _decide(found: Judgement, band: float, limit: float) -> Judgement:
     if found.ci99 is None or found.p is None:
         return found
     verdict = zone(*found.ci99, band)
-    if verdict in ("slower", "faster") and found.p > limit:
+    if verdict in FLAGGED and found.p > limit:
         return found
     return replace(found, verdict=verdict)

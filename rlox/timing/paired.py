@@ -17,6 +17,9 @@ from rlox.timing.student import ratio_interval
 Zone = Literal["faster", "slower", "same"]
 Verdict = Literal["faster", "slower", "same", "undecided"]
 
+# Those that say that something changed.
+FLAGGED: tuple[Verdict, ...] = ("slower", "faster")
+
 # After how many restarts a verdict may fall.
 LOOKS = (5, 10, 20, 40)
 # The threshold: changes up to it do not matter.

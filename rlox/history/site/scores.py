@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from rlox.history.injected import is_near
 from rlox.history.site.layout import Column, Html, join, paragraph, section, table
 from rlox.history.site.operating import operating
 from rlox.report import units
+from rlox.timing.paired import FLAGGED
 from rlox.timing.rate import upper_bound
 
 Table = Mapping[str, Any]
-_FLAGGED = ("slower", "faster")
-_OFF = 0.25  # of its nominal size: as far as a slowdown may be from it
 
 
 def _telling(records: Sequence[Table]) -> list[Table]:
@@ -54,7 +54,7 @@ def _slowdowns(machine: str, record: Table) -> Html:
             _share(
                 _own(row, arm)["verdict"] == "slower"
                 for row in own
-                if row["percent"] == percent and _is_near(row)
+                if row["percent"] == percent and is_near(row)
             )
             for percent in percents
         ]
@@ -74,15 +74,10 @@ def _slowdowns(machine: str, record: Table) -> Html:
     off = {
         f"{row['regression']} at {row['percent']:g} % (truly {100 * (row['truth'] - 1):.1f} %)"
         for row in trials
-        if row["percent"] and not _is_near(row)
+        if row["percent"] and not is_near(row)
     }
     note = f"Not counted, for their true size is another: {', '.join(sorted(off))}." if off else ""
     return join([table(columns, rows, caption), *([paragraph(note, "note")] if note else [])])
-
-
-def _is_near(row: Table) -> bool:
-    """Whether a slowdown is truly as large as it was meant to be: work comes in whole steps."""
-    return bool(abs((row["truth"] - 1) / (row["percent"] / 100) - 1) <= _OFF)
 
 
 def _at(arm: str, row: Table) -> str:
@@ -196,7 +191,7 @@ def _attribution(machine: str, records: Sequence[Table]) -> Html:
 
 
 def _flags(cells: Iterable[Table]) -> list[bool]:
-    return [cell["verdict"] in _FLAGGED for cell in cells]
+    return [cell["verdict"] in FLAGGED for cell in cells]
 
 
 def _rate(runs: Iterable[Sequence[bool]]) -> str:

@@ -19,6 +19,7 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]  # rlox, and what the te
 
 import campaign  # noqa: E402
 from campaign import Kind, Trial  # noqa: E402
+from recorded import keep  # noqa: E402
 
 from rlox.opt.exits import DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR  # noqa: E402
 
@@ -90,7 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "faults": found,
     }
     if arguments.only is None and arguments.count is None and record["complete"]:
-        record["record"] = str(keep(record).relative_to(HERE.parents[1]))
+        record["record"] = str(keep(record, table(record), RECORDS).relative_to(HERE.parents[1]))
     print(json.dumps(record) if arguments.json else table(record), flush=True)
     return code
 
@@ -132,18 +133,6 @@ def _where() -> dict[str, Any]:
     revision, dirty = commit()
     date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return {"date": date, "commit": revision, "dirty": dirty, "machine": machine()}
-
-
-def keep(record: Mapping[str, Any]) -> Path:
-    """Write the record, and a table for people beside it; returns the record's path."""
-    from rlox.history.records import write_new
-    from rlox.profiling.machine import slug
-
-    folder = RECORDS / slug(record["machine"])
-    stem = record["date"].replace(":", "")
-    path = write_new(json.dumps(record, indent=1) + "\n", folder, stem)
-    write_new(table(record), folder, path.stem, ".md")
-    return path
 
 
 def table(record: Mapping[str, Any]) -> str:

@@ -148,16 +148,13 @@ def test_injected_markup_is_seen(tmp_path: Path) -> None:
     assert len([*odd_names.injected(tmp_path)]) == 4
 
 
-def test_the_record_of_a_campaign_has_a_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_record_of_a_campaign_has_a_table(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("faults_main", workbench.HERE / "__main__.py")
     assert spec and spec.loader
     program = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(program)
-    monkeypatch.setattr(program, "RECORDS", tmp_path)
     kinds = {"kills": {"trials": 2, "faults": 1, "seconds": 3, "counts": {"kills": 5}}}
     record = {**program._where(), "seconds": 3, "seed": 0, "kinds": kinds, "faults": ["kills: x|y"]}
-    path = program.keep(record)
+    path = program.keep(record, program.table(record), tmp_path)
     assert json.loads(path.read_text())["kinds"] == kinds
     assert "| kills | 2 | 1 | 3 | 5 kills |" in path.with_suffix(".md").read_text()

@@ -16,8 +16,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE)]
+sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
 
+from recorded import keep  # noqa: E402
 from steps import ROOT, STEPS, Step  # noqa: E402
 
 RECORDS = HERE / "record"
@@ -109,7 +110,8 @@ def verify(steps: Sequence[Step], *, resume: bool = False, as_json: bool = False
         "steps": rows,
     }
     if rows:
-        record["record"] = str(_keep(record))
+        path = keep(record, table(record), RECORDS)
+        record["record"] = str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
     print(json.dumps(record) if as_json else table(record), flush=True)
     if not complete:
         return INTERRUPTED
@@ -217,18 +219,6 @@ def _where() -> dict[str, Any]:
 
 def _now() -> str:
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _keep(record: Mapping[str, Any]) -> Path:
-    """Write the record, and a table for people beside it; returns the record's path."""
-    from rlox.files import write_new
-    from rlox.profiling.machine import slug
-
-    folder = RECORDS / slug(record["machine"])
-    stem = record["date"].replace(":", "")
-    path = write_new(json.dumps(record, indent=1) + "\n", folder, stem)
-    write_new(table(record), folder, path.stem, ".md")
-    return path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
 
 
 def table(record: Mapping[str, Any]) -> str:

@@ -1,0 +1,21 @@
+"""Records of long runs over the whole project: a file for programs, a page for people beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def keep(record: Mapping[str, Any], page: str, folder: Path) -> Path:
+    """Write a record, which has a `date` and a `machine`, and its page, into the machine's folder;
+    returns the record's path. Raises NotWrittenError."""
+    from rlox.files import write_new
+    from rlox.profiling.machine import slug
+
+    folder /= slug(record["machine"])
+    stem = record["date"].replace(":", "")
+    path = write_new(json.dumps(record, indent=1) + "\n", folder, stem)
+    write_new(page, folder, path.stem, ".md")
+    return path

@@ -12,6 +12,7 @@ use std::arch::x86_64::{
 };
 use std::marker::PhantomData;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use crate::{Real, RloxError};
 
@@ -168,6 +169,7 @@ impl Sixteen for Portable {
 
 /// Which of them is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Level {
     Portable,
     #[cfg(target_arch = "x86_64")]
@@ -237,8 +239,31 @@ pub(crate) fn level() -> Level {
     if let Some(level) = FORCED.get() {
         return level;
     }
-    static BEST: LazyLock<Level> = LazyLock::new(|| best().unwrap_or(Level::Portable));
-    *BEST
+    const PORTABLE: u8 = Level::Portable as u8;
+    #[cfg(target_arch = "x86_64")]
+    const AVX2: u8 = Level::Avx2 as u8;
+    #[cfg(target_arch = "x86_64")]
+    const AVX512: u8 = Level::Avx512 as u8;
+    match KNOWN.load(Relaxed) {
+        PORTABLE => Level::Portable,
+        #[cfg(target_arch = "x86_64")]
+        AVX2 => Level::Avx2,
+        #[cfg(target_arch = "x86_64")]
+        AVX512 => Level::Avx512,
+        _ => find(),
+    }
+}
+
+/// [`best`] as a number, once it was asked for; until then no level's. Every kernel asks, so it is
+/// to cost no more than a load.
+static KNOWN: AtomicU8 = AtomicU8::new(u8::MAX);
+
+#[cold]
+#[inline(never)]
+fn find() -> Level {
+    let level = best().unwrap_or(Level::Portable);
+    KNOWN.store(level as u8, Relaxed);
+    level
 }
 
 /// The best of [`LEVELS`] that [`CAP`] allows.

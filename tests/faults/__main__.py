@@ -19,7 +19,7 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]  # rlox, and what the te
 
 import campaign  # noqa: E402
 from campaign import Kind, Trial  # noqa: E402
-from recorded import keep  # noqa: E402
+from long_runs import keep  # noqa: E402
 
 from rlox.opt.exits import DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR  # noqa: E402
 

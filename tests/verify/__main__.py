@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent), str(HERE)]
 
-from recorded import keep  # noqa: E402
+from long_runs import keep  # noqa: E402
 from steps import ROOT, STEPS, Step  # noqa: E402
 
 RECORDS = HERE / "record"

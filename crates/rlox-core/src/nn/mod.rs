@@ -3,9 +3,10 @@
 //! `gemm` and `layers` are kernels, compiled for each instruction set (`crate::simd`), `mlp` is the
 //! network, `packed` the same laid out for a few rows at a time, `input_gradient` its gradient by
 //! some of its inputs, `adam` its optimiser, `ppo` the update of an actor-critic, `sac` that of an actor
-//! and two critics.
+//! and two critics. `denormals` sets how the processor treats the smallest floats meanwhile.
 
 pub mod adam;
+mod denormals;
 mod gemm;
 mod input_gradient;
 mod layers;
@@ -16,7 +17,7 @@ pub mod sac;
 #[cfg(test)]
 mod tests;
 
-pub use crate::simd::FlushDenormals;
+pub use denormals::FlushDenormals;
 pub use input_gradient::InputGradient;
 pub use mlp::{Activation, Activations, Mlp, Packed};
 pub use packed::{Hidden, PackedMlp};

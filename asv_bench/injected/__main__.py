@@ -27,6 +27,7 @@ examples:
   python -m asv_bench.injected score --tool diff --only gae-loop --percent 0 3
   python -m asv_bench.injected score --repeats 3            the whole table; hours
   python -m asv_bench.injected aa --runs 50
+  python -m asv_bench.injected aa --load 'T=$(mktemp -d) && cargo check --target-dir $T; rm -r $T'
   python -m asv_bench.injected aa --tool asv --factor 1.03 --default-set --runs 2
   python -m asv_bench.injected bisect --seeds 8 --first 100  seeds that nothing was mended on
   python -m asv_bench.injected attribute --percent 5 10      right layer, right function?
@@ -64,7 +65,14 @@ def parser() -> argparse.ArgumentParser:
         )  # fmt: skip
         return made
 
+    def with_load(made: argparse.ArgumentParser) -> None:
+        made.add_argument(
+            "--load", metavar="COMMAND", default="",
+            help="what the shell does again and again meanwhile: the machine is busy (nothing)",
+        )  # fmt: skip
+
     def with_tools(made: argparse.ArgumentParser) -> None:
+        with_load(made)
         made.add_argument("--tool", choices=("diff", "asv", "both"), default="both")
         made.add_argument(
             "--factor", metavar="F", type=float, nargs="+", default=tools.FACTORS,
@@ -98,6 +106,7 @@ def parser() -> argparse.ArgumentParser:
         help="all that asv times unasked, instead of the injected benchmarks; with --tool asv",
     )  # fmt: skip
     made = verb("bisect", "search histories that have one slowdown")
+    with_load(made)
     made.add_argument("--seeds", metavar="N", type=int, default=4, help="histories (%(default)s)")
     made.add_argument(
         "--first", metavar="SEED", type=int, default=0, help="of the first history (%(default)s)"
@@ -138,7 +147,12 @@ def _run(arguments: argparse.Namespace) -> int:
     base = revisions.resolve(arguments.at)
     idle = commits.idle(base.commit, every)
     journal = Journal(FOLDER / f"{idle[:12]}.jsonl", trials.BEARABLE)
-    of = Trials(idle, journal, factors=getattr(arguments, "factor", tools.FACTORS))
+    of = Trials(
+        idle,
+        journal,
+        factors=getattr(arguments, "factor", tools.FACTORS),
+        load=getattr(arguments, "load", ""),
+    )
     interrupted = False
     steps: list[Step] = []
     with reporter() as progress:

@@ -118,6 +118,7 @@ def aa_table(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         for arm, of in row["cells"].items():
             name = f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
+            name += f", beside `{row['load']}`" if row.get("load") else ""
             flags = [flagged(cell) for cell in of.values()]
             for flag in flags:
                 cells.setdefault(name, Count()).add(flag)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from asv_bench.injected import commits, scores, tools
+from asv_bench.injected import commits, load, scores, tools
 from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.regressions import Regression
 from asv_bench.injected.tools import Asv, Cells, ToolError
@@ -49,6 +49,7 @@ class Trials:
     journal: Journal
     asv: Asv = field(default_factory=Asv)
     factors: Sequence[float] = tools.FACTORS
+    load: str = ""  # what else the machine does meanwhile, a command of the shell
 
     def probe(self, regression: Regression, k: int) -> Step:
         """How much slower k makes it, in 40 restarts."""
@@ -151,14 +152,15 @@ class Trials:
         regression, percent = rng.choice(regressions), round(rng.uniform(*percents), 1)
         key = {
             "what": "bisect", "seed": seed, "commits": n, "regression": regression.id,
-            "percent": percent,
+            "percent": percent, "load": self.load,
         }  # fmt: skip
 
         def does() -> Row:
             k, truth = self.work(regression, percent)
             history = commits.history(self.idle, regression, k, n, seed)
             start = time.monotonic()
-            said = tools.bisect(history.good, history.commits[-1], regression.benchmark)
+            with load.beside(self.load):
+                said = tools.bisect(history.good, history.commits[-1], regression.benchmark)
             outcome = "undecided"
             if said["commit"] is not None:
                 outcome = "right" if said["commit"] == history.guilty else "wrong"
@@ -232,10 +234,10 @@ class Trials:
         between = time.monotonic()
         cells: dict[str, Cells] = {}
         verdicts: dict[str, str] = {}
-        if tool == "diff":
-            cells["diff"] = tools.diff(self.idle, head, names, threshold)
-        else:
-            for factor in self.factors:
+        with load.beside(self.load):
+            if tool == "diff":
+                cells["diff"] = tools.diff(self.idle, head, names, threshold)
+            for factor in self.factors if tool == "asv" else ():
                 found = self.asv.continuous(self.idle, head, names, factor)
                 cells[f"asv {factor:g}"], verdicts[f"asv {factor:g}"] = found
         return {
@@ -247,7 +249,8 @@ class Trials:
         }
 
     def _at(self, tool: str, threshold: float) -> dict[str, Any]:
-        return {"threshold": threshold} if tool == "diff" else {"factors": list(self.factors)}
+        setting = {"threshold": threshold} if tool == "diff" else {"factors": list(self.factors)}
+        return {**setting, "load": self.load}
 
 
 def built(commit: str) -> Artefact:

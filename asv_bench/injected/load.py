@@ -1,0 +1,40 @@
+"""Other work on the machine while something is measured."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from asv_bench.injected.tools import ToolError
+from rlox.profiling.guard import guarded
+from rlox.profiling.process import end_group, tail_of
+from rlox.profiling.scratch import scratch
+
+
+@contextmanager
+def beside(command: str) -> Iterator[None]:
+    """A shell's command runs again and again until the block ends; none where it is empty.
+
+    Raises:
+        ToolError: it failed, so that what the block measured was not beside it.
+    """
+    if not command:
+        yield
+        return
+    with guarded(), scratch() as folder:
+        said = folder / "said.txt"
+        with said.open("wb") as file:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", f"while {{ {command}\n}}; do :; done; exit 1"],
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
+            )
+        try:
+            yield
+            if process.poll() is not None:
+                raise ToolError(f"--load: {command!r} failed: {tail_of(said) or 'it said nothing'}")
+        finally:
+            end_group(process)

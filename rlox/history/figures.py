@@ -8,10 +8,11 @@
     percent(run_alarms) d                       a share; more(a.ratio) .1f: what a ratio is above 1
     nth(rows[task=CartPole].ratio, 1) .2f       the second number in a text
     standing(rlox, ahead) d                     cases of `peers primitives` with that verdict; "all"
-    scored(diff, found at 3) d                  of the slowdowns of `asv_bench.injected`: also made
-                                                at 3; beside, of beside: flags, and benchmarks that
-                                                are spared; cells, of cells, runs, of runs: flags
-                                                where nothing changed
+    scored(diff, found at 3) d                  of the slowdowns of `asv_bench.injected` that are
+                                                truly near 3 %; also made at 3. beside, of beside:
+                                                flags, and benchmarks that are spared; cells, of
+                                                cells, runs, of runs: flags where nothing changed
+    bound(diff, cells) .1f                      the rate, in per cent, that flags may have at most
     files d                                     how many records a folder holds
 
 `[key=value]` keeps the elements of a list that have it, `[*]` all; a key may itself be a path, and
@@ -28,8 +29,10 @@ from pathlib import Path
 from typing import Any
 
 from rlox.files import read_json, read_text
+from rlox.history.injected import is_near
 from rlox.report.primitives import standing
 from rlox.timing.paired import FLAGGED
+from rlox.timing.rate import upper_bound
 
 MOST_ROUNDED = 0.03  # of its value: 4.79 is 4.8, and not 5
 _CALL = re.compile(r"(\w+)\((.*)\)")
@@ -169,7 +172,7 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
     rows = [row for row in record["rows"] if arm in row.get("cells", ())]
     kind, _, percent = what.partition(" at ")
     if percent:
-        rows = [row for row in rows if row.get("percent") == float(percent)]
+        rows = [row for row in rows if row.get("percent") == float(percent) and is_near(row)]
     runs = [
         [
             (cell["verdict"], name in row.get("beside", ()))
@@ -189,6 +192,11 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
     return len(of[kind.removeprefix("of ")]) if kind.startswith("of ") else sum(of[kind])
 
 
+def _bound(record: Mapping[str, Any], arm: str, what: str) -> float:
+    flags, of = _scored(record, arm, what), _scored(record, arm, f"of {what}")
+    return 100 * upper_bound(round(flags), round(of))
+
+
 _DERIVATIONS: dict[str, Callable[..., float]] = {
     "": _one,
     "ratio": lambda record, one, other: _one(record, one) / _one(record, other),
@@ -202,6 +210,7 @@ _DERIVATIONS: dict[str, Callable[..., float]] = {
     "more": lambda record, path: 100 * (_one(record, path) - 1),
     "nth": _nth,
     "scored": _scored,
+    "bound": _bound,
     "standing": _standing,
 }
 

@@ -227,6 +227,33 @@ def test_a_figure_is_a_path_a_derivation_and_a_rounding(asked: str, said: str) -
     assert figure(RECORD, asked) == said
 
 
+def trial(percent: float, truth: float, own: str, beside: str) -> dict[str, Any]:
+    """Of a slowdown of `a`, which spares `b`."""
+    cells = {"a": {"verdict": own}, "b": {"verdict": beside}}
+    return {"percent": percent, "truth": truth, "beside": ["b"], "cells": {"diff": cells}}
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("scored(diff, found at 3) d", "1"),
+        ("scored(diff, made at 3) d", "2"),  # what is truly 6 % is no slowdown of 3 %
+        ("scored(diff, made at 10) d", "1"),
+        ("scored(diff, beside) d", "1"),
+        ("scored(diff, of beside) d", "4"),
+        ("bound(diff, beside) .1f", "75.1"),
+    ],
+)
+def test_slowdowns_count_at_the_size_that_they_truly_have(asked: str, said: str) -> None:
+    rows = [
+        trial(3, 1.031, "slower", "same"),
+        trial(3, 1.029, "undecided", "faster"),
+        trial(3, 1.06, "slower", "same"),
+        trial(10, 1.1, "slower", "undecided"),
+    ]
+    assert figure({"rows": rows}, asked) == said
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

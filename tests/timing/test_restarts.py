@@ -22,9 +22,8 @@ def median(readings: list[Reading]) -> Reading:
 
 
 def assert_consistent(reading: Reading) -> None:
-    """Its seconds are those of one call, and their ratio is about its ratio."""
-    for seconds in (reading.baseline_s, reading.optimized_s):
-        assert 1e-9 < seconds < 1e-5
+    """The ratio of its seconds is about its ratio."""
+    assert min(reading.baseline_s, reading.optimized_s) > 0
     of_seconds = math.log(reading.baseline_s / reading.optimized_s)
     assert of_seconds == pytest.approx(reading.log_ratio, abs=math.log(6))
 

@@ -19,6 +19,7 @@ from rlox.opt.arguments import UsageError
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.progress import reporter
 from rlox.opt.revisions import NotBuiltError
+from rlox.profiling.machine import commit
 from rlox.timing.restarts import ContestError
 
 _EXAMPLES = """\
@@ -176,7 +177,12 @@ def _run(arguments: argparse.Namespace) -> int:
     if not failures and arguments.verb != "probe":
         verb = arguments.verb
         path, _ = trust.keep(
-            f"injected-{verb}", verb=verb, commit=base.commit, idle=idle, rows=found
+            f"injected-{verb}",
+            verb=verb,
+            commit=base.commit,
+            dirty=commit()[1],
+            idle=idle,
+            rows=found,
         )
         print(f"\n{path}")
     return 1 if failures else 0

@@ -15,6 +15,7 @@ from rlox.opt.arguments import UsageError
 from rlox.opt.diff import BY_DEFAULT, pattern, positive, side_by_side
 from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
 from rlox.opt.revisions import NotBuiltError
+from rlox.profiling.machine import commit
 from rlox.timing.paired import LOOKS
 from rlox.timing.restarts import ContestError
 from rlox.timing.sequential import Comparison
@@ -100,6 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     path, found = trust.keep(
         "calibration",
         commit=head.commit,
+        dirty=commit()[1],
         restarts=min(map(len, of.values())),
         seconds_per_restart=seconds / sum(map(len, of.values())),  # of one benchmark
         log_ratios=of,

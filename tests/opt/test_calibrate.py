@@ -9,6 +9,7 @@ import toy_packages
 from rlox.opt import diff, revisions, trust
 from rlox.opt.cli import main
 from rlox.opt.revisions import Artefact, Revision
+from rlox.profiling import machine
 from rlox.timing import packages, sequential
 
 
@@ -34,6 +35,7 @@ def test_a_calibration_is_kept_and_found_again(
     told = json.loads(capsys.readouterr().out)
     (path,) = toys.glob("*/*_calibration.json")
     assert json.loads(path.read_text()) == told == trust.newest()
+    assert told["dirty"] is machine.commit()[1]
     assert told["benchmarks"].keys() == {
         "toys.time_steady",
         "toys.Sized.time_sized(1)",

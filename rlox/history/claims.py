@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from rlox.files import NotReadError, read_text, read_toml, understood
+from rlox.history import code_changes
 from rlox.history.figures import FigureError, figure, read, value
 from rlox.history.passages import Number, Passage, passages
 from rlox.profiling import git
 from rlox.profiling.machine import slug
 
 FEW = 5  # rounds, from which on an interval is worth its name
+_NAMED = 3  # of what changed
 _HOLE = re.compile(r"\{(\w+)\}")
 _LINK = re.compile(r"(?<=\])\([^)]*\)")
 _FIGURE = r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?"
@@ -234,15 +236,12 @@ def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[st
     since = record.get("commit")
     try:
         repository = git.of(root)
-        changes = since and repository.maybe(
-            "log", "--format=%H", f"{since}..HEAD", "--", *source.measures
-        )
+        changes = code_changes.changed(repository, since, source.measures) if since else None
     except git.GitError as error:
         yield f"not known to be of this code: {error}"
         return
-    if changes is None or not since:
+    if changes is None:
         yield f"of a commit that is not here ({since or 'none'})"
     elif changes:
-        n = len(changes.split())
-        where = ", ".join(source.measures)
-        yield f"older than {n} {'commits' if n > 1 else 'commit'} that changed {where}"
+        more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+        yield f"older than a change of {', '.join(changes[:_NAMED])}{more}"

@@ -38,9 +38,10 @@ claims.toml names the texts, and binds each of their figures to a record and a p
   figures = {{ speed = "table[peer=rlox].sps_ratio.ratio .1f" }}
 
 A claim is stale where its record is of a tree with uncommitted changes, of fewer than {FEW} rounds,
-or older than a commit that changed what it measures: measure anew, or say less. A number that was
-not measured, such as a default or a size, is named under [plain], with the words around it. Machine
-and date of the record stand beside each figure. rlox/history/figures.py tells what a path may be.
+or older than a change of what it measures (comments, docstrings, imports and moves change nothing):
+measure anew, or say less. A number that was not measured, such as a default or a size, is named
+under [plain], with the words around it. Machine and date of the record stand beside each figure.
+rlox/history/figures.py tells what a path may be.
 """
 
 

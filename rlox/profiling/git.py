@@ -38,7 +38,7 @@ _SETTINGS = (
     "i18n.logOutputEncoding=UTF-8",
 )
 _READING = {
-    *("cat-file", "log", "ls-files", "ls-tree"),
+    *("cat-file", "diff-tree", "log", "ls-files", "ls-tree"),
     *("merge-base", "rev-list", "rev-parse", "show", "status"),
 }
 _BESIDE = {"add", "commit-tree", "hash-object", "read-tree", "update-index", "write-tree"}

@@ -84,8 +84,10 @@ def raising(error: BaseException) -> Any:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_cmp(error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+def test_cmp(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
     monkeypatch.setattr(cmp, "compare", raising(error))
     assert rlox_opt("cmp", "p13", "--no-record").returncode == code
 

@@ -18,12 +18,13 @@ Table = Mapping[str, Any]
 
 
 def _telling(records: Sequence[Table]) -> list[Table]:
-    """The newest first, of those that tell of a tool and a place no newer one tells of."""
+    """The newest first, of those that tell of a tool, as it was set, and of a place that no newer
+    one tells of."""
     found: list[Table] = []
     told: set[tuple[str, str | None]] = set()
     for record in reversed(records):
         rows = [row for row in record["rows"] if "cells" in row]
-        of = {(arm, row.get("regression")) for row in rows for arm in row["cells"]}
+        of = {(_at(arm, row), row.get("regression")) for row in rows for arm in row["cells"]}
         if not found or of - told:
             found.append(record)
         told |= of
@@ -81,7 +82,9 @@ def _slowdowns(machine: str, record: Table) -> Html:
 
 
 def _at(arm: str, row: Table) -> str:
-    return f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
+    threshold = f", threshold {row['threshold']:g} %" if "threshold" in row else ""
+    load = f", beside `{row['load']}`" if row.get("load") else ""
+    return f"{arm}{threshold}{load}"
 
 
 def _of(machine: str, record: Table) -> str:

@@ -75,6 +75,16 @@ def test_a_tools_score_of_a_place_is_told_by_its_newest_record_alone(tmp_path: P
     assert "2026-11-20" not in text
 
 
+def test_another_threshold_and_another_load_are_told_beside_the_newest(tmp_path: Path) -> None:
+    for day, setting in enumerate(({"threshold": 1.0}, {"threshold": 3.0}, {"load": "make"}), 20):
+        rows = [{"what": "aa", "cells": {"diff": {"of": {"verdict": "same"}}}, **setting}]
+        found = {"date": f"2026-11-{day}T00:00:00Z", "rows": rows}
+        write(tmp_path, f"2026-11-{day}T000000Z_injected-aa.json", found)
+    text = text_of(trust.trust(trust.read(tmp_path)))
+    for told in ("diff, threshold 1 %", "diff, threshold 3 %", "diff, beside `make`"):
+        assert row(text, told)[1] == "0 of 1 (< 95.0 %)"
+
+
 def test_false_alarms_count_by_benchmark_and_by_run(tmp_path: Path) -> None:
     def run(*verdicts: str) -> dict[str, Any]:
         cells = {str(n): {"verdict": verdict} for n, verdict in enumerate(verdicts)}

@@ -11,7 +11,8 @@
     scored(diff, found at 3) d                  of the slowdowns of `asv_bench.injected` that are
                                                 truly near 3 %; also made at 3. beside, of beside:
                                                 flags, and benchmarks that are spared; cells, of
-                                                cells, runs, of runs: flags where nothing changed
+                                                cells, runs, of runs: flags where nothing changed;
+                                                inside, of inside: true ratios in the interval
     bound(diff, cells) .1f                      the rate, in per cent, that flags may have at most
     files d                                     how many records a folder holds
 
@@ -22,6 +23,7 @@ is a page in Markdown (`.md`) is read as its tables: `rows`, and `date`, `commit
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Callable, Mapping
@@ -187,9 +189,19 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
         "cells": [verdict in FLAGGED for verdict, _ in cells],
         "runs": [any(verdict in FLAGGED for verdict, _ in run) for run in runs],
     }
+    if kind.endswith("inside"):
+        held = [_holds(row, arm) for row in rows if row.get("percent")]
+        return len(held) if kind.startswith("of ") else sum(held)
     if kind == "made":
         return len(of["found"])
     return len(of[kind.removeprefix("of ")]) if kind.startswith("of ") else sum(of[kind])
+
+
+def _holds(row: Mapping[str, Any], arm: str) -> bool:
+    """Whether the interval of what was made slower has its true ratio."""
+    (cell,) = (cell for name, cell in row["cells"][arm].items() if name not in row["beside"])
+    low, high = cell["ci99"] or (math.inf, -math.inf)
+    return bool(low <= row["truth"] <= high)
 
 
 def _bound(record: Mapping[str, Any], arm: str, what: str) -> float:

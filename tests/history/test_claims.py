@@ -272,7 +272,7 @@ def test_a_figure_is_a_path_a_derivation_and_a_rounding(asked: str, said: str) -
 
 def trial(percent: float, truth: float, own: str, beside: str) -> dict[str, Any]:
     """Of a slowdown of `a`, which spares `b`."""
-    cells = {"a": {"verdict": own}, "b": {"verdict": beside}}
+    cells = {"a": {"verdict": own, "ci99": [1.02, 1.06]}, "b": {"verdict": beside}}
     return {"percent": percent, "truth": truth, "beside": ["b"], "cells": {"diff": cells}}
 
 
@@ -285,6 +285,8 @@ def trial(percent: float, truth: float, own: str, beside: str) -> dict[str, Any]
         ("scored(diff, beside) d", "1"),
         ("scored(diff, of beside) d", "4"),
         ("bound(diff, beside) .1f", "75.1"),
+        ("scored(diff, inside) d", "3"),
+        ("scored(diff, of inside) d", "4"),
     ],
 )
 def test_slowdowns_count_at_the_size_that_they_truly_have(asked: str, said: str) -> None:

@@ -71,7 +71,8 @@ def _slowdowns(machine: str, record: Table) -> Html:
         Column("False alarms"), Column("Beside a change"),
     ]  # fmt: skip
     places = ", ".join(dict.fromkeys(row["regression"] for row in trials))
-    caption = f"Slowdowns of known size, {_of(machine, record)}: {', '.join(arms)}; {places}"
+    tools = ", ".join(name for name, *_ in rows)
+    caption = f"Slowdowns of known size, {_of(machine, record)}: {tools}; {places}"
     off = {
         f"{row['regression']} at {row['percent']:g} % (truly {100 * (row['truth'] - 1):.1f} %)"
         for row in trials

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from asv_bench.injected.regressions import Regression
-from rlox.history.injected import is_near
+from rlox.history.injected import has_truth, is_near, title
 from rlox.timing.paired import FLAGGED
 from rlox.timing.rate import upper_bound
 
@@ -62,8 +62,7 @@ class Score:
             if is_near(row):
                 self.found.setdefault(row["percent"], Count()).add(cell["verdict"] == "slower")
         if cell["ci99"]:
-            low, high = cell["ci99"]
-            self.inside.add(low <= row["truth"] <= high)
+            self.inside.add(has_truth(row, cell))
         self.seconds.append(row["seconds"])
 
 
@@ -117,8 +116,7 @@ def aa_table(rows: Iterable[Row]) -> Iterator[str]:
     seconds: dict[str, list[float]] = {}
     for row in rows:
         for arm, of in row["cells"].items():
-            name = f"{arm}, threshold {row['threshold']:g} %" if "threshold" in row else arm
-            name += f", beside `{row['load']}`" if row.get("load") else ""
+            name = title(arm, row)
             flags = [flagged(cell) for cell in of.values()]
             for flag in flags:
                 cells.setdefault(name, Count()).add(flag)

@@ -23,7 +23,6 @@ is a page in Markdown (`.md`) is read as its tables: `rows`, and `date`, `commit
 
 from __future__ import annotations
 
-import math
 import re
 import statistics
 from collections.abc import Callable, Mapping
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from rlox.files import read_json, read_text
-from rlox.history.injected import is_near
+from rlox.history.injected import has_truth, is_near, slowed
 from rlox.report.primitives import standing
 from rlox.timing.paired import FLAGGED
 from rlox.timing.rate import upper_bound
@@ -187,21 +186,12 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
         "found": [verdict == "slower" for verdict, beside in cells if not beside],
         "beside": [verdict in FLAGGED for verdict, beside in cells if beside],
         "cells": [verdict in FLAGGED for verdict, _ in cells],
+        "inside": [has_truth(row, slowed(row, arm)) for row in rows if row.get("percent")],
         "runs": [any(verdict in FLAGGED for verdict, _ in run) for run in runs],
     }
-    if kind.endswith("inside"):
-        held = [_holds(row, arm) for row in rows if row.get("percent")]
-        return len(held) if kind.startswith("of ") else sum(held)
     if kind == "made":
         return len(of["found"])
     return len(of[kind.removeprefix("of ")]) if kind.startswith("of ") else sum(of[kind])
-
-
-def _holds(row: Mapping[str, Any], arm: str) -> bool:
-    """Whether the interval of what was made slower has its true ratio."""
-    (cell,) = (cell for name, cell in row["cells"][arm].items() if name not in row["beside"])
-    low, high = cell["ci99"] or (math.inf, -math.inf)
-    return bool(low <= row["truth"] <= high)
 
 
 def _bound(record: Mapping[str, Any], arm: str, what: str) -> float:

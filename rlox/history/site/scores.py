@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from rlox.history.injected import is_near
+from rlox.history.injected import is_near, slowed, title
 from rlox.history.site.layout import Column, Html, join, paragraph, section, table
 from rlox.history.site.operating import operating
 from rlox.report import units
@@ -24,7 +24,7 @@ def _telling(records: Sequence[Table]) -> list[Table]:
     told: set[tuple[str, str | None]] = set()
     for record in reversed(records):
         rows = [row for row in record["rows"] if "cells" in row]
-        of = {(_at(arm, row), row.get("regression")) for row in rows for arm in row["cells"]}
+        of = {(title(arm, row), row.get("regression")) for row in rows for arm in row["cells"]}
         if not found or of - told:
             found.append(record)
         told |= of
@@ -53,7 +53,7 @@ def _slowdowns(machine: str, record: Table) -> Html:
         own = [row for row in trials if arm in row["cells"]]
         found = [
             _share(
-                _own(row, arm)["verdict"] == "slower"
+                slowed(row, arm)["verdict"] == "slower"
                 for row in own
                 if row["percent"] == percent and is_near(row)
             )
@@ -65,7 +65,7 @@ def _slowdowns(machine: str, record: Table) -> Html:
             for row in own
             if row["percent"]
         )
-        rows.append((_at(arm, own[0]), *found, still, beside))
+        rows.append((title(arm, own[0]), *found, still, beside))
     columns = [
         Column("Tool", True), *(Column(f"{percent:g} % found") for percent in percents),
         Column("False alarms"), Column("Beside a change"),
@@ -82,22 +82,9 @@ def _slowdowns(machine: str, record: Table) -> Html:
     return join([table(columns, rows, caption), *([paragraph(note, "note")] if note else [])])
 
 
-def _at(arm: str, row: Table) -> str:
-    threshold = f", threshold {row['threshold']:g} %" if "threshold" in row else ""
-    load = f", beside `{row['load']}`" if row.get("load") else ""
-    return f"{arm}{threshold}{load}"
-
-
 def _of(machine: str, record: Table) -> str:
     """What a figure holds of: machine, day and commit."""
     return f"{machine}, {record['date'][:10]}, commit {record.get('commit', '')[:10]}"
-
-
-def _own(row: Table, arm: str) -> Table:
-    """What the tool said of the benchmark that was made slower."""
-    (name,) = row["cells"][arm].keys() - set(row["beside"])
-    cell: Table = row["cells"][arm][name]
-    return cell
 
 
 def _aa(machine: str, records: Sequence[Table]) -> Html:
@@ -113,7 +100,7 @@ def _alarms(machine: str, record: Table) -> Html:
     found: dict[str, list[list[bool]]] = {}
     for row in record["rows"]:
         for arm, cells in row["cells"].items():
-            found.setdefault(_at(arm, row), []).append(_flags(cells.values()))
+            found.setdefault(title(arm, row), []).append(_flags(cells.values()))
     for name, runs in found.items():
         rows.append((name, _rate(runs), _rate([any(run)] for run in runs)))
     columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]

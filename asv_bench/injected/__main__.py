@@ -145,7 +145,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--default-set: is of asv, expected --tool asv, got {arguments.tool}")
     every = load(arguments.list)
     chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score", "attribute"))
-    base = revisions.resolve(arguments.at)
+    base, (_, dirty) = revisions.resolve(arguments.at), commit()
     idle = commits.idle(base.commit, every)
     journal = Journal(FOLDER / f"{idle[:12]}.jsonl", trials.BEARABLE)
     of = Trials(
@@ -180,7 +180,7 @@ def _run(arguments: argparse.Namespace) -> int:
             f"injected-{verb}",
             verb=verb,
             commit=base.commit,
-            dirty=commit()[1],
+            dirty=dirty,
             idle=idle,
             rows=found,
         )

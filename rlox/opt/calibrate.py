@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     error: Callable[[str], Any] = arguments.parser.error
     try:
-        head = revisions.resolve("HEAD")
+        head, (_, dirty) = revisions.resolve("HEAD"), commit()
         trust.check_records()
         with reporter() as progress:
             progress.begin("build of HEAD")
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     path, found = trust.keep(
         "calibration",
         commit=head.commit,
-        dirty=commit()[1],
+        dirty=dirty,
         restarts=min(map(len, of.values())),
         seconds_per_restart=seconds / sum(map(len, of.values())),  # of one benchmark
         log_ratios=of,

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from rlox.files import NotReadError
-from rlox.history import claims, code_changes
+from rlox.history import claims
 from rlox.history.claims import Book, Checked
 from rlox.history.figures import FigureError, figure, read
 from rlox.history.passages import passages
 from rlox.opt.cli import main
-from rlox.profiling import git
 from rlox.profiling.machine import ROOT
 
 DATE = "2026-11-23"
@@ -183,48 +182,6 @@ def test_a_record_is_stale_once_what_it_measured_has_changed(project: Project) -
     (project.root / "code.py").write_text("x = 2\n")
     project.commit("what was measured")
     assert project.check()[0].stale == ["older than a change of code.py:x"]
-
-
-@pytest.mark.parametrize(
-    ("path", "before", "after", "changed"),
-    [
-        ("a.py", "x = 1\n", "x = 1  # one\n", []),
-        ("a.py", "def f():\n    return 1\n", 'def f():\n    """One."""\n    return 1\n', []),
-        ("a.py", "import a\nx = 1\n", "from b import a\n\nx = (1)\n", []),
-        ("a.py", "def f():\n    import a\n    a.g()\n", "def f():\n    a.g()\n", []),
-        ("a.py", "x = 1\ny = 2\n", "y = 2\nx = 1\n", []),
-        ("a.py", "x = 1\n", "x = 2\n", ["a.py:x"]),
-        ("a.py", "x = 1\n", "x = 1\nx = 1\n", ["a.py:x"]),
-        ("a.py", "class C:\n    y = 1\n", "class C:\n    y = 2\n", ["a.py:C"]),
-        ("a.py", "x = 1\n", None, ["a.py:x"]),
-        ("a.py", "x = \n", "x = # no Python\n", ["a.py"]),
-        ("a.rs", "fn f() { 1 }\n", "/// One.\nfn f() {\n    1 // so\n}\n", []),
-        ("a.rs", 'fn f() { "//" }\n', 'fn f() { "// " }\n', ["a.rs"]),
-        ("a.rs", "fn f() { '\"'; 1 } // \"\n", "fn f() { '\"'; 2 } // \"\n", ["a.rs"]),
-        ("a.toml", "# one\n", "# two\n", ["a.toml"]),
-    ],
-)
-def test_what_changes_nothing_makes_no_record_old(
-    project: Project, path: str, before: str, after: str | None, changed: list[str]
-) -> None:
-    file = project.root / path
-    file.write_text(before)
-    project.commit("before")
-    since = project.git("rev-parse", "HEAD").strip()
-    file.unlink() if after is None else file.write_text(after)
-    project.commit("after")
-    repository = git.of(project.root)
-    assert code_changes.changed(repository, since, [path]) == changed
-
-
-def test_what_moves_to_another_file_has_not_changed(project: Project) -> None:
-    since = project.git("rev-parse", "HEAD").strip()
-    (project.root / "folder").mkdir()
-    (project.root / "code.py").rename(project.root / "folder" / "moved.py")
-    project.commit("moved")
-    repository = git.of(project.root)
-    assert code_changes.changed(repository, since, ["code.py", "folder"]) == []
-    assert code_changes.changed(repository, since, ["code.py"]) == ["code.py:x"]
 
 
 @pytest.mark.parametrize(

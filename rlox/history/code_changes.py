@@ -4,9 +4,10 @@ docstrings, imports, layout, and the file that something stands in."""
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from rlox.profiling.git import Repository
@@ -14,37 +15,51 @@ from rlox.profiling.git import Repository
 # Of Rust. What a string or a character holds is no comment.
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
+_Part = tuple[str, str]  # what it says, wherever it stands, and its name
+
 
 def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[str] | None:
-    """Definitions under these paths that either the commit `since` or HEAD lacks, as "path:name",
-    or "path" for a file that is taken as a whole; None where there is no such commit.
+    """Definitions under these paths that either the commit `since` or HEAD lacks, there and in any
+    other file, as "path:name", or "path" for a file that is taken as a whole; None where there is
+    no such commit.
 
     Raises:
         GitError: there is no git.
     """
-    listed = repository.maybe(
-        "diff-tree", "-r", "--name-only", "--no-renames", "-z", since, "HEAD", "--", *paths
-    )
+    listed = repository.maybe("diff-tree", "-r", "--name-only", "--no-renames", "-z", since, "HEAD")
     if listed is None:
         return None
     files = [path for path in listed.split("\0") if path]
-    before, after = (
-        [
-            part
-            for path in files
-            if (text := repository.maybe("show", f"{commit}:{path}")) is not None
-            for part in _parts(path, text)
-        ]
-        for commit in (since, "HEAD")
-    )
-    counts = [Counter(said for said, _ in of) for of in (before, after)]
-    differ = (counts[0] - counts[1]) | (counts[1] - counts[0])
-    name = dict(before + after)
-    return sorted({name[said] for said in differ})
+    inside = [of for of in files if any(of == path or of.startswith(f"{path}/") for path in paths)]
+    commits = since, repository.run("rev-parse", "HEAD").strip()
+    before, after = (_all_parts(repository, commit, inside) for commit in commits)
+    differ = [_lacking(before, after), _lacking(after, before)]
+    if any(differ):
+        kinds = {PurePosixPath(path).suffix for path in inside}
+        outside = [of for of in files if of not in inside and PurePosixPath(of).suffix in kinds]
+        elsewhere = [_all_parts(repository, commit, outside) for commit in commits]
+        differ = [_lacking(differ[0], elsewhere[1]), _lacking(differ[1], elsewhere[0])]
+    return sorted({name for of in differ for _, name in of})
 
 
-def _parts(path: str, text: str) -> Iterator[tuple[str, str]]:
-    """What a file says, in parts that may stand anywhere, each with its name."""
+def _lacking(these: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
+    """Those of `these` that `others` say less often."""
+    left = Counter(said for said, _ in these) - Counter(said for said, _ in others)
+    return [(said, name) for said, name in these if said in left]
+
+
+def _all_parts(repository: Repository, commit: str, paths: Iterable[str]) -> list[_Part]:
+    return [part for path in paths for part in _parts_at(repository, commit, path)]
+
+
+@functools.cache
+def _parts_at(repository: Repository, commit: str, path: str) -> tuple[_Part, ...]:
+    """None where the commit has no such file."""
+    text = repository.maybe("show", f"{commit}:{path}")
+    return () if text is None else tuple(_parts(path, text))
+
+
+def _parts(path: str, text: str) -> Iterator[_Part]:
     suffix = PurePosixPath(path).suffix
     if suffix == ".rs":
         code = _TOKEN.sub(lambda of: " " if of[0].startswith("/") else of[0], text)

@@ -22,9 +22,9 @@ help: ## Show this help
 	@touch $@
 
 # The extension in release mode, and the command rlox-opt, as an editable install.
-.venv/.built: .venv/.locked pyproject.toml $(RUST)
+.venv/.built: .venv/.locked pyproject.toml workbench/pyproject.toml $(RUST)
 	@echo "==> Building the extension rlox._core (release)"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable workbench
 	@touch $@
 
 setup: .venv/.built ## Make .venv: locked dependencies, release extension, rlox-opt, asv, pytest
@@ -102,7 +102,7 @@ format: .venv/.built ## Format Rust and Python
 bench: ## Run the criterion benchmarks
 	cargo bench -p rlox-bench
 
-COMPILE := $(BIN)/uv pip compile pyproject.toml --extra profile --extra tensorboard --universal \
+COMPILE := $(BIN)/uv pip compile pyproject.toml workbench/pyproject.toml --all-extras --universal \
 	--generate-hashes --python-version 3.11 --no-emit-index-url --quiet --custom-compile-command 'make lock'
 
 lock: .venv/.locked ## Resolve both lock files anew: the library's, and the development superset

@@ -27,11 +27,10 @@ import plugin
 from asv.config import Config
 from asv.environment import get_environments
 from asv.repo import get_repo
-
-from rlox.opt import trust
-from rlox.profiling.git import environment
-from rlox.profiling.machine import ROOT
-from rlox.profiling.machine import commit as checked_out
+from rlox_opt.project import calibration
+from rlox_opt.system.git import environment
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.machine import commit as checked_out
 
 EDITED = "crates/rlox-core/src/buffer/ringbuf.rs"
 REPEATS = 3
@@ -145,7 +144,7 @@ def main() -> None:
     for clock, found in medians.items():
         ours, default, share = found.values()
         print(f"{clock:6} {ours:8.1f} {default:15.1f} {share:12.1%}")
-    path, _ = trust.keep(
+    path, _ = calibration.keep(
         "build_times",
         commit=head,
         dirty=dirty,

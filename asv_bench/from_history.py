@@ -1,4 +1,4 @@
-"""The history (`rlox.history.store`) as asv's own results, so that `asv publish` shows it.
+"""The history (`rlox_opt.history.store`) as asv's own results, so that `asv publish` shows it.
 
 The store is the one place where recorded numbers are kept. What asv reads is made of it anew before
 each publishing: `asv run` rewrites `benchmarks.json`, and the two must not drift apart. Times and
@@ -21,8 +21,7 @@ from asv.benchmarks import Benchmarks
 from asv.machine import Machine
 from asv.results import Results
 from asv.runner import BenchmarkResult
-
-from rlox.history.store import UNITS, Cell, Entry, newest
+from rlox_opt.history.store import UNITS, Cell, Entry, newest
 
 _ENVIRONMENT = "recorded"
 _OWN_NAMES = ("time", "peak_memory")

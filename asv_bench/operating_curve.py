@@ -18,11 +18,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from rlox.opt import trust
-from rlox.opt.exits import INTERRUPTED
-from rlox.profiling.machine import commit
-from rlox.timing.family import Judgement, judge
-from rlox.timing.paired import LOOKS
+from rlox_opt.project import calibration
+from rlox_opt.stats.family import Judgement, judge
+from rlox_opt.stats.paired import LOOKS
+from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.system.machine import commit
 
 # By threshold in per cent, the slowdowns in per cent; then standard deviations of a restart.
 SLOWDOWNS = {
@@ -85,7 +85,7 @@ def main() -> int:
         print("interrupted, nothing is written", file=sys.stderr)
         return INTERRUPTED
     of, dirty = commit()
-    path, _ = trust.keep(
+    path, _ = calibration.keep(
         "operating-curve", commit=of, dirty=dirty, runs=runs, benchmarks=OTHERS + 1, points=found
     )
     print(path)

@@ -34,7 +34,7 @@ def name_machine() -> None:
     asv names it after the host, and only when `asv machine` was run by hand.
     """
     try:
-        from rlox.profiling.machine import machine, slug
+        from rlox_opt.system.machine import machine, slug
     except ImportError:  # an asv from elsewhere, in a checkout that was never built
         return
     name = slug(machine())
@@ -52,8 +52,9 @@ def publish_the_history() -> None:
 
     def with_history(conf: Any, **options: Any) -> Any:
         try:
+            from rlox_opt.history import store
+
             from asv_bench import from_history
-            from rlox.history import store
         except ImportError:  # as above
             return run(conf=conf, **options)
         from_history.write((entry for _, entry in store.entries()), Path(conf.results_dir))

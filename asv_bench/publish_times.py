@@ -20,12 +20,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from playwright.sync_api import sync_playwright
-
-from rlox.history.site import publish
-from rlox.history.site.layout import benchmark_path, commit_path
-from rlox.history.site.model import History, read
-from rlox.opt import trust
-from rlox.profiling.machine import ROOT, commit
+from rlox_opt.project import calibration
+from rlox_opt.system.machine import ROOT, commit
+from rlox_opt.views.site import publish
+from rlox_opt.views.site.layout import benchmark_path, commit_path
+from rlox_opt.views.site.model import History, read
 
 sys.path.insert(0, str(ROOT / "tests" / "history" / "site"))
 import made_up_history
@@ -104,7 +103,7 @@ def main() -> None:
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
         first_chart_ms = dict(opened(out, names))
     head, dirty = commit()
-    path, _ = trust.keep(
+    path, _ = calibration.keep(
         "publish_times",
         commit=head,
         dirty=dirty,

@@ -29,14 +29,13 @@ from asv.commands.compare import Compare
 from asv.commands.continuous import Continuous
 from asv.console import log
 from asv.runner import BenchmarkResult, log_benchmark_result
-
-from rlox.opt.diff import BY_DEFAULT
-from rlox.profiling.scratch import scratch
-from rlox.timing.family import Judgement
-from rlox.timing.packages import Packages
-from rlox.timing.paired import FLAGGED
-from rlox.timing.restarts import ContestError, ProcessEndedError
-from rlox.timing.sequential import Comparison, tally
+from rlox_opt.harness.packages import Packages
+from rlox_opt.harness.restarts import ContestError, ProcessEndedError
+from rlox_opt.harness.sequential import Comparison, tally
+from rlox_opt.project.side_by_side import BY_DEFAULT
+from rlox_opt.stats.family import Judgement
+from rlox_opt.stats.paired import FLAGGED
+from rlox_opt.system.scratch import scratch
 
 BUDGET_S = 480.0  # for the times of all environments; memory, and a process begun, come on top
 _PATIENCE_S = 120.0  # for one benchmark in one process
@@ -151,6 +150,7 @@ class Contest:
     ) -> tuple[Comparison, Wrong]:
         """The comparison of these rows, and what is wrong with those that it lacks."""
         packages = Packages(
+            "rlox",
             {side: of.folder for side, of in sides.items()},
             self.benchmarks,
             _PATIENCE_S,
@@ -241,7 +241,7 @@ class Contest:
 
 
 def labels(about: Mapping[str, Any]) -> list[Row]:
-    """The rows of a benchmark, as asv and rlox.timing.packages name them."""
+    """The rows of a benchmark, as asv and rlox_opt.harness.packages name them."""
     return [
         about["name"] + (f"({', '.join(values)})" if values else "")
         for values in itertools.product(*about["params"])

@@ -43,7 +43,7 @@ def __getattr__(name: str) -> object:
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"rlox.{name} needs torch: pip install 'rlox-opt[train]'") from error
+        raise ImportError(f"rlox.{name} needs torch: pip install 'rlox-rl[train]'") from error
     from rlox import learner
 
     return getattr(learner, name)

@@ -28,9 +28,8 @@ def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     name = f"TEST_{os.urandom(8).hex()}"
     monkeypatch.setenv(name, "1")
     yield name
+    from rlox_opt.system import guard
     from survivors import bearing
-
-    from rlox.profiling import guard
 
     if bearing(name):
         guard.main(name)

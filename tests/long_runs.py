@@ -11,8 +11,8 @@ from typing import Any
 def keep(record: Mapping[str, Any], page: str, folder: Path) -> Path:
     """Write a record, which has a `date` and a `machine`, and its page, into the machine's folder;
     returns the record's path. Raises NotWrittenError."""
-    from rlox.files import write_new
-    from rlox.profiling.machine import slug
+    from rlox_opt.system.files import write_new
+    from rlox_opt.system.machine import slug
 
     folder /= slug(record["machine"])
     stem = record["date"].replace(":", "")

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from rlox import files
-from rlox.files import NotReadError, NotWrittenError
+from rlox_opt.system import files
+from rlox_opt.system.files import NotReadError, NotWrittenError
 
 
 @contextlib.contextmanager

@@ -1,5 +1,5 @@
-"""What pip installs: built from the sources, it holds the library and the workbench and nothing
-else, and works in a folder that is no checkout."""
+"""What pip installs: the wheels of the library and of the workbench, built from the sources, hold
+what they should and nothing else, and work in a folder that is no checkout."""
 
 import importlib.metadata
 import json
@@ -8,13 +8,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SOURCES = {"rlox-rl": ROOT, "rlox-opt": ROOT / "workbench"}
 TRAINS = """
 import json, pathlib, sys
 import numpy as np
@@ -30,22 +29,28 @@ print(json.dumps(told | {"features": rlox.build_info()["features"]}))
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built with the tools of this environment, from the sources as they are."""
-    folder = tmp_path_factory.mktemp("wheel")
-    built = ("build", "--offline", "--wheel", "--no-build-isolation", "--out-dir", folder, ROOT)
-    uv(*built, "--python", sys.executable)
-    (found,) = folder.glob("*.whl")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of both distributions, built with the tools of this environment from the sources as they
+    are."""
+    found = {}
+    for name, source in SOURCES.items():
+        folder = tmp_path_factory.mktemp("wheel")
+        built = ("build", "--offline", "--wheel", "--no-build-isolation", "--out-dir", folder)
+        uv(*built, source, "--python", sys.executable)
+        (found[name],) = folder.glob("*.whl")
     return found
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that pip would have put it into; what it needs is this environment's."""
-    folder = tmp_path_factory.mktemp("installed")
-    uv("pip", "install", "--offline", "--no-deps", "--python", sys.executable,
-       "--target", folder, wheel)  # fmt: skip
-    return folder
+def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The folders that pip would have put them into, each alone; what they need is this
+    environment's."""
+    folders = {}
+    for name, wheel in wheels.items():
+        folders[name] = tmp_path_factory.mktemp("installed")
+        uv("pip", "install", "--offline", "--no-deps", "--python", sys.executable,
+           "--target", folders[name], wheel)  # fmt: skip
+    return folders
 
 
 def uv(*words: object) -> None:
@@ -59,56 +64,75 @@ def run(installed: Path, *words: str, cwd: Path) -> subprocess.CompletedProcess[
     return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
 
 
-def tracked(*folders: str) -> Sequence[str]:
+def tracked(root: Path, folder: str) -> set[str]:
     listed = subprocess.run(
-        ["git", "ls-files", *folders], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", folder], cwd=root, capture_output=True, text=True, check=True
     )
-    return listed.stdout.splitlines()
+    return {*listed.stdout.splitlines()}
 
 
 @pytest.mark.slow  # compiles the extension as it ships
 @pytest.mark.timeout(1200)
-def test_it_holds_every_file_of_the_packages_the_extension_and_nothing_else(wheel: Path) -> None:
-    with zipfile.ZipFile(wheel) as held:
+@pytest.mark.parametrize(
+    ("name", "package", "more"),
+    [("rlox-rl", "rlox", ["rlox/_core."]), ("rlox-opt", "rlox_opt", [])],
+)
+def test_it_holds_every_file_of_its_package_and_nothing_else(
+    wheels: dict[str, Path], name: str, package: str, more: list[str]
+) -> None:
+    project = tomllib.loads((SOURCES[name] / "pyproject.toml").read_text())["project"]
+    with zipfile.ZipFile(wheels[name]) as held:
         names = [name for name in held.namelist() if ".dist-info/" not in name]
         (metadata,) = [name for name in held.namelist() if name.endswith(".dist-info/METADATA")]
         about = importlib.metadata.PathDistribution(
             zipfile.Path(held, str(Path(metadata).parent) + "/")
         )
-        assert about.metadata["Name"] == PROJECT["name"]
-        assert set(about.metadata.get_all("Provides-Extra")) == {*PROJECT["optional-dependencies"]}
+        assert about.metadata["Name"] == name
+        extras = about.metadata.get_all("Provides-Extra")
+        assert {*extras} == {*project["optional-dependencies"]}
         starts = {of.name: of.value for of in about.entry_points}
-    assert starts == PROJECT["scripts"]
-    (extension,) = {*names} - {*tracked("rlox", "rlox_opt")}
-    assert extension.startswith("rlox/_core.")
-    assert {*tracked("rlox", "rlox_opt")} - {*names} == set()
+    assert starts == project.get("scripts", {})
+    files = tracked(SOURCES[name], package)
+    assert [of[: of.index(".") + 1] for of in {*names} - files] == more
+    assert files - {*names} == set()
     assert len(names) == len({*names})
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
-def test_it_trains_and_starts_where_there_is_no_checkout(installed: Path, tmp_path: Path) -> None:
-    done = run(installed, sys.executable, "-c", TRAINS, cwd=tmp_path)
+def test_the_library_trains_where_there_is_no_checkout(
+    installed: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = installed["rlox-rl"]
+    done = run(folder, sys.executable, "-c", TRAINS, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert Path(told["at"]).is_relative_to(installed)
+    assert Path(told["at"]).is_relative_to(folder)
     assert (told["steps"], told["finite"]) == (64, True)
     core = tomllib.loads((ROOT / "crates/rlox-core/Cargo.toml").read_text())["features"]
     assert {*core["accepted"]} <= {*told["features"]}
 
-    command = str(installed / "bin" / "rlox-opt")
-    version = run(installed, command, "--version", cwd=tmp_path)
-    assert version.stdout.startswith(f"rlox-opt {importlib.metadata.version('rlox-opt')} (release")
-    (tmp_path / "program.py").write_text(
-        "import time\nfrom rlox.timing import span\n"
-        "for _ in range(20):\n    with span('turn'): time.sleep(0.01)\n"
-    )
-    words = ("profile", "program.py", "--sampler", "none", "--json", "--out", "report")
-    profiled = run(installed, command, *words, cwd=tmp_path)
-    assert profiled.returncode == 0, profiled.stderr
-    phases = json.loads(profiled.stdout)["components"][0]["threads"][0]["phases"]
-    assert [phase["name"] for phase in phases] == ["turn"]
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_workbench_starts_without_the_library_where_there_is_no_checkout(
+    installed: dict[str, Path], tmp_path: Path
+) -> None:
+    folder = installed["rlox-opt"]
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['rlox'] = None\n")
+
+    def rlox_opt(*words: str) -> subprocess.CompletedProcess[str]:
+        env = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(folder)])}
+        command = [str(folder / "bin" / "rlox-opt"), *words]
+        return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    version = importlib.metadata.version("rlox-opt")
+    assert rlox_opt("--version").stdout == f"rlox-opt {version}\n"
+    (tmp_path / "program.py").write_text("import time\ntime.sleep(0.2)\n")
+    done = rlox_opt("profile", "program.py", "--sampler", "none", "--json", "--out", "report")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["status"] == 0
     for words in (("list",), ("diff", "HEAD"), ("cmp", "p5"), ("regressions",)):
-        done = run(installed, command, *words, cwd=tmp_path)
+        done = rlox_opt(*words)
         assert done.returncode == 2, words
         assert done.stderr.count("\n") == 1, done.stderr

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rlox.history import store
-from rlox.history.store import Cell, Entry
+from rlox_opt.history import store
+from rlox_opt.history.store import Cell, Entry
 
 MACHINES = {
     "a": {"cpu": "Intel(R) Xeon(R) CPU @ 2.80GHz", "cores": 2},

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import toy_packages
-
-from rlox.opt import criterion, diff, record, recording, revisions, unrecorded
-from rlox.opt.cli import main
-from rlox.opt.revisions import Artefact, NotBuiltError, Revision
-from rlox.timing import packages
+from rlox_opt.cli import record
+from rlox_opt.cli.main import main
+from rlox_opt.harness import packages
+from rlox_opt.history import criterion, recording, unrecorded
+from rlox_opt.project import revisions, side_by_side
+from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
 
 STAGES = ("time", "memory")  # what toys have
 
@@ -55,10 +56,10 @@ def patch(folder: Path, set_: Any) -> None:
     set_(record, "FOLDER", folder / "history")
     set_(record, "REVISIONS", builds)
     set_(unrecorded, "MEASURED", ("toy.json",))
-    set_(diff, "REVISIONS", builds)
+    set_(side_by_side, "REVISIONS", builds)
     set_(criterion, "REVISIONS", builds)
-    set_(diff, "BENCHMARKS", folder / "benchmarks")
-    set_(diff, "_PATIENCE_S", 10.0)
+    set_(side_by_side, "BENCHMARKS", folder / "benchmarks")
+    set_(side_by_side, "_PATIENCE_S", 10.0)
     set_(packages, "_CONTEST_S", 0.01)
     set_(packages, "_CONTESTS", 1)
     set_(recording, "MORE", 0)

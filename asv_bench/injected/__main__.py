@@ -9,18 +9,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.project import calibration, revisions
+from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.machine import commit
+from rlox_opt.system.progress import reporter
+from rlox_opt.system.usage import UsageError
+
 from asv_bench.injected import commits, scores, tools, trials
 from asv_bench.injected.journal import Journal, Step
 from asv_bench.injected.regressions import LIST, Regression, load
 from asv_bench.injected.tools import FOLDER
 from asv_bench.injected.trials import Trials
-from rlox.opt import revisions, trust
-from rlox.opt.arguments import UsageError
-from rlox.opt.exits import CANNOT_TELL, INTERRUPTED
-from rlox.opt.progress import reporter
-from rlox.opt.revisions import NotBuiltError
-from rlox.profiling.machine import commit
-from rlox.timing.restarts import ContestError
 
 _EXAMPLES = """\
 examples:
@@ -176,7 +177,7 @@ def _run(arguments: argparse.Namespace) -> int:
         return INTERRUPTED
     if not failures and arguments.verb != "probe":
         verb = arguments.verb
-        path, _ = trust.keep(
+        path, _ = calibration.keep(
             f"injected-{verb}",
             verb=verb,
             commit=base.commit,

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlox_opt.project import revisions
+from rlox_opt.system import git
+from rlox_opt.system.machine import ROOT
+
 from asv_bench.injected.regressions import Regression, exchanged
-from rlox.opt import revisions
-from rlox.profiling import git
-from rlox.profiling.machine import ROOT
 
 # Changes that slow nothing down: a file, and what a line that is added to its end looks like.
 INNOCENT = {

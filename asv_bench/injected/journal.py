@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlox.opt.progress import Lines
+from rlox_opt.system.progress import Lines
 
 Row = dict[str, Any]
 # Before any has been done: a guess at the seconds of a step, builds included.

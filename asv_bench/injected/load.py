@@ -6,10 +6,11 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from rlox_opt.system.guard import guarded
+from rlox_opt.system.process import end_group, tail_of
+from rlox_opt.system.scratch import scratch
+
 from asv_bench.injected.tools import ToolError
-from rlox.profiling.guard import guarded
-from rlox.profiling.process import end_group, tail_of
-from rlox.profiling.scratch import scratch
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import tomllib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from rlox.opt.arguments import UsageError
-from rlox.profiling.layers import LAYERS
+from rlox_opt.sampling.layers import LAYERS
+from rlox_opt.system.usage import UsageError
 
 LIST = Path(__file__).with_name("injected.toml")
 BOUNDS = ("compute", "python", "memory", "torch")

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlox_opt.history.injected import has_truth, is_near, title
+from rlox_opt.stats.paired import FLAGGED
+from rlox_opt.stats.rate import upper_bound
+
 from asv_bench.injected.regressions import Regression
-from rlox.history.injected import has_truth, is_near, title
-from rlox.timing.paired import FLAGGED
-from rlox.timing.rate import upper_bound
 
 Row = Mapping[str, Any]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from rlox.opt.arguments import UsageError
-from rlox.profiling.machine import ROOT
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.usage import UsageError
 
 FACTORS = (1.03, 1.1)  # of asv: the one that is to show 5 %, and its default
 FOLDER = ROOT / "target" / "injected"
@@ -66,7 +66,7 @@ def _cell(row: Mapping[str, Any]) -> Cell:
 
 
 def _rlox_opt(*arguments: str) -> dict[str, Any]:
-    done = _run([sys.executable, "-m", "rlox.opt.cli", *arguments], os.environ)
+    done = _run([sys.executable, "-m", "rlox_opt.cli.main", *arguments], os.environ)
     try:
         said: dict[str, Any] = json.loads(done.stdout)
     except json.JSONDecodeError:

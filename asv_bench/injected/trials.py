@@ -11,20 +11,21 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rlox_opt.harness.packages import Packages
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.sequential import Comparison
+from rlox_opt.history import causes
+from rlox_opt.history.recording import RESTARTS
+from rlox_opt.project import revisions
+from rlox_opt.project.revisions import BENCHMARKS, Artefact, NotBuiltError, Revision
+from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
+from rlox_opt.system.process import ChildError
+from rlox_opt.system.progress import Lines
 
 from asv_bench.injected import commits, load, scores, tools
 from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.regressions import Regression
 from asv_bench.injected.tools import Asv, Cells, ToolError
-from rlox.opt import causes, revisions
-from rlox.opt.diff import BY_DEFAULT, side_by_side
-from rlox.opt.progress import Lines
-from rlox.opt.recording import RESTARTS
-from rlox.opt.revisions import BENCHMARKS, Artefact, NotBuiltError, Revision
-from rlox.profiling.process import ChildError
-from rlox.timing.packages import Packages
-from rlox.timing.restarts import ContestError
-from rlox.timing.sequential import Comparison
 
 # ValueError: a sampler that left nothing, or a change of nothing.
 BEARABLE = (ToolError, NotBuiltError, ContestError, ChildError, ValueError)
@@ -260,7 +261,9 @@ def built(commit: str) -> Artefact:
 
 def benchmarks(artefact: Artefact) -> list[str]:
     """All that are timed in a build, but for the twins of single optimisations."""
-    packages = Packages(dict.fromkeys(("base", "head"), artefact.folder), BENCHMARKS, _PATIENCE_S)
+    packages = Packages(
+        "rlox", dict.fromkeys(("base", "head"), artefact.folder), BENCHMARKS, _PATIENCE_S
+    )
     return [name for name in packages.names("time") if BY_DEFAULT.search(name)]
 
 

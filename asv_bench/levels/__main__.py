@@ -6,14 +6,15 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from rlox_opt.project import calibration
+from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.system.machine import ROOT, commit
+from rlox_opt.system.progress import reporter
+
 from asv_bench.injected.journal import Journal
 from asv_bench.levels import families, scores
 from asv_bench.levels.detectors import every
 from asv_bench.levels.synthetic import NOISES
-from rlox.opt import trust
-from rlox.opt.exits import INTERRUPTED
-from rlox.opt.progress import reporter
-from rlox.profiling.machine import ROOT, commit
 
 JOURNAL = ROOT / "target" / "levels.jsonl"
 _EXAMPLES = """\
@@ -76,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if interrupted:
         return INTERRUPTED
     head, dirty = commit()
-    path, _ = trust.keep(
+    path, _ = calibration.keep(
         "levels", commit=head, dirty=dirty, near=scores.NEAR, first=first, cells=cells
     )
     print(f"\n{path}")

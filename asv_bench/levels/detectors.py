@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rlox.history import levels
-from rlox.history.levels import Readings
+from rlox_opt.stats import levels
+from rlox_opt.stats.levels import Readings
 
 Floats = NDArray[np.float64]
 Found = list[tuple[int, float]]
@@ -39,7 +38,7 @@ _SHORTEST = 10
 
 
 def ours(logs: Floats) -> Found:
-    """`rlox.history.levels`."""
+    """`rlox_opt.stats.levels`."""
     readings = Readings([*np.exp(logs)], [None] * len(logs))
     return [(change.index, math.log(change.ratio)) for change in levels.changes(readings)]
 

@@ -16,14 +16,14 @@ from itertools import product
 from zlib import crc32
 
 import numpy as np
+from rlox_opt.history import store
+from rlox_opt.history.series import of_store
+from rlox_opt.history.store import Entry
 
 from asv_bench.injected.journal import Step
 from asv_bench.levels.detectors import Detector, Family, Series
 from asv_bench.levels.scores import KEY, NEAR, Row, summed
 from asv_bench.levels.synthetic import NOISES, Generator
-from rlox.history import store
-from rlox.history.series import of_store
-from rlox.history.store import Entry
 
 CHUNK = 10  # families in a step
 COMMITS = 44  # as the history has

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rlox.opt import trust
+from rlox_opt.project import calibration
 
 COMMITS = 100
 _MIDDLE, _LATE = COMMITS // 2, COMMITS - 10
@@ -62,15 +61,15 @@ def machines(rng: Generator) -> Floats:
 def own(rng: Generator) -> Floats:
     """Real: means of five A/A restarts of the newest calibration in the tree, of one of the
     benchmarks that it can tell 3 % apart of."""
-    calibration = _calibration()
-    names = [n for n, of in calibration["benchmarks"].items() if of["detectable"] <= _TELLS]
-    restarts = calibration["log_ratios"][names[rng.integers(len(names))]]
+    measured = _calibration()
+    names = [n for n, of in measured["benchmarks"].items() if of["detectable"] <= _TELLS]
+    restarts = measured["log_ratios"][names[rng.integers(len(names))]]
     return np.asarray(rng.choice(restarts, (COMMITS, _RESTARTS)).mean(axis=1))
 
 
 @cache
 def _calibration() -> Any:
-    newest = max(trust.RECORDS.glob("*/*_calibration*.json"), key=lambda path: path.name)
+    newest = max(calibration.RECORDS.glob("*/*_calibration*.json"), key=lambda path: path.name)
     return json.loads(newest.read_text(encoding="utf-8"))
 
 

@@ -38,7 +38,7 @@ class Logger:
                 from torch.utils import tensorboard
             except ImportError as error:
                 raise ImportError(
-                    "tensorboard_log needs TensorBoard: pip install 'rlox-opt[tensorboard]'"
+                    "tensorboard_log needs TensorBoard: pip install 'rlox-rl[tensorboard]'"
                 ) from error
             self._writer_in = tensorboard.SummaryWriter
 

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-_WORD = 8  # bytes of one integer in the file, little-endian
-
 
 class Span(NamedTuple):
     """One closed block: `path` is "outer/inner", the times are of the monotonic clock."""
@@ -85,34 +83,6 @@ class SpanLog:
             for thread, entry in zip(self.threads, header["threads"], strict=True):  # type: ignore[call-overload]
                 # Cut to the length announced: another thread may have gone on writing.
                 file.write(_little_endian(thread.data[: 3 * entry["spans"]]).tobytes())
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> SpanLog:
-        """Read a log that `save` wrote.
-
-        Raises:
-            ValueError: the file is not a span log, or was cut short.
-        """
-        log = cls()
-        with Path(path).open("rb") as file:
-            try:
-                header = json.loads(file.readline())
-                log.pid, log.paths = header["pid"], header["paths"]
-                log.monotonic_ns, log.real_ns = header["monotonic_ns"], header["real_ns"]
-                entries = header["threads"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(
-                    f"{path} is not a span log: its first line has no header"
-                ) from error
-            for entry in entries:
-                raw = file.read(3 * _WORD * entry["spans"])
-                if len(raw) != 3 * _WORD * entry["spans"]:
-                    raise ValueError(
-                        f"{path} was cut short in the spans of thread {entry['name']!r}"
-                    )
-                words = _little_endian(array("q", raw))
-                log.threads.append(ThreadSpans(entry["name"], entry["native_id"], words))
-        return log
 
 
 def _little_endian(words: array[int]) -> array[int]:

@@ -16,11 +16,10 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
 from places import KINDS, Impossible  # noqa: E402
+from rlox_opt.history.records import write_new  # noqa: E402
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED  # noqa: E402
+from rlox_opt.system.machine import commit, machine, slug  # noqa: E402
 from suite import run, told  # noqa: E402
-
-from rlox.history.records import write_new  # noqa: E402
-from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED  # noqa: E402
-from rlox.profiling.machine import commit, machine, slug  # noqa: E402
 
 NUMERIC = ["tests/learner", "tests/pairs", "tests/advantage", "tests/buffer", "tests/env"]
 _EXAMPLES = """\

@@ -10,8 +10,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from places import KINDS
-
-from rlox.profiling.scratch import scratch
+from rlox_opt.system.scratch import scratch
 
 
 def run(kind: str, asked: Sequence[str]) -> dict[str, Any]:

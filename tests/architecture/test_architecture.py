@@ -1,6 +1,7 @@
 """The shape of the tree: who may import whom, where optimisations are chosen, what needs torch."""
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
@@ -13,28 +14,76 @@ ROOT = Path(__file__).parents[2]
 
 # Data flows left to right; a package imports from itself and from what stands before it.
 # timing stands first because the trainers are written with its blocks.
-FLOW = ["timing", "env", "buffer", "advantage", "learner", "profiling", "report", "history", "opt"]
+LIBRARY = ["timing", "env", "buffer", "advantage", "learner"]
+WORKBENCH = [
+    "system", "stats", "harness", "project", "sampling", "history", "views", "plan", "race", "cli",
+]  # fmt: skip
+FOLDERS = {"rlox": ROOT / "rlox", "rlox_opt": ROOT / "workbench" / "rlox_opt"}
 
 
-def imports(path: Path) -> Iterator[str]:
-    """Dotted names that a Python file imports, at any depth."""
-    for node in ast.walk(ast.parse(path.read_text())):
+def imports(path: Path, lazy: bool = True) -> Iterator[str]:
+    """Dotted names that a Python file imports; unless `lazy`, only while it is imported itself."""
+
+    def within(node: ast.AST) -> Iterator[ast.AST]:
+        for child in ast.iter_child_nodes(node):
+            later = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) or (
+                isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"
+            )
+            if lazy or not later:
+                yield child
+                yield from within(child)
+
+    for node in within(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("package", FLOW)
-def test_imports_follow_the_flow_of_data(package: str) -> None:
-    downstream = FLOW[FLOW.index(package) + 1 :]
+@pytest.mark.parametrize(
+    ("root", "part"), [("rlox", of) for of in LIBRARY] + [("rlox_opt", of) for of in WORKBENCH]
+)
+def test_imports_follow_the_flow_of_data(root: str, part: str) -> None:
+    flow = LIBRARY if root == "rlox" else WORKBENCH
+    assert {path.parent.name for path in FOLDERS[root].glob("*/*.py")} <= {*flow}
+    downstream = flow[flow.index(part) + 1 :]
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
-        for path in (ROOT / "rlox" / package).rglob("*.py")
+        for path in (FOLDERS[root] / part).rglob("*.py")
         for name in imports(path)
-        if name.split(".")[0] == "rlox" and f"{name}.".split(".")[1] in downstream
+        if name.split(".")[0] == root and f"{name}.".split(".")[1] in downstream
     ]
     assert not wrong
+
+
+@pytest.mark.parametrize(("root", "other"), [("rlox", "rlox_opt"), ("rlox_opt", "rlox")])
+def test_library_and_workbench_do_not_import_each_other(root: str, other: str) -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in FOLDERS[root].rglob("*.py")
+        for name in imports(path)
+        if name.split(".")[0] == other
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("root", FOLDERS)
+def test_no_module_imports_in_a_circle(root: str) -> None:
+    home = FOLDERS[root].parent
+    paths = {
+        ".".join(path.relative_to(home).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in FOLDERS[root].rglob("*.py")
+    }
+    graph = {
+        module: {
+            found
+            for name in imports(path, lazy=False)
+            if (found := name if name in paths else name.rpartition(".")[0]) in paths
+        }
+        - {module, root}  # `from rlox import _core` is of a module, whatever else the package has
+        for module, path in paths.items()
+    }
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
 
 
 def test_optimisation_features_are_named_in_the_switchboard_alone() -> None:
@@ -61,7 +110,7 @@ class NoTorch:
         if name.split(".")[0] in {"torch", "rich"}:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, NoTorch())
-import numpy as np, rlox, rlox.opt.cli
+import numpy as np, rlox, rlox_opt.cli.main
 env = rlox.VecEnv("CartPole-v1", 2, seed=0)
 obs, _ = env.reset(seed=0)
 next_obs, reward, terminated, truncated, _ = env.step(np.zeros(2, dtype=np.int64))
@@ -80,16 +129,17 @@ def test_git_is_called_in_one_place() -> None:
     named = re.compile(r"""["']git["']""")
     calling = {
         str(path.relative_to(ROOT))
-        for path in (ROOT / "rlox").rglob("*.py")
+        for folder in FOLDERS.values()
+        for path in folder.rglob("*.py")
         if named.search(path.read_text())
     }
-    assert calling == {"rlox/profiling/git.py"}
+    assert calling == {"workbench/rlox_opt/system/git.py"}
 
 
 def test_no_source_file_is_longer_than_400_lines() -> None:
     long = {
         str(path.relative_to(ROOT)): lines
-        for folder, pattern in (("crates", "*.rs"), ("rlox", "*.py"))
+        for folder, pattern in (("crates", "*.rs"), ("rlox", "*.py"), ("workbench", "*.py"))
         for path in (ROOT / folder).rglob(pattern)
         if (lines := len(path.read_text().splitlines())) > 400
     }

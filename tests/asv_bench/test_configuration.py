@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from asv.util import load_json
-
-from rlox.profiling.machine import machine, slug
+from rlox_opt.system.machine import machine, slug
 
 ROOT = Path(__file__).parents[2]
 

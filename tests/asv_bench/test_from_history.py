@@ -15,10 +15,10 @@ from asv import util
 from asv.benchmarks import Benchmarks
 from asv.commands.publish import Publish
 from asv.results import Results
+from rlox_opt.history import store
+from rlox_opt.history.store import Cell, Entry
 
 from asv_bench import from_history, plugin
-from rlox.history import store
-from rlox.history.store import Cell, Entry
 
 MACHINE = {"cpu": "Toy CPU", "cores": 2, "memory_gib": 4.0, "os": "Toy OS", "arch": "x86_64"}
 GAE = "data_plane.GaeBatched.time_gae_batched"

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from rlox_opt.harness.packages import Packages
+from rlox_opt.history.cause import Cause
+from rlox_opt.project import calibration
+from rlox_opt.system.exits import CANNOT_TELL
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.progress import Lines
+from rlox_opt.system.usage import UsageError
 
 from asv_bench.injected import __main__ as command
 from asv_bench.injected import commits, scores, tools, trials
 from asv_bench.injected.journal import Journal, Step
 from asv_bench.injected.regressions import LIST, Regression, exchanged, load
 from asv_bench.injected.trials import ProbeError, Trials
-from rlox.history.cause import Cause
-from rlox.opt import trust
-from rlox.opt.arguments import UsageError
-from rlox.opt.exits import CANNOT_TELL
-from rlox.opt.progress import Lines
-from rlox.profiling.machine import ROOT
-from rlox.timing.packages import Packages
 
 EVERY = load()
 TOY = Regression(
@@ -78,7 +78,9 @@ def test_all_regressions_of_the_list_fit_into_one_commit_and_can_be_set_to_work(
 
 
 def test_each_regression_is_found_by_a_benchmark_and_spares_others() -> None:
-    with_rlox = Packages(dict.fromkeys(("base", "head"), ROOT), ROOT / "asv_bench/benchmarks", 120)
+    with_rlox = Packages(
+        "rlox", dict.fromkeys(("base", "head"), ROOT), ROOT / "asv_bench/benchmarks", 120
+    )
     there = [*with_rlox.names("time")]
     for regression in EVERY:
         assert regression.benchmark in there
@@ -400,7 +402,7 @@ def test_diff_finds_a_slowdown_of_ten_per_cent_and_none_where_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "FOLDER", tmp_path)
-    monkeypatch.setattr(trust, "RECORDS", tmp_path)
+    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
     asked = ("--only", "step-python", "--percent", "0", "10", "--tool", "diff", "--threshold", "3")
     assert command.main(["score", *asked]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| diff"))

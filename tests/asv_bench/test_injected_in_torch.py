@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import torch
+from rlox_opt.system.machine import ROOT
 
 import rlox
 from asv_bench.injected.regressions import Regression, exchanged, load
 from rlox.learner import compiled_ppo
-from rlox.profiling.machine import ROOT
 from rlox.timing import SpanLog
 
 OF_TORCH = [regression for regression in load() if regression.layer.startswith("torch")]

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from rlox_opt.project import calibration
+from rlox_opt.views.site import trust as page
 
 from asv_bench import operating_curve
-from rlox.history.site import trust as page
-from rlox.opt import trust
 
 
 def shares(slowdown: float, scatter: float, threshold: float, runs: int = 200) -> dict[str, float]:
@@ -40,7 +40,7 @@ def test_more_scatter_leaves_more_undecided() -> None:
 def test_a_curve_is_kept_and_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(trust, "RECORDS", tmp_path)
+    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
     monkeypatch.setattr(operating_curve, "SLOWDOWNS", {3.0: (0.0, 4.0, 8.0)})
     monkeypatch.setattr(operating_curve, "SCATTERS", (1.0, 5.0))
     monkeypatch.setattr("sys.argv", ["operating_curve.py", "--runs", "20"])

@@ -16,11 +16,11 @@ import toy_packages
 from asv import _stats
 from asv.commands.continuous import Continuous
 from asv_runner.statistics import compute_stats
+from rlox_opt.stats.family import Judgement
 from users_repository import git
 
 from asv_bench.injected.tools import rows
 from asv_bench.side_by_side import Contest, install, is_different
-from rlox.timing.family import Judgement
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = f"""

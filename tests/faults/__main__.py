@@ -20,8 +20,7 @@ sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]  # rlox, and what the te
 import campaign  # noqa: E402
 from campaign import Kind, Trial  # noqa: E402
 from long_runs import keep  # noqa: E402
-
-from rlox.opt.exits import DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR  # noqa: E402
+from rlox_opt.system.exits import DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR  # noqa: E402
 
 RECORDS = HERE / "record"
 KINDS = {name.replace("_", "-"): name for name in (
@@ -128,7 +127,7 @@ def _progress(row: Mapping[str, Any], trials: int) -> str:
 
 def _where() -> dict[str, Any]:
     """When, at what commit, on what machine."""
-    from rlox.profiling.machine import commit, machine
+    from rlox_opt.system.machine import commit, machine
 
     revision, dirty = commit()
     date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"

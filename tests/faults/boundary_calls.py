@@ -9,8 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import workbench
 from campaign import Trial
+
+import workbench
 
 NAME, SHORT, LONG = "boundary-calls", range(1, 2), 24
 PROGRAM = workbench.HERE.parent / "boundary" / "hostile.py"

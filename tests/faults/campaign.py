@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Protocol
 
-CODES = frozenset((0, 1, 2, 3, 130))  # of rlox/opt/exits.py
+CODES = frozenset((0, 1, 2, 3, 130))  # of workbench/rlox_opt/system/exits.py
 _TRACEBACK = "Traceback (most recent call last)"
 _OWN = "an error of our own"
 _TAIL = 160

@@ -18,9 +18,10 @@ from typing import Any
 from unittest import mock
 
 import users_repository
-import workbench
 from campaign import Trial, complaints, random_of
 from server import LIMIT_S, Done, Server
+
+import workbench
 
 NAME, SHORT, LONG = "command-lines", range(60), 2400
 # Where a verb may put what it measured, in the repository that it belongs to.
@@ -78,7 +79,7 @@ class Verb:
 @functools.cache
 def _verbs() -> tuple[Verb, ...]:
     """All verbs, from the parser of the command line itself."""
-    from rlox.opt import cli
+    from rlox_opt.cli import main as cli
 
     met: list[argparse.ArgumentParser] = []
 

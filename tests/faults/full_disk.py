@@ -16,9 +16,10 @@ from pathlib import Path
 
 import kills
 import users_repository
-import workbench
 from campaign import Trial, complaints, random_of
 from kills import Verb
+
+import workbench
 
 NAME, SHORT, LONG = "full-disk", range(7, 11), 150
 _LIMIT_S = 120.0

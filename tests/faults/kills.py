@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import users_repository
-import workbench
 from campaign import Trial, complaints, outlived, random_of
+
+import workbench
 
 NAME, SHORT, LONG = "kills", range(5, 7), 140
 _KILLS = 2, 4  # in one trial, of the same command, before it may end

@@ -8,8 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import workbench
 from campaign import Trial
+
+import workbench
 
 NAME, SHORT, LONG = "levels", range(4), 9
 ACTIVITIES = ("buffers", "environments", "collectors", "spans", "steps", "samples", "ppo",

@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import users_repository
-import workbench
 from campaign import Trial, complaints, random_of
+
+import workbench
 
 NAME, SHORT, LONG = "odd-names", range(4, 5), 14
 _LIMIT_S = 120.0

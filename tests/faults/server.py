@@ -26,8 +26,11 @@ LIMIT_S = 40.0
 _MEMORY = 2 << 30  # beyond what the server has: who reads /dev/zero to its end shall find one
 _MOST_READ = 1 << 20
 REPORT = "a report of"  # as the first word: no verb, but what one does with the folder behind it
-_IMPORTED = ("rlox.opt.progress", "rlox.opt.terminal", "rlox.opt.card", "rlox.opt.sides",
-             "rlox.history.site", "rlox.report", "rlox.opt.testing.answers")  # fmt: skip
+_IMPORTED = (
+    "rlox_opt.system.progress", "rlox_opt.views.terminal", "rlox_opt.views.card",
+    "rlox_opt.history.sides", "rlox_opt.views.site", "rlox_opt.views.report_folder",
+    "rlox_opt.plan.testing.answers",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def _serve(repository: Path) -> None:
     import importlib
 
     run = workbench.rlox_opt()
-    importlib.import_module("rlox.opt.cli")
+    importlib.import_module("rlox_opt.cli.main")
     for name in _IMPORTED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -109,8 +112,8 @@ def _forked(run: Any, words: list[str], folder: Path, env: Mapping[str, str]) ->
 
 def _report() -> int:
     """What `profile SCRIPT` does with what a run left behind, in the folder that it is given."""
-    from rlox.profiling.processes.report import report
-    from rlox.profiling.processes.run import read_run
+    from rlox_opt.sampling.processes.report import report
+    from rlox_opt.sampling.processes.run import read_run
 
     report(read_run(Path(sys.argv[1])), Path("trace.json"))
     return 0

@@ -15,8 +15,9 @@ import leveling
 import odd_names
 import pytest
 import users_repository
-import workbench
 from campaign import Trial
+
+import workbench
 
 TWO_AT_ONCE = 2
 

@@ -124,23 +124,25 @@ def command(repository: Path, words: list[str]) -> list[str]:
 
 def relocate(repository: Path) -> None:
     """Have the rlox-opt of this process work in `repository`, and quickly. To be called before
-    anything else of rlox is imported, for its modules make their folders of `machine.ROOT`."""
-    from rlox.profiling import machine
+    anything else of rlox_opt is imported, for its modules make their folders of `machine.ROOT`."""
+    from rlox_opt.system import machine
 
     machine.ROOT = repository
     machine.commit.__defaults__ = (repository,)
-    from rlox.profiling import cards
+    from rlox_opt.project import cards
 
     cards.FOLDER = repository / "optimizations"
     cards.load.__defaults__ = (cards.FOLDER,)
-    from rlox.opt import end_to_end, recording
-    from rlox.opt.extensions import Extension
-    from rlox.timing import packages, restarts
+    from rlox_opt.harness import packages
+    from rlox_opt.history import recording
+    from rlox_opt.plan import end_to_end
+    from rlox_opt.plan.extensions import Extension
+    from rlox_opt.project.measured import extension
 
     packages._CONTEST_S, packages._CONTESTS = 0.01, 1
     recording.STAGES, recording.MORE = ("time", "memory"), 0
     # A ladder's builds and trainings take an hour: here every build is the one that is installed.
-    toy = Extension(restarts.installed(), 0.0, 1, {})
+    toy = Extension(extension(), 0.0, 1, {})
     end_to_end.build_all = lambda variants, _: {variant.name: toy for variant in variants}
     end_to_end.train = lambda *_: (1.0, "0")
 
@@ -167,8 +169,9 @@ def _kill_at(number: int, microseconds: int, group: int) -> None:
 
 
 def rlox_opt() -> Callable[[], int]:
-    """What the command `rlox-opt` calls, as pyproject.toml has it."""
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """What the command `rlox-opt` calls, as its pyproject.toml has it."""
+    text = (ROOT / "workbench" / "pyproject.toml").read_text(encoding="utf-8")
+    scripts = tomllib.loads(text)["project"]
     module, _, function = scripts["scripts"]["rlox-opt"].partition(":")
     found: Callable[[], int] = getattr(importlib.import_module(module), function)
     return found

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import toy_entries as toy
-
-from rlox.history import acknowledged
-from rlox.history.acknowledged import AcknowledgedError, Acknowledgement
-from rlox.history.series import of_store
+from rlox_opt.history import acknowledged
+from rlox_opt.history.acknowledged import AcknowledgedError, Acknowledgement
+from rlox_opt.history.series import of_store
 
 SERIES = of_store(toy.history({25: 1.05}))[0]
 (CHANGE,) = SERIES.changes

@@ -3,10 +3,9 @@
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-
-from rlox.history.cause import cause, parts
-from rlox.history.store import Profile
-from rlox.profiling.layers import LAYERS
+from rlox_opt.history.cause import cause, parts
+from rlox_opt.history.store import Profile
+from rlox_opt.sampling.layers import LAYERS
 
 FUNCTIONS = [f"{layer}:{name}" for layer in LAYERS for name in ("one", "other")]
 seconds = st.fixed_dictionaries({name: st.floats(0.01, 10) for name in FUNCTIONS})

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
+from rlox_opt.history import code_changes
+from rlox_opt.system.git import of
 from users_repository import git
-
-from rlox.history import code_changes
-from rlox.profiling.git import of
 
 
 def committed(folder: Path) -> str:

@@ -3,10 +3,9 @@
 import random
 
 import pytest
-
-from rlox.history import compared_page
-from rlox.history.compared import Change, Compared, Run, mean
-from rlox.history.store import Profile
+from rlox_opt.history.compared import Change, Compared, Run, mean
+from rlox_opt.history.store import Profile
+from rlox_opt.views import compared_page
 
 FOLDED = "learn;step 20\nlearn 80\n"
 

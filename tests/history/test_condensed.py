@@ -1,9 +1,8 @@
 """A profile as it is kept: shares of the whole, and stacks that fit."""
 
 import pytest
-
-from rlox.history import condensed
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.history import condensed
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
 RUST = Frame("inlined_into", "crates/rlox-core/src/training/gae.rs", 3)
 SOURCE = "use x;\npub(crate) fn advantages<T>(\n    n: usize,\n) {}\n"

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from rlox_opt.stats import levels
+from rlox_opt.stats.levels import Change, Readings, changes, family
 
 from asv_bench.levels.synthetic import NOISES, SHAPES, drawn
-from rlox.history import levels
-from rlox.history.levels import Change, Readings, changes, family
 
 WIGGLE = (0.0, 0.002, -0.002, 0.001, -0.001, 0.0025, -0.0025)
 

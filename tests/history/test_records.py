@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rlox.history import records
-from rlox.history.records import RecordError, append, newest
+from rlox_opt.history import records
+from rlox_opt.history.records import RecordError, append, newest
 
 MACHINE = {"cpu": "Intel(R) Xeon(R) CPU @ 2.80GHz", "cores": 2}
 OTHER = {"cpu": "AMD EPYC 7B13", "cores": 4}

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import toy_entries as toy
+from rlox_opt.history import store
+from rlox_opt.history.series import Series, of_store
+from rlox_opt.history.store import Cell, Entry
+from rlox_opt.stats import levels
+from rlox_opt.stats.levels import Change, Readings
 from toy_entries import BENCHMARK, cell, entry, history
-
-from rlox.history import levels, store
-from rlox.history.levels import Change, Readings
-from rlox.history.series import Series, of_store
-from rlox.history.store import Cell, Entry
 
 
 def only(entries: Sequence[Entry]) -> Series:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rlox.history import store
-from rlox.history.store import UNITS, Cell, Entry, HistoryError, Profile
+from rlox_opt.history import store
+from rlox_opt.history.store import UNITS, Cell, Entry, HistoryError, Profile
 
 MACHINE = {"cpu": "Toy(R) CPU @ 1.00GHz", "cores": 2}
 

@@ -29,7 +29,7 @@ assert "torch" in sys.modules
 def test_without_torch_the_remedy_is_named():
     program = "import sys; sys.modules['torch'] = None\nimport rlox\nrlox.PPO"
     done = run(program)
-    assert "rlox.PPO needs torch: pip install 'rlox-opt[train]'" in done.stderr
+    assert "rlox.PPO needs torch: pip install 'rlox-rl[train]'" in done.stderr
 
 
 def test_other_names_are_attribute_errors():

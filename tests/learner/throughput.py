@@ -12,10 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+from rlox_opt.plan.comparing import provenance
+from rlox_opt.stats.student import ratio_interval
+from rlox_opt.views.tables import origin
+
 from rlox import build_info
-from rlox.opt.cmp import provenance
-from rlox.report.tables import origin
-from rlox.timing.student import ratio_interval
 
 ROUNDS, WORKERS = 5, (1, 2)
 WARM_UP, STEPS = 4_096, 100_000

@@ -23,15 +23,15 @@ from typing import Any
 
 import numpy as np
 from curves import picture
+from rlox_opt.plan.comparing import provenance
+from rlox_opt.race import environments as racing
+from rlox_opt.race.environments import Outcome, Peer
+from rlox_opt.stats.student import t_quantile, welch
+from rlox_opt.system import machine
+from rlox_opt.system.files import add_row
+from rlox_opt.views.tables import origin
 
 from rlox import build_info
-from rlox.files import add_row
-from rlox.opt import racing
-from rlox.opt.cmp import provenance
-from rlox.opt.racing import Outcome, Peer
-from rlox.profiling import machine
-from rlox.report.tables import origin
-from rlox.timing.student import t_quantile, welch
 
 EPISODES = 50  # a training's figure is the mean return of its last episodes
 POINTS = 40  # of a curve

@@ -16,9 +16,8 @@ import curves
 import pytest
 import seeds
 import torch
+from rlox_opt.race.environments import Outcome, Peer
 from run_bfloat16 import Linear, rounded
-
-from rlox.opt.racing import Outcome, Peer
 
 # What counts as worse: to have learnt less than Stable-Baselines3 by this part of what it learnt
 # over a random policy. PPO's 21 of 207 points are what one seed differs from the next by (22), so

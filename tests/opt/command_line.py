@@ -11,10 +11,10 @@ from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
-from rlox.opt.cli import main
+from rlox_opt.cli.main import main
 
 ROOT = Path(__file__).parents[2]
-_SCRIPTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
+_SCRIPTS = tomllib.loads((ROOT / "workbench" / "pyproject.toml").read_text())["project"]["scripts"]
 
 
 def rlox_opt(*arguments: object) -> CompletedProcess[str]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rlox.history.records import append
-from rlox.profiling import cards
-from rlox.profiling.cards import Card
+from rlox_opt.history.records import append
+from rlox_opt.project import cards
+from rlox_opt.project.cards import Card
 
 ELSEWHERE = {"cpu": "AMD EPYC 7B13", "cores": 4}
 

@@ -14,10 +14,11 @@ from typing import Any
 import toy_history
 import toy_packages
 import users_repository
-
-from rlox.opt import criterion, diff, record, revisions
-from rlox.opt.cli import main
-from rlox.opt.revisions import Artefact, Revision
+from rlox_opt.cli import diff, record
+from rlox_opt.cli.main import main
+from rlox_opt.history import criterion
+from rlox_opt.project import revisions
+from rlox_opt.project.revisions import Artefact, Revision
 
 # Builds both sides, and then finds nothing to measure: its exit code is 2 on the busiest machine.
 GATE = ("gate", "HEAD~1", ".", "--bench", "nothing")

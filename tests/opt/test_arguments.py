@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 from command_line import rlox_opt
-
-from rlox.files import NotWrittenError
-from rlox.opt.arguments import UsageError, job_of
-from rlox.opt.cli import Parser
-from rlox.opt.profile import add_to
-from rlox.profiling.spec import TOOLS, Job
+from rlox_opt.cli.arguments import job_of
+from rlox_opt.cli.main import Parser
+from rlox_opt.cli.profile import add_to
+from rlox_opt.sampling.spec import TOOLS, Job
+from rlox_opt.system.files import NotWrittenError
+from rlox_opt.system.usage import UsageError
 
 
 def job(*arguments: str) -> Job:

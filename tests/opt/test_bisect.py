@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from rlox.opt import bisect, revisions
-from rlox.opt.arguments import UsageError
-from rlox.opt.bisect import Bisection, Search, most_comparisons
-from rlox.opt.progress import reporter
-from rlox.opt.revisions import Artefact, NotBuiltError, Revision
-from rlox.timing.packages import Failure, Reading
-from rlox.timing.paired import LOOKS
-from rlox.timing.restarts import ContestError
+from rlox_opt.cli import bisect
+from rlox_opt.cli.bisect import Bisection, Search, most_comparisons
+from rlox_opt.harness.packages import Failure, Reading
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.project import revisions
+from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
+from rlox_opt.stats.paired import LOOKS
+from rlox_opt.system.progress import reporter
+from rlox_opt.system.usage import UsageError
 
 NAMES = {"data.time_it": ["base", "head"], "data.time_it_too": ["base", "head"]}
 

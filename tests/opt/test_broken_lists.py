@@ -7,19 +7,18 @@ from typing import Any
 
 import measured
 import pytest
+from rlox_opt.history import ledger, records, store
+from rlox_opt.history.store import HistoryError
+from rlox_opt.plan import features
+from rlox_opt.plan.testing import planted
+from rlox_opt.project import calibration, cards
+from rlox_opt.race import environments as racing
+from rlox_opt.race.primitives import cases
+from rlox_opt.system.files import NotReadError, read_json
+from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.usage import UsageError
+from rlox_opt.views.site import trust as trust_page
 from toy_entries import cell, entry, written
-
-from rlox.files import NotReadError, read_json
-from rlox.history import records, store
-from rlox.history.site import ledger
-from rlox.history.site import trust as trust_page
-from rlox.history.store import HistoryError
-from rlox.opt import builds, racing, trust
-from rlox.opt.arguments import UsageError
-from rlox.opt.primitives import cases
-from rlox.opt.testing import planted
-from rlox.profiling import cards
-from rlox.profiling.machine import machine, slug
 
 TEXTS = [b"", b"[", b"[]", b"{}", b"17", b"\xff", b"a = 1", b'{"a": 1}']
 
@@ -37,8 +36,8 @@ def bugs(folder: Path) -> tuple[Path, Callable[[], Any]]:
     return path, lambda: planted.load(path)
 
 
-def features(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    return folder / "Cargo.toml", builds._needs.__wrapped__
+def a_manifest(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    return folder / "Cargo.toml", features._needs.__wrapped__
 
 
 def ladder(folder: Path) -> tuple[Path, Callable[[], Any]]:
@@ -46,18 +45,18 @@ def ladder(folder: Path) -> tuple[Path, Callable[[], Any]]:
     return path, lambda: ledger._newest_ladder("ppo", folder / "record")
 
 
-def calibration(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    return folder / slug(machine()) / "2026-01-01T000000Z_calibration.json", trust.smallest
+def a_calibration(folder: Path) -> tuple[Path, Callable[[], Any]]:
+    return folder / slug(machine()) / "2026-01-01T000000Z_calibration.json", calibration.smallest
 
 
-@pytest.mark.parametrize("of", [peers, operations, bugs, features, ladder, calibration])
+@pytest.mark.parametrize("of", [peers, operations, bugs, a_manifest, ladder, a_calibration])
 @pytest.mark.parametrize("content", TEXTS)
 def test_a_broken_list_is_refused_by_name(
     of: Callable[[Path], Any], content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(racing, "FOLDER", tmp_path)
-    monkeypatch.setattr(trust, "RECORDS", tmp_path)
-    monkeypatch.setattr(builds, "MANIFEST", tmp_path / "Cargo.toml")
+    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
+    monkeypatch.setattr(features, "MANIFEST", tmp_path / "Cargo.toml")
     path, read = of(tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -116,7 +115,7 @@ def test_what_is_in_the_tree_is_read() -> None:
     assert racing.load("ppo")[1]
     assert cases.load()[0]
     assert planted.load()
-    assert builds.known()
+    assert features.known()
     assert ledger.lines(cards.FOLDER)
     assert trust_page.trust(trust_page.read())
-    assert trust.smallest()
+    assert calibration.smallest()

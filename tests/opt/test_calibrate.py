@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 import toy_packages
-
-from rlox.opt import diff, revisions, trust
-from rlox.opt.cli import main
-from rlox.opt.revisions import Artefact, Revision
-from rlox.profiling import machine
-from rlox.timing import packages, sequential
+from rlox_opt.cli.main import main
+from rlox_opt.harness import packages, sequential
+from rlox_opt.project import calibration, revisions, side_by_side
+from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.system import machine
 
 
 @pytest.fixture
@@ -19,12 +18,12 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     built = Artefact(Revision("HEAD", "0" * 40), toy_packages.package(tmp_path), (), {}, 0.0)
     monkeypatch.setattr(revisions, "resolve", lambda text: built.revision)
     monkeypatch.setattr(revisions, "build", lambda revision: built)
-    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
     monkeypatch.setattr(packages, "_CONTEST_S", 0.01)
     monkeypatch.setattr(sequential, "LOOKS", (5,))
-    monkeypatch.setattr(trust, "RECORDS", tmp_path / "record")
-    monkeypatch.setattr(trust, "_DRAWS", 20)
+    monkeypatch.setattr(calibration, "RECORDS", tmp_path / "record")
+    monkeypatch.setattr(calibration, "_DRAWS", 20)
     return tmp_path / "record"
 
 
@@ -34,7 +33,7 @@ def test_a_calibration_is_kept_and_found_again(
     assert main(["calibrate", "--bench", "steady|Sized", "--budget", "3", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (path,) = toys.glob("*/*_calibration.json")
-    assert json.loads(path.read_text()) == told == trust.newest()
+    assert json.loads(path.read_text()) == told == calibration.newest()
     assert told["dirty"] is machine.commit()[1]
     assert told["benchmarks"].keys() == {
         "toys.time_steady",
@@ -83,9 +82,9 @@ def test_an_interruption_writes_nothing(toys: Path, monkeypatch: pytest.MonkeyPa
 def test_advice_names_what_can_be_mended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.getloadavg", lambda: (3.0, 3.0, 3.0))
     told = {"/proc/sys/kernel/randomize_va_space": "0"}
-    monkeypatch.setattr(trust, "_read", lambda path: told.get(path))
-    said = trust.advice()
+    monkeypatch.setattr(calibration, "_read", lambda path: told.get(path))
+    said = calibration.advice()
     assert any("load is 3.0" in line for line in said)
     assert any("ASLR off" in line for line in said)
     told["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"] = "powersave"
-    assert any("governor is powersave" in line for line in trust.advice())
+    assert any("governor is powersave" in line for line in calibration.advice())

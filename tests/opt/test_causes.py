@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import toy_packages
-
-from rlox.history.store import Cell
-from rlox.opt import causes, diff, trust
-from rlox.opt.revisions import Artefact, Revision
-from rlox.profiling import brief, perf, pyspy
-from rlox.timing.restarts import ContestError
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.history import causes
+from rlox_opt.history.store import Cell
+from rlox_opt.project import calibration, side_by_side
+from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.sampling import brief, perf, pyspy
 
 NO_SAMPLER = perf.unavailable() is not None and pyspy.unavailable() is not None
 
@@ -23,8 +23,8 @@ def cell(name: str, ratio: float, half: float = 0.01, kind: str = "time") -> Cel
 def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    calibration = {"benchmarks": {"noisy": {"detectable": 1.2}}}
-    monkeypatch.setattr(trust, "newest", lambda: calibration)
+    found = {"benchmarks": {"noisy": {"detectable": 1.2}}}
+    monkeypatch.setattr(calibration, "newest", lambda: found)
     before = [cell(name, 1.0) for name in ("slower", "faster", "little", "noisy", "pairs.P1")]
     before += [cell("wide", 1.0, half=0.2), cell("counted", 1.0, kind="instructions")]
     now = [
@@ -45,8 +45,8 @@ def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where toy packages are made, with their benchmarks."""
-    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
     return tmp_path
 
 

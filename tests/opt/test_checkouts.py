@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 import users_repository
+from rlox_opt.project import revisions
+from rlox_opt.system.usage import UsageError
 from users_repository import fingerprint, git
-
-from rlox.opt import revisions
-from rlox.opt.arguments import UsageError
 
 _CHANGES = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.rmdir")
 

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from command_line import rlox_opt
 from rich.console import Console
+from rlox_opt.harness import restarts
+from rlox_opt.history import records
+from rlox_opt.plan import also_measured, comparing, end_to_end
+from rlox_opt.project import cards
+from rlox_opt.system.progress import Lines
 
 from rlox._core import build_info
-from rlox.history import records
-from rlox.opt import also_measured, cmp, end_to_end
-from rlox.opt.progress import Lines
-from rlox.profiling import cards
 
 
 def assert_found(result: dict[str, Any], least: float) -> None:
@@ -74,7 +75,7 @@ def card(id_: str) -> cards.Card:
 def test_an_interruption_leaves_a_record_of_what_was_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twins = cmp.restarts.twins
+    twins = restarts.twins
     calls = 0
 
     def interrupted(*of: Any) -> Any:
@@ -84,10 +85,10 @@ def test_an_interruption_leaves_a_record_of_what_was_read(
             raise KeyboardInterrupt
         return twins(*of)
 
-    monkeypatch.setattr(cmp.restarts, "twins", interrupted)
+    monkeypatch.setattr(restarts, "twins", interrupted)
     monkeypatch.setattr(records, "append", functools.partial(records.append, folder=tmp_path))
-    cells = cmp.cells_of(card("P13"), None, pytest.fail)
-    record = cmp.compare(card("P13"), cells, arguments(), Lines(Console(quiet=True)))
+    cells = comparing.cells_of(card("P13"), None, pytest.fail)
+    record = comparing.compare(card("P13"), cells, arguments(), Lines(Console(quiet=True)))
     assert record["complete"] is False
     assert {row["restarts"] for row in record["results"]} == {2}
     (path,) = tmp_path.glob("*/*.json")

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from rlox.opt import criterion
-from rlox.profiling.machine import ROOT
-from rlox.timing.packages import Packages
+from rlox_opt.harness.packages import Packages
+from rlox_opt.history import criterion
+from rlox_opt.system.machine import ROOT
 
 IDS = [
     *("gae/2048", "gae_batched/env_major/256x2048", "vtrace/10000", "token_kl/32x64"),
@@ -47,7 +46,9 @@ def program(tmp_path: Path) -> Path:
 
 
 def test_each_has_a_benchmark_of_asv_with_the_same_function(program: Path) -> None:
-    with_rlox = Packages(dict.fromkeys(("base", "head"), ROOT), ROOT / "asv_bench/benchmarks", 120)
+    with_rlox = Packages(
+        "rlox", dict.fromkeys(("base", "head"), ROOT), ROOT / "asv_bench/benchmarks", 120
+    )
     names = criterion.ids(program)
     assert [*names.values()] == IDS
     assert names.keys() <= with_rlox.names("time").keys()

@@ -14,18 +14,20 @@ from typing import Any
 import pytest
 import toy_packages
 from command_line import ROOT, rlox_opt
+from rlox_opt.cli import diff, gate
+from rlox_opt.cli.main import main
+from rlox_opt.harness import packages as packages_module
+from rlox_opt.harness.packages import Failure
+from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project import side_by_side
+from rlox_opt.project.measured import extension
+from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.project.side_by_side import Found
+from rlox_opt.system.progress import Lines, reporter
+from rlox_opt.system.usage import UsageError
+from rlox_opt.views import verdicts
 
 from asv_bench.injected.regressions import exchanged, load
-from rlox.opt import diff, gate, verdicts
-from rlox.opt.arguments import UsageError
-from rlox.opt.cli import main
-from rlox.opt.diff import Found
-from rlox.opt.progress import Lines, reporter
-from rlox.opt.revisions import Artefact, Revision
-from rlox.timing import packages as packages_module
-from rlox.timing import restarts
-from rlox.timing.packages import Failure
-from rlox.timing.sequential import Comparison
 
 Measure = Callable[..., Found]
 
@@ -39,10 +41,10 @@ def arguments(*texts: str) -> argparse.Namespace:
 @pytest.fixture
 def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """What diff finds between two toy packages."""
-    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
-    monkeypatch.setattr(diff, "_PATIENCE_S", 30.0)
-    monkeypatch.setattr(diff, "_MEMORY_RESTARTS", 5)
+    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
+    monkeypatch.setattr(side_by_side, "_PATIENCE_S", 30.0)
+    monkeypatch.setattr(side_by_side, "_MEMORY_RESTARTS", 5)
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
 
     def of(
@@ -57,7 +59,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
             digests = {"python": repr(settings), "extension": "none"}
             sides.append(Artefact(Revision(name, name * 10), folder, (), digests, 1.0))
         with reporter() as lines:
-            return diff.measured(sides[0], sides[1], arguments(*texts), progress or lines)
+            return side_by_side.measured(sides[0], sides[1], arguments(*texts), progress or lines)
 
     return of
 
@@ -65,7 +67,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
 def test_more_work_is_slower(measure: Measure) -> None:
     """Forty times as much, so that no neighbour on the machine can hide it."""
     found = measure({"passes": 1}, {"passes": 40, "size": 20}, "--bench", "work|Sized|track")
-    facts = diff.facts(found)
+    facts = side_by_side.facts(found)
     assert set(facts) >= {"base", "head", "machine", "results", "aa", "seconds"}
     by_name = {row["benchmark"]: row for row in facts["results"]}
     assert by_name.keys() == {"toys.time_work", *(f"toys.Sized.time_sized({n})" for n in (1, 2))}
@@ -133,8 +135,8 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     )
     monkeypatch.setattr(diff.revisions, "resolve", lambda text: built.revision)
     monkeypatch.setattr(diff.revisions, "build", lambda revision: built)
-    monkeypatch.setattr(diff, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
+    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
     asked = ["HEAD", "HEAD", "--bench", "time_steady", "--no-counts", "--restarts", "5"]
     assert main(["diff", *asked]) == 0
@@ -153,7 +155,7 @@ def test_what_the_budget_does_not_suffice_for_is_named(measure: Measure) -> None
     said = "\n".join(verdicts.closing(found))
     assert f"The budget did not suffice for 2: {', '.join(found.unmeasured())}." in said
     assert "s more would settle 3 more." in said
-    assert diff.facts(found)["unmeasured"] == found.unmeasured()
+    assert side_by_side.facts(found)["unmeasured"] == found.unmeasured()
 
 
 def test_identical_packages_are_said_to_be(measure: Measure) -> None:
@@ -244,7 +246,7 @@ def slowed(tmp_path: Path) -> Path:
     root = tmp_path / "a checkout"
     clone = ("git", "-c", "advice.detachedHead=false", "clone", "--quiet", str(ROOT), str(root))
     subprocess.run(clone, check=True)
-    shutil.copy2(restarts.installed(), root / "rlox")
+    shutil.copy2(extension(), root / "rlox")
     (slow,) = [regression for regression in load() if regression.id == "kl-loop"]
     file = root / slow.file
     file.write_text(exchanged(file.read_text(), slow.find, slow.at(2_000), slow.id))
@@ -257,7 +259,7 @@ def test_a_commit_and_the_working_tree_are_built_compared_and_judged(slowed: Pat
     def gate(base: str, head: str, pattern: str) -> tuple[int, dict[str, Any]]:
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "rlox.opt.cli", "gate", base, head, "--json"),
+                *(sys.executable, "-m", "rlox_opt.cli.main", "gate", base, head, "--json"),
                 *("--bench", pattern, "--threshold", "3", "--restarts", "10", "--no-counts"),
             ],
             capture_output=True,

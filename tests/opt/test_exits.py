@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 from command_line import ROOT, rlox_opt
-
-from rlox.opt import cmp, diff, end_to_end, exits, gate, racing
-from rlox.opt.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR
-from rlox.opt.revisions import NotBuiltError
-from rlox.timing.restarts import ContestError, TwinsDifferError
+from rlox_opt.cli import cmp, diff, gate
+from rlox_opt.harness.restarts import ContestError, TwinsDifferError
+from rlox_opt.plan import end_to_end
+from rlox_opt.project.measured import extension
+from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.race import environments as racing
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR
 
 VERBS = [
     *("profile", "profile-script", "profile diff", "list", "show", "test", "cmp", "ladder", "new"),
@@ -111,7 +114,7 @@ def test_training_that_differs_is_1_and_training_that_fails_is_2(
 
 
 def test_training_that_does_not_end_is_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    built = SimpleNamespace(path=cmp.restarts.installed())
+    built = SimpleNamespace(path=extension())
     monkeypatch.setattr(end_to_end, "_PATIENCE_S", 0.01)
     monkeypatch.setattr(end_to_end, "build_all", lambda of, _: {each.name: built for each in of})
     done = rlox_opt("cmp", "p2", "--end-to-end", "ppo")
@@ -128,9 +131,9 @@ def test_a_race_that_nobody_runs_is_2(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_training_that_cannot_be_profiled_is_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rlox.profiling.process import ChildError
+    from rlox_opt.system.process import ChildError
 
-    monkeypatch.setattr("rlox.profiling.driver.profile", raising(ChildError("exit status 1")))
+    monkeypatch.setattr("rlox_opt.sampling.driver.profile", raising(ChildError("exit status 1")))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     done = rlox_opt("profile", "ppo", "--tools", "none")
     assert done.returncode == CANNOT_TELL

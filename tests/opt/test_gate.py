@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import toy_history
 from command_line import rlox_opt
-
-from rlox.timing import packages
+from rlox_opt.harness import packages
 
 # Forty times the work, so that no neighbour on the machine can hide it.
 COMMITS: list[dict[str, Any]] = [{"passes": 1}, {"passes": 40}, {"name": "raises"}]

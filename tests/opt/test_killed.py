@@ -27,6 +27,7 @@ if __name__ == "__main__":
     pathlib.Path("ready").touch()
     work()
 """
+PROJECT = Path(__file__).parents[2]
 MAKING = ".rlox-making-*"
 
 
@@ -35,7 +36,7 @@ def start(
     mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., subprocess.Popen[str]]:
     """Starts rlox-opt, or another program, in a folder of its own that has the temporary files as
-    well; all of it bears the mark."""
+    well, or in the project's; all of it bears the mark."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setenv(
@@ -43,11 +44,13 @@ def start(
     )
 
     def begin(
-        *words: object, program: tuple[str, ...] = ("-m", "rlox.opt.cli")
+        *words: object,
+        program: tuple[str, ...] = ("-m", "rlox_opt.cli.main"),
+        folder: Path = tmp_path,
     ) -> subprocess.Popen[str]:
         command = [sys.executable, *program, *map(str, words)]
         return subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, cwd=tmp_path
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, cwd=folder
         )
 
     return begin
@@ -76,7 +79,7 @@ def test_a_profile_of_a_script(
     process = start("profile", "endless.py", *words, tmp_path / "out" / "a")
     at_work = {
         "begun": lambda: any(
-            "endless.py" in command and "rlox.opt" not in command for command in bearing(mark)
+            "endless.py" in command and "rlox_opt.cli" not in command for command in bearing(mark)
         ),
         "recording": lambda: list(tmp_path.glob("out/*/**/*.jsonl")),
         "all at work": lambda: len(bearing(mark)) >= 5 and (tmp_path / "ready").exists(),
@@ -94,8 +97,8 @@ def test_a_profile_of_training(
     start: Callable[..., subprocess.Popen[str]], mark: str, tmp_path: Path
 ) -> None:
     words = ("profile", "ppo", "--tools", "none", "--total-timesteps")
-    process = start(*words, 10**8, "--out", tmp_path / "a")
-    wait_for(lambda: any("rlox.profiling.child" in command for command in bearing(mark)))
+    process = start(*words, 10**8, "--out", tmp_path / "a", folder=PROJECT)
+    wait_for(lambda: any("workloads.child" in command for command in bearing(mark)))
     end(process)
     assert none_left(mark)
     assert len(list((tmp_path / "temporary").glob(MAKING))) == 1
@@ -104,10 +107,10 @@ def test_a_profile_of_training(
 COUNTS = """
 import sys
 from pathlib import Path
-from rlox.opt import counts
-from rlox.opt.cli import main
+from rlox_opt.plan import counts
+from rlox_opt.cli.main import main
 counts.cargo = lambda *_: None
-counts.ROOT = Path.cwd()
+counts.ROOT = Path(sys.argv.pop(1))
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -128,7 +131,7 @@ def test_a_comparison_that_counts_under_valgrind(
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
     quick = ("--sizes", "n_envs=4", "--restarts", "5", "--no-record")
-    process = start("cmp", "p13", *quick, program=("-c", COUNTS))
+    process = start("cmp", "p13", *quick, program=("-c", COUNTS, str(tmp_path)), folder=PROJECT)
     wait_for(lambda: any("sleep 600" in command for command in bearing(mark)))
     end(process)
     assert none_left(mark)

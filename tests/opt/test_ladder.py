@@ -8,11 +8,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-
-from rlox.opt import end_to_end, ladder
-from rlox.opt.ladder import Partial
-from rlox.profiling import cards
-from rlox.report.waterfall import waterfall
+from rlox_opt.cli import ladder
+from rlox_opt.cli.ladder import Partial
+from rlox_opt.plan import end_to_end
+from rlox_opt.project import cards
+from rlox_opt.views.waterfall import waterfall
 
 CARDS = {card.id: card for card in cards.load()}
 

@@ -13,12 +13,12 @@ import pytest
 from command_line import rlox_opt
 from measured import card
 from rich.console import Console
+from rlox_opt.cli import list as verb
+from rlox_opt.project import cards
+from rlox_opt.system.machine import machine
 
 from rlox._core import build_info
 from rlox.learner import switchboard
-from rlox.opt import list as verb
-from rlox.profiling import cards
-from rlox.profiling.machine import machine
 
 BUILD = "on" if "opt-p5" in build_info()["features"] else "off"
 KEYS = ["id", "title", "feature", "layer", "active", "status", "predicted", "realised"]
@@ -141,7 +141,7 @@ def test_help_has_examples() -> None:
 def test_a_reader_that_has_enough_gets_no_complaint(arguments: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "rlox.opt.cli", "list", *arguments]
+    command = [sys.executable, "-m", "rlox_opt.cli.main", "list", *arguments]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert done.stderr == ""

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from rlox.files import NotWrittenError
-from rlox.opt import new as verb
-from rlox.opt import skeleton
-from rlox.opt.cli import main
-from rlox.opt.skeleton import New, SkeletonError
-from rlox.profiling import cards
+from rlox_opt.cli import new as verb
+from rlox_opt.cli.main import main
+from rlox_opt.plan import skeleton
+from rlox_opt.plan.skeleton import New, SkeletonError
+from rlox_opt.project import cards
+from rlox_opt.system.files import NotWrittenError
 
 ROOT = cards.FOLDER.parent
 TAKEN = [int(card.id[1:]) for card in cards.load() if card.id.startswith("P")]
@@ -50,7 +49,7 @@ def checkout(tree: Path) -> Path:
 
 def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", "new", *arguments],
+        [sys.executable, "-m", "rlox_opt.cli.main", "new", *arguments],
         capture_output=True,
         text=True,
         cwd=checkout,
@@ -326,7 +325,7 @@ def test_the_empty_pairs_compile_cleanly_and_fail_until_they_are_filled(both: Pa
         assert chosen.returncode == 0, chosen.stdout
 
 
-@pytest.mark.parametrize("text", ["README.md", "CONTRIBUTING.md", "rlox/opt/new.py"])
+@pytest.mark.parametrize("text", ["README.md", "CONTRIBUTING.md", "workbench/rlox_opt/cli/new.py"])
 def test_the_optimisation_that_is_named_as_new_is_not_taken(text: str) -> None:
     told = (ROOT / text).read_text(encoding="utf-8")
     _, after, steps = told.partition("## Add an optimisation")

@@ -8,13 +8,14 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-
-from rlox.opt import cli, peers, racing
-from rlox.opt.exits import INTERRUPTED
-from rlox.opt.racing import Outcome, Peer, PeerError
-from rlox.opt.standings import row_of, standings
-from rlox.report import race
-from rlox.report.race_picture import picture
+from rlox_opt.cli import main as cli
+from rlox_opt.cli import peers
+from rlox_opt.race import environments as racing
+from rlox_opt.race.environments import Outcome, Peer, PeerError
+from rlox_opt.race.standings import row_of, standings
+from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.views import race
+from rlox_opt.views.race_picture import picture
 
 # A peer for the tests: takes as long, gets as far or fails as its form says.
 DRIVER = """

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rlox_opt.cli.predict import with_prediction
+from rlox_opt.history import ledger, predicted
+from rlox_opt.history.predicted import Checked
+from rlox_opt.plan import precedence
+from rlox_opt.project import cards
+from rlox_opt.project.cards import Prediction
 from users_repository import git
-
-from rlox.history.site import ledger, predicted
-from rlox.history.site.predicted import Checked
-from rlox.opt import precedence
-from rlox.opt.predict import with_prediction
-from rlox.profiling import cards
-from rlox.profiling.cards import Prediction
 
 ROOT = cards.FOLDER.parent
 FREE = f"p{1 + max(int(card.id[1:]) for card in cards.load() if card.id.startswith('P'))}"
@@ -49,7 +48,7 @@ def checkout(tmp_path: Path) -> Path:
 
 def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", *arguments],
+        [sys.executable, "-m", "rlox_opt.cli.main", *arguments],
         capture_output=True,
         text=True,
         cwd=checkout,

@@ -41,7 +41,7 @@ REPORT_KEYS = {
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "rlox.opt.cli", "profile", *arguments]
+    return [sys.executable, "-m", "rlox_opt.cli.main", "profile", *arguments]
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +198,7 @@ def child_of(pid: int) -> int:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        named = [c for c in children if b"rlox.profiling.child" in cmdline(int(c))]
+        named = [c for c in children if b"workloads.child" in cmdline(int(c))]
         if named:
             return int(named[0])
         time.sleep(0.05)

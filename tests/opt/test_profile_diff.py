@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 from command_line import rlox_opt
-
-from rlox.opt import sides
-from rlox.profiling import brief
-from rlox.profiling.brief import Speed
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.history import sides
+from rlox_opt.sampling import brief
+from rlox_opt.sampling.brief import Speed
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
 MACHINE = {"cpu": "Example CPU @ 2.80GHz", "cores": 2}
 LAYERS = {"rust": 20.0, "python": 80.0}  # µs of a step

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rlox.opt import cli, profile_script
-from rlox.profiling.processes import launch
+from rlox_opt.cli import main as cli
+from rlox_opt.cli import profile_script
+from rlox_opt.sampling.processes import launch
 
 SCRIPT = """
 import multiprocessing, os, signal, sys, time
@@ -42,7 +42,7 @@ if __name__ == "__main__":
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "rlox.opt.cli", "profile", *arguments]
+    return [sys.executable, "-m", "rlox_opt.cli.main", "profile", *arguments]
 
 
 @pytest.fixture(scope="module")
@@ -229,7 +229,7 @@ def test_without_what_it_needs_it_does_not_begin(
 ENDED = """
 import os, signal, sys, time
 signal.signal(signal.SIGHUP, signal.SIG_IGN if "nohup" in sys.argv else signal.SIG_DFL)
-from rlox.opt.profile_script import end_as_by_ctrl_c
+from rlox_opt.cli.profile_script import end_as_by_ctrl_c
 end_as_by_ctrl_c()
 try:
     os.write(1, b"ready")

@@ -15,13 +15,12 @@ from typing import Any
 
 import pytest
 import toy_history
-
-from rlox.history import store
-from rlox.history.store import Entry
-from rlox.opt import record, recording
-from rlox.opt.cli import main
-from rlox.opt.recording import Recording
-from rlox.profiling.machine import machine, slug
+from rlox_opt.cli import record
+from rlox_opt.cli.main import main
+from rlox_opt.history import recording, store
+from rlox_opt.history.recording import Recording
+from rlox_opt.history.store import Entry
+from rlox_opt.system.machine import machine, slug
 
 Make = Callable[..., list[str]]
 ALL_STAGES = recording.STAGES

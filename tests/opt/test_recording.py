@@ -8,24 +8,25 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-
-from rlox.history.store import Cell
-from rlox.opt import causes, criterion, diff, recording, revisions, witness
-from rlox.opt.progress import Lines
-from rlox.opt.recording import Recording
-from rlox.opt.revisions import Artefact, Revision
-from rlox.profiling import brief, perf, pyspy
-from rlox.profiling.brief import Speed
-from rlox.profiling.machine import ROOT
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
-from rlox.profiling.spec import Spec
+from rlox_opt.harness import callgrind
+from rlox_opt.history import causes, criterion, recording
+from rlox_opt.history.recording import Recording
+from rlox_opt.history.store import Cell
+from rlox_opt.project import revisions, side_by_side
+from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.sampling import brief, perf, pyspy
+from rlox_opt.sampling.brief import Speed
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.sampling.spec import Spec
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.progress import Lines
 
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artefact:
     """The installed one."""
     shutil.copytree(ROOT / "rlox", tmp_path / "built" / "rlox")
-    monkeypatch.setattr(diff, "REVISIONS", tmp_path)
+    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
     monkeypatch.setattr(recording, "MORE", 0)
     return Artefact(Revision("HEAD", "HEAD"), tmp_path / "built", (), {}, 0.0)
 
@@ -51,12 +52,12 @@ def kinds(found: Recording) -> dict[tuple[str, str], Cell]:
 
 def test_times_twins_and_counts_of_a_real_build(build: Artefact) -> None:
     found = recorded(build, r"time_gae\(128\)|'P12 ", "time", "pairs", "counts")
-    assert found.failures == {} if witness.available() else ["counts"]
+    assert found.failures == {} if callgrind.available() else ["counts"]
     gae = "data_plane.Gae.time_gae(128)"
     (pair,) = [name for name in recording.predicted() if "'P12 " in name]
     cells = kinds(found)
     wanted = {(gae, "time"), (pair, "time")}
-    if witness.available():
+    if callgrind.available():
         wanted |= {(gae, "instructions"), (gae, "allocations")}
         assert cells[gae, "instructions"].value > 1_000
     assert cells.keys() == wanted
@@ -155,7 +156,7 @@ def test_an_interval_is_student_s_over_restarts() -> None:
 def test_what_moved_is_looked_into_against_the_entry_before(
     build: Artefact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rlox.history.cause import Cause
+    from rlox_opt.history.cause import Cause
 
     found = Recording(build, build, re.compile(""), 1.0, Lines(Console(quiet=True)))
     asked = []

@@ -11,12 +11,12 @@ import pytest
 import toy_entries as toy
 import toy_history
 from command_line import rlox_opt
+from rlox_opt.cli.main import main
+from rlox_opt.history import unrecorded
+from rlox_opt.history.store import Entry
+from rlox_opt.project import revisions
+from rlox_opt.system.machine import ROOT
 from toy_entries import BENCHMARK, cell, entry, history, written
-
-from rlox.history.store import Entry
-from rlox.opt import revisions, unrecorded
-from rlox.opt.cli import main
-from rlox.profiling.machine import ROOT
 
 KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
         "p", "state", "slower", "layer", "acknowledged", "acknowledged_to"]  # fmt: skip

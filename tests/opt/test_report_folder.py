@@ -4,13 +4,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-
-import rlox.report
-from rlox.files import NotWrittenError
-from rlox.opt import profile
-from rlox.profiling import results
-from rlox.profiling.driver import Findings
-from rlox.profiling.spec import Spec
+import rlox_opt.views.report_folder
+from rlox_opt.cli import profile
+from rlox_opt.sampling import results
+from rlox_opt.sampling.driver import Findings
+from rlox_opt.sampling.spec import Spec
+from rlox_opt.system.files import NotWrittenError
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ def test_a_report_that_cannot_be_written_leaves_nothing(
     def fail(*_: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(rlox.report, "write", fail)
+    monkeypatch.setattr(rlox_opt.views.report_folder, "write", fail)
     with pytest.raises(OSError, match="disk full"):
         profile.write(found, Path("out/run"))
     assert list(Path("out").iterdir()) == []

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from rlox.opt import revisions
-from rlox.opt.arguments import UsageError
+from rlox_opt.project import revisions
+from rlox_opt.system.usage import UsageError
 
 
 def git(folder: Path, *arguments: str) -> str:

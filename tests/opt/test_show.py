@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured import card
 from rich.console import Console
+from rlox_opt.cli import show as verb
+from rlox_opt.project import cards
+from rlox_opt.project.cards import Card
+from rlox_opt.system.machine import machine, slug
+from rlox_opt.views import card as terminal
+from rlox_opt.views.chart import Axis, Point
 
 from rlox._core import build_info
-from rlox.opt import card as terminal
-from rlox.opt import show as verb
-from rlox.opt.chart import Axis, Point
-from rlox.profiling import cards
-from rlox.profiling.cards import Card
-from rlox.profiling.machine import machine, slug
 
 
 @pytest.fixture

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-
-from rlox.opt import terminal
-from rlox.profiling import results
-from rlox.profiling.spec import Spec
+from rlox_opt.sampling import results
+from rlox_opt.sampling.spec import Spec
+from rlox_opt.views import terminal
 
 
 @pytest.fixture

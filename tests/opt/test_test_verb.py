@@ -12,16 +12,15 @@ from typing import Any
 import pytest
 from command_line import rlox_opt
 from rich.console import Console
-
-from rlox.opt import builds
-from rlox.opt.arguments import UsageError
-from rlox.opt.progress import Lines
-from rlox.opt.testing import agreement, answers, every_build, planted
-from rlox.opt.testing.agreement import Outcome
-from rlox.opt.testing.commands import CannotTell, CompileError, Done, run
-from rlox.opt.testing.every_build import Finished
-from rlox.opt.testing.planted import Bug
-from rlox.profiling import cards
+from rlox_opt.plan import features
+from rlox_opt.plan.testing import agreement, answers, every_build, planted
+from rlox_opt.plan.testing.agreement import Outcome
+from rlox_opt.plan.testing.every_build import Finished
+from rlox_opt.plan.testing.planted import Bug
+from rlox_opt.project import cards
+from rlox_opt.system.commands import CannotTell, CompileError, Done, run
+from rlox_opt.system.progress import Lines
+from rlox_opt.system.usage import UsageError
 
 BUGS = planted.load()
 
@@ -77,13 +76,13 @@ def test_the_training_loops_need_no_cargo(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_there_are_2n_plus_2_builds_and_no_two_are_the_same() -> None:
     n = len([card for card in cards.load() if card.id.startswith("P")])
-    sets = builds.feature_sets()
+    sets = features.feature_sets()
     assert len(sets) == 2 * n + 2
     assert len({name for name, _ in sets}) == len({features for _, features in sets}) == len(sets)
 
 
 def test_p12_holds_p3_up() -> None:
-    sets = dict(builds.feature_sets())
+    sets = dict(features.feature_sets())
     assert sets["p3"] == ("opt-p3", "opt-p12")
     assert sets["p12"] == ("opt-p12",)
     assert set(sets["all"]) - set(sets["all-p12"]) == {"opt-p3", "opt-p12"}
@@ -91,8 +90,8 @@ def test_p12_holds_p3_up() -> None:
 
 
 def test_one_optimisation_is_told_from_the_others_by_four_builds() -> None:
-    every = tuple(f"opt-{id_.lower()}" for id_ in builds.known())
-    assert builds.feature_sets(["P5"]) == [
+    every = tuple(f"opt-{id_.lower()}" for id_ in features.known())
+    assert features.feature_sets(["P5"]) == [
         ("none", ()),
         ("all", every),
         ("p5", ("opt-p5",)),
@@ -101,8 +100,8 @@ def test_one_optimisation_is_told_from_the_others_by_four_builds() -> None:
 
 
 def test_commits_draw_every_build_but_none_and_all() -> None:
-    names = [name for name, _ in builds.feature_sets()]
-    assert {builds.drawn(f"{n:040x}") for n in range(2 * len(builds.known()))} == set(names) - {
+    names = [name for name, _ in features.feature_sets()]
+    assert {features.drawn(f"{n:040x}") for n in range(2 * len(features.known()))} == set(names) - {
         "none",
         "all",
     }
@@ -247,7 +246,7 @@ def test_every_optimisation_has_a_test_by_the_name_that_the_verb_asks_for() -> N
         pytest_of = [sys.executable, "-m", "pytest", "--collect-only", "-q", file]
         marked = ["-m", "slow or not slow"]
         listed = subprocess.run(
-            [*pytest_of, *marked], cwd=builds.ROOT, capture_output=True, text=True, check=True
+            [*pytest_of, *marked], cwd=features.ROOT, capture_output=True, text=True, check=True
         ).stdout
         for card in cards.load():
             if card.id.startswith(kind) and card.seam.kind != "build":
@@ -259,7 +258,7 @@ def test_every_optimisation_has_a_test_by_the_name_that_the_verb_asks_for() -> N
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.id}-{bug.twin}-{bug.story}")
 def test_a_planted_bug_fits_the_tree(bug: Bug) -> None:
-    text = (builds.ROOT / bug.file).read_text()
+    text = (features.ROOT / bug.file).read_text()
     assert planted.planted_in(text, bug) != text
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 import toy_packages
-
-from rlox.opt import witness
-from rlox.timing.packages import Packages
+from rlox_opt.harness import callgrind
+from rlox_opt.harness.packages import Packages
 
 # As callgrind writes it: a name once, then its number; a call is a cfn and a calls line.
 DUMP = """\
@@ -35,21 +34,21 @@ totals: 12345
 def test_a_dump_gives_instructions_and_calls_of_the_allocators(tmp_path: Path) -> None:
     path = tmp_path / "out.1"
     path.write_text(DUMP)
-    assert witness._read(path) == (12345, 3 + 2 + 1)
+    assert callgrind._read(path) == (12345, 3 + 2 + 1)
 
 
-@pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
 def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
     benchmarks = toy_packages.benchmarks(tmp_path)
     folders = {
         side: toy_packages.package(tmp_path / side, passes=passes)
         for side, passes in (("base", 10), ("head", 20))
     }
-    packages = Packages(folders, benchmarks, 120.0)
+    packages = Packages("rlox", folders, benchmarks, 120.0)
     seconds = {"toys.time_work": 1e-4, "toys.time_steady": 1e-5}
-    found: dict[str, dict[str, witness.Counts]] = {"base": {}, "head": {}}
+    found: dict[str, dict[str, callgrind.Counts]] = {"base": {}, "head": {}}
     jobs = [(side, seconds) for side in found]
-    witness.count_all(packages, jobs, lambda side, *told: found[side].update([told]))
+    callgrind.count_all(packages, jobs, lambda side, *told: found[side].update([told]))
     base, head = found.values()
     work = [side["toys.time_work"]["instructions"] for side in (base, head)]
     steady = [side["toys.time_steady"]["instructions"] for side in (base, head)]
@@ -60,33 +59,35 @@ def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
 
 
 def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
-    packages = Packages({"base": tmp_path}, tmp_path, 120.0)  # nothing that could be counted
+    packages = Packages(
+        "rlox", {"base": tmp_path}, tmp_path, 120.0
+    )  # nothing that could be counted
     late = time.monotonic() - 1
     told: list[object] = []
-    witness.count_all(
+    callgrind.count_all(
         packages, [("base", {"toys.time_work": 1e-4})], lambda *of: told.append(of), late
     )
     assert not told
 
 
-@pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
 def test_after_an_interruption_nothing_more_is_counted(tmp_path: Path) -> None:
     benchmarks = toy_packages.benchmarks(tmp_path)
     sides = {side: toy_packages.package(tmp_path / side) for side in ("base", "head")}
-    packages = Packages(sides, benchmarks, 120.0)
+    packages = Packages("rlox", sides, benchmarks, 120.0)
     seconds = {f"toys.Sized.time_sized({n})": 1e-5 for n in (1, 2)} | {"toys.time_steady": 1e-5}
     told: list[str] = []
 
-    def hear(side: str, name: str, counts: witness.Counts) -> None:
+    def hear(side: str, name: str, counts: callgrind.Counts) -> None:
         told.append(name)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        witness.count_all(packages, [(side, seconds) for side in sides], hear)
+        callgrind.count_all(packages, [(side, seconds) for side in sides], hear)
     assert 1 <= len(told) <= 2  # once a side at the most: nothing went on after it
 
 
-@pytest.mark.skipif(not witness.available(), reason="valgrind is not installed")
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
 def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,10 +95,12 @@ def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     benchmarks = toy_packages.benchmarks(tmp_path)
-    packages = Packages({"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0)
+    packages = Packages(
+        "rlox", {"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0
+    )
     seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
-    told: dict[str, witness.Counts] = {}
-    witness.count_all(
+    told: dict[str, callgrind.Counts] = {}
+    callgrind.count_all(
         packages, [("base", seconds)], lambda side, name, counts: told.update({name: counts})
     )
     assert told.keys() == {"toys.time_steady"}

@@ -13,12 +13,15 @@ from typing import Any
 
 import pytest
 from command_line import rlox_opt, started
-
-from rlox.history import records
-from rlox.opt import calibrate, cmp, end_to_end, ladder, peers, racing, record, sides, trust
-from rlox.opt.racing import Outcome, Peer
-from rlox.profiling import machine
-from rlox.timing.restarts import Reading
+from rlox_opt.cli import calibrate, ladder, peers, record
+from rlox_opt.harness import restarts
+from rlox_opt.harness.restarts import Reading
+from rlox_opt.history import records, sides
+from rlox_opt.plan import comparing, end_to_end
+from rlox_opt.project import calibration
+from rlox_opt.race import environments as racing
+from rlox_opt.race.environments import Outcome, Peer
+from rlox_opt.system import machine
 
 TYPED = {
     "cmp": ["cmp", "p13", "--restarts", "5", "--no-counts"],
@@ -28,10 +31,10 @@ TYPED = {
 }
 # Of each, the last step of the work before its record.
 LAST = {
-    "cmp": (cmp, "result"),
+    "cmp": (comparing, "result"),
     "ladder": (ladder, "climb"),
     "peers": (peers, "standings"),
-    "calibrate": (trust, "rates"),
+    "calibrate": (calibration, "rates"),
 }
 RACE = {"env_id": "CartPole-v1", "total_timesteps": 1000, "threads": 1, "reach": 60.0}
 
@@ -60,11 +63,17 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     set_ = monkeypatch.setattr
     (tmp_path / "tmp").mkdir()
     set_("tempfile.tempdir", str(tmp_path / "tmp"))
-    for module in (records, ladder, racing, trust, machine):  # an absolute path takes all before it
+    for module in (
+        records,
+        ladder,
+        racing,
+        calibration,
+        machine,
+    ):  # an absolute path takes all before it
         set_(module, "slug", lambda _: str(tmp_path / "records"), raising=False)
     for module in (ladder, peers):
         set_(module, "ROOT", tmp_path)
-    set_(cmp.restarts, "twins", twins)
+    set_(restarts, "twins", twins)
     set_(end_to_end, "build_all", lambda *_: {})
     set_(end_to_end, "rounds", rounds)
     set_(racing, "ENVIRONMENTS", tmp_path / "environments")
@@ -176,8 +185,8 @@ def test_record_finds_out_before_it_builds(tree: Path, monkeypatch: pytest.Monke
 def test_profile_finds_out_before_it_trains(
     out: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rlox.profiling.driver.profile", lambda *_: pytest.fail("trains"))
-    monkeypatch.setattr("rlox.opt.profile_script.profile", lambda *_, **__: pytest.fail("runs"))
+    monkeypatch.setattr("rlox_opt.sampling.driver.profile", lambda *_: pytest.fail("trains"))
+    monkeypatch.setattr("rlox_opt.cli.profile_script.profile", lambda *_, **__: pytest.fail("runs"))
     monkeypatch.setattr("signal.signal", lambda *_: None)
     done = rlox_opt("profile", what, "--out", out)
     assert done.returncode == 3

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rlox_opt.project import cards
 
 from rlox._core import build_info, pairs
-from rlox.profiling import cards
 
 CATALOGUE: list[tuple[str, str, list[dict[str, int]]]] = pairs.catalogue()
 IDS = sorted({id_ for id_, _, _ in CATALOGUE}, key=lambda id_: int(id_[1:]))

@@ -10,10 +10,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rlox_opt.plan import counts
+from rlox_opt.project import cards
 
 from rlox._core import build_info, pairs
-from rlox.opt import counts
-from rlox.profiling import cards
 
 ROOT = Path(__file__).parents[2]
 WORKLOADS = {

@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rlox_opt.project import cards
 
 from rlox.learner import compiled, pairs, switchboard, torch_settings
 from rlox.learner.pairs import PAIRS, Arm, Workload
-from rlox.profiling import cards
 
 CARDS = {card.id: card for card in cards.load() if card.id.startswith("R")}
 # Cases a test; 10 where nothing is said.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from rlox.profiling.device import Call, Kernel, PhaseAt
+from rlox_opt.sampling.device import Call, Kernel, PhaseAt
 
 
 class Recorded(NamedTuple):

@@ -27,11 +27,11 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import torch
+from rlox_opt.sampling.pyspy import SETTLE_S, allow_ptrace
 from torch.autograd.graph import _engine_run_backward
 
 import rlox
 from rlox import _core
-from rlox.profiling.pyspy import SETTLE_S, allow_ptrace
 from rlox.timing import SpanLog, Timing
 
 Plan = dict[str, dict[str, int]]

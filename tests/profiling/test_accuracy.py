@@ -27,13 +27,13 @@ from types import ModuleType
 
 import pytest
 from mixture import MIXTURES
-
-from rlox.profiling import perf, pyspy
-from rlox.profiling.attribution import LayerShare, attribute
-from rlox.profiling.layers import LAYERS
-from rlox.profiling.machine import commit, machine, versions
-from rlox.profiling.samples import MAIN_THREAD, Samples
-from rlox.timing import SpanLog
+from rlox_opt.project.measured import versions
+from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.attribution import LayerShare, attribute
+from rlox_opt.sampling.layers import LAYERS
+from rlox_opt.sampling.samples import MAIN_THREAD, Samples
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.system.machine import commit, machine
 
 TURNS = 12
 PLAIN_S = 3.0  # a turn

@@ -5,10 +5,9 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rlox.profiling.attribution import LayerShare, attribute
-from rlox.profiling.layers import LAYERS
-from rlox.profiling.samples import MAIN_THREAD, Sample, Samples
+from rlox_opt.sampling.attribution import LayerShare, attribute
+from rlox_opt.sampling.layers import LAYERS
+from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
 
 
 def samples(*counted: tuple[str, str, int], weight: float = 0.01) -> Samples:

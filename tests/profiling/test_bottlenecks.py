@@ -3,10 +3,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rlox.profiling.bottlenecks import LARGEST_BOUND, amdahl, bounds, rank
-from rlox.profiling.cards import Card, Seam, Spot
-from rlox.profiling.samples import MAIN_THREAD, OUTSIDE, Frame, Sample, Samples
+from rlox_opt.project.cards import Card, Seam, Spot
+from rlox_opt.sampling.bottlenecks import LARGEST_BOUND, amdahl, bounds, rank
+from rlox_opt.sampling.samples import MAIN_THREAD, OUTSIDE, Frame, Sample, Samples
 
 OWN = {"": 1.0, "env_step": 3.0, "gradient_update": 6.0}
 

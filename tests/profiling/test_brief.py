@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rlox_opt.sampling import brief, perf, pyspy
+from rlox_opt.sampling.attribution import attribute
+from rlox_opt.sampling.samples import MAIN_THREAD
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.sampling.workloads import reference
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.process import ChildError
+from rlox_opt.system.progress import Lines
 
-from rlox.opt.arguments import reference
-from rlox.opt.progress import Lines
-from rlox.profiling import brief, perf, pyspy
-from rlox.profiling.attribution import attribute
-from rlox.profiling.child import _alone
-from rlox.profiling.machine import ROOT
-from rlox.profiling.process import ChildError
-from rlox.profiling.samples import MAIN_THREAD
-from rlox.timing import SpanLog
+from workloads.child import _alone
 
 QUIET = Lines(Console(quiet=True))
 NO_SAMPLER = perf.unavailable() is not None and pyspy.unavailable() is not None

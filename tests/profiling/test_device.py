@@ -15,13 +15,13 @@ import pytest
 from chrome_trace import annotated, read_chrome
 from hypothesis import given
 from hypothesis import strategies as st
+from rlox_opt.sampling.device import NOTHING, UNKNOWN, Call, Kernel, Use, Waited, attribute
+from rlox_opt.sampling.processes.inside.rlox_segments import encode
+from rlox_opt.sampling.processes.on_device import on_device
+from rlox_opt.sampling.processes.run import read_run
+from rlox_opt.views import details
 
-from rlox.profiling import torch_recording
-from rlox.profiling.device import NOTHING, UNKNOWN, Call, Kernel, Use, Waited, attribute
-from rlox.profiling.processes.inside.rlox_segments import encode
-from rlox.profiling.processes.on_device import on_device
-from rlox.profiling.processes.run import read_run
-from rlox.report import details
+from workloads import torch_recording
 
 TRACE = Path(__file__).with_name("data") / "torch_trace_by_hand.json"
 US = 1e-6

@@ -1,10 +1,9 @@
 """The functions of ours on a stack: by the line, where a tool's name is that of another."""
 
 import pytest
-
-from rlox.profiling.functions import enclosing, innermost, short
-from rlox.profiling.machine import ROOT
-from rlox.profiling.samples import Frame
+from rlox_opt.sampling.functions import enclosing, innermost, short
+from rlox_opt.sampling.samples import Frame
+from rlox_opt.system.machine import ROOT
 
 PYTHON = Frame("step", "rlox/env/vec_env.py", 107)
 STD = Frame("exp", "library/std/src/f64.rs", 9)
@@ -23,7 +22,7 @@ def test_the_innermost_function_of_ours_is_found_below_what_works_for_it() -> No
 
 
 @pytest.mark.parametrize(
-    "module", ["rlox/timing/packages_worker.py", "rlox/profiling/child.py", "rloxx/a.py"]
+    "module", ["workbench/rlox_opt/harness/packages_worker.py", "workloads/child.py", "rloxx/a.py"]
 )
 def test_what_looks_on_is_not_ours(module: str) -> None:
     assert innermost([PYTHON, Frame("call", module, 1)], text) == "rlox/env/vec_env.py:step"

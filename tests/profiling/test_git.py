@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 import users_repository
+from rlox_opt.plan import skeleton
+from rlox_opt.project import revisions
+from rlox_opt.system import commands, git, machine
+from rlox_opt.system.usage import UsageError
+from rlox_opt.views.site import diffs
 from users_repository import fingerprint
-
-from rlox.history.site import diffs
-from rlox.opt import revisions, skeleton
-from rlox.opt.arguments import UsageError
-from rlox.opt.testing import commands
-from rlox.profiling import git, machine
 
 
 @pytest.fixture

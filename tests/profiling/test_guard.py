@@ -10,9 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
+from rlox_opt.system import guard
 from survivors import bearing, none_left
-
-from rlox.profiling import guard
 
 # Without the package around it, whose import takes longer than all the rest.
 BEGIN = f"""

@@ -1,9 +1,8 @@
 """Beliefs about which layer a stack belongs to: a table of stacks as the samplers print them."""
 
 import pytest
-
-from rlox.profiling.layers import LAYERS, TITLES, classify, wait_layer
-from rlox.profiling.samples import Frame, short_module
+from rlox_opt.sampling.layers import LAYERS, TITLES, classify, wait_layer
+from rlox_opt.sampling.samples import Frame, short_module
 
 SITE = "/venv/lib/python3.11/site-packages"
 LIBRARIES = {

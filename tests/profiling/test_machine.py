@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-from rlox.profiling import machine
+from rlox_opt.project import measured
+from rlox_opt.system import machine
 
 
 def test_machine_and_versions_hold_no_name_of_host_or_user() -> None:
-    text = json.dumps([machine.machine(), machine.versions()])
+    text = json.dumps([machine.machine(), measured.versions()])
     # Short names ("root", "box") may be part of an innocent word; they are looked for as words.
     words = {word.strip('",:[]{}') for word in text.split()}
     for name in {socket.gethostname(), os.uname().nodename, getpass.getuser()}:
@@ -42,8 +42,8 @@ def test_the_folder_is_named_after_the_cpu(cpu: str, cores: int, slug: str) -> N
 
 
 def test_versions_of_absent_packages_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "PACKAGES", ("numpy", "no-such-package"))
-    found = machine.versions()
+    monkeypatch.setattr(measured, "PACKAGES", ("numpy", "no-such-package"))
+    found = measured.versions()
     assert found["numpy"]
     assert found["no-such-package"] is None
 

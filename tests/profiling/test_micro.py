@@ -3,8 +3,8 @@
 import pytest
 
 import rlox
-from rlox.profiling import micro
-from rlox.profiling.micro import Component
+from workloads import micro
+from workloads.micro import Component
 
 
 def test_every_component_is_called_in_every_round() -> None:

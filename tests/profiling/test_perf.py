@@ -6,11 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-
-from rlox.profiling import perf
-from rlox.profiling.attribution import attribute
-from rlox.profiling.samples import MAIN_THREAD, Samples
-from rlox.timing import SpanLog
+from rlox_opt.sampling import perf
+from rlox_opt.sampling.attribution import attribute
+from rlox_opt.sampling.samples import MAIN_THREAD, Samples
+from rlox_opt.sampling.spans import SpanLog
 
 SCRIPT = (Path(__file__).parent / "data" / "perf_script.txt").read_text()
 PID = 31226

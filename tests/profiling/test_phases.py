@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rlox_opt.sampling.phases import phase_by_line, phases_by_clock
+from rlox_opt.sampling.samples import Frame
 
-from rlox.profiling.phases import phase_by_line, phases_by_clock
-from rlox.profiling.samples import Frame
 from rlox.timing import SpanLog, Timing
 
 SOURCE = """\

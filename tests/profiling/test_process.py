@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-
-from rlox.profiling.process import Child, ChildError
+from rlox_opt.system.process import Child, ChildError
 
 
 def child(program: str, folder: Path) -> Child:

@@ -6,10 +6,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from rlox_opt.sampling import pyspy
+from rlox_opt.sampling.attribution import attribute
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Samples
 
-from rlox.profiling import child, pyspy
-from rlox.profiling.attribution import attribute
-from rlox.profiling.samples import MAIN_THREAD, Frame, Samples
+from workloads import child
 
 DATA = Path(__file__).parent / "data"
 
@@ -72,7 +73,7 @@ def test_a_run_that_left_nothing_says_what_the_tool_said(tmp_path: Path) -> None
 
 LIVE = """
 import math, time
-from rlox.profiling.pyspy import allow_ptrace
+from rlox_opt.sampling.pyspy import allow_ptrace
 from rlox.timing import Timing
 allow_ptrace()
 timing = Timing()

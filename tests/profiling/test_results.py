@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-
-from rlox.profiling import results, torch_profiler
-from rlox.profiling.driver import Findings
-from rlox.profiling.results import Rates, Ticks
-from rlox.profiling.samples import MAIN_THREAD, Sample, Samples
-from rlox.profiling.spec import Spec
-from rlox.profiling.torch_profiler import Event, TorchProfile
-from rlox.timing import SpanLog
+from rlox_opt.sampling import results, torch_profiler
+from rlox_opt.sampling.driver import Findings
+from rlox_opt.sampling.results import Rates, Ticks
+from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.sampling.spec import Spec
+from rlox_opt.sampling.torch_profiler import Event, TorchProfile
 
 SECOND = 1_000_000_000
 

@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rlox.profiling import scalene
+from rlox_opt.sampling import scalene
 
 MAIN, OTHER = 11, 22
 PY = {"kind": "py", "ip": None, "offset": None}

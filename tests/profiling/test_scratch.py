@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from rlox.profiling.scratch import scratch
+from rlox_opt.system.scratch import scratch
 
 
 def in_a_process(work: Callable[[], object]) -> int:

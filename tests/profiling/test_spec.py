@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
+from rlox_opt.sampling.spec import Spec
 
-from rlox.profiling.child import settings
-from rlox.profiling.spec import Spec
+from workloads.child import settings
 
 SPEC = Spec(
     mode="plain",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rlox.profiling.watch import Clock, Window
+from workloads.watch import Clock, Window
 
 
 class Recorded(Window):
@@ -53,7 +53,7 @@ def test_the_clock_stops_training_when_stdin_is_closed() -> None:
 
 def test_ticks_are_few_and_tell_time_and_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0
-    monkeypatch.setattr("rlox.profiling.watch.perf_counter_ns", lambda: now)
+    monkeypatch.setattr("workloads.watch.perf_counter_ns", lambda: now)
     read, write = os.pipe()
     clock = Clock(lambda **_: None, stdin=read)
     clock.model = trainer()

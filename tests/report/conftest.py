@@ -8,13 +8,13 @@ import random
 from typing import Any
 
 import pytest
+from rlox_opt.project import cards
+from rlox_opt.sampling import bottlenecks
+from rlox_opt.sampling.attribution import attribute
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.sampling.spans import SpanLog
 
-from rlox.profiling import bottlenecks, cards
-from rlox.profiling.attribution import attribute
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
-from rlox.timing import SpanLog
-
-START = ["<module> (child.py)", "main (rlox/profiling/child.py)", "learn (rlox/learner/ppo.py)"]
+START = ["<module> (child.py)", "main (workloads/child.py)", "learn (rlox/learner/ppo.py)"]
 STEP = "step (rlox/env/vec_env.py)"
 UPDATE = "train (rlox/learner/ppo.py)"
 LINEAR = "forward (torch/nn/modules/linear.py)"

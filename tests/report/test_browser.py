@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from rlox.profiling.samples import Samples
-from rlox.report import write
+from rlox_opt.sampling.samples import Samples
+from rlox_opt.views.report_folder import write
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hostile_html import harm
+from rlox_opt.sampling.samples import Samples
+from rlox_opt.views import backends, growth, html, primitives, processes, race
 from test_processes import report as report_of_processes
-
-from rlox.profiling.samples import Samples
-from rlox.report import backends, growth, html, primitives, processes, race
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -4,9 +4,8 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
-
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
-from rlox.report.flamegraph import self_seconds, tree
+from rlox_opt.sampling.flamegraph import self_seconds, tree
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
 Path = tuple[str, ...]
 

@@ -6,9 +6,8 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
-from rlox.report import html
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.views import html
 
 VOID = {"meta", "input", "wbr", "br", "hr", "img", "link"}
 EVIL = '</script><img src=x onerror="alert(1)">&'

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from rlox.report import processes
-from rlox.report.component_tree import tree_lines
+from rlox_opt.views import processes
+from rlox_opt.views.component_tree import tree_lines
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rlox.report import markdown, units
-from rlox.report.tables import disagreements, missing, notices, sections
+from rlox_opt.views import markdown, units
+from rlox_opt.views.tables import disagreements, missing, notices, sections
 
 
 def test_markdown_has_every_section_and_a_table_in_each(report: dict[str, Any]) -> None:

@@ -4,12 +4,11 @@ import json
 from typing import Any
 
 import pytest
-
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
-from rlox.profiling.torch_profiler import Event
-from rlox.report import trace as module
-from rlox.report.trace import trace
-from rlox.timing import SpanLog
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.sampling.torch_profiler import Event
+from rlox_opt.views import trace as module
+from rlox_opt.views.trace import trace
 
 REPORT = {"algo": "ppo", "env_id": "CartPole-v1", "commit": "abc"}
 

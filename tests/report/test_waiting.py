@@ -1,8 +1,7 @@
 """Who waits for whom and what parts are worth, as sections."""
 
 import pytest
-
-from rlox.report import waiting
+from rlox_opt.views import waiting
 
 FOUND = {
     "wall_s": 10.0,

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
-from rlox.report import write
-from rlox.report.folded import folded
-from rlox.timing import SpanLog
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.views.folded import folded
+from rlox_opt.views.report_folder import write
 
 
 def test_a_run_leaves_its_files_and_nothing_else(

@@ -23,7 +23,7 @@ _ALONE = next(
 without_a_network = pytest.mark.skipif(
     not _ALONE, reason="no network namespace can be made here (unshare -rn)"
 )
-RLOX_OPT = "import sys\nfrom rlox.opt.cli import main\nsys.exit(main())"
+RLOX_OPT = "import sys\nfrom rlox_opt.cli.main import main\nsys.exit(main())"
 
 
 def run(folder: Path, *words: str | Path, program: str = RLOX_OPT) -> str:
@@ -32,7 +32,7 @@ def run(folder: Path, *words: str | Path, program: str = RLOX_OPT) -> str:
     path = os.pathsep.join([str(WATCHED), str(ROOT)])
     done = subprocess.run(
         [*_ALONE, sys.executable, "-c", program, *map(str, words)],
-        cwd=folder,
+        cwd=ROOT,  # where the cards are
         env=os.environ | {"PYTHONPATH": path, "RLOX_WATCHED": str(noted)},
         capture_output=True,
         text=True,
@@ -57,8 +57,10 @@ def test_verbs_need_no_network(tmp_path: Path) -> None:
     assert "optimisations;" in run(tmp_path, "list")
     store = written(history({}, 3), tmp_path / "history")
     assert "3 commits" in run(tmp_path, "publish", tmp_path / "pages", "--history", store)
-    (tmp_path / "script.py").write_text("sum(range(1_000_000))\n")
-    assert "script.py" in run(tmp_path, "profile", "script.py", "--sampler", "none")
+    script = tmp_path / "script.py"
+    script.write_text("sum(range(1_000_000))\n")
+    out = ("--out", tmp_path / "profile")
+    assert "script.py" in run(tmp_path, "profile", script, "--sampler", "none", *out)
 
 
 def test_an_attempt_to_connect_would_be_noted(tmp_path: Path) -> None:

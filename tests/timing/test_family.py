@@ -4,9 +4,8 @@ import math
 import random
 
 import pytest
-
-from rlox.timing.family import judge, restarts_to_settle
-from rlox.timing.paired import BAND, ERROR, LOOKS, next_look
+from rlox_opt.stats.family import judge, restarts_to_settle
+from rlox_opt.stats.paired import BAND, ERROR, LOOKS, next_look
 
 
 def noise(rng: random.Random, n: int, sd: float, shift: float = 0.0) -> list[float]:

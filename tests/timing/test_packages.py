@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 import toy_packages
-
-from rlox.timing import packages as packages_module
-from rlox.timing.packages import Failure, Packages, Reading
-from rlox.timing.restarts import ContestError
+from rlox_opt.harness import packages as packages_module
+from rlox_opt.harness.packages import Failure, Packages, Reading
+from rlox_opt.harness.restarts import ContestError
 
 Make = Callable[..., Packages]
 
@@ -66,7 +65,7 @@ def make(tmp_path: Path) -> Make:
             side: toy_packages.package(tmp_path / side, **settings)  # type: ignore[arg-type]
             for side, settings in (("base", base), ("head", head), ("again", base))
         }
-        return Packages(folders, benchmarks, limit_s)
+        return Packages("rlox", folders, benchmarks, limit_s)
 
     return of
 

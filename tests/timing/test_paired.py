@@ -4,8 +4,7 @@ import math
 import random
 
 import pytest
-
-from rlox.timing import paired
+from rlox_opt.stats import paired
 
 
 def test_a_clear_gain_is_faster_and_its_inverse_slower() -> None:

@@ -3,8 +3,7 @@
 from math import comb
 
 import pytest
-
-from rlox.timing.rate import OUTSIDE, upper_bound
+from rlox_opt.stats.rate import OUTSIDE, upper_bound
 
 
 @pytest.mark.parametrize("trials", [1, 40, 320])

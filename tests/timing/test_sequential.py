@@ -5,11 +5,10 @@ import random
 from collections.abc import Iterator, Sequence
 
 import pytest
-
-from rlox.timing import sequential
-from rlox.timing.packages import Failure, Reading
-from rlox.timing.paired import LOOKS
-from rlox.timing.sequential import Comparison, tally
+from rlox_opt.harness import sequential
+from rlox_opt.harness.packages import Failure, Reading
+from rlox_opt.harness.sequential import Comparison, tally
+from rlox_opt.stats.paired import LOOKS
 
 SPREAD = {"steady": 0.001, "slower": 0.001, "noisy": 0.2}
 SHIFT = {"slower": math.log(1.1)}

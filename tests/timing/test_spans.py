@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from rlox_opt.sampling import spans
 
 from rlox.timing import SpanLog, Timing
 
@@ -92,7 +93,7 @@ def test_a_log_survives_a_file(tmp_path: Path) -> None:
     log = logged().spans
     assert log is not None
     log.save(tmp_path / "spans")
-    again = SpanLog.load(tmp_path / "spans")
+    again = spans.SpanLog.load(tmp_path / "spans")
     assert list(again) == list(log)
     assert (again.pid, again.monotonic_ns, again.real_ns) == (
         log.pid,
@@ -109,6 +110,6 @@ def test_a_file_that_is_cut_or_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "cut").write_bytes(whole[:-8])
     (tmp_path / "other").write_bytes(b"hello\n")
     with pytest.raises(ValueError, match="cut short"):
-        SpanLog.load(tmp_path / "cut")
+        spans.SpanLog.load(tmp_path / "cut")
     with pytest.raises(ValueError, match="not a span log"):
-        SpanLog.load(tmp_path / "other")
+        spans.SpanLog.load(tmp_path / "other")

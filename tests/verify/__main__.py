@@ -25,7 +25,13 @@ RECORDS = HERE / "record"
 LOGS = ROOT / "target" / "verify"  # the whole output of each step, and what is known so far
 _TAIL_LINES = 20
 _TOLD_EVERY_S = 60.0
-GOOD, FAILED, CANNOT_TELL, OWN_ERROR, INTERRUPTED = 0, 1, 2, 3, 130  # as rlox/opt/exits.py has them
+GOOD, FAILED, CANNOT_TELL, OWN_ERROR, INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    130,
+)  # as workbench/rlox_opt/system/exits.py has them
 PASSED = "passed"
 _EXAMPLES = """\
 examples:
@@ -76,7 +82,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def verify(steps: Sequence[Step], *, resume: bool = False, as_json: bool = False) -> int:
     """Run `steps`, record what came of them and print it; returns the exit code."""
-    from rlox import files
+    from rlox_opt.system import files
 
     start, where = time.monotonic(), _where()
     files.check_folder(RECORDS)
@@ -176,7 +182,7 @@ def _ended(command: Sequence[str], log: Path, limit_s: float) -> int | None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    from rlox.profiling.process import end_group
+    from rlox_opt.system.process import end_group
 
     if process.poll() is None:
         end_group(process)
@@ -211,7 +217,7 @@ def _passed(known: Path) -> dict[str, dict[str, Any]]:
 
 def _where() -> dict[str, Any]:
     """When, at what commit, on what machine."""
-    from rlox.profiling.machine import commit, machine
+    from rlox_opt.system.machine import commit, machine
 
     revision, dirty = commit()
     return {"date": _now(), "commit": revision, "dirty": dirty, "machine": machine()}

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import made_up_history
 import pytest
-
-from rlox.history.site import Published, publish
-from rlox.history.site.ledger import lines
-from rlox.history.site.model import History, read
+from rlox_opt.history.ledger import lines
+from rlox_opt.views.site import Published, publish
+from rlox_opt.views.site.model import History, read
 
 
 @pytest.fixture(scope="session")

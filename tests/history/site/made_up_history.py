@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from rlox.history import store
-from rlox.history.store import UNITS, Cell, Entry, Profile
+from rlox_opt.history import store
+from rlox_opt.history.store import UNITS, Cell, Entry, Profile
 
 MACHINES = (
     {"cpu": "Example CPU @ 2.80GHz", "cores": 2},

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hostile_html import harm
-
-from rlox.history import compared_page
-from rlox.history.compared import Compared, Run
-from rlox.history.store import Profile
+from rlox_opt.history.compared import Compared, Run
+from rlox_opt.history.store import Profile
+from rlox_opt.views import compared_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

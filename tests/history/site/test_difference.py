@@ -3,9 +3,8 @@
 import json
 
 import pytest
-
-from rlox.history.site.difference import Difference
-from rlox.history.store import Profile
+from rlox_opt.history.difference import Difference
+from rlox_opt.history.store import Profile
 
 BEFORE = Profile(
     samples=10_000,

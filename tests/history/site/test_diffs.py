@@ -5,9 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-
-from rlox.history.site import diffs
-from rlox.history.site.model import Commit
+from rlox_opt.views.site import diffs
+from rlox_opt.views.site.model import Commit
 
 
 def git(root: Path, *arguments: str) -> str:

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import made_up_history
 from made_up_history import Step
-
-from rlox.history.site.model import History, cost, read, slug
+from rlox_opt.views.site.model import History, cost, read, slug
 
 
 def test_the_recording_before_is_of_the_same_features_on_the_same_machine(history: History) -> None:

@@ -12,12 +12,12 @@ from urllib.parse import unquote
 
 import made_up_history
 import pytest
-
-from rlox.history.acknowledged import Acknowledgement
-from rlox.history.site import Published, ledger, publish
-from rlox.history.site.benchmark import data_path
-from rlox.history.site.layout import benchmark_path, commit_path, diff_path
-from rlox.history.site.model import History, read
+from rlox_opt.history import ledger
+from rlox_opt.history.acknowledged import Acknowledgement
+from rlox_opt.views.site import Published, publish
+from rlox_opt.views.site.benchmark import data_path
+from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path
+from rlox_opt.views.site.model import History, read
 
 STEPPED = made_up_history.NAMES[1]
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import made_up_history
 import pytest
 from made_up_history import Step
-
-from rlox.history.site import publish
-from rlox.history.site.layout import benchmark_path, commit_path, diff_path
-from rlox.history.site.model import History, read
+from rlox_opt.views.site import publish
+from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path
+from rlox_opt.views.site.model import History, read
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import made_up_history
 import pytest
 from hostile_html import harm
-
-from rlox.history.site.layout import benchmark_path, commit_path
-from rlox.history.site.model import History
+from rlox_opt.views.site.layout import benchmark_path, commit_path
+from rlox_opt.views.site.model import History
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

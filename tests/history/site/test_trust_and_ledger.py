@@ -6,10 +6,10 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-from rlox.history import records
-from rlox.history.site import ledger, optimisations, trust
-from rlox.history.site.ledger import Line
-from rlox.profiling import cards
+from rlox_opt.history import ledger, records
+from rlox_opt.history.ledger import Line
+from rlox_opt.project import cards
+from rlox_opt.views.site import optimisations, trust
 
 MACHINE = {"cpu": "Example CPU @ 2.80GHz", "cores": 2}
 

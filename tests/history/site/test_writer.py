@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from rlox.history.site.writer import ForeignFolderError, Writer
+from rlox_opt.views.site.writer import ForeignFolderError, Writer
 
 OWN = [".published.json", ".published.lock"]
 
@@ -110,7 +109,7 @@ def test_a_full_disk_leaves_whole_files_and_the_same_again_goes_on(tmp_path: Pat
     program = f"""
 import resource, signal
 from pathlib import Path
-from rlox.history.site.writer import Writer
+from rlox_opt.views.site.writer import Writer
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
 with Writer(Path({str(tmp_path)!r})) as writer:

@@ -4,9 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from rlox.opt import racing
-from rlox.opt.primitives import cases, tables
+from rlox_opt.race import environments as racing
+from rlox_opt.race.primitives import cases, tables
 
 # GAE as `form` says: right, slow, compiled by its first call, wrong, crashing, not there, or there
 # from the second start on.
@@ -82,7 +81,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree whose engines are ours, one slower, and four that fail in their ways."""
     folder = tmp_path / "primitives"
     folder.mkdir()
-    for name in ("serve.py", "arm.py", "inputs.py"):
+    for name in ("serve.py", "arm.py", "inputs.py", "equations.py"):
         shutil.copy(cases.folder() / name, folder)
     (folder / "fakes.py").write_text(FAKES)
     engines = [

@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from rlox.opt import backends
-from rlox.opt.primitives import checks, networks
-from rlox.opt.testing.commands import CompileError, Done
-from rlox.report import backends as report
+from rlox_opt.race import backends
+from rlox_opt.race.primitives import checks, networks
+from rlox_opt.system.commands import CompileError, Done
+from rlox_opt.views import backends as report
 
 
 def criterion(folder: Path, step: str, backend: str, ns: float) -> None:

@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from rlox.opt import racing
-from rlox.opt.primitives import cases, checks, networks
-from rlox.opt.primitives.cases import Case, Engine
-from rlox.opt.primitives.checks import WrongError, check
-from rlox.opt.primitives.engines import MissingError, Process, Processes, validate
-from rlox.opt.primitives.growth import in_this_interpreter
-from rlox.opt.racing import python_of
+from rlox_opt.race import environments as racing
+from rlox_opt.race.environments import python_of
+from rlox_opt.race.primitives import cases, checks, networks
+from rlox_opt.race.primitives.cases import Case, Engine
+from rlox_opt.race.primitives.checks import WrongError, check
+from rlox_opt.race.primitives.engines import MissingError, Process, Processes, validate
+from rlox_opt.race.primitives.growth import in_this_interpreter
 
 FAMILIES, ENGINES = cases.load()
 # Small, so that the whole takes seconds.

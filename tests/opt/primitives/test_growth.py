@@ -7,12 +7,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-
-from rlox.opt import cli
-from rlox.opt.primitives import cases
-from rlox.opt.primitives.growth import sizes_of, with_knees
-from rlox.report import growth as report
-from rlox.report.scaling_picture import Line, Mark, picture
+from rlox_opt.cli import main as cli
+from rlox_opt.race.primitives import cases
+from rlox_opt.race.primitives.growth import sizes_of, with_knees
+from rlox_opt.views import growth as report
+from rlox_opt.views.scaling_picture import Line, Mark, picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

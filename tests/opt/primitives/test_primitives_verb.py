@@ -10,14 +10,14 @@ from random import Random
 from typing import Any
 
 import pytest
-
-from rlox.opt import cli
-from rlox.opt.exits import INTERRUPTED
-from rlox.opt.primitives import cases, contest, results
-from rlox.opt.primitives.cases import Case
-from rlox.opt.primitives.engines import Process, Processes
-from rlox.opt.racing import python_of
-from rlox.report import primitives as report
+from rlox_opt.cli import main as cli
+from rlox_opt.history import standing
+from rlox_opt.race.environments import python_of
+from rlox_opt.race.primitives import cases, contest, results
+from rlox_opt.race.primitives.cases import Case
+from rlox_opt.race.primitives.engines import Process, Processes
+from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.views import primitives as report
 
 COMMAND = ["peers", "primitives", "--runs", "2", "--json"]
 
@@ -228,7 +228,7 @@ def made_up_record() -> dict[str, Any]:
 
 def test_rows_that_are_lost_are_shown_as_plainly_as_the_others() -> None:
     found = made_up_record()
-    assert report.standing(found, "rlox") == {"ahead": 1, "behind": 1}
+    assert standing.standing(found, "rlox") == {"ahead": 1, "behind": 1}
     for text in (report.markdown(found), report.page(found)):
         assert "ahead" in text
         assert "1.84× (" in text

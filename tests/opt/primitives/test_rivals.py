@@ -5,8 +5,7 @@ import subprocess
 import sys
 
 import pytest
-
-from rlox.opt.primitives import cases
+from rlox_opt.race.primitives import cases
 
 # The smallest of each family.
 SMALL = (
@@ -20,7 +19,7 @@ SMALL = (
 def test_every_rival_installs_and_computes_what_plain_numpy_does() -> None:
     words = ("peers", "primitives", "--runs", "1", "--no-record", "--json", "--case", SMALL)
     done = subprocess.run(
-        [sys.executable, "-m", "rlox.opt.cli", *words], capture_output=True, text=True
+        [sys.executable, "-m", "rlox_opt.cli.main", *words], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

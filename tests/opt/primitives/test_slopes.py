@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from rlox.opt.primitives import slopes
-from rlox.opt.primitives.slopes import Knee, explain, knees
+from rlox_opt.stats import slopes
+from rlox_opt.stats.slopes import Knee, explain, knees
 
 SIZES = [round(10 ** (1 + i / 4)) for i in range(17)]
 CACHES = {"L1d": 48 * 1024, "L2": 2048 * 1024}

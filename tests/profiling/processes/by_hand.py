@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rlox.profiling.processes.tracks import MAIN, Block, Passage, Track
+from rlox_opt.sampling.processes.tracks import MAIN, Block, Passage, Track
 
 MS = 1_000_000
 

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlox.profiling.processes.inside.rlox_segments import Segments, encode, read_clock
-from rlox.profiling.processes.launch import INSIDE, Options
-from rlox.profiling.processes.phases import log_of
-from rlox.profiling.processes.run import Process, Run, read_run
+from rlox_opt.sampling.processes.inside.rlox_segments import Segments, encode, read_clock
+from rlox_opt.sampling.processes.launch import INSIDE, Options
+from rlox_opt.sampling.processes.phases import log_of
+from rlox_opt.sampling.processes.run import Process, Run, read_run
 
 ROOT = Path(__file__).parents[3]
 

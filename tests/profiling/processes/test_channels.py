@@ -4,9 +4,8 @@ from collections import Counter
 from pathlib import Path
 
 from recorded import run_program
-
-from rlox.profiling.processes.alignment import align
-from rlox.profiling.processes.flows import arrows
+from rlox_opt.sampling.processes.alignment import align
+from rlox_opt.sampling.processes.flows import arrows
 
 QUEUES = """
 import queue

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 from recorded import Record, by_hand
-
-from rlox.opt import sides
-from rlox.profiling.processes.analysis import analyse
-from rlox.profiling.processes.components import components, groups, titles, together
-from rlox.profiling.processes.run import Run, read_run
-from rlox.profiling.processes.threads import UNSAMPLED, ThreadUse, threads_of
-from rlox.profiling.samples import MAIN_THREAD, Frame, Sample, Samples
+from rlox_opt.history import sides
+from rlox_opt.sampling.processes.analysis import analyse
+from rlox_opt.sampling.processes.components import components, groups, titles, together
+from rlox_opt.sampling.processes.run import Run, read_run
+from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse, threads_of
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
 STACK = (Frame("step", "env.py", 3),)
 

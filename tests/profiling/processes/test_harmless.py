@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from recorded import calls, environment, run_program
-
-from rlox.profiling.processes.run import read_run
+from rlox_opt.sampling.processes.run import read_run
 
 
 def test_the_programs_own_sitecustomize_is_still_run(tmp_path: Path) -> None:

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import Record, by_hand
-
-from rlox.profiling.processes.alignment import align
-from rlox.profiling.processes.inside.rlox_segments import encode
-from rlox.profiling.processes.on_device import on_device
-from rlox.profiling.processes.run import read_run, segments
-from rlox.profiling.processes.samples_file import read_samples, write_samples
-from rlox.profiling.processes.trace import write_trace
-from rlox.profiling.samples import Frame, Sample, Samples
+from rlox_opt.sampling.processes.alignment import align
+from rlox_opt.sampling.processes.inside.rlox_segments import encode
+from rlox_opt.sampling.processes.on_device import on_device
+from rlox_opt.sampling.processes.run import read_run, segments
+from rlox_opt.sampling.processes.samples_file import read_samples, write_samples
+from rlox_opt.sampling.processes.trace import write_trace
+from rlox_opt.sampling.samples import Frame, Sample, Samples
 
 
 def trace(folder: Path, most: int = 1000) -> tuple[list[dict[str, Any]], dict[str, Any]]:

@@ -12,10 +12,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from rlox.profiling.processes.inside.rlox_segments import time_namespace
-from rlox.profiling.processes.launch import ENDING, Options, Outcome, launch, not_interrupted
-from rlox.profiling.processes.run import keys, read_run
+from rlox_opt.sampling.processes.inside.rlox_segments import time_namespace
+from rlox_opt.sampling.processes.launch import ENDING, Options, Outcome, launch, not_interrupted
+from rlox_opt.sampling.processes.run import keys, read_run
 
 SILENT: Any = SimpleNamespace(note=lambda *_: None)
 

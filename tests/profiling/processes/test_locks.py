@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import rlox.profiling.processes as processes_package
+import rlox_opt.sampling.processes as processes_package
 
 INSIDE = Path(processes_package.__path__[0]) / "inside"
 
@@ -61,8 +60,8 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Any:
     recorder = FakeRecorder()
     rlox_locks.Locks(recorder).install()
     yield recorder
-    for name in [name for name in sys.modules if name.startswith("rlox_")]:
-        del sys.modules[name]
+    for path in INSIDE.glob("*.py"):
+        sys.modules.pop(path.stem, None)
 
 
 def test_who_waits_and_who_has_it_is_noted_with_the_line_that_made_it(noted: Any) -> None:

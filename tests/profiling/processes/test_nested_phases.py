@@ -5,11 +5,10 @@ from pathlib import Path
 
 import numpy as np
 from recorded import Record, by_hand
-
-from rlox.profiling.phases import phases_by_clock
-from rlox.profiling.processes.inside.rlox_segments import encode
-from rlox.profiling.processes.phases import log_of
-from rlox.profiling.processes.run import read_run
+from rlox_opt.sampling.phases import phases_by_clock
+from rlox_opt.sampling.processes.inside.rlox_segments import encode
+from rlox_opt.sampling.processes.phases import log_of
+from rlox_opt.sampling.processes.run import read_run
 
 
 def paths(folder: Path) -> list[tuple[str, int, int]]:

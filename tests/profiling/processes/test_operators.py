@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 from recorded import run_program
-
-from rlox.profiling.processes.run import Process, read_process, segments
+from rlox_opt.sampling.processes.run import Process, read_process, segments
 
 MADE_UP = {
     "__init__.py": """

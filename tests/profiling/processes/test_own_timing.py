@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rlox.profiling.processes.own_timing import beside, trees
-from rlox.report import processes
+from rlox_opt.sampling.processes.own_timing import beside, trees
+from rlox_opt.views import processes
 
 TEXT = (Path(__file__).parents[1] / "data" / "sample_factory_timing.txt").read_text()
 

@@ -10,13 +10,12 @@ from by_hand import MS, Clocked, contended, ranks, workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import Record, by_hand
-
-from rlox.profiling.processes.gains import Gain, gains
-from rlox.profiling.processes.programs import Part, Recorded, Spent, phases, programs
-from rlox.profiling.processes.replay import RECEIVE, Program, Stretch, replay
-from rlox.profiling.processes.tracks import Block, Passage, Track, exclusive
-from rlox.profiling.processes.tracks import tracks as tracks_of
-from rlox.profiling.samples import OUTSIDE
+from rlox_opt.sampling.processes.gains import Gain, gains
+from rlox_opt.sampling.processes.programs import Part, Recorded, Spent, phases, programs
+from rlox_opt.sampling.processes.replay import RECEIVE, Program, Stretch, replay
+from rlox_opt.sampling.processes.tracks import Block, Passage, Track, exclusive
+from rlox_opt.sampling.processes.tracks import tracks as tracks_of
+from rlox_opt.sampling.samples import OUTSIDE
 
 
 def by_name(tracks: list[Track], cores: int = 64) -> dict[str, Gain]:

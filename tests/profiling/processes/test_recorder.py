@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 from recorded import calls, environment, finished, run_program
-
-from rlox.profiling.processes.format import RECORDER, lines
-from rlox.profiling.processes.inside import rlox_identity
-from rlox.profiling.processes.inside.rlox_segments import Segments, read_clock
-from rlox.profiling.processes.phases import log_of
-from rlox.profiling.processes.run import Run
-from rlox.profiling.processes.threads import threads_of
+from rlox_opt.sampling.processes.format import RECORDER, lines
+from rlox_opt.sampling.processes.inside import rlox_identity
+from rlox_opt.sampling.processes.inside.rlox_segments import Segments, read_clock
+from rlox_opt.sampling.processes.phases import log_of
+from rlox_opt.sampling.processes.run import Run
+from rlox_opt.sampling.processes.threads import threads_of
 
 FAMILY = """
 import multiprocessing as mp, subprocess, sys, threading, time

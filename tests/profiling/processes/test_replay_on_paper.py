@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from rlox.profiling.processes.replay import (
+from rlox_opt.sampling.processes.replay import (
     ACQUIRE,
     END,
     MEET,

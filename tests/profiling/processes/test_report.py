@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from recorded import Record, by_hand
+from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.processes.launch import Options, launch
+from rlox_opt.sampling.processes.report import report
+from rlox_opt.sampling.processes.run import Run, read_run
+from rlox_opt.views.processes import render_markdown
 
 from rlox import _core
-from rlox.profiling import perf, pyspy
-from rlox.profiling.processes.launch import Options, launch
-from rlox.profiling.processes.report import report
-from rlox.profiling.processes.run import Run, read_run
-from rlox.report.processes import render_markdown
 
 UNSAMPLED = "Nothing was sampled, so layers are not known; phases are."
 

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rlox.profiling.processes.format import Clock, Name, Thread, Total, lines, triples
-from rlox.profiling.processes.inside.rlox_segments import Segments, encode
-from rlox.profiling.processes.run import keys, read_process, read_run, segments
-from rlox.profiling.samples import MAIN_THREAD
+from rlox_opt.sampling.processes.format import Clock, Name, Thread, Total, lines, triples
+from rlox_opt.sampling.processes.inside.rlox_segments import Segments, encode
+from rlox_opt.sampling.processes.run import keys, read_process, read_run, segments
+from rlox_opt.sampling.samples import MAIN_THREAD
 
 KEY = "7-100"
 HEADER: dict[str, Any] = {

@@ -4,9 +4,8 @@ import random
 
 import pytest
 from by_hand import MS, Clocked
-
-from rlox.profiling.processes.running import shares
-from rlox.profiling.processes.watch import Seen
+from rlox_opt.sampling.processes.running import shares
+from rlox_opt.sampling.processes.watch import Seen
 
 TRUE = {"spin": 1.0, "copy": 0.5, "sleep": 0.0}
 

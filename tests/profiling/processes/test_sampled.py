@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from recorded import Record, by_hand
-
-from rlox.profiling.processes import samplers
-from rlox.profiling.processes.sampled import read_samplers
-from rlox.profiling.processes.samples_file import read_samples
-from rlox.profiling.samples import MAIN_THREAD
+from rlox_opt.sampling.processes import samplers
+from rlox_opt.sampling.processes.sampled import read_samplers
+from rlox_opt.sampling.processes.samples_file import read_samples
+from rlox_opt.sampling.samples import MAIN_THREAD
 
 CONNECTION = "/lib/python3.11/multiprocessing/connection.py"
 STACKS = f"""\

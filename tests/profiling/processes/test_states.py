@@ -9,12 +9,11 @@ import pytest
 from by_hand import MS, Clocked, contended, ranks, workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from rlox.profiling.processes.analysis import kinds
-from rlox.profiling.processes.states import OPERATION, SEEN, Division, divide
-from rlox.profiling.processes.tracks import Track
-from rlox.profiling.processes.watch import Seen, Watch
-from rlox.profiling.processes.watcher import STATES
+from rlox_opt.sampling.processes.analysis import kinds
+from rlox_opt.sampling.processes.states import OPERATION, SEEN, Division, divide
+from rlox_opt.sampling.processes.tracks import Track
+from rlox_opt.sampling.processes.watch import Seen, Watch
+from rlox_opt.sampling.processes.watcher import STATES
 
 NOBODY = Watch({})
 

@@ -10,11 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-
-from rlox.profiling.processes.format import lines
-from rlox.profiling.processes.run import segments
-from rlox.profiling.processes.watch import Watch
-from rlox.profiling.processes.watcher import WATCH, Watcher, statics, tree
+from rlox_opt.sampling.processes.format import lines
+from rlox_opt.sampling.processes.run import segments
+from rlox_opt.sampling.processes.watch import Watch
+from rlox_opt.sampling.processes.watcher import WATCH, Watcher, statics, tree
 
 MAPS = """\
 55d0c0000000-55d0c0001000 r--p 00000000 08:01 11 /usr/bin/python3.11
@@ -112,7 +111,7 @@ def test_of_many_threads_it_looks_less_often(
             pass
         return []
 
-    monkeypatch.setattr("rlox.profiling.processes.watcher.tree", lambda pid: [pid])
+    monkeypatch.setattr("rlox_opt.sampling.processes.watcher.tree", lambda pid: [pid])
     monkeypatch.setattr(Watcher, "_tasks", costly)
     with Watcher(os.getpid(), tmp_path):
         time.sleep(1.0)

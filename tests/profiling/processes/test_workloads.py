@@ -19,14 +19,14 @@ from statistics import median
 from typing import Any
 
 import pytest
+from rlox_opt.project.measured import versions
+from rlox_opt.sampling.processes.analysis import analyse
+from rlox_opt.sampling.processes.launch import Options, launch
+from rlox_opt.sampling.processes.run import Run, read_run
+from rlox_opt.sampling.processes.tracks import tracks
+from rlox_opt.system.machine import commit, machine
 
-from rlox.profiling.machine import commit, machine, versions
-from rlox.profiling.processes.analysis import analyse
-from rlox.profiling.processes.launch import Options, launch
-from rlox.profiling.processes.run import Run, read_run
-from rlox.profiling.processes.tracks import tracks
-
-SCRIPT = Path(__file__).with_name("workloads.py")
+SCRIPT = Path(__file__).with_name("known_programs.py")
 POINTS = 2.0  # a component's share of all work may be off by
 PREDICTED = 0.10  # a predicted speed-up may be off by
 ATTEMPTS = 3
@@ -132,8 +132,8 @@ def line_of(text: str) -> int:
 
 
 def test_a_watch_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    from rlox.profiling.processes.watch import Watch
-    from rlox.profiling.processes.watcher import STATES, WATCH
+    from rlox_opt.sampling.processes.watch import Watch
+    from rlox_opt.sampling.processes.watcher import STATES, WATCH
 
     looks = [{"look": [at, [[7, 8, at // 2, 0, at % 2]]]} for at in range(0, 1000, 100)]
     text = "".join(json.dumps(look) + "\n" for look in looks)

@@ -1,0 +1,5 @@
+"""What results are held to: the equations in plain NumPy."""
+
+from rlox.advantage.reference import compute_gae, compute_group_advantages, compute_token_kl
+
+__all__ = ["compute_gae", "compute_group_advantages", "compute_token_kl"]

@@ -1,1 +1,0 @@
-"""The command line `rlox-opt`: one file per verb."""

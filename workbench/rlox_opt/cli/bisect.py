@@ -1,0 +1,302 @@
+"""`rlox-opt bisect`: which commit made a benchmark slower?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project import revisions
+from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
+from rlox_opt.project.side_by_side import side_by_side
+from rlox_opt.stats.family import Judgement, judge
+from rlox_opt.stats.paired import FLAGGED, LOOKS
+from rlox_opt.stats.student import t_tail, welch
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.usage import UsageError
+
+if TYPE_CHECKING:
+    from rlox_opt.system.progress import Lines
+
+_EXAMPLES = """\
+examples:
+  rlox-opt bisect HEAD~20 HEAD --bench 'data_plane.Gae.time_gae(2048)'
+  rlox-opt bisect HEAD~64 HEAD --bench time_gae --json
+
+Compares GOOD with BAD, then GOOD with the commit in the middle of what is left, until that cannot
+take as long as the one or cannot take as long as the other; at last the commit found with the one
+before it. A comparison is that of `rlox-opt diff`, and may go on for 160 restarts. Commits that do
+not build are passed over.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "bisect",
+        help="find the commit that made a benchmark slower",
+        description="Find, by paired tests, the commit at which a benchmark's time changed.",
+        epilog=_EXAMPLES
+        + exits.told(good="found", cannot_tell="undecided", interrupted="what is known is printed"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("good", metavar="GOOD", help="a revision from before the change")
+    parser.add_argument("bad", metavar="BAD", help="a descendant of it, after the change")
+    parser.add_argument(
+        "--bench", metavar="NAME", required=True, help="one benchmark: its name, or a part of it "
+        "that no other has"
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+@dataclass
+class Patient(Comparison):
+    """One undecided comparison ends a search, so each is given more time than in `diff`."""
+
+    looks: Sequence[int] = (*LOOKS, 80, 160)
+
+
+@dataclass
+class Ends(Patient):
+    """GOOD against BAD, until all of the interval lies beyond half of the difference: who is held
+    against both must know both."""
+
+    def look(self) -> None:
+        super().look()
+        for name, of in self.until_look().items():
+            found = self.judgements[name]
+            if found.ci99 and len(of) < self.looks[-1] and found.verdict in FLAGGED:
+                nearest = min(abs(math.log(end)) for end in found.ci99)
+                if nearest < abs(math.log(found.ratio)) / 2:
+                    self.judgements[name] = replace(found, verdict="undecided")
+
+
+@dataclass
+class Side(Patient):
+    """GOOD against a commit between GOOD and BAD: "same" if it takes as long as GOOD, "slower" or
+    "faster" if as long as BAD, whose log-ratios to GOOD are `bad`."""
+
+    bad: Sequence[float] = ()
+
+    def look(self) -> None:
+        self.judgements = {}
+        for name, of in self.until_look().items():
+            found = judge({name: of}, band=0.0, level=self.level)[name]
+            to_bad, error, df = welch(of, self.bad)
+            if abs(to_bad) > abs(math.log(found.ratio)):  # closer to GOOD
+                refused = t_tail(abs(to_bad) / error, df) <= self.level
+                found = replace(found, verdict="same" if refused else "undecided")
+            self.judgements[name] = found
+
+
+@dataclass
+class Search:
+    """What is known: `commits` are those after GOOD in order, up to BAD; `low` is the index of the
+    last known good (-1 is GOOD), `high` of the first known bad. `comparisons` tell what was asked.
+    """
+
+    good: str
+    commits: list[str]
+    low: int = -1
+    high: int = 0
+    verdict: str = "undecided"
+    change: Judgement | None = None
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+
+    def left(self) -> list[str]:
+        """The commits of which one is the first bad."""
+        return self.commits[self.low + 1 : self.high + 1]
+
+    def candidates(self) -> Iterator[int]:
+        """What could be asked next: the middle of what is left, then what is closest to it, that
+        has not been passed over."""
+        middle = (self.low + self.high) // 2
+        inner = range(self.low + 1, self.high)
+        for index in sorted(inner, key=lambda index: abs(index - middle)):
+            if self.commits[index] not in self.skipped:
+                yield index
+
+
+def most_comparisons(commits: int) -> int:
+    """With one for the ends, and one for the commit found."""
+    return math.ceil(math.log2(commits)) + 2 if commits > 1 else 2
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Search; returns the exit code."""
+    from rlox_opt.system.progress import reporter
+
+    error: Callable[[str], Any] = arguments.parser.error
+    try:
+        good, bad = revisions.resolve(arguments.good), revisions.resolve(arguments.bad)
+        search = Search(good.commit, revisions.between(good, bad))
+        search.high = len(search.commits) - 1
+        with reporter() as progress:
+            try:
+                Bisection(search, arguments.bench, progress).run()
+                code = 0 if search.verdict == "found" else CANNOT_TELL
+            except KeyboardInterrupt:
+                code = INTERRUPTED
+    except UsageError as problem:
+        error(str(problem))
+    except (NotBuiltError, ContestError) as problem:
+        print(f"rlox-opt bisect: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    if arguments.json:
+        print(json.dumps(facts(search)))
+    else:
+        print("\n".join(sentences(search)))
+    return code
+
+
+class Bisection:
+    """Narrows a search by comparisons."""
+
+    def __init__(self, search: Search, bench: str, progress: Lines) -> None:
+        self.search = search
+        self._bench = bench
+        self._progress = progress
+        self._most = most_comparisons(len(search.commits))
+
+    def run(self) -> None:
+        """Until one commit is left, nothing more can be told, or the comparisons are used up.
+
+        Raises:
+            ContestError: the benchmark fails in GOOD or in BAD.
+            NotBuiltError: GOOD or BAD does not build.
+            UsageError: no such benchmark.
+        """
+        search = self.search
+        good = self._build(search.good)
+        ends, readings = self._compare(good, self._build(search.commits[-1]), Ends)
+        if ends.verdict not in FLAGGED:
+            search.verdict = "no change"
+            return
+        while search.high - search.low > 1:
+            found = self._next_that_builds()
+            if found is None:
+                return  # nothing left between them builds
+            index, artefact = found
+            there, _ = self._compare(good, artefact, partial(Side, bad=readings))
+            if there.verdict == "undecided":
+                return
+            if there.verdict == "same":
+                search.low = index
+            else:
+                search.high = index
+        before = self._build(search.commits[search.low]) if search.low >= 0 else good
+        search.change = (
+            ends
+            if before is good and search.high == len(search.commits) - 1
+            else self._compare(before, self._build(search.commits[search.high]), Patient)[0]
+        )
+        if search.change.verdict == ends.verdict:
+            search.verdict = "found"
+
+    def _next_that_builds(self) -> tuple[int, Artefact] | None:
+        for index in self.search.candidates():
+            commit = self.search.commits[index]
+            try:
+                return index, self._build(commit)
+            except NotBuiltError:
+                self.search.skipped.append(commit)
+        return None
+
+    def _build(self, commit: str) -> Artefact:
+        self._progress.begin(f"build of {commit[:10]}")
+        try:
+            built = revisions.build(Revision(commit, commit))
+        except NotBuiltError:
+            self._progress.end("does not build")
+            raise
+        self._progress.end("ready")
+        return built
+
+    def _compare(
+        self, base: Artefact, head: Artefact, kind: Callable[[Sequence[str]], Comparison]
+    ) -> tuple[Judgement, Sequence[float]]:
+        """The verdict of that kind of comparison, and the log-ratios that it was found by."""
+        asked = len(self.search.comparisons) + 1
+        title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
+        self._progress.begin(title)
+        with side_by_side(base, head) as packages:
+            name = self._name(packages.names("time"))
+            comparison = kind([name])
+            comparison.run(
+                packages.contests,
+                tell=lambda n, *_: self._progress.note(f"restart {n}", n / comparison.looks[-1]),
+            )
+        if name in comparison.failures:
+            failure = comparison.failures[name]
+            raise ContestError(
+                f"{name}: fails in {failure.side or 'one of them'}: {failure.reason}"
+            )
+        judgement = comparison.judgements[name]
+        self._progress.end(judgement.verdict)
+        self.search.comparisons.append(
+            {
+                "base": base.revision.commit,
+                "head": head.revision.commit,
+                "ratio": judgement.ratio,
+                "ci99": judgement.ci99,
+                "verdict": judgement.verdict,
+                "restarts": judgement.restarts,
+            }
+        )
+        return judgement, comparison.until_look()[name]
+
+    def _name(self, there: dict[str, list[str]]) -> str:
+        if self._bench in there:
+            return self._bench
+        found = [name for name in there if self._bench in name]
+        if len(found) == 1:
+            return found[0]
+        what = f"{len(found)} benchmarks: {', '.join(found[:4])}" if found else "no benchmark"
+        raise UsageError(f"--bench: {self._bench!r} is part of the name of {what}; it takes one")
+
+
+def facts(search: Search) -> dict[str, Any]:
+    """What `--json` prints: `commit` is the first bad one, or null."""
+    found = search.verdict == "found"
+    return {
+        "schema": 1,
+        "good": search.good,
+        "bad": search.commits[-1],
+        "verdict": search.verdict,
+        "commit": search.commits[search.high] if found else None,
+        "ratio": search.change.ratio if found and search.change else None,
+        "ci99": search.change.ci99 if found and search.change else None,
+        "left": search.left(),
+        "skipped": search.skipped,
+        "comparisons": search.comparisons,
+    }
+
+
+def sentences(search: Search) -> Iterator[str]:
+    """The same for people."""
+    for asked in search.comparisons:
+        low, high = asked["ci99"] or (math.nan, math.nan)
+        yield (
+            f"{asked['base'][:10]} → {asked['head'][:10]}  {asked['ratio']:.3f} "
+            f"({low:.3f}–{high:.3f}), {asked['restarts']} restarts"
+        )
+    if search.skipped:
+        yield f"passed over, since they do not build: {', '.join(c[:10] for c in search.skipped)}"
+    if search.verdict == "found" and search.change:
+        yield f"{revisions.described(search.commits[search.high])}"
+        yield f"made it {search.change.verdict}: {search.change.ratio:.3f} times its time before."
+    elif search.verdict == "no change":
+        yield "Undecided: GOOD and BAD do not differ enough to look for a commit between them."
+    else:
+        yield f"Undecided: it is one of {len(search.left())} commits:"
+        yield from (f"  {revisions.described(commit)}" for commit in search.left())

@@ -1,0 +1,118 @@
+"""`rlox-opt calibrate`: how often does this machine see a change where there is none, and how small
+a change does it see?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rlox_opt.cli.types import pattern, positive
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project import calibration, revisions
+from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
+from rlox_opt.stats.paired import LOOKS
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.machine import commit
+from rlox_opt.system.usage import UsageError
+
+_EXAMPLES = """\
+examples:
+  rlox-opt calibrate                       about ten minutes
+  rlox-opt calibrate --bench data_plane --json
+
+Compares HEAD with itself, 40 restarts of every benchmark. From their spread: how often the verdicts
+of `diff` would be wrong, and the smallest change that it finds 95 times in a hundred. `diff` reads
+the newest calibration of its machine. Run it when nothing else runs, and again after a change of
+the machine.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "calibrate",
+        help="measure what this machine can tell apart",
+        description="Measure, on this machine, the false alarms of `diff` and the smallest change "
+        "that it finds.",
+        epilog=_EXAMPLES + exits.told(good="measured", interrupted="nothing is written"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
+        help="only benchmarks whose name has it"
+    )  # fmt: skip
+    parser.add_argument(
+        "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most "
+        "(default: 1800); fewer restarts then"
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Calibrate; returns the exit code."""
+    from rlox_opt.system.progress import reporter
+
+    error: Callable[[str], Any] = arguments.parser.error
+    try:
+        head, (_, dirty) = revisions.resolve("HEAD"), commit()
+        calibration.check_records()
+        with reporter() as progress:
+            progress.begin("build of HEAD")
+            built = revisions.build(head)
+            progress.end("ready")
+            progress.begin("HEAD against itself")
+            with side_by_side(built, built) as packages:
+                names = [n for n in packages.names("time") if arguments.bench.search(n)]
+                if not names:
+                    raise UsageError(f"--bench: {arguments.bench.pattern!r} matches no benchmark")
+                comparison = Comparison(names, patient=True)
+                start = time.monotonic()
+                comparison.run(
+                    packages.contests,
+                    budget_s=arguments.budget,
+                    tell=lambda n, _, left: progress.note(
+                        f"restart {n}, about {left:.0f} s to come", n / LOOKS[-1]
+                    ),
+                )
+                seconds = time.monotonic() - start
+            progress.end(f"{len(comparison.readings)} benchmarks")
+    except UsageError as problem:
+        error(str(problem))
+    except (NotBuiltError, ContestError) as problem:
+        print(f"rlox-opt calibrate: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    except KeyboardInterrupt:
+        print("rlox-opt calibrate: interrupted, nothing is written", file=sys.stderr)
+        return INTERRUPTED
+    of = {
+        name: [reading.log_ratio for reading in found]
+        for name, found in comparison.readings.items()
+        if len(found) > 1  # one restart has no spread
+    }
+    if not of:
+        print("rlox-opt calibrate: no benchmark had two restarts; more --budget", file=sys.stderr)
+        return CANNOT_TELL
+    path, found = calibration.keep(
+        "calibration",
+        commit=head.commit,
+        dirty=dirty,
+        restarts=min(map(len, of.values())),
+        seconds_per_restart=seconds / sum(map(len, of.values())),  # of one benchmark
+        log_ratios=of,
+        **calibration.rates(of),
+    )
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        from rlox_opt.views import verdicts
+
+        verdicts.show_calibration(found, path)
+    return 0

@@ -1,0 +1,129 @@
+"""`rlox-opt claims`: every figure of the texts beside the record that it is from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.cli.types import pattern
+from rlox_opt.history import claims
+from rlox_opt.history.claims import FEW, Checked
+from rlox_opt.system import exits
+from rlox_opt.system.exits import DIFFERENCE, GOOD
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.machine import ROOT
+
+_EXAMPLES = f"""\
+examples:
+  rlox-opt claims
+  rlox-opt claims --only 'ppo|sac' --flagged
+  rlox-opt claims --json | jq -r '.claims[] | select(.stale != []) | .record' | sort -u
+
+claims.toml names the texts, and binds each of their figures to a record and a path in it:
+
+  [record.ppo]
+  path = "peers/record/amd-epyc-2c/2026-11-23T072208Z_ppo.json"
+  rounds = "table[peer=rlox].runs"
+  measures = ["rlox/learner", "crates/rlox-core/src"]
+
+  [[claim]]
+  text = "README.md"
+  record = "ppo"
+  says = "{{speed}} times as fast as Stable-Baselines3"
+  figures = {{ speed = "table[peer=rlox].sps_ratio.ratio .1f" }}
+
+A claim is stale where its record is of a tree with uncommitted changes, of fewer than {FEW} rounds,
+or older than a change of what it measures (comments, docstrings, imports and moves change nothing):
+measure anew, or say less. A number that was not measured, such as a default or a size, is named
+under [plain], with the words around it. Machine and date of the record stand beside each figure.
+`rlox_opt.history.figures` tells what a path may be.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "claims",
+        help="hold the figures of README, METHODOLOGY and CHANGELOG to their records",
+        description="List what the texts claim, each with the commit, the machine and the date of "
+        "its record, and say where the text differs from it or the record no longer holds.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="every figure is its record's, and every record holds",
+            difference="a text differs, a figure is unbound, or a record is stale",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--only", metavar="REGEX", type=pattern, default=re.compile(""),
+        help="only claims whose text, words or record have it")  # fmt: skip
+    add("--flagged", action="store_true", help="only claims that are wrong or stale")
+    add("--claims", metavar="FILE", type=Path, default=ROOT / "claims.toml",
+        help="default: claims.toml of this project")  # fmt: skip
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List; returns the exit code."""
+    try:
+        found, loose = claims.check(claims.load(arguments.claims))
+    except NotReadError as problem:
+        arguments.parser.error(f"--claims {arguments.claims}: {problem}")
+    chosen = [one for one in found if arguments.only.search(_words(one))]
+    shown = [one for one in chosen if one.wrong or one.stale or not arguments.flagged]
+    code = DIFFERENCE if loose or any(one.wrong or one.stale for one in chosen) else GOOD
+    if arguments.json:
+        rows = [_row(one) for one in shown]
+        print(json.dumps({"claims": rows, "loose": loose, "exit_code": code}, indent=1))
+        return code
+    for line in lines(shown, loose):
+        print(line)
+    wrong, stale = (sum(bool(of) for of in each) for each in _both(chosen))
+    print(
+        f"rlox-opt claims: {len(chosen)} claims; the texts of {wrong or 'none'} differ, the "
+        f"records of {stale or 'none'} are stale; {len(loose) or 'no'} figures are unbound",
+        file=sys.stderr,
+    )
+    return code
+
+
+def lines(found: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
+    """A paragraph for each claim, then what is bound to nothing."""
+    for one in found:
+        figures = ", ".join(f"{name} {said}" for name, said in one.found.items())
+        yield f"{one.claim.text}:{one.line or '?'}  {figures}"
+        yield f"    {one.commit[:10]} · {one.machine} · {one.date} · {one.claim.source.path}"
+        yield from (f"    differs: {what}" for what in one.wrong)
+        yield from (f"    stale: {what}" for what in one.stale)
+    if loose:
+        yield "Bound to nothing"
+        yield from (f"    {what}" for what in loose)
+
+
+def _both(found: Sequence[Checked]) -> tuple[list[list[str]], list[list[str]]]:
+    return [one.wrong for one in found], [one.stale for one in found]
+
+
+def _words(one: Checked) -> str:
+    return f"{one.claim.text} {one.claim.source.name} {one.claim.says} {one.claim.source.path}"
+
+
+def _row(one: Checked) -> dict[str, Any]:
+    return {
+        "text": one.claim.text,
+        "line": one.line,
+        "says": one.claim.says,
+        "figures": one.found,
+        "record": one.claim.source.path,
+        "commit": one.commit,
+        "machine": one.machine,
+        "date": one.date,
+        "differs": one.wrong,
+        "stale": one.stale,
+    }

@@ -1,0 +1,136 @@
+"""`rlox-opt cmp`: the form before against the form after, verified, then timed in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.harness.restarts import ContestError, TwinsDifferError
+from rlox_opt.history import records
+from rlox_opt.plan import end_to_end
+from rlox_opt.plan.catalogue import all_cards
+from rlox_opt.plan.comparing import cells_of, compare
+from rlox_opt.project.cards import Card
+from rlox_opt.stats import paired
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
+
+if TYPE_CHECKING:
+    pass
+
+
+_EXAMPLES = """\
+examples:
+  rlox-opt cmp p5                        all sizes of its card
+  rlox-opt cmp p7 p9 --sizes n_steps=500 other sizes
+  rlox-opt cmp all --json > all.json
+  rlox-opt cmp r1 r5                     of the training loop: parts of a trainer, in torch
+  rlox-opt cmp p5 --end-to-end sac-prioritized   its effect on a training run
+
+ratio = baseline time / optimised time: over 1, the optimisation helps. Each restart is a new
+process that times both twins interleaved, call by call; the interval is over restarts. After 5, 10,
+20 and 40 of them a verdict may fall: faster, slower, same (within 1 %) or undecided.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "cmp",
+        help="time an optimisation's before against its after",
+        description="Verify that both forms of an optimisation return the same, then time them "
+        "against each other: ratio with its interval, instructions and allocations per call. "
+        "Appends a record under optimizations/record/.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="measured, whatever the ratios",
+            difference="the twins differ",
+            cannot_tell="nothing was measured, as where both are one code here",
+            interrupted="the record is written, marked incomplete",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("ids", nargs="+", metavar="ID", help="p1 …, r1 …, or all")
+    parser.add_argument(
+        "--sizes", nargs="+", metavar="NAME=N[,NAME=N]", help="instead of the card's sizes"
+    )
+    parser.add_argument(
+        "--restarts", type=int, default=20, choices=paired.LOOKS, help="at most (default: 20)"
+    )
+    parser.add_argument(
+        "--end-to-end",
+        choices=sorted(end_to_end.JOBS),
+        help="time training runs instead of single calls",
+    )
+    parser.add_argument("--no-counts", action="store_true", help="no instructions, no allocations")
+    parser.add_argument("--no-record", action="store_true", help="write no record")
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare as asked; returns the exit code."""
+    error: Callable[[str], Any] = arguments.parser.error
+    chosen = choose(arguments.ids, arguments.parser)
+    if arguments.end_to_end:
+        return end_to_end.run(chosen, arguments)
+    from rlox_opt.plan.extensions import BuildError
+    from rlox_opt.system.progress import reporter
+
+    cells = {card.id: cells_of(card, arguments.sizes, error) for card in chosen}
+    if not arguments.no_record:
+        records.check()
+    found: list[dict[str, Any]] = []
+    code = 0
+    with reporter() as progress:
+        progress.plan([(card.id, 60.0) for card in chosen])
+        for card in chosen:
+            try:
+                record = compare(card, cells[card.id], arguments, progress)
+            except (ContestError, BuildError) as problem:
+                print(f"rlox-opt cmp: {card.id}: {problem}", file=sys.stderr)
+                code = DIFFERENCE if isinstance(problem, TwinsDifferError) else code or CANNOT_TELL
+                continue
+            for what, why in record.get("also", {}).items():
+                if what.endswith(" skipped"):
+                    print(f"rlox-opt cmp: {card.id}: {what}: {why}", file=sys.stderr)
+            if record["results"]:
+                found.append(record)
+            if not record["complete"]:
+                code = INTERRUPTED
+                break
+    if not found:
+        code = code or CANNOT_TELL
+    if arguments.json and found:
+        print(json.dumps([public(r) for r in found] if len(chosen) > 1 else public(found[0])))
+    elif found:
+        from rlox_opt.views.comparison import show
+
+        show(found)
+    return code
+
+
+def choose(ids: Sequence[str], parser: argparse.ArgumentParser) -> list[Card]:
+    """The cards called `ids`."""
+    planned = all_cards(parser)
+    if [id_.lower() for id_ in ids] == ["all"]:
+        return planned
+    known = {card.id: card for card in planned}
+    for id_ in ids:
+        if id_.upper() not in known:
+            parser.error(f"ID: is {id_!r}, expected all or some of {', '.join(known).lower()}")
+    return [known[id_.upper()] for id_ in ids]
+
+
+def public(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record as `--json` prints it: counts that were not made are null, twin by twin."""
+    none = {"baseline": None, "optimized": None}
+    results = [
+        row | {name: row.get(name) or none for name in ("instructions", "allocations")}
+        for row in record["results"]
+    ]
+    record = {**record, "results": results}
+    return {key: record[key] for key in ("id", "results", "also", "record") if key in record}

@@ -1,0 +1,138 @@
+"""`rlox-opt diff`: did a commit make it slower? Two builds, timed paired, with a verdict each."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.cli.types import pattern, positive
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project import revisions
+from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.project.side_by_side import BY_DEFAULT, Found, facts, measured
+from rlox_opt.stats.paired import LOOKS
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.usage import UsageError
+
+if TYPE_CHECKING:
+    pass
+
+_BUILD_S = 40.0
+_EXAMPLES = """\
+examples:
+  rlox-opt diff main                      main against HEAD
+  rlox-opt diff main .                    main against the working tree, changes and all
+  rlox-opt diff main HEAD --bench 'gae|Ppo' --markdown
+  rlox-opt diff HEAD+none HEAD+opt-p5     two feature sets of one commit
+  rlox-opt diff main --budget 120 --json > diff.json
+  rlox-opt diff HEAD HEAD --anyway        the machine's own differences: packages that are the same
+
+ratio = head time / base time: over 1, head is slower. Both packages are loaded in one process and
+called in turn; each restart is a new process, and the interval (99 %) is over restarts. After 5,
+10, 20 and 40 of them a verdict may fall: slower (the whole interval lies above the threshold),
+faster (below it), same (within) or undecided, with what it leans to: rather slower, rather same.
+Benchmarks are those of asv_bench/; without --bench all but the twins of single optimisations.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "diff",
+        help="time a commit against another",
+        description="Build two commits and time them against each other: per benchmark the "
+        "verdict slower, faster, same or undecided, with ratio and interval; memory and "
+        "instruction counts beside it.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="measured, whatever the verdicts (`gate` turns them into an exit code)",
+            interrupted="what is known is printed",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is compared, and how closely."""
+    add = parser.add_argument
+    add("base", metavar="BASE", help='a revision, with features as REV+opt-p5,…; "." is the '
+        "working tree")  # fmt: skip
+    add("head", metavar="HEAD", nargs="?", default="HEAD", help="another (default: HEAD)")
+    add("--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
+        help="only benchmarks whose name has it")  # fmt: skip
+    add("--budget", metavar="S", type=positive, default=600.0,
+        help="seconds of measuring at most, after the builds: times, memory and counts "
+        "(default: 600)")  # fmt: skip
+    add("--restarts", type=int, default=LOOKS[-1], choices=LOOKS, help="at most (default: 40)")
+    add("--threshold", metavar="PERCENT", type=positive, default=1.0,
+        help="the least change that matters: only what is surely more is slower or faster "
+        "(default: 1)")  # fmt: skip
+    add("--no-counts", action="store_true", help="no instructions, no allocations")
+    add("--anyway", action="store_true", help="measure packages that are byte for byte the same")
+    add("--markdown", action="store_true", help="print a table for a pull request")
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare as asked; returns the exit code."""
+    found = compared(arguments)
+    if found is None:
+        return CANNOT_TELL
+    tell(found, arguments)
+    if not found.complete:
+        return INTERRUPTED
+    return 0 if found.verdicts() or found.needless else CANNOT_TELL
+
+
+def tell(
+    found: Found, arguments: argparse.Namespace, more: Mapping[str, Any] | None = None
+) -> None:
+    """Print what was found as asked; JSON holds `more` as well."""
+    from rlox_opt.views import verdicts
+
+    if arguments.json:
+        print(json.dumps({**facts(found), **(more or {})}))
+    elif arguments.markdown:
+        print("\n".join(verdicts.markdown(found)))
+    else:
+        verdicts.show(found)
+
+
+def compared(arguments: argparse.Namespace) -> Found | None:
+    """Build and measure what the arguments say; None, with a line on stderr, where it cannot be."""
+    from rlox_opt.system.progress import reporter
+
+    error: Callable[[str], Any] = arguments.parser.error
+    try:
+        sides = [revisions.resolve(text) for text in (arguments.base, arguments.head)]
+        if "." not in (arguments.base, arguments.head) and revisions.dirty():
+            print(
+                "note: the working tree has changes, which are not measured; "
+                'name it as "." to measure them',
+                file=sys.stderr,
+            )
+        with reporter() as progress:
+            progress.plan([*((f"build of {side.title}", _BUILD_S) for side in sides)])
+            built = []
+            for side in sides:
+                progress.begin(f"build of {side.title}")
+                built.append(revisions.build(side))
+                progress.end("ready")
+            if len(revisions.same_parts(built[0], built[1])) == 2 and not arguments.anyway:
+                band = math.log1p(arguments.threshold / 100)
+                nothing = Comparison([], band)
+                return Found(built[0], built[1], nothing, nothing, {}, complete=True, needless=True)
+            return measured(built[0], built[1], arguments, progress)
+    except UsageError as problem:
+        error(str(problem))
+    except (NotBuiltError, ContestError) as problem:
+        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+    return None

@@ -1,0 +1,95 @@
+"""`rlox-opt gate`: the verdicts of `diff` as an exit code, for hooks and CI."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from rlox_opt.cli.diff import add_arguments, compared, tell
+from rlox_opt.harness.sequential import tally
+from rlox_opt.project.side_by_side import Found
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
+
+_EXAMPLES = """\
+examples:
+  rlox-opt gate origin/main
+  rlox-opt gate main HEAD --threshold 3 --bench 'data_plane' --markdown >> "$GITHUB_STEP_SUMMARY"
+
+As a hook before each push, in .git/hooks/pre-push:
+  #!/bin/sh
+  exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120 --hook
+
+--threshold is the least change that matters: what may be less does not fail the gate.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "gate",
+        help="fail where a commit made it slower",
+        description="The same comparison as `diff`, as an exit code.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="no regression",
+            difference="a benchmark is slower or takes more memory",
+            cannot_tell="one is undecided or fails, or a commit does not build",
+            interrupted="what is known is printed",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_arguments(parser)
+    parser.add_argument(
+        "--hook", action="store_true", help="warn, and exit with 0, where the exit code would be 2"
+    )
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare and judge; returns the exit code."""
+    try:
+        code = _judged(arguments)
+    except SystemExit:  # asked wrongly, which has been told
+        if not arguments.hook:
+            raise
+        code = CANNOT_TELL
+    if not arguments.hook or code != CANNOT_TELL:
+        return code
+    warning = "::warning::" if "GITHUB_ACTIONS" in os.environ else "warning: "
+    print(f"{warning}rlox-opt gate could not tell, which --hook lets pass", file=sys.stderr)
+    return GOOD
+
+
+def _judged(arguments: argparse.Namespace) -> int:
+    found = compared(arguments)
+    if found is None:
+        return CANNOT_TELL
+    code, why = decision(found)
+    tell(found, arguments, {"exit_code": code, "why": why})
+    print(f"rlox-opt gate: {why}", file=sys.stderr)
+    return code
+
+
+def decision(found: Found) -> tuple[int, str]:
+    """The exit code, and why."""
+    counts = tally(found.verdicts())
+    if counts["slower"]:
+        return DIFFERENCE, f"regression: {counts['slower']} slower or larger"
+    if not found.complete:
+        return INTERRUPTED, "interrupted"
+    if found.needless:
+        return GOOD, "no regression: both packages are byte for byte the same"
+    failed = len(found.failures())
+    if failed:
+        return CANNOT_TELL, f"cannot tell: {failed} benchmarks could not be measured"
+    if open_ := counts["undecided"] + len(found.unmeasured()):
+        return CANNOT_TELL, (
+            f"cannot tell: {open_} undecided; more --budget, or another --threshold, "
+            "may decide them"
+        )
+    if not any(counts.values()):
+        return CANNOT_TELL, "cannot tell: nothing was measured"
+    return GOOD, "no regression"

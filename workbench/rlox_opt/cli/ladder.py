@@ -1,0 +1,189 @@
+"""`rlox-opt ladder`: from no optimisation to all of them, in training: each alone, and each with
+all others on."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.history import records
+from rlox_opt.plan import end_to_end, features
+from rlox_opt.plan.catalogue import all_cards
+from rlox_opt.plan.end_to_end import JOBS, TrainingDiffersError, Variant
+from rlox_opt.project.cards import Card
+from rlox_opt.project.measured import build_info
+from rlox_opt.race import environments as racing
+from rlox_opt.stats import paired
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
+from rlox_opt.system.files import add_row, check_folder, write_new
+from rlox_opt.system.machine import ROOT, slug
+
+_EXAMPLES = """\
+examples:
+  rlox-opt ladder ppo
+  rlox-opt ladder sac-prioritized --rounds 10
+  rlox-opt ladder ppo --json > ladder.json
+
+Builds the extension without any optimisation, with all, and with each that lies on the trainer's
+path alone and left out; trains with all of these in turn, in random order, a process each; so, too,
+with each of the training loop (r1, r2, …). Compiling is not counted.
+Ctrl-C keeps the rounds that are finished: the same command goes on from there.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "ladder",
+        help="what each optimisation brings to training, alone and with the others on",
+        description="Train with builds from no optimisation to all of them, and show what each "
+        "brings: alone, and with all others on; a table and a waterfall picture.",
+        epilog=_EXAMPLES
+        + exits.told(
+            difference="a build trained to other parameters",
+            interrupted="the rounds that are finished are kept",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("algo", choices=sorted(JOBS), help="what to train")
+    parser.add_argument("--rounds", type=int, default=5, choices=paired.LOOKS, help="(default: 5)")
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Climb as asked; returns the exit code."""
+    from rlox_opt.plan.comparing import provenance
+    from rlox_opt.system.progress import reporter
+    from rlox_opt.views.waterfall import waterfall
+
+    algo: str = arguments.algo
+    steps = steps_of(algo, all_cards(arguments.parser))
+    variants = variants_for(steps)
+    where = provenance(build_info())
+    partial = Partial(algo, variants, where)
+    check_folder(folder_of(where))
+    try:
+        with reporter() as progress:
+            progress.begin(f"builds for {algo}")
+            built = end_to_end.build_all(variants, progress)
+            progress.end(f"{len(built)} builds")
+            progress.begin("training")
+            times = partial.rounds
+            for row in end_to_end.rounds(variants, built, algo, arguments.rounds - len(times)):
+                partial.add(row)
+                progress.note(f"round {len(times)}", len(times) / arguments.rounds)
+            progress.end(f"{len(times)} rounds of {len(built)} trainings")
+    except KeyboardInterrupt:
+        kept = f"{len(partial.rounds)} of {arguments.rounds} rounds are kept"
+        print(f"rlox-opt ladder: {kept}; the same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    except TrainingDiffersError as problem:
+        print(f"rlox-opt ladder: {problem}", file=sys.stderr)
+        return DIFFERENCE
+    except RuntimeError as problem:
+        print(f"rlox-opt ladder: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    found = {"schema": 1, "ladder": algo, **where, "job": JOBS[algo], **climb(steps, algo, times)}
+    path = write(found, waterfall(found))
+    partial.drop()
+    if arguments.json:
+        print(json.dumps(found | {"record": str(path.relative_to(ROOT))}))
+    else:
+        from rlox_opt.views.comparison import show_ladder
+
+        show_ladder(found, path.relative_to(ROOT))
+    return 0
+
+
+def steps_of(algo: str, cards: Sequence[Card]) -> list[Card]:
+    """The cards on the trainer's path. Settings are no steps: they change what is learnt."""
+    return [c for c in cards if c.seam.kind != "setting" and end_to_end.on_path(c, algo)]
+
+
+def variants_for(steps: Sequence[Card]) -> list[Variant]:
+    """None, all, each alone, each left out: first those of the data plane."""
+    loop = tuple(card.id for card in steps if card.id.startswith("R"))
+    sets = features.feature_sets([card.id for card in steps if card.id.startswith("P")])
+    found = [Variant(name, of, loop if name.startswith("all") else ()) for name, of in sets]
+    none, all_ = dict(sets)["none"], dict(sets)["all"]
+    found += [Variant(id_.lower(), none, (id_,)) for id_ in loop]
+    return found + [
+        Variant(f"all-{id_.lower()}", all_, tuple(other for other in loop if other != id_))
+        for id_ in loop
+    ]
+
+
+class Partial:
+    """The rounds finished so far, in a file that outlives an interruption."""
+
+    def __init__(self, algo: str, variants: Sequence[Variant], where: Mapping[str, Any]) -> None:
+        what = [
+            algo,
+            JOBS[algo],
+            [[v.name, *v.features, *v.optimizations] for v in variants],
+            where["commit"],
+            where["machine"],
+        ]
+        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
+        self._path = ROOT / "target" / "ladder" / f"{algo}-{key}.jsonl"
+        self.rounds: list[dict[str, float]] = racing.kept(self._path)
+
+    def add(self, row: dict[str, float]) -> None:
+        """Keep a round."""
+        add_row(row, self._path)
+        self.rounds.append(row)
+
+    def drop(self) -> None:
+        """Forget them: they are in a record."""
+        self._path.unlink(missing_ok=True)
+
+
+def climb(steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Gains from `times`: of all together, and of each step alone and with the others on."""
+
+    def as_dict(estimate: paired.Estimate) -> dict[str, Any]:
+        return {key: getattr(estimate, key) for key in ("ratio", "ci95", "verdict")}
+
+    rows = []
+    for card in steps:
+        name = card.id.lower()
+        rows.append(
+            {
+                "id": card.id,
+                "title": card.title,
+                "alone": as_dict(end_to_end.gain(times, "none", name)),
+                "with_the_others": as_dict(end_to_end.gain(times, f"all-{name}", "all")),
+                "bound": end_to_end.bound(card, algo),
+            }
+        )
+    return {
+        "rounds": len(times),
+        "together": as_dict(end_to_end.gain(times, "none", "all")),
+        "seconds": {
+            name: math.exp(sum(math.log(row[name]) for row in times) / len(times))
+            for name in sorted(times[0])
+        },
+        "steps": rows,
+    }
+
+
+def write(found: Mapping[str, Any], picture: str) -> Path:
+    """Write the record and the picture beside it, never over others; returns the record's path."""
+    folder = folder_of(found)
+    stem = f"{found['date'].replace(':', '')}_ladder_{found['ladder']}"
+    path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
+    write_new(picture, folder, path.stem, ".svg")
+    return path
+
+
+def folder_of(found: Mapping[str, Any]) -> Path:
+    """Where the records of its machine lie."""
+    return records.FOLDER / slug(found["machine"])

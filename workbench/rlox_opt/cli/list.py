@@ -1,0 +1,128 @@
+"""`rlox-opt list`: every optimisation, what was predicted of it and what it came to."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.history import records
+from rlox_opt.history.records import Record
+from rlox_opt.plan.catalogue import all_cards, need_rich
+from rlox_opt.project.cards import Card
+from rlox_opt.project.measured import build_info
+from rlox_opt.system import exits
+from rlox_opt.system.machine import machine, slug
+from rlox_opt.views import units
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_EXAMPLES = """\
+examples:
+  rlox-opt list
+  rlox-opt list | grep candidate
+  rlox-opt list --json | jq '.[] | select(.realised.ratio > 2) | .id'
+
+Predicted and realised are baseline time / optimised time at the size that the card predicts; over 1
+is faster. Realised is from the record that the card names, else from the newest complete one, on
+this machine where there is one.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "list",
+        help="list the optimisations: predicted, realised, on or off",
+        description="List the optimisations: what each varies, whether this build has it on, what "
+        "was predicted and what was realised.",
+        epilog=_EXAMPLES + exits.told(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List the cards; returns the exit code."""
+    if not arguments.json:
+        need_rich(arguments.parser)
+    cards = all_cards(arguments.parser)
+    rows = catalogue(cards)
+    if arguments.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        show(rows)
+    return 0
+
+
+def catalogue(cards: Sequence[Card], folder: Path = records.FOLDER) -> list[dict[str, Any]]:
+    """A row a card: `row_of` with its records."""
+    return [row_of(card, records.records(card.id, folder), folder) for card in cards]
+
+
+def row_of(card: Card, found: Sequence[Record], folder: Path) -> dict[str, Any]:
+    """`id title feature layer active status`, `predicted` [low, high] or None, and `realised`
+    {`ratio`, `ci95`, `record`} or None."""
+    checked = records.realised(card, found, slug(machine()), folder)
+    realised = None
+    if checked:
+        record, result = checked
+        path = record.path.relative_to(records.root_of(folder))
+        realised = {"ratio": result.ratio, "ci95": list(result.ci95 or ()), "record": str(path)}
+    return {
+        "id": card.id,
+        "title": card.title,
+        "feature": card.feature,
+        "layer": card.layer,
+        "active": active(card),
+        "status": card.status,
+        "predicted": list(card.prediction.ratio) if card.prediction else None,
+        "realised": realised,
+    }
+
+
+def active(card: Card) -> bool:
+    """Whether it is on: in this build, or of the training loop, in a trainer not told otherwise."""
+    if card.id.startswith("R"):
+        return card.status in ("accepted", "graduated")
+    return card.feature in build_info()["features"]
+
+
+def show(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the rows to stdout: a line each where there is room, else two."""
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 1000  # whoever reads a pipe reads line by line
+    whole = table(rows)
+    needed = console.measure(whole, options=console.options.update(width=1000)).maximum
+    console.print(whole if needed <= console.width else table(rows, narrow=True))
+    on = ", ".join(row["id"] for row in rows if row["active"])
+    console.print(f"\n[dim]{len(rows)} optimisations; on in this build: {on or 'none'}[/]")
+
+
+def table(rows: Sequence[Mapping[str, Any]], narrow: bool = False) -> Table:
+    """The rows; narrow ones have all but what was realised under the title."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    between = () if narrow else ("layer", "build", "status", "predicted")
+    for title in ("id", "title", *between, "realised"):
+        table.add_column(title, no_wrap=title != "title")
+    for row in rows:
+        state = [row["layer"], "on" if row["active"] else "off", row["status"]]
+        predicted, found = units.band(row["predicted"]), row["realised"]
+        realised = units.estimate(found["ratio"], found["ci95"]) if found else units.MISSING
+        if narrow:
+            below = " · ".join([*state, *([f"predicted {predicted}"] if row["predicted"] else [])])
+            title = Text.assemble(row["title"], "\n", (below, "dim"))
+            table.add_row(row["id"], title, realised.replace(" ", "\n"))
+        else:
+            table.add_row(row["id"], Text(row["title"]), *state, predicted, realised)
+    return table

@@ -1,0 +1,127 @@
+"""`rlox-opt`: finds the verb and runs it. `exits` says what the exit codes mean."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from rlox_opt import Out
+from rlox_opt.cli import (
+    bisect,
+    calibrate,
+    claims,
+    cmp,
+    diff,
+    gate,
+    ladder,
+    new,
+    peers,
+    predict,
+    profile,
+    profile_diff,
+    profile_script,
+    publish,
+    record,
+    regressions,
+    show,
+    test,
+)
+from rlox_opt.cli import list as list_
+from rlox_opt.cli.own_errors import ended, one_line
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL
+from rlox_opt.system.files import NotWrittenError
+from rlox_opt.system.guard import guarded
+from rlox_opt.system.usage import UsageError
+
+VERBS = (
+    profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, predict,
+    diff, gate, bisect, calibrate, record, regressions, publish, claims,
+)  # fmt: skip
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line; `--help` has the rest."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(CANNOT_TELL, f"{self.prog}: {one_line(message.removeprefix('argument '))}\n")
+
+
+class _Version(argparse.Action):
+    """`--version`: with that of the measured package, where it is installed, and how it was built;
+    read only when asked for."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="print the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib import metadata
+
+        from rlox_opt.project.measured import build_info
+
+        said = f"rlox-opt {metadata.version('rlox-opt')}"
+        with contextlib.suppress(UsageError):
+            build = build_info()
+            features = ", ".join(build["features"]) or "baseline"
+            said += f", rlox {build['version']} ({build['profile']}, {features})"
+        print(said)
+        parser.exit()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code. No exception but SystemExit gets out of here."""
+    words = sys.argv[1:] if argv is None else [*argv]
+    prog = ["rlox-opt"]
+    try:
+        try:
+            code = _run(words, prog)
+        except SystemExit:  # --help, or asked wrongly
+            _flush()
+            raise
+        _flush()
+        return code
+    except SystemExit:
+        raise
+    except BaseException as error:  # of whatever kind: nobody is shown a traceback
+        return ended(error, prog[-1], words)
+
+
+def _run(words: list[str], prog: list[str]) -> int:
+    """Run the verb, whose name is added to `prog`."""
+    parser = Parser(
+        prog="rlox-opt",
+        description="Measure reinforcement learning and its optimisations.",
+        epilog=exits.told(difference="each verb's --help says of what").lstrip(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version)
+    verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
+    for verb in VERBS:
+        verb.add_to(verbs)
+    if any("\0" in word for word in words):
+        parser.error("arguments: one holds a NUL character, which no name can")
+    words, rest = profile_script.split(words)
+    if words[:2] == ["profile", "diff"]:
+        words[:2] = [profile_diff.VERB]
+    arguments = parser.parse_args(words)
+    arguments.rest = rest
+    prog.append(arguments.parser.prog)
+    with guarded():
+        return int(arguments.run(arguments))
+
+
+def _flush() -> None:
+    """Raises NotWrittenError where stdout could not be written; what it should hold is kept."""
+    sys.stdout.flush()
+    if isinstance(sys.stdout, Out) and sys.stdout.failed:
+        failed = NotWrittenError("standard output", sys.stdout.failed)
+        raise failed.keeping("".join(sys.stdout.said), ".txt")
+
+
+if __name__ == "__main__":
+    from rlox_opt import main as door
+
+    sys.exit(door())

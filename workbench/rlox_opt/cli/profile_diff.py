@@ -1,0 +1,163 @@
+"""`rlox-opt profile diff`: training before and after a change, by layer, phase and function."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.cli.types import positive
+from rlox_opt.sampling import workloads
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
+from rlox_opt.system.files import NotWrittenError, check_folder, write
+from rlox_opt.system.usage import UsageError
+
+if TYPE_CHECKING:
+    from rlox_opt.history.compared import Compared
+
+VERB = "profile-diff"  # "profile diff" for who types it
+_EXAMPLES = """\
+examples:
+  rlox-opt profile diff profiles/before profiles/after
+  rlox-opt profile diff main HEAD                     two commits, PPO, five rounds: 5 minutes
+  rlox-opt profile diff main . --algo sac --page diff.html
+  rlox-opt profile diff HEAD+none HEAD+opt-p1         two feature sets of one commit
+  rlox-opt profile diff --enable r4                   the build that is installed, without and with
+
+A and B are folders of `rlox-opt profile`, or folders of such folders, which are repeated runs; or
+revisions as in `rlox-opt diff`, which train in turns, in random order each round, a process each.
+Times of two machines are not compared: of such folders only shares are.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line, which takes "profile diff" for it."""
+    parser = verbs.add_parser(
+        VERB,
+        prog="rlox-opt profile diff",
+        help="two profiles, commits or flag sets against each other (profile diff)",
+        description="What takes more and what less time in training, by layer, phase and function, "
+        "with intervals over repeated runs and a differential flamegraph.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="a step takes as long as before, or less",
+            difference="it takes longer (or a layer's share grew)",
+            cannot_tell="also of one run a side, which has no interval",
+            interrupted="the rounds that are done are told",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("before", metavar="A", nargs="?", help="a folder, or a revision")
+    parser.add_argument("after", metavar="B", nargs="?", help="another")
+    add = parser.add_argument
+    add("--threshold", metavar="PERCENT", type=positive, default=2.0,
+        help="of a step: changes this small count as the same (default: 2)")  # fmt: skip
+    add("--runs", metavar="N", type=_runs, default=5, help="rounds of revisions (default: 5)")
+    add("--page", metavar="FILE", type=Path, help="write a page with the differential flamegraph")
+    add("--markdown", action="store_true", help="print tables for a pull request")
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    add = parser.add_argument_group("training of revisions").add_argument
+    names = workloads.names()
+    add("--algo", choices=names, default=next(iter(names), None), help="the trainer (%(default)s)")
+    if of := workloads.known():
+        of.add_training(parser)
+        of.add_switches(parser, "train B")
+    parser.set_defaults(run=run, parser=parser, tools=(), seconds=None, out=None)
+
+
+def _runs(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 100:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare as asked; returns the exit code."""
+    from rlox_opt.history import sides
+    from rlox_opt.project.revisions import NotBuiltError
+    from rlox_opt.system.process import ChildError
+
+    complete = True
+    try:
+        _check_page(arguments.page)
+        if sides.are_folders(arguments):
+            found = sides.of_folders(arguments)
+        else:
+            found, complete = sides.of_builds(arguments)
+    except UsageError as error:
+        arguments.parser.error(str(error))
+    except (NotBuiltError, ChildError, ValueError) as problem:
+        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    code, why = decision(found)
+    tell(found, arguments, {"complete": complete, "exit_code": code, "why": why})
+    print(f"{arguments.parser.prog}: {why}", file=sys.stderr)
+    return code if complete else INTERRUPTED
+
+
+def _check_page(page: Path | None) -> None:
+    """The page can be written; to find out afterwards would cost all rounds."""
+    if page is None:
+        return
+    if page.is_dir():
+        raise UsageError(f"--page {page}: is a folder; name a file")
+    if page.exists() and not page.is_file():
+        raise UsageError(f"--page {page}: is no regular file; name another")
+    if not page.parent.is_dir():
+        raise UsageError(f"--page {page}: no such folder; use one that is there")
+    check_folder(page.parent)
+
+
+def decision(found: Compared) -> tuple[int, str]:
+    """The exit code, and why: by the whole where steps can be compared, else by the layers."""
+    kind = "training" if found.steps else "layer"
+    judged = [change for change in found.changes if change.kind == kind]
+    if more := [change.name for change in judged if change.verdict == "more"]:
+        return DIFFERENCE, f"takes more: {', '.join(more)}"
+    if not judged:
+        return CANNOT_TELL, "cannot tell: nothing was measured on both sides"
+    if any(change.verdict == "undecided" for change in judged):
+        more_runs = "" if found.repeated else "; profile each side at least twice"
+        return CANNOT_TELL, f"cannot tell: the {kind} is undecided{more_runs}"
+    return 0, f"within {100 * found.band:g} %, or less"
+
+
+def tell(found: Compared, arguments: argparse.Namespace, more: dict[str, Any]) -> None:
+    """Print as asked, and write the page."""
+    from rlox_opt.views import compared_page
+
+    if arguments.json:
+        print(json.dumps(facts(found) | more))
+    elif arguments.markdown:
+        print(compared_page.markdown(found), end="")
+    else:
+        from rlox_opt.views.terminal import show_sections
+
+        show_sections(compared_page.heading(found), compared_page.sections(found))
+        for text in compared_page.explained(found):
+            print(text)
+    if arguments.page is not None:
+        text = compared_page.page(found)
+        try:
+            write(arguments.page, text)
+        except NotWrittenError as error:
+            raise error.keeping(text, ".html") from None
+
+
+def facts(found: Compared) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "schema": 1,
+        "before": found.titles[0],
+        "after": found.titles[1],
+        "runs": [len(found.before), len(found.after)],
+        "rounds": found.rounds,
+        "shares_of": "a step before" if found.steps else "training",
+        "threshold": found.band,
+        "notes": list(found.notes),
+        "changes": [asdict(c) | {"change": c.change} for c in found.changes],
+    }

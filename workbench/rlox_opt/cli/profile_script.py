@@ -1,0 +1,397 @@
+"""`rlox-opt profile script.py -- arguments`: where the time of any Python program goes, in all the
+processes that it starts."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from rlox_opt.cli.arguments import FOLDER, check_out
+from rlox_opt.sampling import workloads
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED, OWN_ERROR
+from rlox_opt.system.files import NotReadError, read_text, write
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
+
+if TYPE_CHECKING:
+    from rlox_opt.sampling.processes.launch import Options, Outcome
+    from rlox_opt.sampling.processes.samplers import Sampler
+
+VERB = "profile-script"
+_NAMING = ("--out", "--python", "--peer", "--beside")  # whose value may be any word
+_EXAMPLES = """\
+examples:
+  rlox-opt profile train.py -- --lr 3e-4              every process that it starts, in one report
+  rlox-opt profile train.py --from 60 --for 30        of a long run, half a minute after the first
+  rlox-opt profile train.py --torch 2                 with torch's operators, for two seconds
+  rlox-opt profile -m package.train -- --steps 1000   a module
+  rlox-opt profile train.py --serial='--workers=0'    and what its processes cost
+  rlox-opt profile -m sf_examples.train_gym_env --peer sample-factory \\
+    --beside train_dir/cartpole/sf_log.txt -- --env=CartPole-v1 --experiment=cartpole \\
+    --train_for_env_steps=200000 --use_rnn=False --device=cpu     its own report, and ours
+  rlox-opt profile train.py --python env/bin/python   in an environment that need not have rlox
+
+The program's own phases show if it says them: `with timing.add_time("load"):` of a
+rlox.timing.Timing, or `@rlox.timing.span`. Ctrl-C ends the program, and what it did until then is
+reported.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line, where `split` leads to it."""
+    parser = verbs.add_parser(
+        VERB,
+        help="profile any program, with all processes that it starts",
+        usage="rlox-opt profile [-m] SCRIPT [options] [-- arguments of the script]",
+        description="Run a program as it is, and tell where its time goes in all its processes.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="the report is written",
+            cannot_tell="also where the program fails; its report is written",
+            interrupted="the report is written",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("script", help="a Python file, or with -m a module")
+    parser.add_argument("-m", action="store_true", dest="module", help="SCRIPT is a module's name")
+    parser.add_argument(
+        "--serial",
+        type=shlex.split,
+        metavar="ARGUMENTS",
+        help="run the program once more with these as well, which put all into one process, and "
+        "tell what the processes cost",
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--python", default=sys.executable, metavar="PATH", help="the interpreter (this one)"
+    )
+    which.add_argument(
+        "--peer",
+        metavar="NAME",
+        help="that of a peer of `rlox-opt peers`, whose environment is made if it is not there",
+    )
+    parser.add_argument(
+        "--beside",
+        type=Path,
+        metavar="FILE",
+        help="a log with the program's own Timing report, to be told beside ours",
+    )
+    add_recording(parser)
+    output = parser.add_argument_group("output")
+    output.add_argument("--out", type=Path, metavar="DIR", help="a new folder for the report")
+    output.add_argument("--json", action="store_true", help="print report.json to stdout alone")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def add_recording(parser: argparse.ArgumentParser) -> None:
+    """The options that say what of a run is kept."""
+    add = parser.add_argument_group("several processes").add_argument
+    add(
+        "--sampler",
+        choices=("perf", "py-spy", "none"),
+        help="what looks on from outside, for the layers (perf where it works, else py-spy)",
+    )
+    add(
+        "--from",
+        type=_seconds,
+        default=0.0,
+        dest="from_s",
+        metavar="S",
+        help="keep what is after so many seconds of the run (0)",
+    )
+    add(
+        "--for",
+        type=_seconds,
+        dest="for_s",
+        metavar="S",
+        help="keep so many seconds (to the end; of a very long run the last)",
+    )
+    add(
+        "--every",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of N seconds keep the spans of one (1: of all)",
+    )
+    add(
+        "--torch",
+        type=_seconds,
+        default=0.0,
+        dest="torch_s",
+        metavar="S",
+        help="record torch's operators for so many seconds, which slows them (0)",
+    )
+
+
+def split(words: list[str]) -> tuple[list[str], list[str]]:
+    """The words of the command line with `profile SCRIPT` led here, and what follows `--`."""
+    at = words.index("--") if "--" in words else len(words)
+    if words[:1] != ["profile"] or not _names_script(words[:at]):
+        return words, []
+    return [VERB, *words[1:at]], words[at + 1 :]
+
+
+def _names_script(words: list[str]) -> bool:
+    """Whether it is a script that `profile …` names, and not a trainer, nor folders to compare."""
+    others = {*workloads.names(), "diff"}
+    named = [
+        word
+        for before, word in pairwise(words)
+        if not word.startswith("-") and before not in _NAMING
+    ]
+    if not named or "-m" in words:
+        return bool(named)
+    if named[0] == words[1]:  # no option precedes it whose value it could be
+        return named[0] not in others
+    return any(word.endswith(".py") for word in named) or not others.intersection(named)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profile the program; returns the exit code."""
+    try:
+        if not arguments.module and not Path(arguments.script).is_file():
+            runs = ", ".join(workloads.names()) or "none"
+            raise UsageError(
+                f"script {arguments.script}: no such file; the project's training runs: {runs}"
+            )
+        if importlib.util.find_spec("rich") is None:
+            raise UsageError("rich is not installed: pip install rlox-opt")
+        check_out(arguments.out)
+        target = ["-m", arguments.script] if arguments.module else [arguments.script]
+        python, arguments.versions = arguments.python, {}
+        if arguments.peer is not None:
+            python, arguments.versions = _of_peer(arguments.peer)
+        command = [python, *target, *arguments.rest]
+        name = Path(arguments.script).stem if not arguments.module else arguments.script
+        serial = None if arguments.serial is None else [*command, *arguments.serial]
+        return profile(command, name, arguments, serial=serial)
+    except UsageError as error:
+        arguments.parser.error(str(error))
+        return CANNOT_TELL
+
+
+def _of_peer(name: str) -> tuple[str, dict[str, str]]:
+    """The interpreter of a peer, and the version of what it is. Raises UsageError."""
+    from rlox_opt.race import environments as racing
+
+    _, peers = racing.load("ppo")
+    known = {peer.name: peer for peer in peers}
+    if name not in known:
+        raise UsageError(f"--peer {name}: is none; there are {', '.join(known)}")
+    try:
+        python = racing.python_of(known[name])
+    except racing.PeerError as error:
+        raise UsageError(f"--peer {name}: {error}") from error
+    version = racing.version(known[name], python).split()
+    return str(python), dict([version]) if version else {}
+
+
+def profile(
+    command: Sequence[str],
+    name: str,
+    arguments: argparse.Namespace,
+    environment: Mapping[str, str] | None = None,
+    serial: Sequence[str] | None = None,
+) -> int:
+    """Run a command under the recorder and write its report; returns the exit code. With `serial`,
+    a command that does the same in one process, the report says what the processes cost.
+
+    Raises:
+        UsageError: the arguments do not fit each other or the machine.
+    """
+    from rlox_opt.sampling.processes import samplers
+    from rlox_opt.sampling.processes.launch import Options
+
+    if arguments.every < 1:
+        raise UsageError(f"--every {arguments.every}: keeps nothing; use 1 or more")
+    if arguments.for_s is not None and arguments.for_s < 1:
+        raise UsageError(f"--for {arguments.for_s:g}: keeps nothing; use 1 or more")
+    try:
+        sampler = samplers.choose(arguments.sampler)
+    except ValueError as error:
+        raise UsageError(f"--sampler {arguments.sampler}: {error}") from error
+    options = Options(
+        from_s=arguments.from_s,
+        for_s=arguments.for_s,
+        every=arguments.every,
+        torch_s=arguments.torch_s,
+        ptrace=sampler is not None and sampler.name == "py-spy",
+    )
+    end_as_by_ctrl_c()
+    home = FOLDER if arguments.out is None else arguments.out.parent
+    with scratch(home) as part:
+        try:
+            text, folder, ended = _recorded(
+                command, name, arguments, options, sampler, part, environment, serial
+            )
+        except UsageError:  # nothing is left
+            raise
+        except BaseException as error:  # such as a full disk
+            why = f"{error}; " if isinstance(error, OSError) else ""
+            kept = _place(part, home / "unfinished", "")
+            print(f"rlox-opt profile: {why}what was recorded is in {kept}", file=sys.stderr)
+            if isinstance(error, OSError):
+                return OWN_ERROR
+            raise
+    if arguments.out not in (None, folder):
+        print(f"--out {arguments.out}: is there by now; see {folder}", file=sys.stderr)
+    if arguments.json:
+        print(json.dumps(json.loads(text), indent=1))
+    else:
+        from rlox_opt.views.terminal_processes import show
+
+        show(json.loads(text), Path(_utf8(str(folder))))
+    if any(each.interrupted for each in ended):
+        return INTERRUPTED
+    return CANNOT_TELL if any(each.status for each in ended) else GOOD
+
+
+def end_as_by_ctrl_c() -> None:
+    """From here on SIGTERM, and SIGHUP when the terminal goes, keep what is there as Ctrl-C does;
+    but not SIGHUP under nohup."""
+    terminals = [number for number in (1, 2) if os.isatty(number)]
+
+    def hung_up(*_: object) -> NoReturn:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in terminals:  # to write to a terminal that is gone would raise
+            os.dup2(nowhere, number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, hung_up)
+
+
+def _recorded(
+    command: Sequence[str],
+    name: str,
+    arguments: argparse.Namespace,
+    options: Options,
+    sampler: Sampler | None,
+    part: Path,
+    environment: Mapping[str, str] | None,
+    serial: Sequence[str] | None,
+) -> tuple[str, Path, list[Outcome]]:
+    """Run the command, or both, in the new folder `part`, and make that the report's: the text of
+    report.json, the folder's place, how the runs ended.
+
+    Raises:
+        UsageError: the command cannot be started; nothing is left.
+        OSError: anything else cannot be written or started; `part` is left as it is.
+    """
+    from rlox_opt.sampling.processes.launch import NotStartedError, launch, not_interrupted
+    from rlox_opt.sampling.processes.report import report
+    from rlox_opt.sampling.processes.run import read_run
+    from rlox_opt.system.progress import reporter
+    from rlox_opt.views import processes as shown
+
+    with reporter() as progress:
+        progress.plan([("the program", 60.0), ("report", 10.0)])
+        progress.begin("the program")
+        output = sys.stderr if arguments.json else None
+        try:
+            outcome = launch(command, part / "run", options, sampler, progress, output, environment)
+        except NotStartedError as error:
+            raise UsageError(f"--python {command[0]}: cannot be started ({error})") from error
+        progress.end(f"exit status {outcome.status}")
+        alone = None
+        if serial is not None and not outcome.status and not outcome.interrupted:
+            progress.begin("in one process")
+            alone = launch(serial, part / "serial", options, None, progress, output, environment)
+            progress.end(f"exit status {alone.status}")
+        progress.begin("report")
+        with not_interrupted():
+            told = report(read_run(part / "run"), part / "trace.json")
+            told["versions"] |= getattr(arguments, "versions", {})
+            if alone is not None:
+                _add_serial(told, part, alone)
+            if (log := getattr(arguments, "beside", None)) is not None:
+                told["own_timing"] = _own_timing(told, log)
+            # An argument may hold bytes that are no text.
+            text = _utf8(json.dumps(told, indent=1, ensure_ascii=False)) + "\n"
+            told = json.loads(text)
+            texts = {
+                "report.json": text,
+                "report.html": shown.render_html(told),
+                "report.md": shown.render_markdown(told),
+            }
+            for file, content in texts.items():
+                write(part / file, content)
+            folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{_utf8(name)}")
+        progress.end(_utf8(str(folder)))
+    return text, folder, [outcome] if alone is None else [outcome, alone]
+
+
+def _utf8(text: str) -> str:
+    """The text with "?" for what UTF-8 cannot hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _add_serial(told: dict[str, Any], part: Path, alone: Outcome) -> None:
+    """What the processes cost, or why that is not told."""
+    from rlox_opt.sampling.processes.run import read_run
+    from rlox_opt.sampling.processes.serial import cost
+
+    why = "says no phases, or had none in one of its two runs"
+    if alone.interrupted:
+        why = "was interrupted in one process"
+    elif alone.status:
+        why = f"failed in one process, with exit status {alone.status}"
+    elif (found := cost(read_run(part / "run"), read_run(part / "serial"))) is not None:
+        told["serial"] = found
+        return
+    told["incomplete"].append(f"The program {why}, so what its processes cost is not told.")
+
+
+def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
+    from rlox_opt.sampling.processes.own_timing import beside
+
+    try:
+        found = beside(told, read_text(log, "replace"))
+    except NotReadError as error:
+        told["incomplete"].append(f"--beside {error}")
+        return []
+    if not found:
+        told["incomplete"].append(f"--beside {log}: holds no Timing report")
+    return found
+
+
+def _slug(told: Mapping[str, Any]) -> str:
+    from rlox_opt.system.machine import slug
+
+    return slug(told["machine"])
+
+
+def _place(part: Path, out: Path | None, name: str) -> Path:
+    """Move a finished folder to `out`, or to `name`; where that is taken, to the first of `name`-2,
+    `name`-3, … that is free."""
+    wanted = FOLDER / name if out is None else out
+    for number in range(1, 1000):
+        target = wanted if number == 1 else Path(f"{wanted}-{number}")
+        try:
+            return part.rename(target)
+        except OSError:
+            # Renaming fails on a file, and on a folder that is there and not empty.
+            if not os.path.lexists(target):
+                raise
+    raise FileExistsError(f"{wanted}: is there a thousand times")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return seconds

@@ -1,0 +1,100 @@
+"""`rlox-opt publish`: the history as static pages, which open from files and need no network."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.cli import regressions
+from rlox_opt.history import store
+from rlox_opt.history.acknowledged import AcknowledgedError
+from rlox_opt.history.store import HistoryError
+from rlox_opt.project import calibration
+from rlox_opt.project.cards import CardError
+from rlox_opt.system import exits
+from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.system.machine import ROOT
+
+FOLDER = ROOT / "asv_bench" / "pages"
+_EXAMPLES = """\
+examples:
+  rlox-opt publish                    into asv_bench/pages
+  rlox-opt publish /tmp/pages && xdg-open /tmp/pages/index.html
+
+Shows what `rlox-opt record` kept of the line of HEAD's first parents, the cards and records of
+optimizations/ and the calibrations of asv_bench/record. Only what has changed is written again.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "publish",
+        help="make pages of the history, commit after commit",
+        description="Make static pages of the recorded history: each benchmark over commits, what "
+        "each commit moved and in which layer, what optimisations promised and brought, profiles, "
+        "and how far it can all be trusted.",
+        epilog=_EXAMPLES
+        + exits.told(
+            cannot_tell="also where a recording cannot be read",
+            interrupted="the pages written so far are whole",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "out", metavar="OUT", nargs="?", type=Path, default=FOLDER,
+        help="a new folder, or one published before (default: asv_bench/pages)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--history", metavar="FOLDER", type=Path, default=store.FOLDER,
+        help="of the recordings (default: asv_bench/history)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Publish; returns the exit code."""
+    from rlox_opt.history import ledger
+    from rlox_opt.system.progress import reporter
+    from rlox_opt.views.site import publish
+    from rlox_opt.views.site.model import History, read
+    from rlox_opt.views.site.writer import ForeignFolderError
+
+    try:
+        with reporter() as progress:
+            progress.begin("level changes")
+            recordings = read(arguments.history)
+            if not recordings:  # pages of nothing would replace those that are there
+                raise HistoryError(
+                    f"--history {arguments.history}: holds no recordings; `rlox-opt record` makes "
+                    "them, in asv_bench/history"
+                )
+            order = regressions.order([of.entry for of in recordings], _say)
+            known = regressions.acknowledgements(None)
+            history = History.of(recordings, order, calibration.smallest(), known)
+            progress.end(f"{len(history.moved)} in {len(history.series)} series")
+            progress.begin("pages")
+            found = publish(arguments.out, history, ledger.lines(), tell=progress.note)
+            progress.end(f"{found.written} written, {found.kept} as they were")
+    except ForeignFolderError as problem:
+        arguments.parser.error(f"OUT {problem}")
+    except (AcknowledgedError, CardError, HistoryError) as problem:
+        arguments.parser.error(str(problem))
+    except KeyboardInterrupt:
+        _say("interrupted; the same command goes on")
+        return INTERRUPTED
+    index = arguments.out / "index.html"
+    if arguments.json:
+        print(json.dumps(dataclasses.asdict(found) | {"index": str(index)}))
+    else:
+        print(f"{found.commits} commits, {found.series} series: {index}")
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"rlox-opt publish: {text}", file=sys.stderr)

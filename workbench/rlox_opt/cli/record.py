@@ -1,0 +1,379 @@
+"""`rlox-opt record`: measures commits and appends them to the history."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import fcntl
+import hashlib
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.cli.types import pattern, positive
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.history import store, unrecorded
+from rlox_opt.history.recording import Recording
+from rlox_opt.history.store import FOLDER, Entry
+from rlox_opt.project import revisions
+from rlox_opt.project.measured import versions
+from rlox_opt.project.revisions import REVISIONS, Artefact, NotBuiltError, Revision
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.files import check_folder
+from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.usage import UsageError
+
+if TYPE_CHECKING:
+    from rlox_opt.system.progress import Lines
+
+SHIPPED = ("shipped",)
+# Training is told by its profiles; its parts take minutes to prepare.
+BY_DEFAULT = re.compile(r"^(?!trainers\.)")
+_BUILD_S = 10.0  # most commits change no Rust
+_OWN = ("rlox", "rustc", "build_profile")  # versions of the workbench, not of what is measured
+_ANCESTORS = 50  # among which the entry before is looked for
+_EXAMPLES = """\
+examples:
+  rlox-opt record                          HEAD
+  rlox-opt record main~40..main            forty commits, the oldest first: some two hours
+  rlox-opt record main~40..main --list     which of them, and why not the others; measures nothing
+  rlox-opt record main~40..main --features none
+  rlox-opt record v1 --budget 330          with twins and criterion, too, on two slow cores
+  rlox-opt record HEAD --bench 'Gae' --again
+  rlox-opt record v1 --control main~40
+
+Each commit is built and loaded beside the control, one build that stays the same for the whole
+history of a machine: that of the newest entry, or else the first commit asked for. The ratio of
+their times, taken in turns, is kept beside the seconds. Then come instructions and allocations
+(callgrind), peak memory, a short profile of PPO and SAC, both twins of the optimisations, and
+criterion; where a time moved, layer and function. No part begins once the budget is spent: on a
+slow machine two minutes are over before the twins.
+
+A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.
+Commits that are there already (same features and control) are passed over; so are, in FROM..TO,
+those that change neither the library nor its crates, build or benchmarks. Of two that run at once,
+each takes the commits that the other has not begun. Run it when nothing else runs. On a machine of
+another kind a new series begins. `rlox-opt regressions` says how many commits have no recording.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "record",
+        help="measure commits for the history",
+        description="Measure commits and append them to the history: times beside a control, "
+        "counts, memory, profiles of training.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="recorded, or there already",
+            cannot_tell="also where nothing could be measured",
+            interrupted="what is known of the commit is kept",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("revisions", metavar="REV", nargs="*", default=["HEAD"], help="a commit, or FROM..TO, with "
+        "features as REV+opt-p5,… (default: HEAD)")  # fmt: skip
+    add("--budget", metavar="S", type=positive, default=120.0,
+        help="seconds of measuring a commit, after its build (default: 120)")  # fmt: skip
+    add("--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
+        help="only benchmarks whose name has it, train.ppo and train.sac among them")  # fmt: skip
+    add("--features", metavar="LIST", help="of commits that name none: shipped (default), none, or "
+        "opt-p5,opt-p7")  # fmt: skip
+    add("--control", metavar="REV", help="what ratios are to (default: what they were to before)")
+    add("--again", action="store_true", help="also what is there already")
+    add("--every", action="store_true", help="of FROM..TO also what changes nothing measured")
+    add("--list", action="store_true", help="only say which commits would be recorded, and why not "
+        "the others")  # fmt: skip
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+@dataclass
+class Told:
+    """What became of the commits: paths of new entries, why others have no numbers, which were
+    there already or are another process's, and which need none."""
+
+    recorded: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    passed: list[str] = field(default_factory=list)
+    unneeded: list[str] = field(default_factory=list)
+    complete: bool = False
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Record as asked; returns the exit code."""
+    from rlox_opt.system.progress import reporter
+
+    error: Callable[[str], Any] = arguments.parser.error
+    told = Told()
+    try:
+        asked = _asked(arguments, told)
+        if arguments.list:
+            return _list(asked, arguments, told)
+        check_folder(FOLDER / slug(machine()))
+        with reporter() as progress:
+            try:
+                if asked:
+                    _record(asked, arguments, told, progress)
+                told.complete = True
+            except KeyboardInterrupt:
+                progress.end("interrupted")
+    except UsageError as problem:
+        error(str(problem))
+    except (NotBuiltError, store.HistoryError) as problem:
+        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    if arguments.json:
+        print(json.dumps({"schema": 1, **dataclasses.asdict(told)}))
+    else:
+        print("\n".join(_sentences(told)))
+    if not told.complete:
+        return INTERRUPTED
+    return 0 if told.recorded or told.passed or not asked else CANNOT_TELL
+
+
+def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) -> int:
+    """Say what would be recorded. Raises UsageError, HistoryError; NotBuiltError of a control."""
+    newest = store.last(FOLDER / slug(machine()))
+    control = dict(newest.control) if newest else None
+    if arguments.control:
+        control = _names(_control(asked, arguments.control))
+    there = [
+        revision
+        for revision in asked
+        if control and not arguments.again and _there(revision, control, arguments.bench)
+    ]
+    told.passed = [revision.title for revision in there]
+    wanted = [revision for revision in asked if revision not in there]
+    if arguments.json:
+        table = {"wanted": [r.title for r in wanted], "passed": told.passed}
+        print(json.dumps({"schema": 1, **table, "unneeded": told.unneeded}))
+        return 0
+    for revision in wanted:
+        print(revisions.described(revision.commit))
+    minutes = len(wanted) * (_BUILD_S + arguments.budget) / 60
+    said = f"{len(wanted)} to record, in some {minutes:.0f} minutes"
+    print(", ".join([said, *_left_out(told)]) + ".")
+    return 0
+
+
+def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
+    """The revisions, each once; notes those that need no recording. Raises UsageError."""
+    found = {}
+    for text in arguments.revisions:
+        if text.partition("+")[0] == revisions.WORKING_TREE:
+            raise UsageError(f"{text!r}: is no commit; the history is made of commits")
+        if arguments.features not in (None, *SHIPPED) and "+" not in text:
+            text = f"{text}+{arguments.features}"
+        of = revisions.span(text)
+        needed = unrecorded.changing(of[-1].commit) if ".." in text else {of[0].commit}
+        for revision in of:
+            if revision.commit in needed or arguments.every:
+                found[revision.commit, revision.features] = revision
+            else:
+                told.unneeded.append(revision.title)
+    return [*found.values()]
+
+
+def _record(
+    asked: Sequence[Revision], arguments: argparse.Namespace, told: Told, progress: Lines
+) -> None:
+    progress.begin("control")
+    control = _control(asked, arguments.control)
+    progress.end(control.revision.title)
+
+    def there(revision: Revision) -> bool:
+        return not arguments.again and _there(revision, _names(control), arguments.bench)
+
+    told.passed = [revision.title for revision in asked if there(revision)]
+    left = [revision for revision in asked if revision.title not in told.passed]
+    progress.plan([(revision.title, _BUILD_S + arguments.budget) for revision in left])
+    for revision in left:
+        progress.begin(revision.title)
+        with _own(revision) as own:
+            if own and not there(revision):  # or it came meanwhile
+                progress.end(_one(revision, control, arguments, told, progress))
+            else:
+                told.passed.append(revision.title)
+                progress.end("another process has it")
+
+
+def _control(asked: Sequence[Revision], given: str | None) -> Artefact:
+    """What is asked for, or what the newest entry of this machine has, or the first commit that
+    builds.
+
+    Raises:
+        NotBuiltError: it does not build.
+        UsageError: there is no such commit.
+    """
+    if given:
+        return revisions.build(revisions.resolve(given))
+    if newest := store.last(FOLDER / slug(machine())):
+        control = newest.control
+        features = tuple(control["features"])
+        return revisions.build(Revision(control["commit"], control["commit"], features))
+    why = ""
+    for revision in asked:
+        try:
+            return revisions.build(revision)
+        except NotBuiltError as error:
+            why = str(error)
+    raise NotBuiltError(f"none of the commits builds, the last: {why}")
+
+
+def _one(
+    revision: Revision,
+    control: Artefact,
+    arguments: argparse.Namespace,
+    told: Told,
+    progress: Lines,
+) -> str:
+    """Measure a commit and append its entry; returns how it went, in a few words."""
+    start = time.monotonic()
+    now = datetime.datetime.now(datetime.UTC)
+    parent, committed, subject = revisions.about(revision.commit)
+    known = {name: version for name, version in versions().items() if version and name not in _OWN}
+    entry = Entry(
+        commit=revision.commit,
+        parent=parent,
+        subject=subject,
+        committed=committed,
+        date=now,
+        machine=machine(),
+        toolchain=known,
+        profile="release",
+        features=SHIPPED if revision.features is None else revision.features,
+        control=_names(control),
+        seconds=0.0,
+        complete=arguments.bench is BY_DEFAULT,
+        cells=(),
+    )
+    try:
+        progress.note("build")
+        built = revisions.build(revision)
+    except NotBuiltError as error:
+        told.failed[revision.title] = str(error)
+        failure = {"benchmark": "build", "reason": str(error)}
+        store.append(dataclasses.replace(entry, failures=(failure,)), FOLDER)
+        return "does not build"
+    for artefact in (control, built):
+        os.utime(artefact.folder)  # used last, however long ago it was built
+    found = Recording(
+        built,
+        control,
+        arguments.bench,
+        arguments.budget,
+        progress,
+        _before(revision, entry),
+    )
+    interrupted = False
+    try:
+        found.measure()
+    except KeyboardInterrupt:
+        interrupted = True
+    except ContestError as error:
+        found.failures["benchmarks"] = str(error)
+    entry = dataclasses.replace(
+        entry,
+        toolchain=known | {"rustc": found.build.get("rustc", "")},
+        profile=found.build.get("profile", ""),
+        optimizations=tuple(found.build.get("features", ())),
+        seconds=round(time.monotonic() - start, 1),
+        complete=entry.complete and not interrupted,
+        cells=tuple(found.cells),
+        profiles=found.profiles,
+        failures=tuple({"benchmark": n, "reason": why} for n, why in found.failures.items()),
+        causes=found.causes,
+    )
+    if entry.cells or not interrupted:
+        path = store.append(entry, FOLDER)
+    if entry.cells:
+        told.recorded[revision.title] = str(path)
+    elif not interrupted:
+        told.failed[revision.title] = "; ".join(found.failures.values()) or "nothing was measured"
+    if interrupted:
+        raise KeyboardInterrupt
+    return f"{len(entry.cells)} numbers, {len(entry.profiles)} profiles"
+
+
+def _names(control: Artefact) -> dict[str, Any]:
+    return {"commit": control.revision.commit, "features": list(control.features)}
+
+
+def _there(revision: Revision, control: dict[str, Any], bench: re.Pattern[str]) -> bool:
+    """Whether the history has what is asked for."""
+    return any(
+        entry.complete
+        or (bench is not BY_DEFAULT and any(bench.search(cell.benchmark) for cell in entry.cells))
+        for entry in _entries(revision.commit, revision.features, control)
+    )
+
+
+def _before(revision: Revision, entry: Entry) -> Entry | None:
+    """The entry of the nearest ancestor that has one with the same features and control."""
+    for commit in revisions.ancestors(revision.commit, _ANCESTORS):
+        found = [
+            other
+            for other in _entries(commit, revision.features, dict(entry.control))
+            if other.complete and other.cells
+        ]
+        if found:
+            return found[-1]
+    return None
+
+
+def _entries(
+    commit: str, features: tuple[str, ...] | None, control: dict[str, Any]
+) -> Iterator[Entry]:
+    """Of a commit on this machine, oldest first. Raises HistoryError."""
+    asked = SHIPPED if features is None else features
+    for entry in store.of_commit(commit, FOLDER / slug(machine())):
+        if entry.features == asked and dict(entry.control) == control:
+            yield entry
+
+
+@contextlib.contextmanager
+def _own(revision: Revision) -> Iterator[bool]:
+    """Whether this process has the revision for itself, until the block ends; the system lets go of
+    a lock whose process was killed. Each revision is a byte of the one file."""
+    key = f"{revision.commit} {revision.features}".encode()
+    at = int(hashlib.sha256(key).hexdigest()[:15], 16)
+    REVISIONS.mkdir(parents=True, exist_ok=True)
+    with (REVISIONS / "recording.lock").open("a") as file:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
+        except OSError:
+            yield False
+        else:
+            yield True
+
+
+def _left_out(told: Told) -> list[str]:
+    """Why there is no new entry, and of how many."""
+    whys = (
+        (told.passed, "there already or another's"),
+        (told.failed, "without numbers"),
+        (told.unneeded, "that change nothing measured"),
+    )
+    return [f"{len(of)} {why}" for of, why in whys if of]
+
+
+def _sentences(told: Told) -> Iterator[str]:
+    for title, why in told.failed.items():
+        yield f"{title}: {why}"
+    said = [f"{len(told.recorded)} recorded"] if told.recorded else []
+    said += _left_out(told)
+    yield f"{', '.join(said) or 'nothing recorded'}."
+    if told.recorded:
+        yield str(Path(next(reversed(told.recorded.values()))).parent)

@@ -1,0 +1,187 @@
+"""`rlox-opt regressions`: what became slower and still is, and whether that was meant."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.cli.types import pattern
+from rlox_opt.history import acknowledged, series, store, unrecorded
+from rlox_opt.history.acknowledged import AcknowledgedError, Acknowledgement
+from rlox_opt.history.series import Series
+from rlox_opt.history.store import Entry, HistoryError
+from rlox_opt.project import calibration, revisions
+from rlox_opt.sampling.layers import TITLES
+from rlox_opt.stats.levels import Change
+from rlox_opt.system import exits
+from rlox_opt.system.exits import DIFFERENCE
+from rlox_opt.system.usage import UsageError
+from rlox_opt.views import units
+
+_EXAMPLES = """\
+examples:
+  rlox-opt regressions
+  rlox-opt regressions --bench gae --all
+  rlox-opt regressions --json | jq '.open[] | select(.acknowledged == null) | .commit'
+
+Lists the level changes of the recorded history (`rlox-opt record`), on the line of HEAD's first
+parents, of which more than half is left. ratio = new / old level, with its 99 % interval; steps per
+second are slower below 1, all else above. An alarm has fewer than five commits at the new level,
+and may go away. A regression that is meant is acknowledged in asv_bench/acknowledged.toml, by what
+of it became slower or more, and up to which ratio; one that is larger is listed again:
+
+  [[acknowledged]]
+  benchmark = "data_plane.Gae.*"
+  commit = "1a2b3c4d5e"
+  kind = "time"
+  ratio = 1.05
+  reason = "checks its bounds now"
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "regressions",
+        help="list what became slower, and fail where nobody has said why",
+        description="List the level changes of the history that are still open: which benchmark, "
+        "since which commit, by how much, in which layer.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="nothing is slower unacknowledged",
+            difference="something is",
+            cannot_tell="also where there is no history",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--bench", metavar="REGEX", type=pattern, default=re.compile(""),
+        help="only benchmarks whose name has it")  # fmt: skip
+    add("--all", action="store_true", help="list what became faster, too")
+    add("--history", metavar="FOLDER", type=Path, default=store.FOLDER,
+        help="of the entries (default: asv_bench/history)")  # fmt: skip
+    add("--acknowledged", metavar="FILE", type=Path,
+        help="default: asv_bench/acknowledged.toml, where there is one")  # fmt: skip
+    add("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List; returns the exit code."""
+    error: Callable[[str], Any] = arguments.parser.error
+    try:
+        known = acknowledgements(arguments.acknowledged)
+        entries = [entry for _, entry in store.entries(arguments.history)]
+        if not entries:
+            raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
+        kept = store.newest(entries)
+        line = order(entries, _say)
+        of = series.of_store(entries, line, calibration.smallest())
+        lacking = unrecorded.of({entry.commit for entry in entries}, line or ())
+    except (UsageError, HistoryError, AcknowledgedError) as problem:
+        error(str(problem))
+    rows = [
+        _row(one, change, known, kept) for one in of for change in one.changes if one.open(change)
+    ]
+    unused = [
+        entry for entry in known if not any(entry.fits(one, c) for one in of for c in one.changes)
+    ]
+    shown = [row for row in rows if arguments.bench.search(row["benchmark"])]
+    unexplained = sum(row["slower"] and row["acknowledged"] is None for row in shown)
+    code = DIFFERENCE if unexplained else 0
+    if arguments.json:
+        listed = [row for row in shown if row["slower"] or arguments.all]
+        beside = [asdict(entry) for entry in unused]
+        found = {"open": listed, "unused": beside, "unrecorded": lacking and asdict(lacking)}
+        print(json.dumps(found | {"exit_code": code}, indent=1))
+    else:
+        for text in lines(shown, arguments.all):
+            print(text)
+    for entry in unused:
+        what = f"{entry.kind} of {entry.benchmark} at {entry.commit}"
+        _say(f"acknowledged {what}: fits no change; remove the entry")
+    if lacking and lacking.without:
+        _say(f"{lacking}")
+    _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")
+    return code
+
+
+def acknowledgements(path: Path | None) -> list[Acknowledgement]:
+    """Those of a file; without one, of asv_bench/acknowledged.toml, where there is one."""
+    if path is None and not acknowledged.FILE.exists():
+        return []
+    return acknowledged.load(path or acknowledged.FILE)
+
+
+def order(entries: Sequence[Entry], say: Callable[[str], None]) -> list[str] | None:
+    """The line of HEAD, where the entries are of this repository; says what is not on it."""
+    line = revisions.line()
+    off = {entry.commit for entry in entries}.difference(line)
+    if len(off) == len({entry.commit for entry in entries}):
+        return None
+    if off:
+        say(f"{len(off)} recorded commits are not on the line of HEAD; left out")
+    return line
+
+
+def _row(
+    one: Series,
+    change: Change,
+    known: Sequence[Acknowledgement],
+    kept: Mapping[tuple[str, tuple[str, ...], str], Entry],
+) -> dict[str, Any]:
+    point = one.points[change.index]
+    entry = kept[point.machine, one.features, point.commit]
+    answer = acknowledged.answer(known, one, change)
+    return {
+        "benchmark": one.benchmark,
+        "kind": one.kind,
+        "features": list(one.features),
+        "machine": point.machine,
+        "commit": point.commit,
+        "subject": point.subject,
+        "after": one.points[change.before].commit,
+        "ratio": change.ratio,
+        "ci99": list(change.ci99),
+        "p": change.p,
+        "state": change.state,
+        "slower": one.slower(change),
+        "layer": entry.causes.get(one.benchmark, {}).get("layer"),
+        "acknowledged": answer.reason if answer and answer.excuses(change) else None,
+        "acknowledged_to": answer.ratio if answer else None,
+    }
+
+
+def lines(rows: Sequence[Mapping[str, Any]], every: bool = False) -> Iterator[str]:
+    """What is not explained, what is, and what became faster; the largest first."""
+    slower = [row for row in rows if row["slower"]]
+    for title, of in (
+        ("Regressions", [row for row in slower if row["acknowledged"] is None]),
+        ("Acknowledged", [row for row in slower if row["acknowledged"] is not None]),
+        ("Improvements", [row for row in rows if not row["slower"]] if every else []),
+    ):
+        if of:
+            yield title
+        for row in sorted(of, key=lambda row: -abs(math.log(row["ratio"]))):
+            ratio = units.estimate(row["ratio"], row["ci99"])
+            cause = f"in {TITLES.get(row['layer'], row['layer'])}" if row["layer"] else None
+            features = ",".join(row["features"]) or "none"
+            yield f"  {ratio}, {row['state']}: {row['benchmark']}"
+            yield f"      since {row['commit'][:10]} {row['subject']}"
+            where = (row["kind"], features, row["machine"], cause)
+            yield f"      {' · '.join(filter(None, where))}"
+            if row["acknowledged"] is not None:
+                yield f"      {row['acknowledged']}"
+            elif row["acknowledged_to"] is not None:
+                yield f"      more than the {row['acknowledged_to']:g}× that is acknowledged"
+
+
+def _say(text: str) -> None:
+    print(f"rlox-opt regressions: {text}", file=sys.stderr)

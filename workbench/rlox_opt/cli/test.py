@@ -1,0 +1,134 @@
+"""`rlox-opt test`: do the twins agree, would their tests notice a bug, does every build pass?"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from typing import Any
+
+from rlox_opt.plan import features
+from rlox_opt.project import cards
+from rlox_opt.system import exits, git
+from rlox_opt.system.exits import CANNOT_TELL
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.usage import UsageError
+
+_EXAMPLES = """\
+examples:
+  rlox-opt test p5 p7                 the property tests of P5 and P7, in Rust and in Python
+  rlox-opt test r1                    those of R1, of the training loop, in Python
+  rlox-opt test all                   those of every optimisation
+  rlox-opt test p5 --planted          is each bug planted in P5's twins caught? without ids: all
+  rlox-opt test --builds              every Rust test in the 2N + 2 builds, golden runs compared
+  rlox-opt test p5 --builds           in those that concern P5: none, all, p5, all-p5
+  rlox-opt test --builds --only all,drawn   `drawn`: one of the others, by the commit's hash
+
+P6 is a pair of cargo profiles: its test is every pair's test under both. What this machine lacks
+the means for (an accelerator, say) is skipped, and the reason told.
+"""
+
+
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "test",
+        help="test that twins agree, that their tests catch bugs, that every build passes",
+        description="Run the paired property tests of optimisations; or plant bugs in their twins "
+        "and see them caught; or run the Rust tests in every build.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="every test that this machine can run passes",
+            difference="one fails",
+            cannot_tell="nothing could be tested, or an optimisation has no test",
+            interrupted="what is finished is told",
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("ids", nargs="*", metavar="ID", help="optimisations: p1, p2, …; or all")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--planted", action="store_true", help="try the bugs of planted.toml")
+    kind.add_argument("--builds", action="store_true", help="run the Rust tests in every build")
+    parser.add_argument(
+        "--only", metavar="LIST", help="with --builds: comma-separated names of builds, or drawn"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Test as asked; returns the exit code."""
+    from rlox_opt.plan.testing import answers
+    from rlox_opt.system.commands import CannotTell, cargo
+    from rlox_opt.system.progress import reporter
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
+    try:
+        ids, chosen = _ids(arguments), _chosen(arguments)
+        if any(id_.startswith("P") for id_ in ids):
+            cargo()
+        with reporter() as progress:
+            if arguments.planted:
+                found = answers.of_planted(ids, progress)
+            elif arguments.builds:
+                found = answers.of_builds(chosen, progress)
+            else:
+                found = answers.of_agreement(ids, progress)
+    except UsageError as error:
+        arguments.parser.error(str(error))
+    except CannotTell as error:
+        print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
+        return CANNOT_TELL
+    found.show(arguments.json)
+    return found.status
+
+
+def _ids(arguments: argparse.Namespace) -> list[str]:
+    """The optimisations asked for; of the training loop, there is neither a build nor a planted
+    bug."""
+    known = features.known()
+    if arguments.planted or arguments.builds:
+        what = "no optimisation of the data plane"
+    else:
+        known += [card.id for card in cards.load() if card.id.startswith("R")]
+        what = "no optimisation"
+        if not arguments.ids:
+            raise UsageError("ID: none is given; name optimisations, such as p5, or all")
+    asked = [id_.upper() for id_ in arguments.ids]
+    for id_ in asked:
+        if id_ not in [*known, "ALL"]:
+            raise UsageError(
+                f"ID {id_.lower()}: is {what}; there are {', '.join(known).lower()}, and all"
+            )
+    return [id_ for id_ in known if not asked or id_ in asked or "ALL" in asked]
+
+
+def _chosen(arguments: argparse.Namespace) -> list[features.Build]:
+    """The builds that the arguments ask for, in the order of `feature_sets`."""
+    if arguments.only is None:
+        return features.feature_sets(_ids(arguments)) if arguments.builds else []
+    if not arguments.builds:
+        raise UsageError(f"--only {arguments.only}: names builds; use it with --builds")
+    if arguments.ids:
+        raise UsageError("--only: names the builds already; leave the ids out")
+    every = features.feature_sets()
+    names = [name for name, _ in every]
+    asked = [name.strip().lower() for name in arguments.only.split(",")]
+    if "drawn" in asked:
+        asked.append(features.drawn(_commit()))
+    for name in asked:
+        if name not in [*names, "drawn"]:
+            raise UsageError(
+                f"--only {name}: is no build; there are none, all, p1 (alone), all-p1 (left out) "
+                "and so on, and drawn"
+            )
+    return [build for build in every if build[0] in asked]
+
+
+def _commit() -> str:
+    try:
+        return git.of(ROOT).run("rev-parse", "HEAD").strip()
+    except git.GitError as error:
+        raise UsageError(
+            f"--only drawn: is drawn by the commit, which is not known; name a build ({error})"
+        ) from None

@@ -1,0 +1,1 @@
+"""Timing and counting, in processes of their own."""

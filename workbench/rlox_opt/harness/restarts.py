@@ -1,0 +1,198 @@
+"""Contests over restarted processes: each restart is a new process, and so a new memory layout."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import random
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_WORKER = Path(__file__).with_name("twins_worker.py")
+_SLICE_S = 0.0005
+_PATIENCE_S = 600.0
+_TAIL_LINES = 12
+
+
+class ContestError(RuntimeError):
+    """A contest that could not be held."""
+
+
+class ProcessEndedError(ContestError):
+    """A process that crashed or hung; the message ends with the last lines of its stderr."""
+
+
+class TwinsDifferError(ContestError):
+    """The two sides of a contest return different things."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One size of one workload of one pair."""
+
+    id: str
+    workload: str
+    size: tuple[tuple[str, int], ...]
+
+    @property
+    def key(self) -> list[Any]:
+        """As the worker takes it."""
+        return [self.id, self.workload, dict(self.size)]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one process read: ln(baseline / other), that of the baseline against itself (None where
+    there was none), and median seconds of a call."""
+
+    log_ratio: float
+    log_ratio_aa: float | None
+    baseline_s: float
+    optimized_s: float
+
+
+class Worker:
+    """A running process that answers commands, a line of JSON each: `python SCRIPT ARGUMENTS`, in
+    this interpreter and environment unless others are given."""
+
+    def __init__(
+        self,
+        script: Path,
+        arguments: Sequence[Path | str],
+        rng: random.Random,
+        limit_s: float = _PATIENCE_S,
+        under: Sequence[str] = (),
+        python: Path | str = sys.executable,
+        env: Mapping[str, str] = os.environ,
+    ) -> None:
+        # The size of the environment moves the stack, and with it what shares a cache line.
+        environment = {**env, "PYTHONHASHSEED": "0", "RLOX_PAD": "x" * rng.randrange(4096)}
+        self._limit_s = limit_s
+        self._process = subprocess.Popen(
+            [*under, str(python), str(script), *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,  # Ctrl-C reaches us alone, and we end it
+        )
+        self._stderr = deque[str](maxlen=_TAIL_LINES)
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def __call__(self, command: str, *arguments: Any) -> Any:
+        """Send a command and wait for its answer. Raises `ContestError` if there is none."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps([command, *arguments]) + "\n")
+            self._process.stdin.flush()
+        if not select.select([self._process.stdout], [], [], self._limit_s)[0]:
+            raise ProcessEndedError(f"did not answer within {self._limit_s:.0f} s")
+        line = self._process.stdout.readline()
+        if not line:
+            raise ProcessEndedError(self._ending())
+        answer = json.loads(line)
+        if isinstance(answer, dict) and "error" in answer:
+            kind = TwinsDifferError if answer.get("differ") else ContestError
+            raise kind(answer["error"])
+        return answer
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+    def _drain(self) -> None:
+        assert self._process.stderr is not None
+        self._stderr.extend(self._process.stderr)
+
+    def _ending(self) -> str:
+        status = self._process.wait()
+        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        return "\n".join([f"the process ended ({how})", "".join(self._stderr).strip()]).strip()
+
+
+@contextlib.contextmanager
+def worker(extension: Path, rng: random.Random, script: Path = _WORKER) -> Iterator[Worker]:
+    """A process with one build of the extension, that ends with the block."""
+    with contextlib.closing(Worker(script, [extension], rng)) as running:
+        yield running
+
+
+def twins(
+    extension: Path, cells: Sequence[Cell], seconds: float, seed: int, script: Path = _WORKER
+) -> Iterator[tuple[Cell, Reading]]:
+    """One restart of contests between the twins in an extension, in random order; in a process of
+    `script`, which answers `contest`."""
+    rng = random.Random(seed)
+    with worker(extension, rng, script) as ask:
+        for cell in rng.sample(cells, len(cells)):
+            log_ratio, aa, baseline_s, optimized_s, _ = ask(
+                "contest", *cell.key, seconds, rng.getrandbits(63)
+            )
+            yield cell, Reading(log_ratio, aa, baseline_s, optimized_s)
+
+
+def builds(
+    extensions: Mapping[str, Path], cells: Sequence[Cell], seconds: float, seed: int
+) -> Iterator[tuple[Cell, Reading]]:
+    """One restart of contests between two builds, "baseline" and "optimized", each in a process of
+    its own; the calls alternate between them. Both run the baseline twins."""
+    rng = random.Random(seed)
+    sides = ["baseline", "optimized"]
+    with contextlib.ExitStack() as stack:
+        ask = {
+            side: stack.enter_context(worker(extensions[side], rng))
+            for side in rng.sample(sides, 2)
+        }
+        for cell in rng.sample(cells, len(cells)):
+            calls, outcomes = 1, []
+            for side in sides:
+                ask[side]("arm", *cell.key, "baseline")
+                ask[side]("time", 1)
+                outcomes.append(ask[side]("outcome"))
+                while ask[side]("time", calls) < _SLICE_S:
+                    calls *= 2
+            if outcomes[0] != outcomes[1]:
+                raise TwinsDifferError(f"the builds differ: {outcomes[0]} and {outcomes[1]}")
+            times: dict[str, list[float]] = {side: [] for side in sides}
+            while sum(times["baseline"]) * calls < seconds / 2:
+                for side in rng.sample(sides, 2):
+                    times[side].append(ask[side]("time", calls) / calls)
+            ratios = [
+                math.log(b / o) for b, o in zip(*(times[side] for side in sides), strict=True)
+            ]
+            baseline_s, optimized_s = (statistics.median(times[side]) for side in sides)
+            yield cell, Reading(statistics.median(ratios), None, baseline_s, optimized_s)
+
+
+def shares(extension: Path, cell: Cell, seconds: float, seed: int) -> Reading:
+    """One restart: how much of its speed another Python thread keeps beside either twin.
+
+    Its time for a unit of work is the inverse of that share.
+    """
+    rng = random.Random(seed)
+    with worker(extension, rng) as ask:
+        share = {
+            twin: ask("share", *cell.key, twin, seconds)
+            for twin in rng.sample(["baseline", "optimized"], 2)
+        }
+    baseline_s, optimized_s = 1 / share["baseline"], 1 / share["optimized"]
+    return Reading(math.log(baseline_s / optimized_s), None, baseline_s, optimized_s)

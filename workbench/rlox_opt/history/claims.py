@@ -1,0 +1,247 @@
+"""What the texts claim: each figure bound to a record (`claims.toml`), so that it cannot rot.
+
+`check` compares texts and records and finds figures that nobody has bound; `stale` says of a claim
+why its record may no longer hold.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.history import code_changes
+from rlox_opt.history.figures import FigureError, figure, read, value
+from rlox_opt.history.passages import Number, Passage, passages
+from rlox_opt.system import git
+from rlox_opt.system.files import NotReadError, read_text, read_toml, understood
+from rlox_opt.system.machine import slug
+
+FEW = 5  # rounds, from which on an interval is worth its name
+_NAMED = 3  # of what changed
+_HOLE = re.compile(r"\{(\w+)\}")
+_LINK = re.compile(r"(?<=\])\([^)]*\)")
+_FIGURE = r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A record that claims cite. `rounds` is an expression (`figures`) for how often it measured;
+    `measures` are the paths of the code whose change makes it old."""
+
+    name: str
+    path: str
+    rounds: str
+    measures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`says` is the text, with the name of a figure in braces where the figure stands."""
+
+    text: str
+    says: str
+    source: Source
+    figures: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Book:
+    """claims.toml: the texts that it covers, and by text what are numbers, but not measured."""
+
+    root: Path
+    texts: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    plain: Mapping[str, Sequence[str]]
+
+
+@dataclass
+class Checked:
+    """A claim, where it stands (0: nowhere), what its record says, and what is wrong with it:
+    `wrong` of the text, `stale` of the record."""
+
+    claim: Claim
+    line: int
+    found: dict[str, str]
+    commit: str
+    machine: str
+    date: str
+    wrong: list[str]
+    stale: list[str]
+
+
+def load(path: Path) -> Book:
+    """Raises NotReadError."""
+    table = read_toml(path)
+    with understood(path, "list of claims"):
+        sources = {
+            name: Source(name, row["path"], str(row["rounds"]), tuple(row["measures"]))
+            for name, row in table["record"].items()
+        }
+        claims = [
+            Claim(row["text"], row["says"], sources[row["record"]], dict(row["figures"]))
+            for row in table.get("claim", ())
+        ]
+        plain = {text: tuple(phrases) for text, phrases in table.get("plain", {}).items()}
+        return Book(path.parent, tuple(table["texts"]), tuple(claims), plain)
+
+
+def check(book: Book) -> tuple[list[Checked], list[str]]:
+    """Each claim with what is wrong with it; then what is wrong with the texts beside: figures that
+    are not bound, and marks of numbers that stand nowhere.
+
+    Raises:
+        NotReadError: a text or record is not there.
+    """
+    read_already: dict[str, Mapping[str, Any]] = {}
+    changed: dict[Source, list[str]] = {}
+    found: list[Checked] = []
+    loose: list[str] = []
+    for text in book.texts:
+        parts = passages(read_text(book.root / text))
+        bound: dict[Passage, set[int]] = {}
+        for claim in book.claims:
+            if claim.text != text:
+                continue
+            source = claim.source
+            if source.path not in read_already:
+                try:
+                    read_already[source.path] = read(book.root / source.path)
+                except FigureError as error:
+                    raise NotReadError(book.root / source.path, str(error)) from error
+            record = read_already[source.path]
+            one = _compare(claim, record, parts, bound)
+            if source not in changed:
+                changed[source] = list(_stale(book.root, source, record))
+            one.stale = changed[source]
+            found.append(one)
+        loose += _loose(text, parts, bound, book.plain.get(text, ()))
+    others = {claim.text for claim in book.claims} | {*book.plain}
+    loose += [f"{text}: is none of the texts" for text in sorted(others.difference(book.texts))]
+    return found, loose
+
+
+def _compare(
+    claim: Claim,
+    record: Mapping[str, Any],
+    parts: Sequence[Passage],
+    bound: dict[Passage, set[int]],
+) -> Checked:
+    """The claim with its place; the figures that stand there are noted as `bound`."""
+    machine = record.get("machine") or {}
+    one = Checked(
+        claim,
+        0,
+        {},
+        str(record.get("commit") or ""),
+        f"{machine['cpu']}, {machine['cores']} cores" if machine else "",
+        str(record.get("date") or "")[:10],
+        [],
+        [],
+    )
+    for name, asked in claim.figures.items():
+        try:
+            one.found[name] = figure(record, asked)
+        except FigureError as error:
+            one.wrong.append(f"{name}: {error}")
+    holes = _HOLE.findall(claim.says)
+    if sorted(holes) != sorted(claim.figures):
+        one.wrong.append(f"says {holes}, has figures {sorted(claim.figures)}; give each one place")
+        return one
+    matches = [(part, m) for part in parts for m in _pattern(claim.says).finditer(part.text)]
+    if len(matches) != 1:
+        how = "twice" if matches else "nowhere"
+        one.wrong.append(f"stands {how}: {_rendered(claim, one.found)}")
+        return one
+    (part, match), *_ = matches
+    one.line = part.line
+    bound.setdefault(part, set()).update(i for name in holes for i in range(*match.span(name)))
+    for name, expected in one.found.items():
+        if match[name] != expected:
+            one.wrong.append(f"{name}: the text says {match[name]}, the record {expected}")
+    one.wrong += _missing(part, record)
+    return one
+
+
+def _missing(part: Passage, record: Mapping[str, Any]) -> Iterator[str]:
+    """Machine and date stand in the passage; of a table, in its section. The path of a record tells
+    both, where a reader sees it."""
+    beside = _LINK.sub("", part.section if part.row else part.text)
+    machine = record.get("machine") or {"cpu": "(unknown)", "cores": 0}
+    *words, _ = slug(machine).split("-")  # of "AMD EPYC" and "amd-epyc-2c" alike
+    if not all(word in beside.lower() for word in words):
+        yield f"the machine of its record, {machine['cpu']}, does not stand beside it"
+    if (date := str(record.get("date"))[:10]) not in beside:
+        yield f"the date of its record, {date}, does not stand beside it"
+
+
+def _pattern(says: str) -> re.Pattern[str]:
+    pieces = _HOLE.split(" ".join(says.split()))
+    return re.compile(
+        "".join(
+            f"(?P<{piece}>{_FIGURE})" if at % 2 else re.escape(piece)
+            for at, piece in enumerate(pieces)
+        )
+    )
+
+
+def _rendered(claim: Claim, found: Mapping[str, str]) -> str:
+    return _HOLE.sub(lambda hole: found.get(hole[1], hole[0]), claim.says)
+
+
+def _loose(
+    text: str, parts: Sequence[Passage], bound: Mapping[Passage, set[int]], plain: Sequence[str]
+) -> Iterator[str]:
+    """Figures that are bound to nothing: in a passage with a claim every number, elsewhere what
+    looks like a measurement."""
+    for part in parts:
+        known = set(bound.get(part, ()))
+        for phrase in plain:
+            for match in re.finditer(re.escape(phrase), part.text):
+                known.update(range(*match.span()))
+        for number in part.numbers():
+            if (number.measured or part in bound) and number.start not in known:
+                yield (
+                    f"{text}:{part.line}: {number.text} in {_around(part, number)!r} has no claim; "
+                    "bind it, or name it under [plain] if it was not measured"
+                )
+    every = " \n ".join(part.text for part in parts)
+    for phrase in plain:
+        if phrase not in every:
+            yield f"{text}: [plain] {phrase!r} stands nowhere; remove it"
+
+
+def _around(part: Passage, number: Number) -> str:
+    return part.text[max(0, number.start - 25) : number.end + 25]
+
+
+def _stale(root: Path, source: Source, record: Mapping[str, Any]) -> Iterator[str]:
+    """Why the record may not hold."""
+    if record.get("dirty"):
+        yield "of a tree with uncommitted changes"
+    elif record.get("dirty") is None:
+        yield "does not say whether its tree had uncommitted changes"
+    try:
+        if (rounds := value(record, source.rounds)) < FEW:
+            yield f"of {rounds:.0f} {'rounds' if rounds > 1 else 'round'}, fewer than {FEW}"
+    except FigureError as error:
+        yield f"rounds: {error}"
+    for path in source.measures:
+        if not (root / path).exists():
+            yield f"measures {path}, which is not there"
+    if not source.measures:  # it tells how something was, which no change makes old
+        return
+    since = record.get("commit")
+    try:
+        repository = git.of(root)
+        changes = code_changes.changed(repository, since, source.measures) if since else None
+    except git.GitError as error:
+        yield f"not known to be of this code: {error}"
+        return
+    if changes is None:
+        yield f"of a commit that is not here ({since or 'none'})"
+    elif changes:
+        more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+        yield f"older than a change of {', '.join(changes[:_NAMED])}{more}"

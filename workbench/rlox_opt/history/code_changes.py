@@ -1,0 +1,96 @@
+"""What changed in code since a commit, but for what changes nothing that it does: comments,
+docstrings, imports, layout, and the file that something stands in."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from rlox_opt.system.git import Repository
+
+# Of Rust. What a string or a character holds is no comment.
+_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])\'|//[^\n]*|/\*.*?\*/', re.DOTALL)
+
+_Part = tuple[str, str]  # what it says, wherever it stands, and its name
+
+
+def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[str] | None:
+    """Definitions under these paths that either the commit `since` or HEAD lacks, there and in any
+    other file, as "path:name", or "path" for a file that is taken as a whole; None where there is
+    no such commit.
+
+    Raises:
+        GitError: there is no git.
+    """
+    listed = repository.maybe("diff-tree", "-r", "--name-only", "--no-renames", "-z", since, "HEAD")
+    if listed is None:
+        return None
+    files = [path for path in listed.split("\0") if path]
+    inside = [of for of in files if any(of == path or of.startswith(f"{path}/") for path in paths)]
+    commits = since, repository.run("rev-parse", "HEAD").strip()
+    before, after = (_all_parts(repository, commit, inside) for commit in commits)
+    differ = [_lacking(before, after), _lacking(after, before)]
+    if any(differ):
+        kinds = {PurePosixPath(path).suffix for path in inside}
+        outside = [of for of in files if of not in inside and PurePosixPath(of).suffix in kinds]
+        elsewhere = [_all_parts(repository, commit, outside) for commit in commits]
+        differ = [_lacking(differ[0], elsewhere[1]), _lacking(differ[1], elsewhere[0])]
+    return sorted({name for of in differ for _, name in of})
+
+
+def _lacking(these: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
+    """Those of `these` that `others` say less often."""
+    left = Counter(said for said, _ in these) - Counter(said for said, _ in others)
+    return [(said, name) for said, name in these if said in left]
+
+
+def _all_parts(repository: Repository, commit: str, paths: Iterable[str]) -> list[_Part]:
+    return [part for path in paths for part in _parts_at(repository, commit, path)]
+
+
+@functools.cache
+def _parts_at(repository: Repository, commit: str, path: str) -> tuple[_Part, ...]:
+    """None where the commit has no such file."""
+    text = repository.maybe("show", f"{commit}:{path}")
+    return () if text is None else tuple(_parts(path, text))
+
+
+def _parts(path: str, text: str) -> Iterator[_Part]:
+    suffix = PurePosixPath(path).suffix
+    if suffix == ".rs":
+        code = _TOKEN.sub(lambda of: " " if of[0].startswith("/") else of[0], text)
+        yield " ".join(code.split()), path
+        return
+    try:
+        tree = ast.parse(text) if suffix == ".py" else None
+    except SyntaxError:
+        tree = None
+    if tree is None:
+        yield text, path
+        return
+    for node in tree.body:
+        if not _is_import(node) and not _is_text(node):
+            name = getattr(node, "name", "") or ast.unparse(node).partition("=")[0].strip()
+            yield ast.dump(_WithoutTexts().visit(node)), f"{path}:{name[:60]}"
+
+
+class _WithoutTexts(ast.NodeTransformer):
+    """Without docstrings, and the imports within functions."""
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            left = [of for of in node.body if not _is_text(of) and not _is_import(of)]
+            node.body = left or [ast.Pass()]
+        return super().generic_visit(node)
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_import(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom)

@@ -1,0 +1,75 @@
+"""The ledger: what each optimisation promised, and what it brought."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.history import records
+from rlox_opt.history.records import Record, Result
+from rlox_opt.project import cards
+from rlox_opt.project.cards import Card
+from rlox_opt.system.files import read_json, understood
+
+ALGOS = ("ppo", "sac")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One optimisation. `realised` is the record and result that check its prediction; `ladders`
+    what it brought to training, {algo: the step of the newest ladder}."""
+
+    card: Card
+    records: Sequence[Record]
+    realised: tuple[Record, Result] | None
+    ladders: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> str | None:
+        """Where what was realised lies: "inside" the prediction, "below" or "above"."""
+        if self.realised is None or self.card.prediction is None:
+            return None
+        low, high = self.card.prediction.ratio
+        ratio = self.realised[1].ratio
+        return "below" if ratio < low else "above" if ratio > high else "inside"
+
+    def names(self, benchmark: str) -> bool:
+        """Whether a benchmark of the history is one of this optimisation's pair."""
+        return re.search(rf"\(.*\b{self.card.id}\b", benchmark) is not None
+
+
+def lines(folder: Path = cards.FOLDER) -> list[Line]:
+    """Every card with its records. Raises cards.CardError and NotReadError."""
+    of = folder / "record"
+    climbed = {algo: _newest_ladder(algo, of) for algo in ALGOS}
+    out = []
+    for card in cards.load(folder):
+        found = records.records(card.id, of)
+        ladders = {
+            algo: step
+            for algo, ladder in climbed.items()
+            for step in ladder.get("steps", ())
+            if step["id"] == card.id
+        }
+        out.append(Line(card, found, records.realised(card, found, folder=of), ladders))
+    return out
+
+
+def _newest_ladder(algo: str, folder: Path) -> dict[str, Any]:
+    found = folder.glob(f"*/*_ladder_{algo}*.json")
+    newest = max(found, key=lambda path: path.name, default=None)
+    if newest is None:
+        return {}
+    table = read_json(newest)
+    with understood(newest, "ladder"):
+        for step in table["steps"]:
+            for of in (step["alone"], step["with_the_others"]):
+                if not min(of["ratio"], *(of.get("ci95") or [1, 1])) > 0:
+                    raise ValueError(f"{step['id']!r} has {of}")
+                str.upper(of["verdict"])
+            if step.get("bound") and not step["bound"]["bound"] > 0:
+                raise ValueError(f"{step['id']!r} has {step['bound']}")
+    return table

@@ -1,0 +1,262 @@
+"""What is measured of one commit for the history: stages, the most wanted first, until the budget
+is spent. A stage that fails leaves its reason, and the others go on."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import math
+import random
+import re
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.harness import callgrind, restarts
+from rlox_opt.harness.packages import Outcome, Packages
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.sequential import Comparison, Restart
+from rlox_opt.history import causes, condensed, criterion
+from rlox_opt.history.store import Cell, Entry, Profile
+from rlox_opt.project import cards, revisions
+from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
+from rlox_opt.project.side_by_side import side_by_side
+from rlox_opt.sampling import brief, workloads
+from rlox_opt.stats.paired import LOOKS
+from rlox_opt.stats.student import ratio_interval
+from rlox_opt.system.process import ChildError
+from rlox_opt.system.usage import UsageError
+
+if TYPE_CHECKING:
+    from rlox_opt.system.progress import Lines
+
+RESTARTS, MORE = LOOKS[0], LOOKS[-1]  # of a benchmark, and where time is left in the end
+STAGES = ("time", "counts", "memory", "profile", "pairs", "criterion")
+ALGOS = ("ppo", "sac")
+BEARABLE = (
+    *(ContestError, ChildError, NotBuiltError, UsageError),
+    *(ValueError, OSError, subprocess.SubprocessError),
+)
+_MEMORY_RESTARTS = 3
+_PAIR_S = 0.15  # of a contest between twins
+_TWINS = "pairs."
+_CALLS = 10  # in a call of the twins' benchmark
+_OUTSIDE = 0.01  # the printed interval
+_MOST_CAUSES = 3
+
+
+@dataclass
+class Recording:
+    """What is known of a commit so far, beside the `control`, which its ratios are to. `before` is
+    the entry of an ancestor of the same features and control, `pattern` what is wanted."""
+
+    commit: Artefact
+    control: Artefact
+    pattern: re.Pattern[str]
+    budget_s: float
+    progress: Lines
+    before: Entry | None = None
+    build: dict[str, Any] = field(default_factory=dict)
+    others: list[Cell] = field(default_factory=list)
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+    causes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    times: Comparison = field(default_factory=lambda: Comparison([], patient=True))
+    alone: frozenset[str] = frozenset()  # benchmarks that the control lacks
+    _packages: Packages = field(init=False)
+    _names: dict[str, list[str]] = field(init=False)  # of the commit, by kind
+    _restart: Restart = field(init=False)
+    _until: float = field(init=False)
+
+    def measure(self) -> None:
+        """All stages. What was known before a KeyboardInterrupt stays."""
+        with contextlib.ExitStack() as stack:
+            packages = self._packages = stack.enter_context(
+                side_by_side(self.control, self.commit, again=False)
+            )
+            self.build = packages.builds()["head"]
+            there = packages.names_of("time", "peakmemory")
+            self._names = {
+                kind: [name for name, sides in of.items() if "head" in sides]
+                for kind, of in there.items()
+            }
+            self.times.names = [
+                name
+                for name in self._names["time"]
+                if self.pattern.search(name) and not name.startswith(_TWINS)
+            ]
+            self.alone = frozenset(n for n in self.times.names if "base" not in there["time"][n])
+            by_itself = packages
+            if self.alone:
+                pair = side_by_side(self.commit, self.commit, again=False)
+                by_itself = stack.enter_context(pair)
+
+            def restart(names: Sequence[str], seed: int) -> Iterator[Outcome]:
+                yield from packages.contests([n for n in names if n not in self.alone], seed)
+                yield from by_itself.contests([n for n in names if n in self.alone], seed)
+
+            self._until = time.monotonic() + self.budget_s
+            self._restart = restart
+            for stage in STAGES:
+                self.progress.note(stage, 1 - self._left() / self.budget_s)
+                if self._left() > 0:
+                    self._bear(stage, getattr(self, f"_{stage}"))
+                else:
+                    self.failures[stage] = f"no time was left of the budget of {self.budget_s:g} s"
+            self._find_causes()
+            if self._left() > 0:
+                self.times.run(restart, MORE, self._left())
+
+    @property
+    def cells(self) -> list[Cell]:
+        """All numbers."""
+        found = []
+        for name, readings in self.times.readings.items():
+            value = statistics.median(reading.head for reading in readings)
+            ratios = [] if name in self.alone else [reading.log_ratio for reading in readings]
+            found.append(_cell(name, "time", value, ratios, len(readings)))
+        return found + self.others
+
+    def _left(self) -> float:
+        return self._until - time.monotonic()
+
+    def _bear(self, what: str, does: Callable[[], None]) -> None:
+        try:
+            does()
+        except BEARABLE as error:
+            self.failures[what] = str(error)
+
+    def _time(self) -> None:
+        self.times.run(
+            self._restart,
+            RESTARTS,
+            self._left(),
+            lambda n, *_: self.progress.note(f"restart {n}", 1 - self._left() / self.budget_s),
+        )
+        for name, failure in self.times.failures.items():
+            control = failure.side == "base" and name not in self.alone
+            where = "the control: " if control else ""
+            self.failures[name] = where + failure.reason
+
+    def _counts(self) -> None:
+        if not self.times.readings:
+            return
+        if not callgrind.available():
+            raise ValueError("valgrind is not installed")
+        seconds = {name: self.times.medians(name)[1] for name in sorted(self.times.readings)}
+        halves = [dict([*seconds.items()][half::2]) for half in (0, 1)]
+
+        def hear(_: str, name: str, counts: callgrind.Counts) -> None:
+            for kind in ("instructions", "allocations"):
+                # What the commands themselves cost is taken off, and can come out a hair larger.
+                self.others.append(Cell(name, kind, max(0.0, counts[kind])))
+
+        callgrind.count_all(
+            self._packages, [("head", half) for half in halves if half], hear, self._until
+        )
+
+    def _memory(self) -> None:
+        for name in self._names["peakmemory"]:
+            if self.pattern.search(name):
+                self._bear(name, partial(self._peak, name))
+
+    def _peak(self, name: str) -> None:
+        rng = random.Random()
+        peaks = [self._packages.peak("head", name, rng) for _ in range(_MEMORY_RESTARTS)]
+        value = statistics.median(peaks)
+        self.others.append(Cell(name, "peak_memory", value, restarts=len(peaks)))
+
+    def _profile(self) -> None:
+        wanted = [algo for algo in ALGOS if self.pattern.search(f"train.{algo}")]
+        if wanted and importlib.util.find_spec("torch") is None:
+            raise ValueError("torch is not installed: pip install 'rlox-rl[train]'")
+        for algo in wanted:
+            self._bear(f"train.{algo}", partial(self._train, algo))
+
+    def _train(self, algo: str) -> None:
+        """The commit's training and the control's, one after the other in random order."""
+        spec, sampler = workloads.reference(algo), brief.tool()
+        control: list[float] = []
+
+        def of_control() -> None:
+            found = brief.speed(spec, self.control.folder, self.progress)
+            control.append(found.steps_per_s)
+
+        if first := random.random() < 0.5:
+            self._bear(f"train.{algo} of the control", of_control)
+        speed, samples = brief.profile(spec, self.commit.folder, sampler, self.progress)
+        if not first:
+            self._bear(f"train.{algo} of the control", of_control)
+        ratio = speed.steps_per_s / control[0] if control else None
+        self.others.append(Cell(f"train.{algo}", "steps", speed.steps_per_s, ratio))
+        text = causes.sources(self.commit.revision.commit)
+        self.profiles[algo] = condensed.profile(samples, speed.self_seconds, text)
+
+    def _pairs(self) -> None:
+        """The twins of this build, against each other: the baseline is the control."""
+        wanted = {
+            name: cell
+            for name, cell in predicted().items()
+            if self.pattern.search(name)
+            and any(f"('{cell.id} {cell.workload} " in there for there in self._names["time"])
+        }
+        rng = random.Random()
+        readings: dict[str, list[restarts.Reading]] = {}
+        for _ in range(RESTARTS):
+            for name, cell in rng.sample([*wanted.items()], len(wanted)):
+                if self._left() > 0 and name not in self.failures:
+                    seed = rng.getrandbits(63)
+                    try:
+                        of = restarts.twins(self.commit.extension, [cell], _PAIR_S, seed)
+                        readings.setdefault(name, []).extend(reading for _, reading in of)
+                    except ContestError as error:
+                        self.failures[name] = str(error)
+        for name, of_name in readings.items():
+            value = _CALLS * statistics.median(reading.optimized_s for reading in of_name)
+            ratios = [-reading.log_ratio for reading in of_name]
+            self.others.append(_cell(name, "time", value, ratios, len(of_name)))
+
+    def _criterion(self) -> None:
+        start = time.monotonic()
+        program = criterion.build(self.commit.revision)
+        self._until += time.monotonic() - start  # builds are not of the budget
+        ids = {n: id_ for n, id_ in criterion.ids(program).items() if n in self.times.names}
+        for name, seconds in criterion.times(program, ids).items():
+            self.others.append(Cell(name, "criterion", seconds))
+
+    def _find_causes(self) -> None:
+        """Of what moved most from the entry before; beyond the budget, for it is seldom."""
+        if self.before is None:
+            return
+        for name, ratio in causes.moved(self.cells, self.before.cells)[:_MOST_CAUSES]:
+            self.progress.note(f"cause of {name}")
+            self._bear(f"cause of {name}", partial(self._cause, name, ratio, self.before.commit))
+
+    def _cause(self, name: str, ratio: float, before: str) -> None:
+        built = revisions.build(Revision(before, before, self.commit.revision.features))
+        found = causes.of_benchmark(built, self.commit, name, ratio)
+        self.causes[name] = {"before": before, **asdict(found)}
+
+
+def predicted() -> dict[str, restarts.Cell]:
+    """The cell that each card of a pair predicts, by asv's name of its optimised twin."""
+    found = {}
+    for card in cards.load():
+        if card.prediction and card.prediction.size:
+            size = tuple(sorted(card.prediction.size.items()))
+            of = f"{card.id} {card.prediction.workload} " + ",".join(f"{k}={n}" for k, n in size)
+            cell = restarts.Cell(card.id, card.prediction.workload, size)
+            found[f"{_TWINS}Pairs.time_ten_calls('{of}', 'optimized')"] = cell
+    return found
+
+
+def _cell(name: str, kind: str, value: float, log_ratios: Sequence[float], n: int) -> Cell:
+    """With Student's 99 % interval over restarts."""
+    if not log_ratios:
+        return Cell(name, kind, value, restarts=n)
+    ends = ratio_interval(log_ratios, _OUTSIDE) if len(log_ratios) > 1 else None
+    return Cell(name, kind, value, math.exp(statistics.fmean(log_ratios)), ends, n)

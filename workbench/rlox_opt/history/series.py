@@ -1,0 +1,218 @@
+"""Series of the store: what one benchmark took, commit after commit, and where its level changed.
+
+A series is one number (benchmark and kind) of one feature set, over all machines. A commit that was
+measured on two machines has two points. Levels are found among points of one place: one machine and
+one control. So a move to another machine is no change, and a change on either side of it is found.
+
+What levels are found on depends on the kind. Times and steps per second are ratios to the control
+of the same run, since absolute ones belong to the machine and the hour; without a control they are
+shown, but have no levels. Counts and memory are taken as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from rlox_opt.history.store import UNITS, Cell, Entry, newest
+from rlox_opt.stats import levels
+from rlox_opt.stats.levels import Change, Readings
+from rlox_opt.stats.student import t_quantile
+
+MORE_IS_BETTER = ("steps",)
+COUNTS = ("instructions", "allocations")  # they repeat to the last digit, or nearly
+ABSOLUTE = (*COUNTS, "peak_memory")
+COUNTS_FLOOR = 0.005  # as `levels.FLOOR`, of counts
+
+Place = tuple[str, str]
+Key = tuple[str, str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One commit's number. `machine` is its folder in the store. `ratio` is to the control, with
+    its 99 % interval; None where there is none. `level` is what levels are found on, None where the
+    point takes no part; `error` the standard error of its logarithm, where it is known."""
+
+    commit: str
+    subject: str
+    committed: datetime
+    machine: str
+    control: str
+    value: float
+    ratio: float | None
+    ci99: tuple[float, float] | None
+    level: float | None
+    error: float | None = None
+
+    @property
+    def place(self) -> Place:
+        """Points of one place can be compared."""
+        return self.machine, self.control
+
+
+@dataclass(frozen=True)
+class Series:
+    """`points` are in the order of the commits; the indices of `changes` are into them."""
+
+    benchmark: str
+    kind: str
+    features: tuple[str, ...]
+    points: tuple[Point, ...]
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def unit(self) -> str:
+        """Of the points' values."""
+        return UNITS[self.kind]
+
+    def slower(self, change: Change) -> bool:
+        """Whether it takes longer or more since, or makes fewer steps a second."""
+        return (change.ratio > 1) != (self.kind in MORE_IS_BETTER)
+
+    def open(self, change: Change) -> bool:
+        """Whether later changes of its place have left, at every time, more than half of it."""
+        place = self.points[change.index].place
+        jump = left = math.log(change.ratio)
+        for later in self.changes:
+            if later.index > change.index and self.points[later.index].place == place:
+                left += math.log(later.ratio)
+                if left / jump <= 0.5:
+                    return False
+        return True
+
+
+def of_store(
+    entries: Iterable[Entry],
+    order: Sequence[str] | None = None,
+    least: Mapping[str, Mapping[str, float]] | None = None,
+) -> list[Series]:
+    """All series, with their changes, in the order of their names.
+
+    `order` are the commits, the oldest first; entries of others are left out. Without it, all are
+    ordered by the time of their commit. `least` is, by machine and benchmark, the smallest
+    log-ratio of a time that is worth telling: what the machine, by its calibration, can tell apart.
+    """
+    kept = _in_order(newest(entries).values(), order)
+    found = _points(kept)
+    taking_part = {
+        (key, place): at for key, points in found.items() for place, at in _by_place(points).items()
+    }
+    rank = {entry.commit: number for number, entry in enumerate(kept)}
+    told = levels.family(
+        _with_suspected(
+            {
+                (key, place): _readings(key, [found[key][i] for i in at], least or {})
+                for (key, place), at in taking_part.items()
+            },
+            {of: [rank[found[of[0]][i].commit] for i in at] for of, at in taking_part.items()},
+        )
+    )
+    changes: dict[Key, list[Change]] = {key: [] for key in found}
+    for (key, place), of in told.items():
+        changes[key] += [change.at(taking_part[key, place]) for change in of]
+    return [
+        Series(*key, tuple(found[key]), tuple(sorted(changes[key], key=lambda c: c.index)))
+        for key in sorted(found)
+    ]
+
+
+def _in_order(entries: Iterable[Entry], order: Sequence[str] | None) -> list[Entry]:
+    if order is None:
+        return sorted(entries, key=lambda entry: (entry.committed, entry.commit, entry.slug))
+    rank = {commit: number for number, commit in enumerate(order)}
+    on_it = (entry for entry in entries if entry.commit in rank)
+    return sorted(on_it, key=lambda entry: (rank[entry.commit], entry.slug))
+
+
+def _points(entries: Iterable[Entry]) -> dict[Key, list[Point]]:
+    found: dict[Key, list[Point]] = {}
+    for entry in entries:
+        control = _control(entry)
+        for cell in entry.cells:
+            found.setdefault((cell.benchmark, cell.kind, entry.features), []).append(
+                Point(
+                    entry.commit,
+                    entry.subject,
+                    entry.committed,
+                    entry.slug,
+                    "" if cell.kind in ABSOLUTE else control,
+                    cell.value,
+                    cell.ratio,
+                    cell.ratio_ci99,
+                    _level(cell),
+                    _error(cell),
+                )
+            )
+    return found
+
+
+def _control(entry: Entry) -> str:
+    """What the ratios are to, in one word."""
+    return f"{entry.control['commit']}+{','.join(entry.control['features'])}"
+
+
+def _level(cell: Cell) -> float | None:
+    if cell.kind not in ABSOLUTE:
+        return cell.ratio
+    if cell.kind == "allocations":
+        return cell.value + 1  # so that from none to some is a ratio, too
+    return cell.value or None
+
+
+def _error(cell: Cell) -> float | None:
+    """From the interval, which is Student's over restarts."""
+    if cell.kind in ABSOLUTE or cell.ratio_ci99 is None or (cell.restarts or 0) < 2:
+        return None
+    low, high = cell.ratio_ci99
+    return math.log(high / low) / 2 / t_quantile(0.01, (cell.restarts or 0) - 1)
+
+
+def _by_place(points: Sequence[Point]) -> dict[Place, list[int]]:
+    """The indices of the points that take part."""
+    found: dict[Place, list[int]] = {}
+    for index, point in enumerate(points):
+        if point.level is not None:
+            found.setdefault(point.place, []).append(index)
+    return found
+
+
+def _with_suspected(
+    readings: Mapping[tuple[Key, Place], Readings], ranks: Mapping[tuple[Key, Place], Sequence[int]]
+) -> dict[tuple[Key, Place], Readings]:
+    """The same. What does not repeat to the last digit may have changed where a count of the same
+    benchmark and features on the same machine did. `ranks` are those of the readings' commits."""
+    moved: defaultdict[tuple[str, tuple[str, ...], str], set[int]] = defaultdict(set)
+    for (key, place), of in readings.items():
+        if of.exact:
+            at = ranks[key, place]
+            moved[_code(key, place)] |= {at[change.index] for change in levels.changes(of)}
+    found = {}
+    for (key, place), of in readings.items():
+        at = ranks[key, place]
+        indices = {bisect_left(at, rank) for rank in moved.get(_code(key, place), ())}
+        found[key, place] = of if of.exact else replace(of, suspected=sorted(indices))
+    return found
+
+
+def _code(key: Key, place: Place) -> tuple[str, tuple[str, ...], str]:
+    """Whose counts and times belong together: a benchmark, its features, a machine."""
+    return key[0], key[2], place[0]
+
+
+def _readings(
+    key: Key, points: Sequence[Point], least: Mapping[str, Mapping[str, float]]
+) -> Readings:
+    benchmark, kind, _ = key
+    known = least.get(points[0].machine, {}).get(benchmark, 0.0) if kind == "time" else 0.0
+    return Readings(
+        [point.level or 0.0 for point in points],
+        [point.error for point in points],
+        max(known, COUNTS_FLOOR if kind in COUNTS else levels.FLOOR),
+        exact=kind in COUNTS,
+        like=(points[0].machine, kind),
+    )

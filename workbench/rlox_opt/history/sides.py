@@ -1,0 +1,255 @@
+"""The two sides of `rlox-opt profile diff`: folders that profiles were kept in, or builds that are
+trained in turns."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.history import condensed
+from rlox_opt.history.causes import sources
+from rlox_opt.history.compared import Compared, Run
+from rlox_opt.history.store import Profile
+from rlox_opt.project import revisions
+from rlox_opt.sampling import brief, workloads
+from rlox_opt.sampling.driver import Progress
+from rlox_opt.sampling.functions import Text
+from rlox_opt.sampling.processes.report import KIND as PROCESSES
+from rlox_opt.sampling.samples import OUTSIDE
+from rlox_opt.sampling.spec import Spec
+from rlox_opt.system.files import read_json, understood
+from rlox_opt.system.machine import ROOT, slug
+from rlox_opt.system.usage import UsageError
+
+PROFILE = "profile.json"  # in a profile's folder, its condensed form
+_REPORT = "report.json"
+_BUILD_S = 40.0
+_RUN_S = 25.0
+_COMPARED = ("algo", "env_id", "total_timesteps", "features", "settings", "versions")
+
+
+def are_folders(arguments: argparse.Namespace) -> bool:
+    """Whether folders are compared. Raises UsageError where one is and the other is not, or where
+    nothing says what to compare."""
+    sides = [arguments.before, arguments.after]
+    if sides[1] is None:
+        if sides[0] is not None:
+            raise UsageError(f"A {sides[0]}: needs a B to be compared with")
+        if not arguments.enable | arguments.disable:
+            raise UsageError("A and B: name two folders or revisions, or --enable, or --disable")
+        return False
+    found = [bool(_reports(Path(side))) for side in sides]
+    if found[0] != found[1]:
+        other = sides[found.index(False)]
+        raise UsageError(f"{other!r}: holds no {_REPORT}; compare two folders, or two revisions")
+    return found[0]
+
+
+def _reports(folder: Path) -> list[Path]:
+    own = folder / _REPORT
+    # A revision may be too long for a name of a file, which pathlib takes for an error.
+    if not os.path.isdir(folder):  # noqa: PTH112
+        return []
+    return [own] if own.exists() else sorted(folder.glob(f"*/{_REPORT}"))
+
+
+def of_folders(arguments: argparse.Namespace) -> Compared:
+    """The profiles in two folders.
+
+    Raises:
+        ValueError: one cannot be read, or was not finished.
+    """
+    tables, runs = [], []
+    missing: list[str] = []
+    for side in (arguments.before, arguments.after):
+        paths = _reports(Path(side))
+        tables.append([_read(path) for path in paths])
+        found = []
+        for path, table in zip(paths, tables[-1], strict=True):
+            with understood(path.parent, "profile"):
+                found.append(_run(path, table))
+            missing += [f"{path.parent}: {text}" for text in table.get("incomplete") or ()]
+        runs.append(tuple(found))
+    every = [table for side in tables for table in side]
+    machines = sorted({slug(table["machine"]) for table in every})
+    algos = sorted({_what(table) for table in every})
+    notes = [f"Profiled on different machines: {', '.join(machines)}."] if machines[1:] else []
+    notes += [f"Different training: {', '.join(algos)}."] if algos[1:] else []
+    notes += _differences(tables[0][0], tables[1][0]) + missing
+    return Compared(
+        runs[0],
+        runs[1],
+        titles=(str(arguments.before), str(arguments.after)),
+        rounds=False,
+        steps=not machines[1:] and not algos[1:],
+        band=arguments.threshold / 100,
+        notes=tuple(notes),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    table = read_json(path)
+    of_processes = table.get("kind") == PROCESSES
+    if not (table.get("wall_s") if of_processes else table.get("phases") and table.get("train_s")):
+        raise ValueError(f"{path}: its plain run did not finish; profile again")
+    if of_processes and (table.get("interrupted") or table.get("status") != 0):
+        raise ValueError(f"{path}: its program did not finish, or failed; profile again")
+    return table
+
+
+def _what(table: dict[str, Any]) -> str:
+    if table.get("kind") == PROCESSES:
+        return " ".join(Path(word).name for word in table["command"][1:])
+    return f"{table['algo']} on {table['env_id']}"
+
+
+def _run(path: Path, table: dict[str, Any]) -> Run:
+    """A folder's profile; of one that an earlier version wrote, without functions and stacks."""
+    if table.get("kind") == PROCESSES:
+        return _run_of_processes(table)
+    step_s = 1 / table["sps"]
+    kept = path.with_name(PROFILE)
+    if kept.exists():
+        return Run(Profile(**read_json(kept)), step_s)
+    whole = table["train_s"]
+    phases = {phase["name"]: phase["self_seconds"] / whole for phase in table["phases"]}
+    phases[OUTSIDE] = max(0.0, 1 - sum(phases.values()))
+    samples = table["tools"].get(table["layer_source"], {}).get("samples", 0)
+    layers = {layer["name"]: layer["share"] for layer in table["layers"]}
+    return Run(Profile(samples, layers, phases), step_s)
+
+
+def _run_of_processes(table: dict[str, Any]) -> Run:
+    """Of several processes, the whole run is the step; shares are of the time of all threads."""
+    layers = {layer["name"]: layer["seconds"] for layer in table["layers"]}
+    phases: dict[str, float] = {}
+    for component in table["components"]:
+        for thread in component["threads"]:
+            for phase in thread["phases"]:
+                name = f"{component['title']}: {phase['name']}"
+                seconds = phase["self_seconds"] * thread["count"]
+                phases[name] = phases.get(name, 0.0) + seconds
+    whole = sum(layers.values()) or 1.0
+    samples = sum(thread["samples"] for of in table["components"] for thread in of["threads"])
+    shares = [{name: seconds / whole for name, seconds in of.items()} for of in (layers, phases)]
+    return Run(Profile(samples, shares[0], shares[1]), table["wall_s"])
+
+
+def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """What the two were run with, where that is not the same."""
+    found = []
+    for key in _COMPARED:
+        a, b = before.get(key), after.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            names = [name for name in {**a, **b} if a.get(name) != b.get(name)]
+            found += [f"{name}: {a.get(name)} → {b.get(name)}" for name in names]
+        elif a != b:
+            found.append(f"{key}: {a} → {b}")
+    return [f"They differ in {'; '.join(found)}."] if found else []
+
+
+@dataclass(frozen=True)
+class _Side:
+    """What is trained: with this package (None: the one that is installed), as `spec` says."""
+
+    title: str
+    package: Path | None
+    spec: Spec
+    text: Text
+
+
+def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
+    """Two builds, trained and profiled in turns; whether all rounds were done.
+
+    Raises:
+        UsageError: no such revision, or arguments that do not fit.
+        NotBuiltError: a revision does not build.
+        ChildError, ValueError: training or its sampler fails.
+    """
+    from rlox_opt.system.progress import reporter
+
+    sampler = brief.tool()
+    specs = _specs(arguments)
+    with reporter() as progress:
+        named = [name for name in (arguments.before, arguments.after) if name is not None]
+        progress.plan(
+            [(f"build of {name}", _BUILD_S) for name in named]
+            + [(f"round {n + 1}", 2 * _RUN_S) for n in range(arguments.runs)]
+        )
+        sides = _sides(arguments, specs, progress)
+        runs: list[tuple[Run, Run]] = []
+        complete = True
+        try:
+            for number in range(arguments.runs):
+                progress.begin(f"round {number + 1}")
+                found = _round(sides, sampler, progress)
+                runs.append(found)
+                progress.end(f"a step takes {found[1].step_s / found[0].step_s:.3f} × A's")
+        except KeyboardInterrupt:
+            if not runs:  # there is nothing to tell
+                raise
+            complete = False
+            progress.end("interrupted")
+    before, after = zip(*runs, strict=True)
+    compared = Compared(
+        before,
+        after,
+        titles=(sides[0].title, sides[1].title),
+        rounds=True,
+        steps=True,
+        band=arguments.threshold / 100,
+        notes=(f"{arguments.algo.upper()} on {specs[0].env_id}, sampled by {sampler}.",),
+    )
+    return compared, complete
+
+
+def _specs(arguments: argparse.Namespace) -> tuple[Spec, Spec]:
+    """What A and B train; the switches are of B alone."""
+    without = copy.copy(arguments)
+    without.enable = without.disable = frozenset()
+    of = workloads.known()
+    if of is None:
+        raise UsageError("profile diff: this project names no training runs; compare two reports")
+    return of.spec_of(without), of.spec_of(arguments)
+
+
+def _sides(
+    arguments: argparse.Namespace, specs: tuple[Spec, Spec], progress: Progress
+) -> Sequence[_Side]:
+    switches = [f"+{id_.lower()}" for id_ in sorted(arguments.enable)]
+    switches += [f"-{id_.lower()}" for id_ in sorted(arguments.disable)]
+    added = "".join(f" {switch}" for switch in switches)
+    if arguments.after is None:
+        titles = "installed", f"installed{added}"
+        return [_Side(t, None, spec, installed) for t, spec in zip(titles, specs, strict=True)]
+    resolved = [revisions.resolve(text) for text in (arguments.before, arguments.after)]
+    found = []
+    for revision, spec, more in zip(resolved, specs, ("", added), strict=True):
+        progress.begin(f"build of {revision.text}")
+        folder = revisions.build(revision).folder
+        progress.end("ready")
+        found.append(_Side(f"{revision.title}{more}", folder, spec, sources(revision.commit)))
+    return found
+
+
+def installed(path: str) -> str:
+    """A file of the tree that is installed; "" where it is not there."""
+    source = ROOT / path
+    return source.read_text(encoding="utf-8") if source.exists() else ""
+
+
+def _round(sides: Sequence[_Side], sampler: str, progress: Progress) -> tuple[Run, Run]:
+    """A run of each, in random order."""
+    found: dict[int, Run] = {}
+    for index in random.sample((0, 1), 2):
+        side = sides[index]
+        speed, samples = brief.profile(side.spec, side.package, sampler, progress)
+        kept = condensed.profile(samples, speed.self_seconds, side.text)
+        found[index] = Run(kept, 1 / speed.steps_per_s)
+    return found[0], found[1]

@@ -1,0 +1,22 @@
+"""How our own engines stand to the fastest other, case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def fastest_other(case: Mapping[str, Any], ours: Sequence[str]) -> Mapping[str, Any] | None:
+    """The row of the strongest rival in a case; None where there is none."""
+    others = [row for row in case["rows"] if row["engine"] not in ours]
+    return min(others, key=lambda row: float(row["s"]), default=None)
+
+
+def standing(found: Mapping[str, Any], name: str) -> dict[str, int]:
+    """Of how many cases one of ours has each verdict against the fastest other, if of any."""
+    counts = dict.fromkeys(("ahead", "behind", "not told apart", "undecided"), 0)
+    for case in found["cases"]:
+        rival = fastest_other(case, found["ours"])
+        if rival and name in rival["against"]:
+            counts[rival["against"][name]["verdict"]] += 1
+    return {verdict: n for verdict, n in counts.items() if n}

@@ -1,0 +1,56 @@
+"""Which commits have no recording, and which of those need one: not those that change nothing
+measured."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from rlox_opt.project import revisions
+
+# The library, what it is built of, and its benchmarks; not those parts of the workbench that no
+# benchmark and no trainer loads.
+MEASURED = (
+    *("rlox", "crates", "Cargo.toml", "Cargo.lock", "pyproject.toml"),
+    *(".cargo", "rust-toolchain.toml", "asv_bench/benchmarks"),
+    *(f":(exclude)rlox/{part}" for part in ("history", "opt", "report")),
+)
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """Of the `commits` from the first recorded one on, how many are `without` a recording, and how
+    many of those changed what is measured; `ahead` are those of them after the `newest` recorded
+    one, the oldest first."""
+
+    commits: int
+    without: int
+    needing: int
+    newest: str
+    ahead: tuple[str, ...]
+
+    def __str__(self) -> str:
+        newest = self.newest[:10]
+        said = (
+            f"{self.without} of the {self.commits} commits since the first recording have none; "
+            f"{self.needing} of them change what is measured, {len(self.ahead)} after {newest}"
+        )
+        return f"{said}: `rlox-opt record {newest}..HEAD`" if self.ahead else said
+
+
+def changing(tip: str = "HEAD") -> set[str]:
+    """The commits on the line of a commit's first parents that change what is measured."""
+    return set(revisions.line(tip, *MEASURED))
+
+
+def of(recorded: Collection[str], line: Sequence[str]) -> Unrecorded | None:
+    """What a line of commits, the oldest first, lacks; None where it has no recording at all."""
+    there = [number for number, commit in enumerate(line) if commit in recorded]
+    if not there:
+        return None
+    without = [n for n in range(there[0], len(line)) if line[n] not in recorded]
+    changes = changing(line[-1])
+    needing = [n for n in without if line[n] in changes]
+    ahead = tuple(line[n] for n in needing if n > there[-1])
+    commits = len(line) - there[0]
+    return Unrecorded(commits, len(without), len(needing), line[there[-1]], ahead)

@@ -1,0 +1,1 @@
+"""Planned optimisations: measured, tested, and begun."""

@@ -1,0 +1,210 @@
+"""An optimisation before and after, timed in turns: what `rlox-opt cmp` measures and records."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import random
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.harness import restarts
+from rlox_opt.harness.restarts import Cell, Reading
+from rlox_opt.history import records
+from rlox_opt.plan.features import features_of
+from rlox_opt.project import measured
+from rlox_opt.project.cards import Card
+from rlox_opt.project.measured import build_info
+from rlox_opt.stats import paired
+from rlox_opt.system.machine import ROOT, commit, machine
+
+if TYPE_CHECKING:
+    from rlox_opt.system.progress import Lines
+
+PAIRS_WORKER = ROOT / "workloads" / "pairs_worker.py"
+_SLICES = 0.12  # seconds of a contest in one restart
+
+
+@dataclass
+class Series:
+    """The readings of a cell, one a restart."""
+
+    cell: Cell
+    readings: list[Reading] = field(default_factory=list)
+
+    def estimate(self) -> paired.Estimate:
+        """Baseline against optimised."""
+        return paired.estimate([reading.log_ratio for reading in self.readings])
+
+    def undecided(self) -> bool:
+        """Whether more restarts may bring the verdict."""
+        return not self.readings or self.estimate().verdict == "undecided"
+
+    def aa(self) -> paired.Estimate | None:
+        """The baseline against itself."""
+        ratios = [r.log_ratio_aa for r in self.readings if r.log_ratio_aa is not None]
+        return paired.estimate(ratios) if ratios else None
+
+
+def compare(
+    card: Card, cells: Sequence[Cell], arguments: argparse.Namespace, progress: Lines
+) -> dict[str, Any]:
+    """Measure one card and append its record; what was measured before a Ctrl-C is kept."""
+    from rlox_opt.plan import also_measured, counts
+
+    start, also, complete = time.monotonic(), dict[str, Any](), True
+    counted: dict[Cell, Any] = {}
+    series: list[Series] = []
+    build: dict[str, Any] = {**build_info()}
+    progress.begin(card.id)
+    try:
+        if card.seam.kind == "build":
+            results = also_measured.profiles(series, arguments.restarts, progress, also)
+        else:
+            series = [Series(cell) for cell in cells]
+            extension, build = with_needs(card, progress)
+            restart = partial(restarts.twins, extension)
+            left_out = card.same_code(build["features"])
+            if card.id.startswith("R"):
+                restart = partial(restart, script=PAIRS_WORKER)
+                left_out |= missing(series, extension)
+            series = [one for one in series if one.cell.workload not in left_out]
+            also |= {f"{workload} skipped": why for workload, why in left_out.items()}
+            measure(series, restart, arguments.restarts, progress)
+            if series and not arguments.no_counts and card.id.startswith("P"):
+                progress.note("counting instructions and allocations")
+                cores = len(os.sched_getaffinity(0))
+                timed = [one.cell for one in series]
+                counted = counts.count(timed, build["features"], cores)
+            results = [result(s, counted) for s in series]
+            if not left_out and not arguments.sizes and card.id.startswith("P"):
+                results += also_measured.extra(
+                    card.id, extension, results, arguments.restarts, also, progress
+                )
+    except KeyboardInterrupt:
+        complete = False
+        results = [result(s, counted) for s in series if s.readings]
+    record = {
+        "schema": 1,
+        "id": card.id,
+        **provenance(build),
+        "seconds": round(time.monotonic() - start, 1),
+        "complete": complete,
+        "results": results,
+        **({"also": also} if also else {}),
+    }
+    if results and not arguments.no_record:
+        path = records.append(record)
+        record["record"] = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+    progress.end(f"{len(results)} ratios")
+    return record
+
+
+def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any]) -> list[Cell]:
+    """The card's cells, or those of its workloads that take the sizes given."""
+    every = [
+        Cell(card.id, workload, tuple(size.items()))
+        for workload, sizes_ in card.sizes.items()
+        for size in sizes_
+    ]
+    if not sizes:
+        return every
+    cells = []
+    for text in sizes:
+        try:
+            size = {name: int(n) for name, n in (part.split("=") for part in text.split(","))}
+        except ValueError:
+            error(f"--sizes: is {text!r}, expected NAME=N, or several joined by commas")
+        fitting = {cell.workload for cell in every if dict(cell.size).keys() == size.keys()}
+        if not fitting or min(size.values()) < 1:
+            names = sorted({",".join(f"{name}=N" for name, _ in cell.size) for cell in every})
+            error(f"--sizes: is {text!r}, expected {card.id}'s {' or '.join(names)}, N > 0")
+        cells += [Cell(card.id, workload, tuple(size.items())) for workload in sorted(fitting)]
+    return cells
+
+
+Restart = Callable[[Sequence[Cell], float, int], Iterator[tuple[Cell, Reading]]]
+
+
+def measure(
+    series: Sequence[Series],
+    restart: Restart,
+    most: int,
+    progress: Lines,
+    waiting: Callable[[], Sequence[Cell]] | None = None,
+) -> None:
+    """Restart until no cell is `waiting` at a look, or there were `most` restarts. By default a
+    cell waits until it has its verdict."""
+    by_cell = {s.cell: s for s in series}
+    seeds = random.Random()
+    done = 0
+    while (look := paired.next_look(done, most)) is not None:
+        cells = waiting() if waiting else [s.cell for s in series if s.undecided()]
+        if not cells:
+            return
+        for number in range(done, look):
+            for cell, reading in restart(cells, _SLICES, seeds.getrandbits(63)):
+                by_cell[cell].readings.append(reading)
+            progress.note(f"restart {number + 1}, {len(cells)} undecided", (number + 1) / most)
+        done = look
+
+
+def missing(series: Sequence[Series], extension: Path) -> dict[str, str]:
+    """Why this machine cannot run what it cannot run, by workload."""
+    with restarts.worker(extension, random.Random(), PAIRS_WORKER) as ask:
+        found = {one.cell.workload: one.cell.id for one in series}
+        why = {workload: ask("missing", id_, workload) for workload, id_ in found.items()}
+    return {workload: reason for workload, reason in why.items() if reason}
+
+
+def with_needs(card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:
+    """An extension in which the card's twins have what they need, and what it says of itself: the
+    installed one, if it will do."""
+    from rlox_opt.plan.extensions import build
+
+    there = build_info()["features"]
+    needed = features_of(card.needs)
+    if set(needed) <= set(there):
+        return measured.extension(), {**build_info()}
+    progress.note(f"building with {', '.join(needed)}, which {card.id} needs")
+    built = build(f"for-{card.id.lower()}", sorted({*needed, *there}))
+    return built.path, built.info
+
+
+def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
+    """A cell as the record holds it."""
+    estimate, aa = series.estimate(), series.aa()
+    counts = counted.get(series.cell, {})
+    return {
+        "workload": series.cell.workload,
+        "size": dict(series.cell.size),
+        "ratio": estimate.ratio,
+        "ci95": estimate.ci95,
+        "verdict": estimate.verdict,
+        "restarts": estimate.restarts,
+        # Only ratios are sound; seconds are a note.
+        "baseline_s": statistics.median(r.baseline_s for r in series.readings),
+        "optimized_s": statistics.median(r.optimized_s for r in series.readings),
+        "instructions": counts.get("instructions"),
+        "allocations": counts.get("allocations"),
+        "allocated_bytes": counts.get("allocated_bytes"),
+        "aa": aa and {"ratio": aa.ratio, "ci95": aa.ci95, "verdict": aa.verdict},
+    }
+
+
+def provenance(build: Mapping[str, Any]) -> dict[str, Any]:
+    """Where, when and of what a record was made."""
+    revision, dirty = commit()
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": revision,
+        "dirty": dirty,
+        "machine": machine(),
+        "build": {key: build[key] for key in ("commit", "profile", "features", "rustc")},
+    }

@@ -1,0 +1,78 @@
+"""What a call costs besides time: instructions (callgrind), allocations and bytes allocated."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.harness.restarts import Cell
+from rlox_opt.plan.extensions import cargo
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.scratch import scratch
+
+_CALLS = 10
+_PATIENCE_S = 300
+TWINS = ("baseline", "optimized")
+Counts = dict[str, dict[str, float] | None]
+
+
+def count(cells: Sequence[Cell], features: Sequence[str], workers: int) -> dict[Cell, Counts]:
+    """`{"instructions" | "allocations" | "allocated_bytes": {twin: per call}}` of each cell.
+
+    All work runs in one thread. A workload that needs an interpreter is not counted; instructions
+    are None where valgrind is not installed or took too long. Raises `BuildError`.
+    """
+    cargo("build", "--locked", "--release", "-p", "rlox-bench", "--bin", "count",
+          "--features", ",".join(features))  # fmt: skip
+    program = ROOT / "target" / "release" / "count"
+    counted = [cell for cell in cells if not cell.workload.endswith("_numpy")]
+    jobs = [(cell, twin) for cell in counted for twin in TWINS]
+    with ThreadPoolExecutor(workers) as pool:
+        found = list(pool.map(lambda job: _count(program, *job), jobs))
+    names = ("instructions", "allocations", "allocated_bytes")
+    by_job = dict(zip(jobs, found, strict=True))
+    return {cell: {name: _both(by_job, cell, name) for name in names} for cell in counted}
+
+
+def _both(
+    found: Mapping[tuple[Cell, str], Mapping[str, float | None]], cell: Cell, name: str
+) -> dict[str, float] | None:
+    numbers = {twin: n for twin in TWINS if (n := found[cell, twin][name]) is not None}
+    return numbers if len(numbers) == len(TWINS) else None
+
+
+def _count(program: Path, cell: Cell, twin: str) -> dict[str, float | None]:
+    size = [f"{name}={value}" for name, value in cell.size]
+    command = [str(program), cell.id, cell.workload, twin, str(_CALLS), *size]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return {
+        "instructions": _instructions(command),
+        "allocations": printed["allocations"],
+        "allocated_bytes": printed["bytes"],
+    }
+
+
+def _instructions(command: list[str]) -> float | None:
+    valgrind = shutil.which("valgrind")
+    if valgrind is None:
+        return None
+    with scratch() as folder:
+        out = folder / "callgrind.out"
+        tool = ("--vgdb=no", "--tool=callgrind", "--toggle-collect=*measured*",
+                f"--callgrind-out-file={out}")  # fmt: skip
+        try:
+            subprocess.run([valgrind, "--quiet", *tool, *command],
+                           capture_output=True, check=True, timeout=_PATIENCE_S)  # fmt: skip
+        except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+            return None
+        # It names the files of the program, in whatever letters.
+        text = out.read_text(encoding="utf-8", errors="replace")
+        total = re.search(r"^(?:summary|totals): (\d+)", text, re.MULTILINE)
+    return int(total[1]) / _CALLS if total else None

@@ -1,0 +1,123 @@
+"""Whether a prediction came before the work that it is about: asked of git's history."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox_opt.project.cards import Card
+from rlox_opt.system import git
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.usage import UsageError
+
+BEFORE, WITH, AFTER = "before the work", "with the work", "after the work"
+MEASURED, UNCOMMITTED, NONE = "after it was measured", "not committed", "not predicted"
+VERDICTS = (BEFORE, WITH, AFTER, MEASURED, UNCOMMITTED, NONE)
+
+_SWITCHBOARD = "crates/rlox-core/src/switchboard.rs"
+_LEARNER = ("rlox/learner/switchboard.py", "rlox/learner/pairs.py")
+
+
+@dataclass(frozen=True)
+class Course:
+    """The first commits that held a card's prediction as it stands (its size and its interval), the
+    form after, and a record of it; None where there is none. `verdict` is one of `VERDICTS`."""
+
+    prediction: str | None
+    work: str | None
+    record: str | None
+    verdict: str
+
+
+def course(card: Card, root: Path = ROOT) -> Course:
+    """What came first.
+
+    Raises:
+        UsageError: the history is cut off.
+        git.GitError: `root` is no checkout, or there is no git.
+    """
+    of = git.of(root)
+    if of.run("rev-parse", "--is-shallow-repository").strip() == "true":
+        raise UsageError(f"{root}: has only a part of its history; git fetch --unshallow")
+    held = _predicted(of, card) if card.prediction else None
+    work, record = _worked(of, card), _recorded(of, card)
+    if card.prediction is None:
+        verdict = NONE
+    elif held is None:
+        verdict = UNCOMMITTED
+    elif record and not _before(of, held, record):
+        verdict = MEASURED
+    elif work and not _before(of, held, work):
+        verdict = WITH if held == work else AFTER
+    else:
+        verdict = BEFORE
+    return Course(held, work, record, verdict)
+
+
+def written(card: Card, root: Path = ROOT) -> bool:
+    """Whether the working tree has the form after: it names the optimisation, and not as a skeleton
+    of `rlox-opt new`."""
+    at, name = _named(card)
+    texts = [path.read_text(encoding="utf-8") for path in map(root.joinpath, at) if path.is_file()]
+    if not any(name in text for text in texts):
+        return False
+    seam = root / card.seam.address
+    files = [seam] if seam.is_file() else seam.rglob("*.rs")
+    return not any(re.search(_skeleton(card), path.read_text("utf-8")) for path in files)
+
+
+def _named(card: Card) -> tuple[tuple[str, ...], str]:
+    """The files of which one names an optimisation that is there, and the name."""
+    if card.id.startswith("P"):
+        return (_SWITCHBOARD,), f'"{card.feature}"'
+    return _LEARNER, f'"{card.id}"'
+
+
+def _skeleton(card: Card) -> str:
+    """What stands in a form after that is still to be written."""
+    return rf"{card.id}: (optimized\.rs|[A-Za-z0-9]+Optimized) is not written yet"
+
+
+def _predicted(of: git.Repository, card: Card) -> str | None:
+    assert card.prediction is not None
+    now = dict(card.prediction.size), list(card.prediction.ratio)
+    stem = f"{card.id[0].lower()}{int(card.id[1:]):02}"
+    listed = of.run(
+        "log", "--reverse", "--no-renames", "--diff-filter=AM", "--format=%x00%H", "--name-only",
+        "--", f":(glob)optimizations/{stem}_*.toml",
+    )  # fmt: skip
+    for entry in listed.split("\0")[1:]:
+        commit, *paths = entry.split()
+        for path in paths:
+            try:
+                told = tomllib.loads(of.run("show", f"{commit}:{path}")).get("prediction", {})
+            except tomllib.TOMLDecodeError:
+                continue
+            if (told.get("size"), told.get("ratio")) == now:
+                return commit
+    return None
+
+
+def _worked(of: git.Repository, card: Card) -> str | None:
+    at, name = _named(card)
+    named = _log(of, f"-S{name}", "--", *at)
+    drafts = _log(of, "--pickaxe-regex", f"-S{_skeleton(card)}", "--", "crates")
+    if drafts:  # a skeleton came, and went when the form after was written
+        return drafts[-1] if len(drafts) > 1 else None
+    return named[0] if named else None
+
+
+def _recorded(of: git.Repository, card: Card) -> str | None:
+    name = f":(glob)optimizations/record/*/*Z_{card.id.lower()}"
+    found = _log(of, "--diff-filter=A", "--", f"{name}.json", f"{name}-*.json")
+    return found[0] if found else None
+
+
+def _log(of: git.Repository, *arguments: str) -> list[str]:
+    return of.run("log", "--reverse", "--format=%H", *arguments).split()
+
+
+def _before(of: git.Repository, one: str, other: str) -> bool:
+    return one != other and of.maybe("merge-base", "--is-ancestor", one, other) is not None

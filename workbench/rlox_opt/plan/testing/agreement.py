@@ -1,0 +1,137 @@
+"""Do the twins agree? The paired property tests of chosen optimisations, in Rust and in Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox_opt.system.commands import (
+    CannotTell,
+    CompileError,
+    Hear,
+    compile_pairs,
+    names_in,
+    run,
+    run_one,
+)
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
+
+PROFILES = ("release-baseline", "release")  # the twins of P6
+_PYTHON_TESTS = {"P": "tests/pairs/test_pairs.py", "R": "tests/pairs/test_training_pairs.py"}
+
+
+WORDS = DIFFER, AGREE, SKIPPED, UNTESTED = "differ", "agree", "skipped", "untested"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a test came to: `passed`, or None where it was not run, the seconds it took, and the end
+    of its output where it failed. Of a test that was skipped the output is the reason."""
+
+    passed: bool | None
+    seconds: float
+    output: str = ""
+
+    @property
+    def word(self) -> str:
+        """Of the twins, one of `WORDS`."""
+        if self.passed is None:
+            return SKIPPED if self.output else UNTESTED
+        return AGREE if self.passed else DIFFER
+
+
+def together(outcomes: Sequence[Outcome | None]) -> Outcome:
+    """One outcome of several tests of the same twins, of which some are not there: they differ
+    where one says so, and agree where another one does."""
+    there = sorted(filter(None, outcomes), key=lambda outcome: WORDS.index(outcome.word))
+    first = there[0].word if there else UNTESTED
+    return Outcome(
+        {DIFFER: False, AGREE: True}.get(first),
+        sum(outcome.seconds for outcome in there),
+        "\n".join(outcome.output for outcome in there if outcome.word == first),
+    )
+
+
+def rust(ids: Iterable[str] | None, hear: Hear, profile: str = "test") -> dict[str, Outcome]:
+    """The outcomes of all pairs in Rust, or of those of `ids` that have one, under a cargo profile.
+
+    Raises:
+        CannotTell: the tests do not compile.
+        UsageError: there is no cargo.
+    """
+    try:
+        binary = compile_pairs(ROOT, profile, hear=hear)
+    except CompileError as error:
+        why = f"the tests of the pairs do not compile; repair that first\n{error}"
+        raise CannotTell(why) from None
+    names = names_in(binary)
+    outcomes = {}
+    for id_ in names if ids is None else ids:
+        if id_ in names:
+            done = run_one(binary, names[id_], ROOT, hear)
+            outcomes[id_] = Outcome(done.status == 0, done.seconds, done.tail)
+    return outcomes
+
+
+def profiles(hear: Hear) -> Outcome:
+    """P6 has no functions: every pair's test, under the profile before and the one after."""
+    seconds = 0.0
+    for profile in PROFILES:
+        for id_, outcome in rust(None, hear, profile).items():
+            seconds += outcome.seconds
+            if not outcome.passed:
+                return Outcome(False, seconds, f"{id_} under {profile}:\n{outcome.output}")
+    return Outcome(True, seconds)
+
+
+def python(ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
+    """The outcomes of `ids`, which all have a pair in the extension or in the trainers.
+
+    Raises:
+        CannotTell: pytest did not get as far as the tests.
+        UsageError: pytest or hypothesis is not installed.
+    """
+    if not ids:
+        return {}
+    for package in ("pytest", "hypothesis"):
+        if importlib.util.find_spec(package) is None:
+            raise UsageError(f"{package}: is not installed; `make setup` installs it into .venv")
+    return pytest_outcomes(ids, ROOT, hear)
+
+
+def pytest_outcomes(ids: Sequence[str], root: Path, hear: Hear) -> dict[str, Outcome]:
+    """Runs the Python property tests of `ids` in the checkout `root`, against its extension."""
+    with scratch() as folder:
+        report = folder / "report.xml"
+        done = run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+            + ["--junitxml", str(report), "-m", "slow or not slow"]
+            + [f"{_PYTHON_TESTS[id_[0]]}::test_the_twins_agree[{id_}]" for id_ in ids],
+            root,
+            {"PYTHONPATH": str(root)},
+            hear,
+        )
+        if done.status not in (0, 1):
+            raise CannotTell(f"pytest could not run the tests of the pairs\n{done.tail}")
+        cases = {case.get("name"): case for case in ET.parse(report).iter("testcase")}
+    outcomes = {}
+    for id_ in ids:
+        case = cases[f"test_the_twins_agree[{id_}]"]
+        told = {part.tag: part.get("message", "") for part in case}
+        wrong = [told[tag] for tag in ("failure", "error") if tag in told]
+        passed = False if wrong else None if "skipped" in told else True
+        why = "\n".join(wrong) or told.get("skipped", "")
+        outcomes[id_] = Outcome(passed, float(case.get("time", 0)), why)
+    return outcomes
+
+
+def stale(extension: Path) -> bool:
+    """Whether the extension is older than a Rust source, so that it may not be what they say."""
+    built = extension.stat().st_mtime
+    return any(source.stat().st_mtime > built for source in (ROOT / "crates").rglob("*.rs"))

@@ -1,0 +1,250 @@
+"""The three questions of `rlox-opt test`: asks them step by step, and prints what was found."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rlox_opt.plan.features import Build
+from rlox_opt.plan.testing import agreement, every_build, planted
+from rlox_opt.plan.testing.agreement import Outcome
+from rlox_opt.project import cards, measured
+from rlox_opt.system.commands import CannotTell
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
+from rlox_opt.system.progress import Lines
+
+_WIDTH = 120  # of a table that goes into a file
+_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found: `status` is the exit code, `facts` what `--json` prints, and the rest for
+    people: a table under `columns`, a last line, and the output behind what failed."""
+
+    status: int
+    facts: Mapping[str, Any]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    verdict: str
+    behind: Sequence[str]
+
+    def show(self, as_json: bool) -> None:
+        """Print it to stdout; the output behind failures goes to stderr."""
+        if as_json:
+            print(json.dumps({"schema": _SCHEMA, **self.facts}, indent=1))
+        else:
+            table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+            for name in self.columns:
+                table.add_column(name, justify="right" if name == "seconds" else "left")
+            for row in self.rows:
+                table.add_row(*map(Text, row))
+            console = Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+            console.print(table, "", Text(self.verdict), sep="\n")
+        for text in self.behind:
+            print(f"\n{text}", file=sys.stderr)
+
+
+def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
+    """Do the twins of `ids` agree?"""
+    by_profile = [card.id for card in cards.load() if card.seam.kind == "build" and card.id in ids]
+    paired = [id_ for id_ in ids if id_ in cards.paired()]
+    progress.plan([(step, 0.0) for step in ("Rust", "Python", *by_profile)])
+    progress.begin("Rust")
+    in_rust = agreement.rust(paired, progress.note) if paired else {}
+    progress.end(_count(in_rust))
+    progress.begin("Python")
+    loop = [id_ for id_ in ids if id_.startswith("R")]
+    same = _one_code(paired)
+    told_apart = [id_ for id_ in [*paired, *loop] if id_ not in same]
+    in_python = same | agreement.python(told_apart, progress.note)
+    progress.end(_count(in_python))
+    for id_ in by_profile:
+        progress.begin(id_)
+        in_rust[id_] = agreement.profiles(progress.note)
+        progress.end(" and ".join(agreement.PROFILES))
+
+    rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
+    found = {id_: agreement.together(outcomes) for id_, *outcomes in rows}
+    by_word = {word: [id_ for id_ in ids if found[id_].word == word] for word in agreement.WORDS}
+    verdict = "; ".join(_told(word, of, found) for word, of in by_word.items() if of)
+    if by_word[agreement.AGREE] == list(ids):
+        verdict = "all twins agree"
+    if paired and agreement.stale(measured.extension()):
+        verdict += "\nPython tested an extension older than the Rust sources; make setup builds it"
+    untold = by_word[agreement.UNTESTED] or not by_word[agreement.AGREE]
+    return Answer(
+        DIFFERENCE if by_word[agreement.DIFFER] else CANNOT_TELL if untold else 0,
+        {
+            "results": [
+                {
+                    "id": id_,
+                    "outcome": found[id_].word,
+                    "rust": _facts(rust),
+                    "python": _facts(python),
+                }
+                for id_, rust, python in rows
+            ]
+        },
+        ("id", "Rust", "Python", "seconds"),
+        [
+            (id_, _word(rust), _word(python), f"{found[id_].seconds:.2f}")
+            for id_, rust, python in rows
+        ],
+        verdict,
+        [f"{id_}:\n{found[id_].output}" for id_ in by_word[agreement.DIFFER]],
+    )
+
+
+def _one_code(ids: Sequence[str]) -> dict[str, Outcome]:
+    """Those whose twins are one and the same code in the installed extension, as skipped."""
+    features = measured.build_info()["features"]
+    found = {card.id: card.same_code(features) for card in cards.load() if card.id in ids}
+    return {
+        card.id: Outcome(None, 0.0, "; ".join(sorted(set(found[card.id].values()))))
+        for card in cards.load()
+        if card.id in found and card.sizes and found[card.id].keys() >= card.sizes.keys()
+    }
+
+
+def _told(word: str, ids: Sequence[str], found: Mapping[str, Outcome]) -> str:
+    """What is said of the optimisations of one outcome; of those skipped, why."""
+    if word == agreement.SKIPPED:
+        return "; ".join(f"{id_} skipped: {found[id_].output}" for id_ in ids)
+    names = f"{len(ids)} optimisations" if len(ids) > 3 else ", ".join(ids)
+    told = {
+        agreement.AGREE: f"the twins of {names} agree",
+        agreement.DIFFER: f"the twins of {', '.join(ids)} differ",
+        agreement.UNTESTED: f"no pair holds the twins of {', '.join(ids)}",
+    }
+    return told[word]
+
+
+def of_planted(ids: Sequence[str], progress: Lines) -> Answer:
+    """Is each bug of the list that lies in a twin of `ids` caught?"""
+    bugs = [bug for bug in planted.load() if bug.id in ids]
+    if not bugs:
+        raise CannotTell(f"no bug is listed for {', '.join(ids)}; add some to {planted.LIST}")
+    progress.plan([("no bug", 60.0), *((_title(bug), 10.0) for bug in bugs)])
+    results: list[planted.Result] = []
+    complete = False
+    try:
+        progress.begin("no bug")
+        scratch = planted.Scratch(progress.note)
+        planted.check_unplanted(dict.fromkeys(bug.id for bug in bugs), scratch)
+        progress.end("every test passes")
+        for bug in bugs:
+            progress.begin(_title(bug))
+            results.append(planted.tried(bug, scratch))
+            progress.end(results[-1].status)
+        complete = True
+    except KeyboardInterrupt:
+        pass
+    wrong = [result for result in results if not result.as_listed]
+    missed = [result for result in wrong if result.status == planted.SURVIVED]
+    times = {status: sum(r.status == status for r in results) for status in planted.STATUSES}
+    counts = ", ".join(f"{n} {status}" for status, n in times.items() if n)
+    excused = sum(r.as_listed and bool(r.bug.survives) for r in results)
+    verdict = f"{len(results)} of {len(bugs)} bugs: {counts}"
+    verdict += f" ({excused} as listed)" if excused else ""
+    verdict += f"; {len(wrong)} not as the list says" if wrong else ""
+    return Answer(
+        INTERRUPTED if not complete else DIFFERENCE if missed else CANNOT_TELL if wrong else 0,
+        {
+            "complete": complete,
+            "bugs": [
+                {
+                    "id": r.bug.id,
+                    "twin": r.bug.twin,
+                    "file": r.bug.file,
+                    "story": r.bug.story,
+                    "survives": r.bug.survives,
+                    "status": r.status,
+                    "as_listed": r.as_listed,
+                    "seconds": r.seconds,
+                }
+                for r in results
+            ],
+        },
+        ("id", "twin", "status", "the bug"),
+        [(r.bug.id, r.bug.twin, r.status, r.bug.story + _because(r.bug)) for r in results],
+        verdict,
+        [f"{_title(r.bug)}: {r.status}\n{r.output}" for r in wrong],
+    )
+
+
+def of_builds(chosen: Sequence[Build], progress: Lines) -> Answer:
+    """Does every chosen build pass the Rust tests, with the same golden runs?"""
+    progress.plan([(name, 40.0) for name, _ in chosen])
+    finished: list[every_build.Finished] = []
+    try:
+        for build in chosen:
+            progress.begin(build[0])
+            finished.append(every_build.tested(build, progress.note))
+            progress.end(finished[-1].summary)
+    except KeyboardInterrupt:
+        pass
+    complete = len(finished) == len(chosen)
+    red = [build for build in finished if not build.green]
+    differences = every_build.differences(finished)
+    if complete and not red and not differences:
+        verdict = f"{len(finished)} builds, all green, golden runs the same"
+    else:
+        verdict = f"{len(finished)} of {len(chosen)} builds, {len(red)} red"
+        verdict = "\n".join([verdict, *differences])
+    return Answer(
+        INTERRUPTED if not complete else DIFFERENCE if red or differences else 0,
+        {
+            "complete": complete,
+            "differences": differences,
+            "builds": [
+                {
+                    "name": build.name,
+                    "features": build.features,
+                    "green": build.green,
+                    "passed": build.passed,
+                    "failed": build.failed,
+                    "seconds": build.seconds,
+                    "golden": build.golden,
+                }
+                for build in finished
+            ],
+        },
+        ("build", "tests", "seconds"),
+        [(build.name, build.summary, f"{build.seconds:.0f}") for build in finished],
+        verdict,
+        [f"{build.name}: {build.summary}\n{build.output}" for build in red],
+    )
+
+
+def _title(bug: planted.Bug) -> str:
+    return f"{bug.id} {bug.twin}: {bug.story}"
+
+
+def _because(bug: planted.Bug) -> str:
+    return f" (listed: {bug.survives})" if bug.survives else ""
+
+
+def _count(outcomes: Mapping[str, Outcome]) -> str:
+    words = Counter(outcome.word for outcome in outcomes.values())
+    return ", ".join(f"{n} {word}" for word, n in words.items()) or "none there"
+
+
+def _word(outcome: Outcome | None) -> str:
+    return "–" if outcome is None else outcome.word
+
+
+def _facts(outcome: Outcome | None) -> dict[str, Any] | None:
+    """As `--json` prints it: `passed` is null where it was skipped, and `reason` says why."""
+    if outcome is None:
+        return None
+    reason = outcome.output if outcome.word == agreement.SKIPPED else ""
+    return {"passed": outcome.passed, "seconds": outcome.seconds, "reason": reason or None}

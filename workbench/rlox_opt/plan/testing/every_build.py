@@ -1,0 +1,82 @@
+"""The Rust tests in one build after the other, and whether their golden runs are the same."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from rlox_opt.plan.features import Build
+from rlox_opt.system.commands import Hear, cargo, run
+from rlox_opt.system.machine import ROOT
+
+_RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.MULTILINE)
+_CLOSE = (
+    "close"  # to the forms before, within a tolerance, where an optimisation rounds differently
+)
+_GOLDEN = re.compile(rf"^golden (\S+) ([0-9a-f]{{16}}|{_CLOSE})$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """One build: how many tests passed and failed, and the digests of its golden runs by name."""
+
+    name: str
+    features: tuple[str, ...]
+    green: bool
+    passed: int
+    failed: int
+    seconds: float
+    golden: Mapping[str, str]
+    output: str  # its end, if it is not green
+
+    @property
+    def summary(self) -> str:
+        """In a few words."""
+        if self.green:
+            return f"{self.passed} passed"
+        return f"{self.failed} failed, {self.passed} passed" if self.failed else "did not finish"
+
+
+def tested(build: Build, hear: Hear) -> Finished:
+    """Run every Rust test of the workspace in this build."""
+    name, features = build
+    done = run(
+        [cargo(), "test", "--workspace", "--locked", "--no-fail-fast"]
+        + (["--features", ",".join(features)] if features else [])
+        + ["--", "--show-output"],
+        ROOT,
+        hear=hear,
+    )
+    counts = [(int(passed), int(failed)) for passed, failed in _RESULT.findall(done.output)]
+    passed, failed = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    green = done.status == 0 and passed > 0
+    return Finished(
+        name,
+        features,
+        green,
+        passed,
+        failed,
+        done.seconds,
+        dict(_GOLDEN.findall(done.output)),
+        "" if green else done.tail,
+    )
+
+
+def differences(builds: Iterable[Finished]) -> list[str]:
+    """The golden runs that are not the same in all green builds, with the builds where they differ.
+
+    What most builds found is taken for right; a run that a build lacks differs. One that was held
+    to a tolerance has no digest to compare.
+    """
+    green = [build for build in builds if build.green]
+    found = []
+    for name in sorted({name for build in green for name in build.golden}):
+        found_by = {build.name: build.golden.get(name, "missing") for build in green}
+        exact = {build: digest for build, digest in found_by.items() if digest != _CLOSE}
+        usual = Counter(exact.values()).most_common(1)
+        odd = [build for build, digest in exact.items() if digest != usual[0][0]]
+        if odd:
+            found.append(f"golden run {name}: {', '.join(odd)} differ from the other builds")
+    return found + [f"golden runs: {b.name} printed none" for b in green if not b.golden]

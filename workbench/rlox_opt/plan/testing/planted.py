@@ -1,0 +1,216 @@
+"""Planted bugs: would the property test of a pair notice if one of its twins were wrong?
+
+A copy of the checkout gets one bug of the list at a time, is compiled, and is asked by the test of
+the bug's pair. A bug is caught when that test finds the twins to differ, nothing less.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.machinery
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from rlox_opt.plan.testing.agreement import pytest_outcomes
+from rlox_opt.system import git
+from rlox_opt.system.commands import (
+    CannotTell,
+    CompileError,
+    Done,
+    Hear,
+    cargo,
+    compile_pairs,
+    names_in,
+    run,
+    run_one,
+)
+from rlox_opt.system.files import read_toml
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.usage import UsageError
+
+LIST = ROOT / "tests" / "pairs" / "planted.toml"
+SCRATCH = ROOT / "target" / "planted"
+STATUSES = CAUGHT, SURVIVED, NOT_COMPILED, BROKE = "caught", "survived", "did not compile", "broke"
+
+_LIMIT_S = 300.0  # a bug may make a loop endless
+_DIFFERENCE = re.compile(r"the twins differ at character \d+")
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One bug: in `file`, the text `find`, which is there once, becomes `replace`.
+
+    `story` says what goes wrong then, and `survives` why no property test can see it, if so.
+    """
+
+    id: str
+    twin: str
+    file: str
+    story: str
+    find: str
+    replace: str
+    survives: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a bug: `status`, the `seconds` it took, and the output behind it."""
+
+    bug: Bug
+    status: str
+    seconds: float
+    output: str = ""
+
+    @property
+    def as_listed(self) -> bool:
+        """Whether the list said so."""
+        return self.status == (SURVIVED if self.bug.survives else CAUGHT)
+
+
+def load(path: Path = LIST) -> list[Bug]:
+    """The bugs of the list.
+
+    Raises:
+        NotReadError: the list cannot be read.
+        UsageError: it is wrong; the bug and its key are named.
+    """
+    names = [f.name for f in fields(Bug)]
+    bugs = []
+    tables = read_toml(path).get("bug", [])
+    for number, table in enumerate(tables if isinstance(tables, list) else [tables], 1):
+        where = f"{path.name}: bug {number}"
+        if not isinstance(table, dict):
+            raise UsageError(f"{where}: is {table!r}; write a table under [[bug]]")
+        for key in table.keys() - set(names):
+            raise UsageError(f"{where}: unknown key {key!r}; it may be one of {', '.join(names)}")
+        for key in names if "survives" in table else names[:-1]:
+            if not isinstance(table.get(key), str):
+                raise UsageError(f"{where}: {key!r} is missing, or no string")
+        bug = Bug(**table)
+        if bug.twin not in ("baseline", "optimized"):
+            raise UsageError(f"{where}: 'twin' is {bug.twin!r}; write baseline or optimized")
+        if bug.find == bug.replace:
+            raise UsageError(f"{where}: 'replace' is 'find'; write what is wrong")
+        bugs.append(bug)
+    return bugs
+
+
+def planted_in(text: str, bug: Bug) -> str:
+    """The text of its file with the bug in it. Raises UsageError unless `find` is there once."""
+    times = text.count(bug.find)
+    if times != 1:
+        raise UsageError(
+            f"{LIST.name}: {bug.id}, {bug.story}: 'find' is {times} times in {bug.file}; "
+            "make it what stands there once"
+        )
+    return text.replace(bug.find, bug.replace)
+
+
+class Scratch:
+    """A copy of the checkout's tracked files, with a target folder of its own; kept for next time.
+
+    Only one process may use it; a second one is told so.
+    """
+
+    def __init__(self, hear: Hear, folder: Path = SCRATCH) -> None:
+        self.tree = folder / "tree"
+        self._hear = hear
+        self._env = {"CARGO_TARGET_DIR": str(folder / "target"), "PYO3_PYTHON": sys.executable}
+        self._library = folder / "target" / "debug" / "lib_core.so"
+        self.tree.mkdir(parents=True, exist_ok=True)
+        self._lock = (folder / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CannotTell(f"{folder}: another run is using it; wait for its end") from None
+        self._copy()
+        self._rust = names_in(self._compile())
+
+    def test(self, id_: str) -> Done:
+        """Compile what the tree holds now and run the property test of `id_`.
+
+        Raises:
+            CompileError: it does not compile.
+        """
+        if id_ in self._rust:
+            return run_one(self._compile(), self._rust[id_], self.tree, self._hear, _LIMIT_S)
+        self._build_extension()
+        found = pytest_outcomes([id_], self.tree, self._hear)[id_]
+        return Done(0 if found.passed else 1, found.output, found.seconds)
+
+    @contextlib.contextmanager
+    def holding(self, bug: Bug) -> Iterator[None]:
+        """The bug is in the tree meanwhile."""
+        path = self.tree / bug.file
+        right = path.read_text(encoding="utf-8")
+        path.write_text(planted_in(right, bug), encoding="utf-8")
+        try:
+            yield
+        finally:
+            path.write_text(right, encoding="utf-8")
+
+    def _compile(self) -> Path:
+        return compile_pairs(self.tree, env=self._env, hear=self._hear)
+
+    def _build_extension(self) -> None:
+        """rlox._core into the copy of the package, compiled as the tests are: quickly."""
+        done = run(
+            [cargo(), "build", "-p", "rlox-python", "--locked", "--profile", "test"],
+            self.tree,
+            self._env,
+            self._hear,
+        )
+        if done.status != 0:
+            raise CompileError(done.tail)
+        suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
+        shutil.copy(self._library, self.tree / "rlox" / f"_core{suffix}")
+        found = run([sys.executable, "-c", "import rlox._core as c; print(c.__file__)"], self.tree)
+        if not found.output.startswith(str(self.tree)):
+            raise CannotTell(f"python imports another extension than the copy's:\n{found.tail}")
+
+    def _copy(self) -> None:
+        """What is unchanged keeps its time stamp, so that cargo need not compile it again."""
+        try:
+            listed = git.of(ROOT).run("ls-files", "-z")
+        except git.GitError as error:
+            raise UsageError(f"planted bugs need a git checkout to copy: {error}") from None
+        for name in listed.split("\0"):
+            source, copy = ROOT / name, self.tree / name
+            if not source.is_file():
+                continue
+            content = source.read_bytes()
+            if not copy.is_file() or copy.read_bytes() != content:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(content)
+
+
+def tried(bug: Bug, scratch: Scratch) -> Result:
+    """What becomes of `bug`."""
+    with scratch.holding(bug):
+        try:
+            done = scratch.test(bug.id)
+        except CompileError as error:
+            return Result(bug, NOT_COMPILED, 0.0, str(error))
+    if done.status == 0:
+        return Result(bug, SURVIVED, done.seconds, done.tail)
+    status = CAUGHT if _DIFFERENCE.search(done.output) else BROKE
+    return Result(bug, status, done.seconds, done.tail)
+
+
+def check_unplanted(ids: Iterable[str], scratch: Scratch) -> None:
+    """Without a bug every test passes; otherwise a failure would say nothing about a bug.
+
+    Raises:
+        CannotTell: one fails.
+    """
+    for id_ in ids:
+        done = scratch.test(id_)
+        if done.status != 0:
+            raise CannotTell(
+                f"{id_}: its property test fails without any bug; repair that first\n{done.tail}"
+            )

@@ -1,0 +1,197 @@
+"""What a machine can tell apart, from its A/A restarts: error rates of the verdicts by resampling,
+the smallest change that is found, and what in the machine could be mended."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import statistics
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.harness.sequential import GUESS_S
+from rlox_opt.stats.family import judge, restarts_to_settle
+from rlox_opt.stats.paired import FLAGGED, LOOKS
+from rlox_opt.stats.student import deviation
+from rlox_opt.system.files import check_folder, read_json, understood, write_new
+from rlox_opt.system.machine import ROOT, machine, slug
+
+RECORDS = ROOT / "asv_bench" / "record"
+_DRAWS = 300
+_POWER = 0.95
+_THRESHOLDS = (1.0, 3.0)  # per cent: the default, and that of the hook and the workflow
+_LOAD = 0.25  # of a core, above which others are noticed
+
+
+def rates(log_ratios: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """From A/A log-ratios by benchmark, two of each at the least: `{run_alarms, cell_alarms,
+    thresholds: {percent: {run_alarms, cell_alarms}}, benchmarks: {name: {sd, bias, alarms,
+    detectable}}}`. Alarms are shares of the runs or verdicts, those outside `thresholds` at the
+    default one; `detectable` is a ratio.
+
+    A run of `diff` is drawn from the restarts with replacement, `_DRAWS` times.
+    """
+    rng = random.Random(0)
+    drawn = [
+        {name: rng.choices(of, k=LOOKS[-1]) for name, of in log_ratios.items()}
+        for _ in range(_DRAWS)
+    ]
+    flagged = {
+        percent: [_flagged(run, math.log1p(percent / 100)) for run in drawn]
+        for percent in _THRESHOLDS
+    }
+    thresholds = {
+        f"{percent:g}": _alarms(runs, len(log_ratios)) for percent, runs in flagged.items()
+    }
+    alarms = Counter(name for run in flagged[_THRESHOLDS[0]] for name in run)
+    return {
+        **thresholds[f"{_THRESHOLDS[0]:g}"],
+        "thresholds": thresholds,
+        "benchmarks": {
+            name: {
+                "sd": deviation(of),
+                "bias": statistics.fmean(of),
+                "alarms": alarms[name] / _DRAWS,
+                "detectable": detectable(of, rng),
+            }
+            for name, of in log_ratios.items()
+        },
+    }
+
+
+def _alarms(runs: Sequence[Sequence[str]], benchmarks: int) -> dict[str, float]:
+    return {
+        "run_alarms": sum(map(bool, runs)) / len(runs),
+        "cell_alarms": sum(map(len, runs)) / len(runs) / benchmarks,
+    }
+
+
+def _flagged(drawn: Mapping[str, Sequence[float]], band: float) -> list[str]:
+    """The benchmarks that a drawn run of `diff` flags."""
+    settled: dict[str, Any] = {}
+    for look in LOOKS:
+        found = judge({name: of[:look] for name, of in drawn.items()}, band, settled)
+        settled = {name: j for name, j in found.items() if j.verdict != "undecided"}
+    return [name for name, j in settled.items() if j.verdict in FLAGGED]
+
+
+def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
+    """The smallest ratio over 1 that a run of `diff` tells from 1 with a power of 95 %. A change
+    that is larger than a threshold by this factor is called slower at that threshold."""
+    low, high = 0.0, 1.0
+    drawn = [rng.choices(log_ratios, k=LOOKS[-1]) for _ in range(_DRAWS)]
+    for _ in range(12):
+        middle = (low + high) / 2
+        found = sum(_found([ratio + middle for ratio in run]) for run in drawn)
+        low, high = (low, middle) if found >= _POWER * _DRAWS else (middle, high)
+    return math.exp(high)
+
+
+def _found(log_ratios: Sequence[float]) -> bool:
+    for look in LOOKS:
+        verdict = judge({"": log_ratios[:look]}, band=0.0)[""].verdict
+        if verdict != "undecided":
+            return verdict == "slower"
+    return False
+
+
+def check_records() -> None:
+    """See that `keep` can write. Raises NotWrittenError."""
+    check_folder(RECORDS / slug(machine()))
+
+
+def keep(kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
+    """Write what was found on this machine, now, as a new file of `RECORDS`; returns the file, and
+    all that it says."""
+    date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    record = {"schema": 1, "date": date, "machine": machine(), **found}
+    folder = RECORDS / slug(record["machine"])
+    text = json.dumps(record, indent=1) + "\n"
+    return write_new(text, folder, f"{date.replace(':', '')}_{kind}"), record
+
+
+def newest(of: str | None = None) -> dict[str, Any] | None:
+    """The newest calibration of a machine, by its folder; without one of this. Raises
+    NotReadError."""
+    path = _newest(of or slug(machine()))
+    return read_json(path) if path else None
+
+
+def _newest(of: str) -> Path | None:
+    return max((RECORDS / of).glob("*_calibration*.json"), default=None)
+
+
+def smallest() -> dict[str, dict[str, float]]:
+    """By machine and benchmark, the smallest log-ratio that the machine can tell apart. Raises
+    NotReadError."""
+    found: dict[str, dict[str, float]] = {}
+    for of in sorted({path.parent.name for path in RECORDS.glob("*/*_calibration*.json")}):
+        if path := _newest(of):
+            table = read_json(path)
+            with understood(path, "calibration"):
+                rows = table["benchmarks"].items()
+                found[of] = {name: math.log(row["detectable"]) for name, row in rows}
+    return found
+
+
+def plan(names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
+    """What a comparison of these benchmarks will take on this machine, by its calibration, and
+    what the budget cannot decide. Raises NotReadError."""
+    calibration = newest()
+    seconds = GUESS_S
+    if calibration is not None:
+        with understood(RECORDS / slug(machine()), "calibration"):
+            seconds = float(calibration["seconds_per_restart"])
+            rows = calibration["benchmarks"]
+            known = [rows[name] for name in names if name in rows]
+            restarts = [restarts_to_settle(of["sd"], band) for of in known]
+            date = calibration["date"][:10]
+    reached = int(budget_s / (LOOKS[0] * seconds))
+    if reached < len(names):
+        yield (
+            f"the budget has {budget_s:.0f} s of timing: {LOOKS[0]} restarts, which a verdict "
+            f"takes at the least, of about {max(1, reached)} of {len(names)} benchmarks; "
+            "--bench chooses, --budget gives more time"
+        )
+    if calibration is None or not known:
+        return
+    line = (
+        f"by the calibration of {date} about "
+        f"{seconds * sum(n or LOOKS[-1] for n in restarts):.0f} s of timing"
+    )
+    if open_ := restarts.count(None):
+        line += f"; {open_} of {len(known)} are too noisy here to be called the same"
+    yield line
+
+
+def advice() -> list[str]:
+    """What in the machine makes times noisy, where that can be told, and the remedy."""
+    cores = len(os.sched_getaffinity(0))
+    lines = []
+    load = os.getloadavg()[0]
+    if load > 1 + _LOAD:
+        lines.append(f"load is {load:.1f}: something else runs; end it")
+    governor = _read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if governor not in (None, "performance"):
+        lines.append(f"governor is {governor}: `cpupower frequency-set -g performance`")
+    if _read("/sys/devices/system/cpu/smt/active") == "1":
+        lines.append("SMT is on: a neighbour shares the core; `echo off > …/cpu/smt/control`")
+    if _read("/sys/devices/system/cpu/intel_pstate/no_turbo") == "0":
+        lines.append("turbo is on: `echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo`")
+    if _read("/proc/sys/kernel/randomize_va_space") == "0":
+        lines.append("addresses are not random (ASLR off): every restart has one memory layout")
+    if cores < 2:
+        lines.append("one core: whatever else runs takes time from the benchmark")
+    return lines
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None

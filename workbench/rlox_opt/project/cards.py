@@ -1,0 +1,247 @@
+"""The cards of the planned optimisations, read from `optimizations/*.toml`.
+
+A card says what one optimisation claims, what we predict, the seam it varies, the sizes it is
+measured at, its *spots* (which samples of a training profile it could remove) and, once measured,
+what was found. Every verb of the workbench that names an optimisation takes it from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rlox_opt.project import measured
+from rlox_opt.system.files import NotReadError, read_toml
+from rlox_opt.system.machine import ROOT
+
+FOLDER = ROOT / "optimizations"
+RECORDS = "optimizations/record/"
+STACKS = ("rust", "boundary", "python", "torch")
+KINDS = ("function", "type", "build", "python", "setting")
+STATUSES = ("candidate", "accepted", "graduated", "rejected")
+
+_T = TypeVar("_T")
+
+
+class CardError(ValueError):
+    """A card that cannot be used; the message names the file, the key and the remedy."""
+
+
+@dataclass(frozen=True)
+class Seam:
+    """The one thing an optimisation varies: its `kind`, and its address in the tree."""
+
+    kind: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Baseline time / optimised time as we expect it at one size of one workload, and `why`.
+
+    Written down, by `rlox-opt predict`, before the form after is.
+    """
+
+    workload: str
+    size: Mapping[str, int]
+    ratio: tuple[float, float]
+    why: str
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Samples that an optimisation could remove, on runs of `algos` under `conditions`.
+
+    A sample lies on the spot if its phase is one of `phases` or below one, its layer one of
+    `layers`, and one of its frames' names matches one of `frames` (regular expressions). What is
+    left empty does not restrict.
+    """
+
+    algos: tuple[str, ...]
+    conditions: Mapping[str, Any] = field(default_factory=dict)
+    phases: tuple[str, ...] = ()
+    layers: tuple[str, ...] = ()
+    frames: tuple[str, ...] = ()
+
+    def applies(self, algo: str, settings: Mapping[str, Any]) -> bool:
+        """Whether a run of `algo` with `settings` (`collector`, `prioritized`, …) has this spot."""
+        return algo in self.algos and all(
+            settings.get(key) == value for key, value in self.conditions.items()
+        )
+
+    def holds(self, phase: str, layer: str, functions: Sequence[str]) -> bool:
+        """Whether a sample of that phase, layer and stack of functions lies on the spot."""
+        if self.layers and layer not in self.layers:
+            return False
+        if self.phases and not any(phase == p or phase.startswith(p + "/") for p in self.phases):
+            return False
+        names = re.compile("|".join(self.frames))  # `re` keeps it; of no pattern it finds anything
+        return not self.frames or any(names.search(_bare(name)) for name in functions)
+
+
+def _bare(function: str) -> str:
+    """Its path without its type parameters, which name what it may never call."""
+    return function.partition("<")[0] or function
+
+
+@dataclass(frozen=True)
+class Card:
+    """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`.
+
+    `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
+    the bit. In the data plane it is float64's, and float32 has as many units in the last place.
+    `same_with` names, by workload, the optimisation that makes the twins one and the same code
+    there where it is on. `sizes` are those of its pair's workloads; `finding` says in prose what
+    `record` measured, the path of a file of `optimizations/record/` from the repository's root.
+    """
+
+    id: str
+    title: str
+    layer: str
+    feature: str
+    status: str
+    claim: str
+    seam: Seam
+    needs: tuple[str, ...]
+    also_measured: tuple[str, ...]
+    tolerance: float = 0.0
+    same_with: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+    prediction: Prediction | None = None
+    finding: str = ""
+    record: str = ""
+    note: str = ""
+    spot: tuple[Spot, ...] = ()
+
+    def same_code(self, features: Collection[str]) -> dict[str, str]:
+        """The workloads whose twins are one and the same code in a build with these `features`, so
+        that nothing can be learnt from comparing them; with the reason."""
+        return {
+            workload: f"its twins are one and the same code in this build, where {id_} is on; "
+            f"compare them in one without opt-{id_.lower()}"
+            for workload, id_ in self.same_with.items()
+            if f"opt-{id_.lower()}" in features
+        }
+
+
+def load(folder: Path = FOLDER) -> list[Card]:
+    """All cards, P1 … R16 in order.
+
+    Raises `CardError` for a card that does not hold to the schema, and for a `needs` or an `id`
+    that does not fit the other cards. A missing folder (an installed wheel) has no cards.
+    """
+    cards = [parse(path) for path in sorted(folder.glob("*.toml"))]
+    known = {card.id for card in cards}
+    if len(known) < len(cards):
+        raise CardError(f"{folder}: two cards share an `id`; give each its own")
+    for card in cards:
+        for other in card.needs:
+            if other not in known:
+                raise CardError(f"{folder}: {card.id} needs {other!r}, which has no card")
+        for workload, other in card.same_with.items():
+            if other not in known or workload not in card.sizes:
+                raise CardError(
+                    f"{folder}: {card.id} has same_with {workload} = {other!r}; write one of its "
+                    "workloads and the id of a card"
+                )
+        in_rust = card.seam.kind in ("function", "type")
+        if in_rust and card.status != "candidate" and card.id not in paired():
+            raise CardError(f"{folder}: {card.id} is {card.status}, but has no pair to show it")
+    return sorted(cards, key=lambda card: (card.id[0], int(card.id[1:])))
+
+
+def paired() -> set[str]:
+    """Ids of the optimisations whose twins this build holds side by side."""
+    return {id_ for id_, _, _ in measured.pairs()}
+
+
+def parse(path: Path) -> Card:
+    """The card in `path`. Raises `CardError`, naming file and key, when it breaks the schema."""
+    try:
+        table = read_toml(path)
+    except NotReadError as error:
+        raise CardError(f"{path.name}: {error.why}") from error
+    seam = _build(Seam, table.pop("seam", None), path, "seam.")
+    spots = table.pop("spot", [])
+    if "prediction" in table:
+        table["prediction"] = _build(Prediction, table["prediction"], path, "prediction.")
+    if not isinstance(spots, list):
+        raise CardError(f"{path.name}: `spot` is an array of tables; write [[spot]]")
+    card = _build(
+        Card,
+        table | {"seam": seam, "spot": [_build(Spot, spot, path, "spot.") for spot in spots]},
+        path,
+        "",
+    )
+    _one_of(path, "layer", card.layer, STACKS)
+    _one_of(path, "status", card.status, STATUSES)
+    _one_of(path, "seam.kind", seam.kind, KINDS)
+    if not re.fullmatch(r"[PR][1-9]\d*", card.id):
+        raise CardError(f"{path.name}: `id` is {card.id!r}; write P or R and a number")
+    if card.prediction:
+        _check_prediction(path, card.prediction)
+    if card.record and not card.record.startswith(RECORDS):
+        raise CardError(f"{path.name}: `record` is {card.record!r}; it lies under {RECORDS}")
+    if card.status != "candidate":
+        for key in ("prediction", "finding", "record"):
+            if not getattr(card, key):
+                raise CardError(f"{path.name}: `{key}` is missing, and {card.status} needs one")
+    for pattern in (pattern for spot in card.spot for pattern in spot.frames):
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise CardError(f"{path.name}: `spot.frames` holds {pattern!r}: {error}") from error
+    return card
+
+
+def _build(kind: type[_T], table: Any, path: Path, prefix: str) -> _T:
+    """A `kind` from a table: unknown, missing and ill-typed keys are errors by name."""
+    if not isinstance(table, dict):
+        raise CardError(f"{path.name}: the table [{prefix.rstrip('.')}] is missing")
+    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    for key in table.keys() - known.keys():
+        raise CardError(
+            f"{path.name}: unknown key `{prefix}{key}`; it may be one of {', '.join(known)}"
+        )
+    values: dict[str, Any] = {}
+    for name, f in known.items():
+        if name not in table:
+            if f.default is MISSING and f.default_factory is MISSING:
+                raise CardError(f"{path.name}: the key `{prefix}{name}` is missing")
+            continue
+        value: Any = table[name]
+        # Annotations are strings here; their first word is all the shape a card needs.
+        shape: Any = {
+            "str": str,
+            "tuple": list,
+            "float": (int, float),
+            "Mapping": dict,
+            "Seam": Seam,
+            "Prediction": Prediction,
+        }[re.split(r"\W", str(f.type))[0]]
+        if not isinstance(value, shape):
+            takes = "number" if isinstance(shape, tuple) else shape.__name__
+            raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes a {takes}")
+        if "tuple[str" in str(f.type) and not all(isinstance(item, str) for item in value):
+            raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes strings")
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
+
+
+def _check_prediction(path: Path, prediction: Prediction) -> None:
+    ratio = prediction.ratio
+    if len(ratio) != 2 or not all(isinstance(x, (int, float)) for x in ratio):
+        raise CardError(f"{path.name}: `prediction.ratio` is {list(ratio)}; it takes [low, high]")
+    low, high = ratio
+    if not 0 < low <= high:
+        raise CardError(
+            f"{path.name}: `prediction.ratio` is {list(ratio)}; it takes 0 < low <= high"
+        )
+
+
+def _one_of(path: Path, key: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise CardError(f"{path.name}: `{key}` is {value!r}; it may be one of {', '.join(allowed)}")

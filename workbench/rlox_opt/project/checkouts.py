@@ -1,0 +1,47 @@
+"""The one checkout that revisions are built in: one process has it; it is whole, or made anew."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from rlox_opt.system.git import Checkout, GitError, Repository
+from rlox_opt.system.scratch import remove_left, scratch
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[int]:
+    """Only this process works in `folder`; gives the descriptor of the lock. What one that was
+    killed left half made is removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        remove_left(folder)
+        for left in folder.glob("*.part"):
+            left.unlink()
+        yield lock.fileno()
+
+
+def moved(folder: Path, lock: int, source: Repository, commit: str) -> Path:
+    """The checkout of `source` in `folder`, at a commit. One that is broken is made anew, and takes
+    its place when it is whole.
+
+    Raises:
+        GitError: `source` does not have the commit, or not all of it.
+    """
+    place = Checkout(folder / "checkout", lock)
+    try:
+        # What is unchanged keeps its time stamp, so that cargo need not compile it again.
+        place.move(source, commit)
+    except (GitError, OSError):
+        with scratch(folder) as making:
+            new = dataclasses.replace(place, folder=making / "new")
+            new.make(source, commit)
+            if os.path.lexists(place.folder):
+                place.folder.rename(making / "broken")
+            new.folder.rename(place.folder)
+    return place.folder

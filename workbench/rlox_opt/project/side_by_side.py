@@ -1,0 +1,223 @@
+"""Two builds side by side: times, memory and counts of each benchmark, within a budget."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import math
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.harness import callgrind
+from rlox_opt.harness.packages import SIDES, Failure, Packages
+from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project import calibration, revisions
+from rlox_opt.project.revisions import BENCHMARKS, REVISIONS, Artefact
+from rlox_opt.stats.family import Judgement
+from rlox_opt.stats.paired import LOOKS
+from rlox_opt.system.machine import machine
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
+
+if TYPE_CHECKING:
+    from rlox_opt.system.progress import Lines
+
+_MEMORY_KINDS = ("peakmemory", "track")
+_MEMORY_RESTARTS = LOOKS[1]
+# Of the budget, at the least; what one does not use goes to the next.
+_OF_MEMORY, _OF_COUNTS = 0.15, 0.15
+_PATIENCE_S = 120.0  # for one benchmark in one process
+BY_DEFAULT = re.compile(r"^(?!pairs\.)")
+
+
+@dataclass
+class Found:
+    """What a comparison of two builds knows so far."""
+
+    base: Artefact
+    head: Artefact
+    times: Comparison
+    memory: Comparison
+    missing: dict[str, str]  # benchmarks that one side lacks, and which
+    counts: dict[str, dict[str, callgrind.Counts]] = field(default_factory=dict)
+    seconds: float = 0.0
+    complete: bool = False
+    needless: bool = False  # both packages are the same, which needs no measuring
+
+    def verdicts(self) -> list[Judgement]:
+        """Of all benchmarks that could be measured."""
+        return [*self.times.judgements.values(), *self.memory.judgements.values()]
+
+    def unmeasured(self) -> list[str]:
+        """Benchmarks that the budget did not suffice for."""
+        return [
+            name
+            for of in (self.times, self.memory)
+            for name in of.names
+            if name not in of.judgements and name not in of.failures
+        ]
+
+    def failures(self) -> dict[str, Failure]:
+        """Of those that could not."""
+        return self.times.failures | self.memory.failures
+
+
+def measured(
+    base: Artefact, head: Artefact, arguments: argparse.Namespace, progress: Lines
+) -> Found:
+    """Time, weigh and count; what was known before a Ctrl-C is kept, marked incomplete.
+
+    Raises:
+        ContestError: the benchmarks cannot be listed.
+        UsageError: no benchmark matches.
+    """
+    start = time.monotonic()
+    until = start + arguments.budget
+    counted = not arguments.no_counts and callgrind.available()
+    band = math.log1p(arguments.threshold / 100)
+    with side_by_side(base, head) as packages:
+        names, missing = _chosen(packages, arguments.bench)
+        times = Comparison(names["time"], band)
+        memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
+        found = Found(base, head, times, memory, missing)
+        try:
+            of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
+            of_counts = _OF_COUNTS * arguments.budget if counted else 0.0
+            of_times = until - time.monotonic() - of_memory - of_counts
+            for line in calibration.plan(times.names, band, of_times):
+                progress.console.print(line, highlight=False)
+            progress.begin("timing")
+            times.run(
+                packages.contests,
+                arguments.restarts,
+                of_times,
+                lambda n, undecided, left: progress.note(
+                    f"restart {n}, {undecided} undecided, at most {left:.0f} s to come",
+                    n / arguments.restarts,
+                ),
+            )
+            progress.end(f"{len(times.judgements)} verdicts")
+            if memory.names:
+                progress.begin("memory")
+                memory.run(
+                    lambda chosen, seed: chain(
+                        packages.tracked([n for n in chosen if n in names["track"]], seed),
+                        packages.peaks([n for n in chosen if n in names["peakmemory"]], seed),
+                    ),
+                    _MEMORY_RESTARTS,
+                    until - time.monotonic() - of_counts,
+                )
+                progress.end(f"{len(memory.judgements)} verdicts")
+            if counted:
+                progress.begin("counting")
+                _count(found, packages, progress, until)
+                progress.end(f"{len(found.counts['head'])} benchmarks")
+            found.complete = True
+        except KeyboardInterrupt:
+            for comparison in (times, memory):
+                comparison.look()
+    found.seconds = time.monotonic() - start
+    return found
+
+
+@contextlib.contextmanager
+def side_by_side(base: Artefact, head: Artefact, *, again: bool = True) -> Iterator[Packages]:
+    """Base, head, and unless told otherwise base again, each in a folder of its own: the loader
+    takes a library that it has loaded from the same file for the same."""
+    with scratch(REVISIONS) as folder:
+        folders = {}
+        sides = dict(zip(SIDES, (base, head, base) if again else (base, head), strict=False))
+        for side, artefact in sides.items():
+            folders[side] = folder / side
+            shutil.copytree(artefact.folder, folders[side])
+        yield Packages("rlox", folders, BENCHMARKS, _PATIENCE_S)
+
+
+def _chosen(
+    packages: Packages, wanted: re.Pattern[str]
+) -> tuple[dict[str, list[str]], dict[str, str]]:
+    """The benchmarks of each kind that both sides have, and where the others are missing."""
+    names: dict[str, list[str]] = {}
+    missing: dict[str, str] = {}
+    every: list[str] = []
+    for kind, there in packages.names_of("time", *_MEMORY_KINDS).items():
+        every += there
+        chosen = [name for name in there if wanted.search(name)]
+        names[kind] = [name for name in chosen if len(there[name]) == 2]
+        gone = {"base": "head", "head": "base"}
+        missing |= {name: gone[there[name][0]] for name in chosen if len(there[name]) == 1}
+    if not any(names.values()) and not missing:
+        close = ", ".join(every[:3])
+        raise UsageError(
+            f"--bench: {wanted.pattern!r} matches no benchmark; there are "
+            f"{len(every)}, such as {close}"
+        )
+    return names, missing
+
+
+def _count(found: Found, packages: Packages, progress: Lines, until: float) -> None:
+    seconds = {name: found.times.medians(name)[0] for name in found.times.judgements}
+    found.counts = {"base": {}, "head": {}}
+
+    def hear(side: str, name: str, counts: callgrind.Counts) -> None:
+        found.counts[side][name] = counts
+        done = sum(map(len, found.counts.values()))
+        progress.note(name, done / (2 * len(seconds)))
+
+    callgrind.count_all(packages, [(side, seconds) for side in found.counts], hear, until)
+
+
+def facts(found: Found) -> dict[str, Any]:
+    """What `--json` prints."""
+    return {
+        "schema": 1,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "base": found.base.revision.commit,
+        "head": found.head.revision.commit,
+        "features": {"base": found.base.features, "head": found.head.features},
+        "identical": revisions.same_parts(found.base, found.head),
+        "machine": machine(),
+        "threshold": math.expm1(found.times.band),
+        "results": _rows(found, found.times, found.times.judgements),
+        "aa": _rows(found, found.times, found.times.aa(), counted=False),
+        "memory": _rows(found, found.memory, found.memory.judgements, counted=False),
+        "failures": [
+            {"benchmark": name, "side": failure.side, "reason": failure.reason}
+            for name, failure in found.failures().items()
+        ],
+        "unmeasured": found.unmeasured(),
+        "missing": [{"benchmark": name, "side": side} for name, side in found.missing.items()],
+        "seconds": round(found.seconds, 1),
+        "complete": found.complete,
+    }
+
+
+def _rows(
+    found: Found, of: Comparison, judgements: Mapping[str, Judgement], *, counted: bool = True
+) -> list[dict[str, Any]]:
+    rows = []
+    for name, judgement in judgements.items():
+        base, head = of.medians(name)
+        row = {
+            "benchmark": name,
+            "ratio": judgement.ratio,
+            "ci99": judgement.ci99,
+            "verdict": judgement.verdict,
+            "leans": judgement.leans,
+            "restarts": judgement.restarts,
+            "base": base,
+            "head": head,
+        }
+        for what in ("instructions", "allocations"):
+            sides = {side: found.counts.get(side, {}).get(name) for side in ("base", "head")}
+            row[what] = {
+                side: counts[what] if counts and counted else None for side, counts in sides.items()
+            }
+        rows.append(row)
+    return rows

@@ -1,0 +1,1 @@
+"""Peers, beside which the project is measured."""

@@ -1,0 +1,222 @@
+"""Peers side by side: who takes part, each in an environment of its own, and single runs."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlox_opt.system.files import read_text, read_toml, understood, write
+from rlox_opt.system.machine import ROOT, slug
+from rlox_opt.system.process import end_group
+from rlox_opt.system.scratch import scratch
+
+if TYPE_CHECKING:
+    from rlox_opt.system.progress import Lines
+
+FOLDER = ROOT / "peers"
+ENVIRONMENTS = ROOT / "target" / "peers"
+_INSTALL_S = 1800
+_TAIL_LINES = 4
+
+
+class PeerError(RuntimeError):
+    """A peer does not install, crashes or hangs; the message is one line for a person."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Who races. `form` says how its driver runs it, `lock` is None for this interpreter."""
+
+    name: str
+    what: str
+    driver: str
+    form: str | list[str]
+    lock: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One training: seconds in all and of compiling, environment steps, and its episodes as
+    (seconds, environment steps, return)."""
+
+    train_s: float
+    compile_s: float
+    steps: int
+    episodes: list[tuple[float, int, float]]
+
+
+def load(algo: str) -> tuple[dict[str, Any], list[Peer]]:
+    """What is raced, and the peers that have `algo`. Raises NotReadError."""
+    path = FOLDER / "peers.toml"
+    table = read_toml(path)
+    with understood(path, "list of peers"):
+        peers = [
+            Peer(row["name"], row["what"], row["driver"], row["forms"][algo], row.get("lock"))
+            for row in table["peer"]
+            if algo in row["forms"]
+        ]
+        job = dict(table["race"][algo])
+        for key in ("env_id", "total_timesteps", "threads", "reach"):
+            job[key]
+        return job, peers
+
+
+def digest(peer: Peer) -> str:
+    """Of all that decides how the peer runs, but for this tree's library."""
+    parts = [FOLDER / "run.py", FOLDER / peer.driver]
+    if peer.lock:
+        parts.append(_lock(peer.lock))
+    hashed = hashlib.sha256(json.dumps(peer.form).encode())
+    for part in parts:
+        hashed.update(part.read_bytes())
+    return hashed.hexdigest()[:12]
+
+
+def _lock(name: str) -> Path:
+    return FOLDER / "locks" / f"{name}.lock"
+
+
+def python_of(peer: Peer) -> Path:
+    """The interpreter of the peer's environment, which is made if it is not there.
+
+    Raises PeerError when it cannot be made.
+    """
+    if peer.lock is None:
+        return Path(sys.executable)
+    lock = _lock(peer.lock)
+    key = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    target = ENVIRONMENTS / f"{peer.lock}-{key}"
+    python = target / "bin" / "python"
+    if python.exists():
+        return python
+    with scratch(ENVIRONMENTS) as making:
+        # Scripts in bin/ hold the path of the making; the drivers need the interpreter alone.
+        _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(making))
+        _uv("pip", "sync", "--quiet", "--require-hashes", "--python", str(making), str(lock))
+        try:
+            making.rename(target)
+        except OSError:
+            if not python.exists():  # else another command was sooner, of the same lock
+                raise
+    return python
+
+
+def _uv(*arguments: str) -> None:
+    beside = Path(sys.executable).with_name("uv")
+    uv = str(beside) if beside.exists() else shutil.which("uv")
+    if uv is None:
+        raise PeerError("does not install: there is no uv (pip install uv)")
+    try:
+        done = subprocess.run([uv, *arguments], capture_output=True, text=True, timeout=_INSTALL_S)
+    except subprocess.TimeoutExpired:
+        raise PeerError(f"does not install within {_INSTALL_S} s") from None
+    if done.returncode:
+        raise PeerError(f"does not install: {_last(done.stderr)}")
+
+
+def version(peer: Peer, python: Path, package: str = "") -> str:
+    """The version of the peer's distribution `package`, else of the first line of its input; empty
+    where the environment has none."""
+    if peer.lock is None:
+        return ""
+    if not package:
+        package = (FOLDER / "locks" / f"{peer.lock}.in").read_text().split()[0].partition("==")[0]
+    # Read, not asked of the interpreter, which might hang.
+    folders = [str(path) for path in python.parents[1].glob("lib/python*/site-packages")]
+    found = next(iter(metadata.distributions(name=package, path=folders)), None)
+    return f"{package} {found.version}" if found else ""
+
+
+def install(
+    wanted: Sequence[tuple[str, Peer, str]], progress: Lines
+) -> tuple[dict[str, Path], dict[str, str], dict[str, str]]:
+    """Make the environments that are not there, of peers by name, each with its distribution (as
+    `version` takes it); by name, the interpreters, the versions, and why others are left out."""
+    pythons: dict[str, Path] = {}
+    versions: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+    for number, (name, peer, package) in enumerate(wanted):
+        progress.note(name, number / len(wanted))
+        try:
+            python = python_of(peer)
+            versions[name] = version(peer, python, package)
+            pythons[name] = python
+        except PeerError as problem:
+            left_out[name] = str(problem)
+    return pythons, versions, left_out
+
+
+def train(
+    peer: Peer, python: Path, job: Mapping[str, Any], limit_s: float, folder: Path
+) -> Outcome:
+    """One training in a process of its own, with all that it starts.
+
+    Raises PeerError when it fails or takes longer than `limit_s`.
+    """
+    out = folder / "outcome.json"
+    out.unlink(missing_ok=True)
+    job = {**job, "form": peer.form, "out": str(out)}
+    said = folder / "said.txt"
+    with said.open("wb") as file, environment(peer) as env:
+        process = subprocess.Popen(
+            [str(python), str(FOLDER / peer.driver), json.dumps(job)],
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            env=env,
+            cwd=folder,
+            start_new_session=True,  # Ctrl-C reaches the driver of the race alone
+        )
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            raise PeerError(f"did not end within {limit_s:.0f} s") from None
+        finally:
+            end_group(process)
+    if code or not out.exists():
+        raise PeerError(f"failed with status {code}: {_last(said.read_text(errors='replace'))}")
+    found = json.loads(out.read_text())
+    found["episodes"] = [(at, steps, value) for at, steps, value in found["episodes"]]
+    return Outcome(**found)
+
+
+@contextlib.contextmanager
+def environment(peer: Peer) -> Iterator[dict[str, str]]:
+    """Nothing of this process's Python for the others; compilers start with empty caches, so that
+    every run pays for its own compiling."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    if peer.lock is None:
+        env["PYTHONPATH"] = str(ROOT)
+    with scratch() as cache:
+        yield env | {"TORCHINDUCTOR_CACHE_DIR": str(cache), "JAX_PLATFORMS": "cpu"}
+
+
+def kept(path: Path) -> list[dict[str, Any]]:
+    """The rows of runs that are finished, oldest first; none where there is no file."""
+    text = read_text(path) if path.exists() else ""
+    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
+    if whole != text:
+        write(path, whole)
+    with understood(path, "list of runs"):
+        return [json.loads(line) for line in whole.splitlines()]
+
+
+def records_of(where: Mapping[str, Any]) -> Path:
+    """The folder of the records of a machine."""
+    return FOLDER / "record" / slug(dict(where))
+
+
+def _last(text: str) -> str:
+    """The last lines of what a program said, as one."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " | ".join(lines[-_TAIL_LINES:]) or "it said nothing"

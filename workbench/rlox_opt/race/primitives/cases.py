@@ -1,0 +1,128 @@
+"""What is timed and by whom: families, their cases, and engines, from peers/primitives."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.race import environments as racing
+from rlox_opt.race.environments import Peer
+from rlox_opt.system.files import read_toml, understood
+
+Size = Mapping[str, int | str]
+
+
+def folder() -> Path:
+    """Where the engines' modules lie."""
+    return racing.FOLDER / "primitives"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A family at one size."""
+
+    family: str
+    size: Size
+
+    @property
+    def key(self) -> str:
+        """As it is asked for and recorded: "sample/batch=256,obs_dim=4"."""
+        size = ",".join(f"{name}={value}" for name, value in self.size.items())
+        return f"{self.family}/{size}" if size else self.family
+
+    @property
+    def title(self) -> str:
+        """For a reader: "batch 256, obs_dim 4"."""
+        shown = (
+            f"{name} {value:,}" if isinstance(value, int) else value
+            for name, value in self.size.items()
+        )
+        return ", ".join(shown)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """The sizes over which a family's cost is followed: `axis` goes from `first` to `last`, the
+    others stay; a call reads and writes `touched` bytes for each unit of the axis."""
+
+    axis: str
+    first: int
+    last: int
+    touched: int
+    fixed: Size
+
+
+@dataclass(frozen=True)
+class Family:
+    """One operation and its cases. `pictures` are drawn along an axis: {"axis", "label", "where"};
+    `p99` says that calls are timed one by one as well."""
+
+    name: str
+    what: str
+    cases: tuple[Case, ...]
+    pictures: tuple[Mapping[str, Any], ...]
+    p99: bool
+    growth: Growth | None
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Who runs a primitive: a module of peers/primitives in one of its forms, in an environment.
+
+    `ours` are those that the others are compared with; a `control` runs in any environment;
+    `package` is the distribution whose version is told, if it is not the environment's first."""
+
+    name: str
+    what: str
+    module: str
+    form: str
+    ours: bool
+    control: bool
+    package: str
+    peer: Peer
+
+
+def load(name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
+    """Those of a file, in its order. Raises NotReadError."""
+    path = folder() / name
+    table = read_toml(path)
+    with understood(path, "list of operations"):
+        return [_family(row) for row in table["family"]], [_engine(row) for row in table["engine"]]
+
+
+def _family(row: Mapping[str, Any]) -> Family:
+    name: str = row["name"]
+    growth: Growth | None = None
+    if of := row.get("growth"):
+        growth = Growth(of["axis"], of["from"], of["to"], of["touched"], of.get("fixed", {}))
+    cases = tuple(Case(name, size) for size in row["cases"])
+    pictures = tuple(row.get("pictures", ()))
+    return Family(name, row["what"], cases, pictures, row.get("p99", False), growth)
+
+
+def _engine(row: Mapping[str, Any]) -> Engine:
+    module, form = row["module"], row.get("form", "")
+    peer = Peer(row["name"], row["what"], f"primitives/{module}.py", form, row.get("lock"))
+    return Engine(
+        row["name"],
+        row["what"],
+        module,
+        form,
+        row.get("ours", False),
+        row.get("control", False),
+        row.get("package", ""),
+        peer,
+    )
+
+
+def digest() -> str:
+    """Of all that decides what is timed, but for this tree's library."""
+    hashed = hashlib.sha256()
+    for path in sorted(path for kind in ("py", "c", "toml") for path in folder().glob(f"*.{kind}")):
+        hashed.update(path.read_bytes())
+    for path in sorted((racing.FOLDER / "locks").glob("*.lock")):
+        hashed.update(path.read_bytes())
+    return hashed.hexdigest()[:12]

@@ -1,0 +1,139 @@
+"""One case against all engines: prepared, held to the reference, timed in turn.
+
+A round is a slice of calls of every engine, in random order. An engine whose calls are long has
+fewer rounds, one at least. What one restart reads of an engine is the median of its rounds; of two
+engines, the median of ln(time of one / time of the other) over the rounds of both.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.race.primitives.cases import Case
+from rlox_opt.race.primitives.checks import WrongError
+from rlox_opt.race.primitives.engines import MissingError, Process, Processes, one_line, validate
+
+_SLICE_S = 0.0005
+_ROUNDS = 25
+_MOST_S = 2.0  # of one engine in one restart
+_EACH = 40  # calls timed one by one in a round
+
+
+def hold(
+    processes: Processes,
+    case: Case,
+    ours: Sequence[str],
+    each: bool,
+    known: set[tuple[str, str]],
+    resting: Collection[str] = (),
+    weigh: bool = False,
+) -> dict[str, Any]:
+    """One restart of a case, without the engines that are `resting`.
+
+    Returns `times`, by engine {"s": median seconds of a call, "rounds"}, with `each` also "p99_s",
+    with `weigh` also "share" (CPU time over wall time), "held" (bytes of a call's result), "peak"
+    (bytes that Python and NumPy allocate within a call) and "faults" (its page faults); `ratios`,
+    by one of `ours` and engine ln(ours / theirs); and `left_out`, why an engine has no times, but
+    for cases that it simply does not have. `known` are the (engine, case) that were right before;
+    those found right are added.
+    """
+    left_out: dict[str, str] = {}
+    fits: dict[str, tuple[int, float]] = {}
+    taking: dict[str, Process] = {}
+    for name, process in processes:
+        if name in resting:
+            continue
+        try:
+            process("prepare", case.family, case.size)
+            if (name, case.key) not in known:
+                validate(process, case)
+                known.add((name, case.key))
+            fits[name] = process("fit", _SLICE_S)
+            taking[name] = process
+        except MissingError:
+            continue
+        except WrongError as wrong:
+            left_out[name] = f"is wrong: {wrong}"
+        except ContestError as problem:
+            left_out[name] = f"fails: {one_line(problem)}"
+    rounds, singles = _rounds(taking, fits, each, left_out)
+    weights: dict[str, dict[str, float]] = {}
+    for name, process in taking.items():
+        try:
+            if weigh:
+                share = process("share", fits[name][0])
+                weights[name] = {"share": share, **process("memory")}
+            process("forget")
+        except ContestError:
+            process.close()
+    times = {name: [s for s in row if s is not None] for name, row in rounds.items()}
+    return {
+        "times": {
+            name: {
+                "s": statistics.median(found),
+                "rounds": len(found),
+                **_p99(singles.get(name)),
+                **weights.get(name, {}),
+            }
+            for name, found in times.items()
+        },
+        "ratios": {one: _ratios(rounds, one) for one in ours if one in rounds},
+        "left_out": left_out,
+    }
+
+
+def _rounds(
+    taking: dict[str, Process],
+    fits: Mapping[str, tuple[int, float]],
+    each: bool,
+    left_out: dict[str, str],
+) -> tuple[dict[str, list[float | None]], dict[str, list[int]]]:
+    """Seconds of a call by engine and round, None where it sat out; and nanoseconds of single
+    calls."""
+    rng = random.Random()
+    # What takes longer than it may in all was timed when it was fitted.
+    rounds: dict[str, list[float | None]] = {
+        name: [took] if took > _MOST_S else [] for name, (_, took) in fits.items()
+    }
+    singles: dict[str, list[int]] = {}
+    spent = dict.fromkeys(taking, 0.0)
+    for number in range(_ROUNDS):
+        for name in rng.sample(list(taking), len(taking)):
+            calls, took = fits[name]
+            if len(rounds[name]) > number:
+                continue
+            if spent[name] + calls * took > _MOST_S and number:
+                rounds[name].append(None)
+                continue
+            try:
+                seconds = taking[name]("time", calls)
+                if each and _EACH * _ROUNDS * took <= _MOST_S:
+                    singles.setdefault(name, []).extend(taking[name]("each", _EACH))
+            except ContestError as problem:
+                left_out[name] = f"fails: {one_line(problem)}"
+                del rounds[name], taking[name]
+                continue
+            spent[name] += seconds
+            rounds[name].append(seconds / calls)
+    return rounds, singles
+
+
+def _p99(nanoseconds: Sequence[int] | None) -> dict[str, float]:
+    if not nanoseconds:
+        return {}
+    return {"p99_s": statistics.quantiles(nanoseconds, n=100)[98] / 1e9}
+
+
+def _ratios(rounds: Mapping[str, Sequence[float | None]], one: str) -> dict[str, float]:
+    found = {}
+    for name, theirs in rounds.items():
+        both = zip(rounds[one], theirs, strict=False)
+        logs = [math.log(a / b) for a, b in both if a is not None and b is not None]
+        if name != one and logs:
+            found[name] = statistics.median(logs)
+    return found

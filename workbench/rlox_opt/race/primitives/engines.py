@@ -1,0 +1,122 @@
+"""Engines at work: a process for each, in an environment of its own, that prepares and times."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rlox_opt.harness.restarts import ContestError, ProcessEndedError, Worker
+from rlox_opt.race import environments as racing
+from rlox_opt.race.primitives.cases import Case, Engine, folder
+from rlox_opt.race.primitives.checks import Answer, WrongError, check
+from rlox_opt.system.scratch import scratch
+
+LIMIT_S = 600.0  # for one answer
+
+
+class MissingError(Exception):
+    """The engine does not have the case; the message says why."""
+
+
+class Process:
+    """One engine's process, started when it is first asked."""
+
+    def __init__(self, engine: Engine, python: Path, threads: int, rng: random.Random) -> None:
+        self.engine = engine
+        self._python, self._threads, self._rng = python, threads, rng
+        self._stack = contextlib.ExitStack()
+        self._ask: Worker | None = None
+
+    def __call__(self, command: str, *arguments: Any) -> Any:
+        """Ask it.
+
+        Raises MissingError for what the engine does not have, and ContestError when it fails; a
+        process that crashed or hung is left, and the next question starts another.
+        """
+        try:
+            answer = self._started()(command, *arguments)
+        except ProcessEndedError:
+            self.close()
+            raise
+        if isinstance(answer, dict) and "missing" in answer:
+            raise MissingError(answer["missing"])
+        return answer
+
+    def _started(self) -> Worker:
+        if self._ask is None:
+            env = self._stack.enter_context(racing.environment(self.engine.peer))
+            env["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # or it leaves processes behind
+            arguments = [self.engine.module, self.engine.form, str(self._threads)]
+            self._ask = Worker(
+                folder() / "serve.py",
+                arguments,
+                self._rng,
+                LIMIT_S,
+                python=self._python,
+                env=env,
+            )
+            self._stack.callback(self._ask.close)
+        return self._ask
+
+    def close(self) -> None:
+        """End the process."""
+        self._ask = None
+        self._stack.close()
+
+
+def validate(process: Process, case: Case) -> None:
+    """Hold one call's results to the reference. Raises WrongError."""
+    with scratch() as there:
+        path = there / "answer.npz"
+        process("answer", str(path))
+        try:
+            with np.load(path) as found:
+                answer: Answer = {name: found[name] for name in found.files}
+            check(case, answer)
+        except (LookupError, TypeError, ValueError) as problem:
+            raise WrongError(f"its answer cannot be read: {problem!r}") from None
+
+
+class Processes:
+    """A process for each engine, which all end with the block."""
+
+    def __init__(
+        self,
+        engines: Sequence[Engine],
+        pythons: dict[str, Path],
+        threads: int,
+        rng: random.Random,
+    ) -> None:
+        # Started in random order, so that no engine always gets what memory was free first.
+        self._of = {
+            engine.name: Process(engine, pythons[engine.name], threads, rng)
+            for engine in rng.sample(list(engines), len(engines))
+        }
+        self.left_out: dict[str, str] = {}
+
+    def __enter__(self) -> Processes:
+        for name, process in list(self._of.items()):
+            try:
+                process("hello")
+            except ContestError as problem:
+                self.left_out[name] = f"does not start: {one_line(problem)}"
+                del self._of[name]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._of.values():
+            process.close()
+
+    def __iter__(self) -> Iterator[tuple[str, Process]]:
+        return iter(self._of.items())
+
+
+def one_line(problem: Exception) -> str:
+    """What it says, its first and last line."""
+    lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
+    return ": ".join(dict.fromkeys([*lines[:1], *lines[-1:]])) or type(problem).__name__

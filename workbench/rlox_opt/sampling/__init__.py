@@ -1,0 +1,1 @@
+"""Where time goes: samplers, layers, and what is made of their samples."""

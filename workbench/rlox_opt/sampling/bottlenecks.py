@@ -1,0 +1,161 @@
+"""Ranks the hot spots of a training run, and bounds what each planned optimisation could gain.
+
+A hot spot is one layer within one phase. A card's bound is Amdahl's: were all the samples gone
+that its optimisation could remove, a share s of the training thread's time, training would be
+1 / (1 - s) times as fast. Shares and their intervals come from the estimator of `attribution`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rlox_opt.project.cards import Card, Spot
+from rlox_opt.sampling.attribution import LayerShare, divide
+from rlox_opt.sampling.samples import MAIN_THREAD, OUTSIDE, Frame, Samples
+
+MOST_SPOTS = 12
+SMALLEST_SHARE = 0.005  # a spot below half a per cent is no bottleneck
+LARGEST_BOUND = 1000.0  # 1 / (1 - s) has no end; beyond this it says "everything"
+
+_Cell = tuple[str, str]  # phase, layer
+_Stacks = dict[tuple[_Cell, tuple[Frame, ...]], list[int]]  # distinct stacks: who has them, by id()
+
+
+def rank(
+    samples: Samples,
+    self_seconds: Mapping[str, float],
+    cards: Sequence[Card],
+    algo: str,
+    settings: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """The hot spots, largest first: `rank`, `what` (the phase), `layer`, `share`, `ci95`, and
+    `optimizations`: [{`id`, `bound`, `bound_ci95`}] of each card that touches the spot, largest
+    bound first.
+
+    Args:
+        samples: of the tool that the layers are taken from.
+        self_seconds: as `attribution.attribute` takes them.
+        cards: `cards.load()`.
+        algo: "ppo" or "sac".
+        settings: the run's, which the cards' conditions are held to: `collector`, `prioritized`,
+            `n_envs`, `device`, …
+
+    Raises:
+        ValueError: as `attribute` does.
+    """
+    spots = divide(samples, self_seconds, lambda sample: f"{sample.phase}\n{sample.layer}")
+    stacks = _stacks(samples)
+    touching = []
+    for card in cards:
+        cells, share = _reach(card, algo, settings, samples, stacks, self_seconds)
+        if cells and share is not None:
+            touching.append((cells, {"id": card.id, **_bounds(share)}))
+    touching.sort(key=lambda item: -item[1]["bound"])
+    found = []
+    for number, spot in enumerate(spots[:MOST_SPOTS], 1):
+        if spot.share < SMALLEST_SHARE:
+            break
+        phase, layer = spot.name.split("\n")
+        found.append(
+            {
+                "rank": number,
+                "what": phase or OUTSIDE,
+                "layer": layer,
+                "share": spot.share,
+                "ci95": list(spot.ci95),
+                "optimizations": [card for cells, card in touching if (phase, layer) in cells],
+            }
+        )
+    return found
+
+
+def bounds(
+    samples: Samples,
+    self_seconds: Mapping[str, float],
+    cards: Sequence[Card],
+    algo: str,
+    settings: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """Every card against this run: `id title layer status share ci95 bound bound_ci95 reason`.
+
+    Where the card has no spot on this run, the figures are None and `reason` says why.
+    """
+    stacks = _stacks(samples)
+    found = []
+    for card in cards:
+        _, share = _reach(card, algo, settings, samples, stacks, self_seconds)
+        entry: dict[str, Any] = {
+            key: getattr(card, key) for key in ("id", "title", "layer", "status")
+        }
+        if share is None:
+            entry |= dict.fromkeys(("share", "ci95", "bound", "bound_ci95"))
+            entry |= {"reason": _reason(card)}
+        else:
+            entry |= {"share": share.share, "ci95": list(share.ci95), **_bounds(share)}
+            entry |= {"reason": None}
+        found.append(entry)
+    return found
+
+
+def amdahl(share: float) -> float:
+    """How much faster the whole is without a `share` of it: 1 / (1 - share), 1,000 at most."""
+    return min(LARGEST_BOUND, 1 / max(1 - share, 1 / LARGEST_BOUND))
+
+
+def _bounds(share: LayerShare) -> dict[str, Any]:
+    return {"bound": amdahl(share.share), "bound_ci95": [amdahl(end) for end in share.ci95]}
+
+
+def _stacks(samples: Samples) -> _Stacks:
+    """The distinct stacks of the training thread: a profile has far fewer than samples."""
+    stacks: _Stacks = defaultdict(list)
+    for sample in samples.samples:
+        if sample.thread == MAIN_THREAD:
+            stacks[(sample.phase, sample.layer), sample.frames].append(id(sample))
+    return stacks
+
+
+def _reach(
+    card: Card,
+    algo: str,
+    settings: Mapping[str, Any],
+    samples: Samples,
+    stacks: _Stacks,
+    self_seconds: Mapping[str, float],
+) -> tuple[set[_Cell], LayerShare | None]:
+    """The cells in which the card could remove samples, and their share of training; None where
+    the card has no spot on this run."""
+    spots = [spot for spot in card.spot if spot.applies(algo, settings)]
+    if not spots:
+        return set(), None
+    cells, removed = set(), set()
+    for (cell, frames), ids in stacks.items():
+        functions = [frame.name for frame in frames]
+        if any(spot.holds(*cell, functions) for spot in spots):
+            cells.add(cell)
+            removed.update(ids)
+    parts = divide(samples, self_seconds, lambda s: "in" if id(s) in removed else "out", ["in"])
+    share = next(part for part in parts if part.name == "in")
+    if not removed:
+        # None of n seen says that there are at most 3 / n (Hanley and Lippman-Hand 1983).
+        share = share._replace(ci95=(0.0, min(1.0, 3 / sum(map(len, stacks.values())))))
+    return cells, share
+
+
+def _reason(card: Card) -> str:
+    """Why a card has no bound on this run."""
+    if not card.spot:
+        return (
+            "lies on no trainer's path" if "no trainer's path" in card.note else "nothing to remove"
+        )
+    anywhere = [spot for spot in card.spot if not spot.conditions]
+    return "only on " + " or ".join(dict.fromkeys(map(_terms, anywhere or card.spot)))
+
+
+def _terms(spot: Spot) -> str:
+    """ "SAC with prioritized=True"."""
+    algos = " and ".join(algo.upper() for algo in spot.algos)
+    terms = ", ".join(f"{key}={value}" for key, value in spot.conditions.items())
+    return f"{algos} with {terms}" if terms else algos

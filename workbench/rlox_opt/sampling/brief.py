@@ -1,0 +1,70 @@
+"""A short profile of training, of this `rlox` or of another build: seconds instead of minutes.
+
+One child trains undisturbed for a while, which gives its speed and its phases, and then under perf,
+or py-spy where perf is not to be had, which says what the phases are made of.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rlox_opt.sampling import driver, perf, pyspy
+from rlox_opt.sampling.driver import Progress
+from rlox_opt.sampling.samples import Samples
+from rlox_opt.sampling.spec import Spec
+from rlox_opt.system.process import Child
+from rlox_opt.system.scratch import scratch
+
+PLAIN_S = 3.0  # undisturbed; some 30 iterations of PPO
+SAMPLED_S = {"perf": 3.0, "py-spy": 10.0}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Training with nothing attached: `self_seconds` of each phase, and outside all under ""."""
+
+    steps_per_s: float
+    self_seconds: Mapping[str, float]
+
+
+def tool() -> str:
+    """The better sampler of those that can be used here. Raises ValueError if none can."""
+    for name, missing in {"perf": perf.unavailable, "py-spy": pyspy.unavailable}.items():
+        if missing() is None:
+            return name
+    raise ValueError("neither perf nor py-spy can be used here")
+
+
+def speed(spec: Spec, package: Path | None, progress: Progress) -> Speed:
+    """How fast training goes. Raises ChildError."""
+    with scratch() as folder:
+        spec = replace(spec, mode="attached", plain=PLAIN_S, folder=str(folder))
+        with Child(driver.command(spec, package), folder, driver.environment(spec)) as child:
+            for message in child.messages(driver.SILENCE_S):
+                progress.note(message.get("doing", "training"))
+                if message.get("ready"):
+                    break
+        return _speed(folder)
+
+
+def profile(
+    spec: Spec, package: Path | None, sampler: str, progress: Progress
+) -> tuple[Speed, Samples]:
+    """How fast training goes, and what `sampler` sees of it.
+
+    Raises:
+        ChildError: the child failed.
+        ValueError: the sampler left nothing.
+    """
+    with scratch() as folder:
+        spec = replace(spec, plain=PLAIN_S, seconds=SAMPLED_S[sampler], folder=str(folder))
+        samples, _ = driver.sampled(spec, sampler, progress, package)
+        return _speed(folder), samples
+
+
+def _speed(folder: Path) -> Speed:
+    plain = json.loads((folder / "plain.json").read_text(encoding="utf-8"))
+    return Speed(plain["steps"] / plain["seconds"], plain["self_seconds"])

@@ -1,0 +1,148 @@
+"""Asynchrony told, not hidden: what the host waited for on a device, and who had asked for it.
+
+A kernel is launched in one phase, and waited for in a later one that needs its result. So a clock
+on the host puts the kernel's time into the wrong phase: an optimiser's step seems to take long that
+only waits for the backward pass. Here the two are kept apart. Each kernel belongs to the phase that
+launched it, which the correlation of launch and kernel tells; each wait of the host belongs to the
+phase that waits, and is told by the kernels that ran meanwhile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_left
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from rlox_opt.sampling.phases import phases_by_clock
+from rlox_opt.sampling.samples import MAIN_THREAD
+from rlox_opt.sampling.spans import SpanLog
+
+# Calls of the runtime and of the driver that return when the device has done its work.
+WAITS = re.compile(r"^(cuda|hip|cu)(Device|Stream|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$")
+NOTHING = "nothing: the device had no work"
+UNKNOWN = "unknown"
+_NS = 1e-9
+
+
+class Call(NamedTuple):
+    """A call of the device's runtime on the host; `correlation` is that of what it launched, 0 of
+    nothing. Times are nanoseconds of the host's clock."""
+
+    name: str
+    thread: int
+    begin_ns: int
+    end_ns: int
+    correlation: int
+
+
+class Kernel(NamedTuple):
+    """A kernel, or a copy, on a stream of the device, by the same clock."""
+
+    name: str
+    stream: int
+    begin_ns: int
+    end_ns: int
+    correlation: int
+
+
+class Waited(NamedTuple):
+    """Seconds that the host waited in phase `waits` for kernels `name` that `launched` had asked
+    for."""
+
+    waits: str
+    launched: str
+    name: str
+    seconds: float
+
+
+class Use(NamedTuple):
+    """A phase's seconds: waiting for the device, and of kernels that it launched, whenever they
+    ran."""
+
+    phase: str
+    waits: float
+    kernels: float
+
+
+PhaseAt = Callable[[int, int], str]  # of a thread at a time
+
+
+def attribute(
+    calls: Sequence[Call], kernels: Sequence[Kernel], phase_at: PhaseAt
+) -> tuple[list[Waited], list[Use]]:
+    """Whose kernels the host waited for, and each phase's two tracks; the longest first.
+
+    Of kernels that run at once, a wait is for the one that ends last. A wait of another thread
+    than the one that launched is for the launcher all the same.
+    """
+    launched = {
+        call.correlation: phase_at(call.thread, call.begin_ns) for call in calls if call.correlation
+    }
+    waited: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    waits: defaultdict[str, int] = defaultdict(int)
+    runs: defaultdict[str, int] = defaultdict(int)
+    ordered = sorted(kernels, key=lambda kernel: kernel.begin_ns)
+    begins = [kernel.begin_ns for kernel in ordered]
+    longest = max((kernel.end_ns - kernel.begin_ns for kernel in kernels), default=0)
+    ended = {kernel.correlation: kernel.end_ns for kernel in kernels if kernel.correlation}
+    for kernel in kernels:
+        owner = launched.get(kernel.correlation, UNKNOWN)
+        runs[owner] += kernel.end_ns - kernel.begin_ns
+    for call in calls:
+        if not _waits(call, ended):
+            continue
+        phase = phase_at(call.thread, call.begin_ns)
+        waits[phase] += call.end_ns - call.begin_ns
+        first = bisect_left(begins, call.begin_ns - longest)
+        beside = ordered[first : bisect_left(begins, call.end_ns)]
+        for waited_for, ns in _parts(call, beside):
+            owner, name = "", NOTHING
+            if waited_for is not None:
+                owner, name = launched.get(waited_for.correlation, UNKNOWN), waited_for.name
+            waited[phase, owner, name] += ns
+    table = [Waited(*what, ns * _NS) for what, ns in waited.items()]
+    phases = dict.fromkeys((*waits, *runs))
+    uses = [Use(phase, waits[phase] * _NS, runs[phase] * _NS) for phase in phases]
+    return (
+        sorted(table, key=lambda row: -row.seconds),
+        sorted(uses, key=lambda use: -(use.waits + use.kernels)),
+    )
+
+
+def _waits(call: Call, ended: Mapping[int, int]) -> bool:
+    """Whether a call returned when the device had done its work. A copy that is called asynchronous
+    does so as well where the host's memory is not pinned, such as for `tensor.item()`; that is told
+    by when what it launched had `ended`."""
+    if WAITS.match(call.name):
+        return True
+    copied_ns = ended.get(call.correlation) if "Memcpy" in call.name else None
+    return copied_ns is not None and call.end_ns >= copied_ns
+
+
+def _parts(call: Call, kernels: Iterable[Kernel]) -> Iterable[tuple[Kernel | None, int]]:
+    """A wait cut by what it is for, of kernels by their begin; None where nothing ran."""
+    inside = [k for k in kernels if k.end_ns > call.begin_ns and k.begin_ns < call.end_ns]
+    edges = {call.begin_ns, call.end_ns}
+    for kernel in inside:
+        edges |= {max(kernel.begin_ns, call.begin_ns), min(kernel.end_ns, call.end_ns)}
+    begun = deque(inside)
+    last: Kernel | None = None  # to end, of those that have begun: once it has ended, none runs
+    for begin, end in itertools.pairwise(sorted(edges)):
+        while begun and begun[0].begin_ns <= begin:
+            kernel = begun.popleft()
+            last = kernel if last is None or kernel.end_ns > last.end_ns else last
+        yield (last if last is not None and last.end_ns > begin else None), end - begin
+
+
+def by_span(calls: Sequence[Call], spans: SpanLog) -> PhaseAt:
+    """The training thread's phase when a call began: autograd's thread works for it."""
+    main = [thread for thread in spans.threads if thread.name == MAIN_THREAD]
+    times = np.array([call.begin_ns for call in calls], np.int64)
+    paths, index = phases_by_clock(spans, main[0].native_id if main else 0, times)
+    known = {int(ns): paths[i] for ns, i in zip(times, index, strict=True)}
+    return lambda _, ns: known[ns]

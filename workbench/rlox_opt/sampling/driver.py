@@ -1,0 +1,266 @@
+"""Profiles one training run from all sides, each in a child process of its own.
+
+First plain, at full length: the true speed and the true seconds of each phase. Then under each tool
+for a while after warm-up. A tool slows the program, so it is asked only what each phase is made of.
+A tool that is missing, forbidden or fails leaves its reason in the report, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from rlox_opt.sampling import perf, pyspy, results, scalene, torch_profiler
+from rlox_opt.sampling.results import Rates
+from rlox_opt.sampling.samples import Samples
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.sampling.spec import Job, Spec
+from rlox_opt.sampling.torch_profiler import Event
+from rlox_opt.system.machine import ROOT
+from rlox_opt.system.process import Child, ChildError, end
+from rlox_opt.system.scratch import scratch
+
+_START_UP_S = 15.0  # of a child, for the estimate of the time left
+SILENCE_S = 600.0  # a child that says nothing for so long hangs
+_LATE_S = 120.0  # what a sampler may take beyond its window to read symbols and write
+
+_CHILD_OF = ROOT / "workloads" / "child_of.py"
+_SAMPLERS = {"py-spy": pyspy, "perf": perf}
+_MISSING: dict[str, Callable[[], str | None]] = {
+    "py-spy": pyspy.unavailable,
+    "perf": perf.unavailable,
+    "scalene": scalene.unavailable,
+}
+
+
+class Progress(Protocol):
+    """Who is told what goes on."""
+
+    def plan(self, steps: Sequence[tuple[str, float]]) -> None:
+        """The steps to come, each with the seconds it may take."""
+
+    def begin(self, title: str) -> None:
+        """A step begins."""
+
+    def note(self, text: str, fraction: float | None = None) -> None:
+        """What the step is doing, and how much of it is done."""
+
+    def end(self, text: str) -> None:
+        """The step is over, with this outcome."""
+
+
+@dataclass
+class Findings:
+    """What a profile found: the report, and what its figures come from."""
+
+    report: dict[str, Any]
+    samples: dict[str, Samples] = field(default_factory=dict)
+    spans: SpanLog | None = None
+    torch_events: list[Event] = field(default_factory=list)
+    self_seconds: dict[str, float] = field(default_factory=dict)
+    steady: Rates | None = None  # of the plain run after warm-up
+
+
+def profile(job: Job, progress: Progress) -> Findings:
+    """Run the plain run and the tools; an interruption keeps what is finished.
+
+    Raises:
+        ChildError: the plain run failed, so that there is nothing to report.
+    """
+    started = time.perf_counter()
+    found = Findings(results.skeleton(job.spec, job.tools, {t: job.window(t) for t in job.tools}))
+    steps: list[tuple[str, float, Callable[[Path], str]]] = [
+        ("plain run", _START_UP_S * 2, lambda folder: _plain(job, found, folder, progress)),
+        *(
+            (
+                tool,
+                _START_UP_S + job.window(tool),
+                lambda folder, tool=tool: _tool(job, found, tool, folder, progress),
+            )
+            for tool in job.tools
+        ),
+    ]
+    progress.plan([(title, seconds) for title, seconds, _ in steps])
+    try:
+        with scratch() as within:
+            for title, _, step in steps:
+                folder = within / title
+                folder.mkdir()
+                progress.begin(title)
+                progress.end(step(folder))
+        found.report["complete"] = True
+    except KeyboardInterrupt:
+        found.report["incomplete"].append(f"It was interrupted during: {title}.")
+        for tool in found.report["tools"].values():
+            if tool["status"] == "to do":
+                tool |= {"status": "interrupted", "reason": "The run was interrupted before."}
+        progress.end("interrupted")
+    progress.plan([])
+    results.conclude(found)
+    found.report["profile_s"] = round(time.perf_counter() - started, 2)
+    return found
+
+
+def _plain(job: Job, found: Findings, folder: Path, progress: Progress) -> str:
+    spec = replace(job.spec, folder=str(folder))
+    try:
+        with Child(command(spec), folder, environment(spec)) as child:
+            for message in child.messages(SILENCE_S):
+                _note(message, progress, spec.total_timesteps)
+                results.add_plain(found, spec, folder)
+    except ChildError as error:
+        # What comes after training may fail without making the training's figures untrue.
+        if found.report["sps"] is None:
+            raise
+        found.report["incomplete"].append(f"After the plain run its process failed: {error}")
+    except KeyboardInterrupt:
+        results.add_plain(found, spec, folder)
+        raise
+    results.add_plain(found, spec, folder)
+    return f"{found.report['sps']:,.0f} steps/s, {found.report['train_s']:.2f} s of training"
+
+
+def _tool(job: Job, found: Findings, tool: str, folder: Path, progress: Progress) -> str:
+    """Run one tool and put what it found into the report, or why it found nothing."""
+    section = found.report["tools"][tool]
+    run = {"scalene": _scalene, "torch.profiler": _torch_profiler}.get(tool, _sampler)
+    missing = _MISSING[tool]() if tool in _MISSING else None
+    if missing:
+        reason, _, remedy = missing.partition("; ")
+        section |= {"status": "unavailable", "reason": reason, "remedy": remedy}
+        return missing
+    try:
+        run(replace(job.spec, folder=str(folder), seconds=job.window(tool)), found, tool, progress)
+    # One tool's trouble, of whatever kind, must not cost the others' results.
+    except Exception as error:
+        reason = results.anonymous(f"{tool} failed: {error}")
+        section |= {"status": "failed", "reason": reason}
+        return reason.splitlines()[0]
+    section["status"] = "ok"
+    slowdown = section["slowdown"]
+    slower = f", training slowed {slowdown:.2f}×" if slowdown else ""
+    what = "events" if tool == "torch.profiler" else "samples"
+    return f"{section['samples']:,} {what}{slower}"
+
+
+def _sampler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
+    samples, bounds = sampled(spec, tool, progress)
+    results.add_samples(found, tool, samples, results.read_ticks(Path(spec.folder)), bounds)
+
+
+def sampled(
+    spec: Spec, tool: str, progress: Progress, package: Path | None = None
+) -> tuple[Samples, tuple[int, int]]:
+    """What py-spy or perf saw of a child that trained until it was told to stop, and the ends of
+    its window in ns; `package` is the folder of another build of `rlox`.
+
+    Raises:
+        ChildError: the child failed.
+        ValueError: the tool left no samples.
+    """
+    module = _SAMPLERS[tool]
+    spec = replace(spec, mode="attached", settle=module.SETTLE_S)
+    folder, seconds = Path(spec.folder), spec.settle + spec.seconds
+    with Child(command(spec, package), folder, environment(spec)) as child:
+        for message in child.messages(SILENCE_S):
+            _note(message, progress)
+            if message.get("ready"):
+                break
+        child.require_alive()
+        sampler = module.attach(child.pid, seconds, folder)
+        start, end = _watch(child, sampler, seconds, progress)
+        child.stop()
+        for message in child.messages(SILENCE_S):
+            _note(message, progress)
+    progress.note("reading its samples", 1.0)
+    samples = module.load(folder, SpanLog.load(folder / "spans.bin"))
+    window = round(spec.seconds * 1e9)
+    # py-spy reads symbols before it samples, perf writes after: the window is at that end.
+    return samples, ((end - window, end) if tool == "py-spy" else (start, start + window))
+
+
+def _watch(
+    child: Child, sampler: subprocess.Popen[bytes], seconds: float, progress: Progress
+) -> tuple[int, int]:
+    """Wait for the sampler; when it began and ended, on the monotonic clock."""
+    start = time.perf_counter_ns()
+    try:
+        while sampler.poll() is None:
+            child.require_alive()
+            elapsed = (time.perf_counter_ns() - start) / 1e9
+            if elapsed > seconds + _LATE_S:
+                raise ChildError(f"the sampler was not done {_LATE_S:.0f} s after its window")
+            progress.note("sampling", min(1.0, elapsed / seconds))
+            time.sleep(0.1)
+    finally:
+        end(sampler)
+    return start, time.perf_counter_ns()
+
+
+def _scalene(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
+    spec = replace(spec, mode="scalene")
+    folder = Path(spec.folder)
+    ready = 0.0
+    with Child(scalene.command(spec.save(), folder), folder, environment(spec)) as child:
+        for message in child.messages(SILENCE_S):
+            if message.get("ready"):
+                ready = time.monotonic()
+            done = (time.monotonic() - ready) / spec.seconds if ready else None
+            _note(message, progress, fraction=done)
+    ticks = results.read_ticks(folder)
+    start = ticks.start_ns
+    window = (start, start + round(spec.seconds * 1e9))
+    samples = scalene.load(folder, spec.seconds)
+    found.report["tools"][tool]["lines"] = scalene.lines(folder)
+    results.add_samples(found, tool, samples, ticks, window)
+
+
+def _torch_profiler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
+    spec = replace(spec, mode="torch_profiler")
+    folder = Path(spec.folder)
+    with Child(command(spec), folder, environment(spec)) as child:
+        for message in child.messages(SILENCE_S):
+            _note(message, progress)
+    ticks = results.read_ticks(folder)
+    spans = SpanLog.load(folder / "spans.bin")
+    recorded = torch_profiler.load(folder, spans)
+    found.torch_events = torch_profiler.with_phases(recorded.events, spans)
+    results.add_torch(found, recorded, ticks)
+
+
+def _note(
+    message: dict[str, Any],
+    progress: Progress,
+    total: int | None = None,
+    fraction: float | None = None,
+) -> None:
+    if "doing" in message:
+        progress.note(message["doing"], fraction)
+    elif "steps" in message and total:
+        progress.note(f"{message['steps']:,} steps", min(1.0, message["steps"] / total))
+    elif fraction is not None:
+        progress.note("sampling", min(1.0, fraction))
+
+
+def command(spec: Spec, package: Path | None = None) -> list[str]:
+    """What starts a child: of this `rlox`, or of the one in the folder `package`."""
+    if package is None:
+        return [sys.executable, "-m", "workloads.child", str(spec.save())]
+    return [sys.executable, "-P", str(_CHILD_OF), str(package), str(spec.save())]
+
+
+def environment(spec: Spec) -> dict[str, str]:
+    """Nothing that differs between two runs, and threads chosen, not inherited."""
+    threads = str(spec.threads)
+    return os.environ | {
+        "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
+    }

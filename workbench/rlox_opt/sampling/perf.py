@@ -1,0 +1,273 @@
+"""perf: the precise sampler, where it is there. The kernel, all threads, 0-7 % slower.
+
+It samples on-CPU time and stamps each sample with the monotonic clock, by which it is joined with
+the program's spans. It records every switch of a thread off and on a CPU as well: the time between
+is waiting if the thread gave the CPU up, and nobody's if it was preempted, so a busy neighbour does
+not count as idle time of the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from rlox_opt.sampling import addresses
+from rlox_opt.sampling.layers import classify, wait_layer
+from rlox_opt.sampling.phases import phases_by_clock
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
+from rlox_opt.sampling.spans import SpanLog
+
+RATE = 997  # Hz, at most; prime, so as not to beat with the program's own loops
+SAMPLES = 20_000  # as many as are worth their price: 8 KiB each on disk, and 1 ms to read
+STACK_BYTES = 8192  # of each stack; a quarter of them would do for the layers, not for a flamegraph
+SETTLE_S = 0.0  # it samples from its first moment on
+SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
+
+CPU, SWITCH = "cpu-clock", "context-switches"
+_HEADER = re.compile(
+    r"^\s*(?P<comm>.*?)\s+(?:(?P<pid>\d+)/)?(?P<tid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d+):\s+(?P<event>.*?)\s*$"
+)
+_FRAME = re.compile(r"^\s*(?P<ip>[0-9a-f]+) (?P<name>.*) \((?P<module>.*?)\)$")
+
+
+@lru_cache(maxsize=1)
+def unavailable() -> str | None:
+    """Why perf cannot be used here, with the remedy; None: it can."""
+    if shutil.which("perf") is None:
+        return "perf is not installed; install linux-perf (Debian) or linux-tools (Ubuntu)"
+    probe = subprocess.run(
+        ["perf", "record", "-q", "-e", CPU, "-k", "CLOCK_MONOTONIC", "-o", "-", "--", "true"],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    if probe.returncode == 0:
+        return None
+    said = probe.stderr.decode(errors="replace")
+    if "paranoid" in said or "ermission" in said or "not permitted" in said:
+        return (
+            "perf may not sample here; `sysctl kernel.perf_event_paranoid=2` or lower "
+            "(in a container also `--cap-add=PERFMON`)"
+        )
+    return f"perf fails here ({said.strip().splitlines()[0] if said.strip() else 'no message'})"
+
+
+def attach(
+    pid: int, seconds: float, folder: Path, rate: int | None = None
+) -> subprocess.Popen[bytes]:
+    """Sample a running process for `seconds`; `load(folder, spans)` reads what perf leaves there.
+
+    Unless a rate in Hz is given, the longer the time, the lower the rate, so that there are about
+    20,000 samples at most.
+    """
+    rate = rate or min(RATE, max(99, round(SAMPLES / seconds)))
+    (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": rate}))
+    with (folder / "perf.log").open("wb") as log:
+        return subprocess.Popen(
+            [
+                *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
+                *("--call-graph", f"dwarf,{STACK_BYTES}", "-e", f"{CPU}/freq={rate}/"),
+                *("-e", f"{SWITCH}/freq={SWITCH_RATE}/"),
+                *("-p", str(pid), "-o", str(folder / "perf.data")),
+                *("--", "sleep", f"{seconds:.3f}"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def load(folder: Path, spans: SpanLog | None) -> Samples:
+    """Read what `attach` left in the folder; `spans` of the same run give the phases.
+
+    Raises:
+        ValueError: there is no profile; the message ends with what perf said.
+    """
+    data, log = folder / "perf.data", folder / "perf.log"
+    if not data.exists():
+        said = log.read_text(errors="replace") if log.exists() else ""
+        raise ValueError(f"perf left no samples: {said.strip()[-500:] or 'it said nothing'}")
+    asked = json.loads((folder / "perf.json").read_text())
+    with script(data) as lines:
+        return read(lines, asked["pid"], spans, asked["rate"])
+
+
+@contextlib.contextmanager
+def script(data: Path) -> Iterator[Iterable[str]]:
+    """The lines of `perf script` about a recording.
+
+    Raises:
+        ValueError: at their end, since perf failed: they are not all of them, perhaps none.
+    """
+    fields = "comm,pid,tid,time,event,ip,sym,dso"
+    with tempfile.TemporaryFile() as log:
+        with subprocess.Popen(
+            [
+                *("perf", "script", "--ns", "--no-inline", "-F", fields, "-i", str(data)),
+                *("--show-switch-events", "--show-lost-events"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            yield process.stdout
+        if process.returncode:
+            log.seek(0)
+            said = log.read().decode(errors="replace").strip()[-300:] or "it said nothing"
+            raise ValueError(f"perf script failed with status {process.returncode}: {said}")
+
+
+def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: float) -> Samples:
+    """Samples of one process from the text of `perf script`, with phases and layers filled in."""
+    events, errors = collect(lines, rate)
+    log = SpanLog() if spans is None else spans
+    return place([event for found in events.values() for event in found], pid, log, rate, errors)
+
+
+def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[Event]], int]:
+    """The samples and waits of each process in the text of `perf script`, and how many were lost.
+    The process is 0 where the text does not tell it."""
+    events: dict[int, list[Event]] = {}
+    lost = 0
+    for event in _intervals(_events(lines), 1 / rate):
+        if event.what == "lost":
+            lost += 1
+        else:
+            events.setdefault(event.pid, []).append(event)
+    return events, lost
+
+
+def place(events: Sequence[Event], pid: int, log: SpanLog, rate: float, errors: int = 0) -> Samples:
+    """The events of one process, each in its phase and layer."""
+    samples = Samples("perf", period_s=1 / rate, errors=errors)
+    whole = addresses.resolver({ip for e in events for ip in e.frames if "/_core." in ip.module})
+    names = {thread.native_id: thread.name for thread in log.threads}
+    by_thread: dict[int, list[Event]] = {}
+    for event in events:
+        by_thread.setdefault(event.tid, []).append(event)
+    for tid, own in by_thread.items():
+        times = np.array([event.time_ns for event in own], np.int64)
+        paths, index = phases_by_clock(log, tid, times)
+        thread = MAIN_THREAD if tid == pid else names.get(tid, f"{own[0].comm} {tid}")
+        waited: dict[str, str] = {}
+        for event, phase in zip(own, (paths[i] for i in index), strict=True):
+            frames = tuple(frame for raw in event.frames for frame in whole(raw))
+            if event.what == "off":
+                # Not every wait has a stack: one without is taken to be like the last of its phase.
+                if frames:
+                    waited[phase] = wait_layer(frames, phase) or "idle"
+                layer = waited.get(phase, "idle")
+            else:
+                layer = classify(frames, phase)
+            shown = tuple(f._replace(module=short_module(f.module)) for f in frames)
+            seen = Sample(shown, phase, layer, event.weight, thread, event.time_ns)
+            samples.samples.append(seen)
+    return samples
+
+
+@dataclass
+class Event:
+    """One record of perf: `what` is cpu (a sample), switch (a stack), out, preempted, in, lost;
+    off is the time from an out to the next in."""
+
+    what: str
+    comm: str
+    pid: int
+    tid: int
+    time_ns: int
+    frames: tuple[Frame, ...]
+    weight: float = 0.0
+
+
+def _events(lines: Iterable[str]) -> Iterator[Event]:
+    """The records in the order of their times; frames, which perf prints leaf first, reversed."""
+    event: Event | None = None
+    stack: list[Frame] = []
+    for line in lines:
+        if line.startswith("\t"):
+            frame = _frame(line.rstrip("\n"))
+            if frame is not None:
+                stack.append(frame)
+            continue
+        if event is not None:
+            event.frames = tuple(reversed(stack))
+            yield event
+            event, stack = None, []
+        header = _HEADER.match(line)
+        if header is not None:
+            what = _what(header["event"])
+            if what is not None:
+                ns = int(header["s"]) * 1_000_000_000 + int(header["ns"].ljust(9, "0")[:9])
+                pid, tid = int(header["pid"] or 0), int(header["tid"])
+                event = Event(what, header["comm"], pid, tid, ns, ())
+    if event is not None:
+        event.frames = tuple(reversed(stack))
+        yield event
+
+
+def _what(event: str) -> str | None:
+    if event.startswith(CPU):
+        return "cpu"
+    if event.startswith(SWITCH):
+        return "switch"
+    if "LOST" in event:
+        return "lost"
+    if "SWITCH" in event:
+        return "in" if " IN" in event else "preempted" if "preempt" in event else "out"
+    return None
+
+
+def _intervals(events: Iterable[Event], period_s: float) -> Iterator[Event]:
+    """Samples with the CPU time they stand for, and each wait with the time it lasted ("off"), to
+    the end of the recording where it lasted longer."""
+    left: dict[int, Event] = {}  # threads off the CPU of their own will
+    stacks: dict[int, tuple[Frame, ...]] = {}  # where each thread was when it last went off
+    last_ns = 0
+    for event in events:
+        last_ns = event.time_ns
+        match event.what:
+            case "cpu":
+                event.weight = period_s
+                yield event
+            case "switch":
+                stacks[event.tid] = event.frames
+            case "out":
+                event.frames = stacks.pop(event.tid, ())
+                left[event.tid] = event
+            case "preempted":
+                stacks.pop(event.tid, None)
+            case "in":
+                out = left.pop(event.tid, None)
+                if out is not None:
+                    out.what, out.weight = "off", (event.time_ns - out.time_ns) * 1e-9
+                    yield out
+            case _:
+                yield event
+    for out in left.values():
+        out.what, out.weight = "off", (last_ns - out.time_ns) * 1e-9
+        yield out
+
+
+@lru_cache(maxsize=262144)
+def _frame(line: str) -> Frame | None:
+    """One frame; the address stays in the name of the extension's frames until it is resolved."""
+    match = _FRAME.match(line)
+    if match is None or match["ip"] == "f" * 16:
+        return None  # where the unwinder stopped
+    name, module = match["name"].partition("@")[0], match["module"]
+    if match["ip"].startswith("ffffffff") and len(match["ip"]) == 16 and module == "[unknown]":
+        module = "[kernel]"  # an address of the kernel whose symbol is hidden
+    line_or_address = int(match["ip"], 16) if "/_core." in module else None
+    return Frame(name, module, line_or_address)

@@ -1,0 +1,122 @@
+"""Which phase of the program a sample was taken in: by its source line, or by its clock.
+
+By line: a sampler that names Python lines needs no clock. The phase of a stack is read off the
+`with timing.add_time("literal"):` blocks, and `span`s, that enclose each frame's current line.
+By clock: a sampler that stamps its samples with the monotonic clock is joined with the spans.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlox_opt.sampling.samples import Frame
+from rlox_opt.sampling.spans import SpanLog
+
+_BLOCKS = frozenset({"add_time", "timeit", "time_avg", "span"})
+
+
+@lru_cache(maxsize=1024)
+def _blocks(file: str) -> dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]]:
+    """The timed blocks of a file by function name: the function's lines, the block's, its names."""
+    try:
+        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    found: dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]] = {}
+
+    def visit(node: ast.AST, function: str, first: int, last: int) -> None:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            function, first, last = node.name, node.lineno, node.end_lineno or node.lineno
+            decorated = [_decorator(item, function) for item in node.decorator_list]
+            if spans := tuple(name for name in decorated if name):
+                found.setdefault(function, []).append((first, last, first, last, spans))
+        elif isinstance(node, ast.With):
+            names = tuple(name for item in node.items if (name := _name(item.context_expr)))
+            if names:
+                body = (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
+                found.setdefault(function, []).append((first, last, *body, names))
+        for child in ast.iter_child_nodes(node):
+            visit(child, function, first, last)
+
+    visit(tree, "<module>", 0, 1 << 30)
+    return found
+
+
+def _name(call: ast.expr) -> str | None:
+    """The literal of `<anything>.add_time("literal")`, or of `span("literal")`."""
+    match call:
+        case ast.Call(
+            func=ast.Attribute(attr=called) | ast.Name(id=called),
+            args=[ast.Constant(value=str(name))],
+        ):
+            return name if called in _BLOCKS else None
+    return None
+
+
+def _decorator(item: ast.expr, function: str) -> str | None:
+    """The name that `@span` or `@span("literal")` gives a function."""
+    match item:
+        case ast.Attribute(attr="span") | ast.Name(id="span"):
+            return function
+    return _name(item)
+
+
+@lru_cache(maxsize=65536)
+def _names_at(file: str, function: str, line: int) -> tuple[str, ...]:
+    names: list[str] = []
+    # Blocks were found outermost first, so the order of the list is the order of nesting.
+    for first, last, start, end, block in _blocks(file).get(function, ()):
+        if first <= line <= last and start <= line <= end:
+            names.extend(block)
+    return tuple(names)
+
+
+def phase_by_line(frames: Iterable[Frame]) -> str:
+    """The phase of a stack (outermost first) whose Python frames carry full paths and lines.
+
+    A frame's name may be qualified ("PPO.train", "f.<locals>.g"); its last part is the function.
+    Comprehensions and lambdas hold no blocks of their own, their caller's line already counts.
+    """
+    names: list[str] = []
+    for frame in frames:
+        if frame.line is not None and frame.module.endswith(".py"):
+            function = frame.name.rsplit(".", 1)[-1]
+            names.extend(_names_at(frame.module, function, frame.line))
+    return "/".join(names)
+
+
+def phases_by_clock(
+    log: SpanLog, native_id: int, times_ns: NDArray[np.int64]
+) -> tuple[list[str], NDArray[np.int64]]:
+    """The innermost span of one thread that is open at each time.
+
+    Args:
+        log: the spans of the program.
+        native_id: the kernel's id of the thread.
+        times_ns: monotonic clock, int64, any order.
+
+    Returns:
+        A list of phases and, for each time, an index into it; phase "" is outside all spans.
+    """
+    phases = ["", *log.paths]
+    threads = [thread.data for thread in log.threads if thread.native_id == native_id]
+    words = [np.frombuffer(data, np.int64).reshape(-1, 3) for data in threads if len(data)]
+    if not words:
+        return phases, np.zeros(len(times_ns), np.int64)
+    path, start, end = np.concatenate(words).T
+    path, start, end = (column[start < end] for column in (path, start, end))
+    number = {name: index for index, name in enumerate(phases)}
+    outer = np.array([number.get(name.rpartition("/")[0], 0) for name in phases])
+    # Entering a span makes it the phase; leaving one makes the span around it the phase. At equal
+    # times leaving comes first; spans are logged inner first, so the reverse enters outer first.
+    times = np.concatenate([end, start[::-1]])
+    becomes = np.concatenate([outer[path + 1], (path + 1)[::-1]])
+    order = np.argsort(times, kind="stable")
+    times, becomes = times[order], np.concatenate([[0], becomes[order]])
+    return phases, becomes[np.searchsorted(times, times_ns, side="right")]

@@ -1,0 +1,1 @@
+"""Runs of several processes: recorded, replayed, and put on one axis."""

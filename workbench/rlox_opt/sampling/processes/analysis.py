@@ -1,0 +1,148 @@
+"""Why a run of several processes takes as long as it does: who waits for whom, and which part, made
+faster, would make the whole faster."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from statistics import fmean
+from typing import Any
+
+from rlox_opt.sampling.processes.gains import gains
+from rlox_opt.sampling.processes.programs import programs
+from rlox_opt.sampling.processes.run import Run
+from rlox_opt.sampling.processes.states import Division, divide
+from rlox_opt.sampling.processes.tracks import MAIN, Track, tracks
+from rlox_opt.sampling.processes.watch import Watch
+
+MOST_EVENTS = 8_000  # that are replayed, some twenty times: seconds
+_BUSY = 0.05  # of the time of all threads, kept off the cores
+_FAR = 0.1  # a replay that is so far off the record is said to be
+_GOALS = ("rank", "main")
+
+
+def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, Any] | None:
+    """The table of a run, or of a part of it. None where no thread recorded anything in that time.
+
+    `threads` and `kinds` (equal ones folded into one, with their spread) are of all of it; `gains`,
+    the `critical_path` and `work`, seconds on a CPU by component and phase, of the part that was
+    replayed. `notes` say what they cannot bear.
+    """
+    every = tracks(run, from_ns, until_ns)
+    if not every:
+        return None
+    watch = Watch.load(run.folder)
+    divisions = divide(every, watch)
+    begin, end = replayed(every)
+    notes = _notes(run, divisions)
+    part = tracks(run, max(from_ns, begin), min(until_ns, end))
+    spent = {division.track: division.spent for division in divide(part, watch)}
+    wanted = goals(part)
+    goal = {id(track) for track in wanted}
+    recorded = programs(part, lambda track: spent[track.title], lambda track: id(track) in goal)
+    found = gains(recorded, _cores(run))
+    took = (max(t.end_ns for t in wanted) - min(t.begin_ns for t in part)) * 1e-9
+    if abs(found.seconds - took) > _FAR * took:
+        notes.append(
+            f"The replay takes {found.seconds:.2f} s for what took {took:.2f} s: something that "
+            "was not recorded holds it up or lets it go, and the gains are to be doubted."
+        )
+    if found.stuck:
+        notes.append(f"The replay lost {', '.join(found.stuck)}, who wait for what none sent.")
+    return {
+        "wall_s": (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9,
+        "replayed": {"recorded_s": took, "replayed_s": found.seconds},
+        "threads": [_row(division) for division in divisions],
+        "kinds": kinds(divisions),
+        "work": found.work,
+        "gains": [asdict(gain) for gain in found.gains],
+        "critical_path": found.path,
+        "notes": notes,
+    }
+
+
+def _cores(run: Run) -> int:
+    return int(run.about.get("machine", {}).get("cores") or len(os.sched_getaffinity(0)))
+
+
+def replayed(every: Sequence[Track]) -> tuple[int, int]:
+    """The part of the run that is replayed: the end of it that holds no more than `MOST_EVENTS`."""
+    ends = sorted(passage.end_ns for track in every for passage in track.passages)
+    last = max(track.end_ns for track in every)
+    if len(ends) <= MOST_EVENTS:
+        return min(track.begin_ns for track in every), last
+    return ends[-MOST_EVENTS], last
+
+
+def goals(every: Iterable[Track]) -> list[Track]:
+    """The threads whose end is that of the whole: the ranks' own, or the first process's."""
+    every = list(every)
+    for role in _GOALS:
+        if found := [t for t in every if t.role.split(" of ")[0] == role and t.thread == MAIN]:
+            return found
+    return every
+
+
+def kinds(divisions: Sequence[Division]) -> list[dict[str, Any]]:
+    """Equal threads as one: how many, the mean of each share of their time, and the spread of the
+    busy one (least, most)."""
+    found: defaultdict[str, list[Division]] = defaultdict(list)
+    for division in divisions:
+        if division.wall > 0:
+            found[division.kind].append(division)
+    rows = []
+    for kind, equal in found.items():
+        busy = [division.busy / division.wall for division in equal]
+        rows.append(
+            {
+                "kind": kind,
+                "threads": len(equal),
+                "busy": fmean(busy),
+                "spread": [min(busy), max(busy)],
+                "kept": fmean(d.kept / d.wall for d in equal),
+                "waiting": fmean(d.waiting / d.wall for d in equal),
+                "idle": fmean(d.idle / d.wall for d in equal),
+                "waits": _waits(equal),
+            }
+        )
+    return sorted(rows, key=lambda row: -row["busy"] * row["threads"])
+
+
+def _waits(equal: Sequence[Division]) -> list[dict[str, Any]]:
+    """What threads waited for, as a share of their time, the longest first."""
+    found: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    wall = sum(division.wall for division in equal)
+    for division in equal:
+        for wait in division.waits:
+            found[wait.on, wait.what, wait.whom] += wait.seconds / wall
+    ranked = sorted(found.items(), key=lambda item: -item[1])
+    return [{"on": on, "what": what, "whom": whom, "share": s} for (on, what, whom), s in ranked]
+
+
+def _row(division: Division) -> dict[str, Any]:
+    table = asdict(division)
+    del table["asleep"], table["running"]
+    return table
+
+
+def _notes(run: Run, divisions: Sequence[Division]) -> list[str]:
+    found = []
+    if any(len(process.recorded) > 1 for process in run.processes):
+        found.append(
+            "Spans of some seconds only were kept: what was waited for in the others counts as "
+            "busy, and the gains are to be doubted."
+        )
+    wall = sum(division.wall for division in divisions)
+    if (kept := sum(division.kept for division in divisions)) > _BUSY * wall:
+        found.append(
+            f"For {100 * kept / wall:.0f} % of their time threads were kept off the cores. Where "
+            "other programs had them, a replay, which has the cores to itself, is quicker."
+        )
+    if not all(division.watched for division in divisions):
+        found.append(
+            "Nobody looked at some threads from outside: of those, time outside noted waits counts "
+            "as busy, and waiting for the interpreter is not told apart."
+        )
+    return found

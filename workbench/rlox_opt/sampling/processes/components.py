@@ -1,0 +1,174 @@
+"""All processes together: equal ones folded into one component with their spread, and ranked."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rlox_opt.sampling.processes.run import Process
+from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse
+from rlox_opt.sampling.spans import Phase
+
+MOST_RANKED = 40
+NOT_BUSY = ("idle",)  # layers in which nothing is done
+_NUMBER = re.compile(r"\d+")
+
+Json = dict[str, Any]
+Uses = Mapping[str, Sequence[ThreadUse]]  # by the process's key
+
+
+def titles(processes: Sequence[Process]) -> dict[str, str]:
+    """A name for each process that no other has: "rank 1", "rank 1, env worker 0"."""
+    by_key = {process.key: process for process in processes}
+    found: dict[str, str] = {}
+    taken: dict[str, int] = defaultdict(int)
+    for process in processes:
+        parent = by_key.get(process.header.parent_key or "")
+        title = process.title
+        if parent is not None and parent.role not in ("main", "torchrun"):
+            title = f"{found.get(parent.key, parent.title)}, {title}"
+        taken[title] += 1
+        found[process.key] = title if taken[title] == 1 else f"{title} ({taken[title]})"
+    return found
+
+
+def groups(processes: Sequence[Process]) -> dict[str, list[Process]]:
+    """Processes that do the same: of one role, under parents of one role."""
+    by_key = {process.key: process for process in processes}
+    found: dict[tuple[str, str], list[Process]] = {}
+    for process in processes:
+        parent = by_key.get(process.header.parent_key or "")
+        found.setdefault((process.role, "" if parent is None else parent.role), []).append(process)
+    several = {role for role, _ in found if sum(role == other for other, _ in found) > 1}
+    return {
+        f"{role} of {parent}" if role in several and parent else role: members
+        for (role, parent), members in found.items()
+    }
+
+
+def components(processes: Sequence[Process], uses: Uses) -> list[Json]:
+    """Each component: `title`, `processes`, and its `threads` with their `phases` and `layers`.
+
+    A figure of equal threads is their mean, with the `low`est and `high`est, and whose they are.
+    Who never was in a phase counts there as 0, so that the mean times `count` is the sum of all.
+    """
+    names = titles(processes)
+    found = []
+    for title, members in groups(processes).items():
+        threads: dict[str, list[tuple[str, ThreadUse]]] = {}
+        for process in members:
+            for use in uses.get(process.key, ()):
+                threads.setdefault(folded(use.name), []).append((names[process.key], use))
+        found.append(
+            {
+                "title": title,
+                "processes": [names[process.key] for process in members],
+                "threads": [_thread(name, equal) for name, equal in threads.items()],
+            }
+        )
+    return found
+
+
+def folded(thread: str) -> str:
+    """The name that equal threads share: "ThreadPoolExecutor-0_1" is one of "…-*_*"."""
+    return _NUMBER.sub("*", thread)
+
+
+def _thread(name: str, equal: Sequence[tuple[str, ThreadUse]]) -> Json:
+    paths = dict.fromkeys(phase.name for _, use in equal for phase in use.phases)
+    order = sorted(paths, key=lambda path: _rank(path, equal))
+    by_name = [(who, {phase.name: phase for phase in use.phases}) for who, use in equal]
+    phases = []
+    for path in order:
+        never = Phase(path, 0.0, 0.0, 0)
+        of = [(who, own.get(path, never)) for who, own in by_name]
+        phases.append(
+            {
+                "name": path,
+                **_spread((who, phase.seconds) for who, phase in of),
+                "self_seconds": sum(phase.self_seconds for _, phase in of) / len(of),
+                "calls": sum(phase.calls for _, phase in of) / len(of),
+            }
+        )
+    layers = {layer for _, use in equal for layer in use.layers()}
+    shares = [
+        {"name": layer, **_spread((who, use.layers().get(layer, 0.0)) for who, use in equal)}
+        for layer in layers
+    ]
+    return {
+        "name": name,
+        "count": len(equal),
+        **_spread((who, use.seconds) for who, use in equal),
+        "samples": sum(use.samples for _, use in equal),
+        "phases": phases,
+        "layers": sorted(shares, key=lambda layer: -layer["seconds"]),
+    }
+
+
+def _rank(path: str, equal: Sequence[tuple[str, ThreadUse]]) -> list[tuple[float, str]]:
+    """Outer before inner; beside each other the longest first."""
+    seconds: dict[str, float] = defaultdict(float)
+    for _, use in equal:
+        for phase in use.phases:
+            seconds[phase.name] += phase.seconds
+    parts = path.split("/")
+    outers = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+    return [(-seconds[outer], outer) for outer in outers]
+
+
+def _spread(figures: Iterable[tuple[str, float]]) -> Json:
+    """Mean, lowest and highest of equal figures, and whose the extremes are."""
+    found = list(figures)
+    low, high = min(found, key=lambda f: f[1]), max(found, key=lambda f: f[1])
+    return {
+        "seconds": sum(seconds for _, seconds in found) / len(found),
+        "low": low[1],
+        "high": high[1],
+        "low_in": low[0],
+        "high_in": high[0],
+    }
+
+
+def together(processes: Sequence[Process], uses: Uses) -> tuple[list[Json], list[Json]]:
+    """The layers of all threads together, and the ranking of components' phases and layers.
+
+    `share` is of the time in which something is done, of all threads; what is idle has none.
+    """
+    layers: dict[str, float] = defaultdict(float)
+    places: dict[tuple[str, str, str, str], dict[str, float]] = {}
+    names = titles(processes)
+    for title, members in groups(processes).items():
+        for process in members:
+            for use in uses.get(process.key, ()):
+                for (phase, layer), seconds in use.cells.items():
+                    layers[layer] += seconds
+                    place = places.setdefault((title, folded(use.name), phase, layer), {})
+                    who = names[process.key]
+                    place[who] = place.get(who, 0.0) + seconds
+    busy = sum(s for layer, s in layers.items() if layer not in (*NOT_BUSY, UNSAMPLED))
+    rows = [
+        {
+            "component": title,
+            "thread": thread,
+            "phase": phase,
+            "layer": layer,
+            **_spread(place.items()),
+            "seconds": sum(place.values()),
+            "processes": len(place),
+            "share": sum(place.values()) / busy if busy else None,
+        }
+        for (title, thread, phase, layer), place in places.items()
+        if layer not in (*NOT_BUSY, UNSAMPLED)
+    ]
+    rows.sort(key=lambda row: -row["seconds"])
+    told = [
+        {
+            "name": layer,
+            "seconds": seconds,
+            "share": None if layer in (*NOT_BUSY, UNSAMPLED) or not busy else seconds / busy,
+        }
+        for layer, seconds in sorted(layers.items(), key=lambda item: -item[1])
+    ]
+    return told, [{"rank": n, **row} for n, row in enumerate(rows[:MOST_RANKED], 1)]

@@ -1,0 +1,120 @@
+"""What goes from one thread or process to another: flows that the program names, and messages.
+
+A channel that is first in, first out gives the n-th message that is sent as the n-th that is
+received: the two are paired by counting, which needs its record from the beginning.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from rlox_opt.sampling.processes.alignment import Alignment
+from rlox_opt.sampling.processes.format import UNORDERED
+from rlox_opt.sampling.processes.run import Run
+
+MOST_ARROWS = 100_000
+_NEVER = 1 << 62  # ns
+
+
+class Point(NamedTuple):
+    """Where a flow passes: in a process (its key) and thread, at a time of the run's clock."""
+
+    key: str
+    native_id: int
+    time_ns: int
+    name: str
+
+
+def arrows(run: Run, alignments: Mapping[str, Alignment], begin: int) -> Iterator[list[Point]]:
+    """The points of each flow in the order of their times, two at least, from `begin` on."""
+    count = 0
+    for found in (_named(run, alignments), _messages(run, alignments)):
+        for points in found:
+            kept = sorted((p for p in points if p.time_ns >= begin), key=lambda p: p.time_ns)
+            if len(kept) > 1 and count < MOST_ARROWS:
+                count += len(kept)
+                yield kept
+
+
+def _named(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point]]:
+    flows: defaultdict[tuple[str, int], list[Point]] = defaultdict(list)
+    for process in run.processes:
+        shift = alignments[process.key].shift_ns
+        for block in process.flows():
+            native_id = process.threads[block.thread].native_id
+            for index, time_ns, number in block.data.tolist():
+                name = process.names.get((block.source, index))
+                if name is not None:  # else the line that tells it was lost
+                    point = Point(process.key, native_id, time_ns + shift, name.path)
+                    flows[name.path, number].append(point)
+    yield from flows.values()
+
+
+def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point]]:
+    if any(p.dropped_segments or (p.recorded and not p.from_its_beginning) for p in run.processes):
+        return  # some were sent or received that nobody wrote down
+    sent: defaultdict[str, list[Point]] = defaultdict(list)
+    received: defaultdict[str, list[Point]] = defaultdict(list)
+    for process in run.processes:
+        shift = alignments[process.key].shift_ns
+        passing = {
+            key: (sent if name.kind == "send" else received, run.channel(name), name.on)
+            for key, name in process.names.items()
+            if _in_order(name.channel) and (name.kind == "send" or _receives(name.kind, name.on))
+        }
+        for block in process.spans():
+            native_id = process.threads[block.thread].native_id
+            for index, start, end in block.data.tolist():
+                found = passing.get((block.source, index))
+                if found is not None:
+                    side, channel, on = found
+                    # Just inside the block, so that the arrow is drawn from it and to it.
+                    time_ns = (start if side is sent else end - 1) + shift
+                    side[channel].append(Point(process.key, native_id, time_ns, on))
+    limits, everywhere = _known_until(run, alignments)
+    for channel, messages in sent.items():
+        there = received.get(channel, [])
+        until = limits.get(channel, _NEVER)
+        if len(there) != len(messages):  # else who wrote nothing did nothing here
+            until = min(until, everywhere)
+        messages.sort(key=lambda p: p.time_ns)
+        known = sorted((p for p in there if p.time_ns < until), key=lambda p: p.time_ns)
+        for message, receipt in zip(messages, known, strict=False):
+            yield [message, receipt]
+
+
+def _known_until(run: Run, alignments: Mapping[str, Alignment]) -> tuple[dict[str, int], int]:
+    """Until when all messages of a channel were written down, where that is not to the end; and
+    until when those of any channel were.
+
+    Who was killed took what it had not written yet along; who wrote nothing at all, since it did
+    not live for long enough, or not in the time that was asked for, may have been at any channel.
+    Messages that come after one that is missing would be paired with the wrong ones.
+    """
+    limits: dict[str, int] = {}
+    everywhere = _NEVER
+    options = run.about.get("options", {})
+    asked = _NEVER
+    if (for_s := options.get("for_s")) is not None:
+        asked = run.clock.after_ns + round((options.get("from_s", 0.0) + for_s) * 1e9)
+    for process in run.processes:
+        shift = alignments[process.key].shift_ns
+        if process.how is not None and process.end_ns + shift < asked:
+            continue  # it wrote all
+        if not process.recorded:
+            everywhere = min(everywhere, process.begin_ns + shift)
+            continue
+        until = process.recorded[-1][1] + shift
+        for channel in {run.channel(name) for name in process.names.values() if name.channel}:
+            limits[channel] = min(limits.get(channel, until), until)
+    return limits, everywhere
+
+
+def _in_order(channel: str) -> bool:
+    return bool(channel) and not channel.startswith(UNORDERED)
+
+
+def _receives(kind: str, on: str) -> bool:
+    return kind == "wait" and on in ("pipe", "queue")

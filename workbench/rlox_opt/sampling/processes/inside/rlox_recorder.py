@@ -1,0 +1,397 @@
+"""Records what this process does, for a run of several processes (`rlox_opt.sampling.processes`).
+
+It lies in a folder of its own, which `PYTHONPATH` leads every Python process of the run to, so it
+needs nothing but the standard library: the program's environment may have no rlox, and an older
+Python. `sitecustomize` beside it calls `start`. What the files look like is told in `format`.
+
+Recording costs the program an append of three integers a span. Four times a second a thread takes
+what was appended, and writes it. That thread ends before a fork and begins anew after it, since a
+lock that it held would stay locked in the child for ever.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import contextlib
+import json
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import rlox_faster_fifo
+import rlox_hooks
+import rlox_identity
+import rlox_libraries
+import rlox_locks
+import rlox_waits
+from rlox_segments import Segments, encode, read_clock, time_namespace
+from rlox_source import Source, Track
+from rlox_threads import Threads
+
+FOLDER, OPTIONS, PARENT, GATE = (
+    "RLOX_RECORD",
+    "RLOX_RECORD_OPTIONS",
+    "RLOX_RECORD_PARENT",
+    "RLOX_RECORD_GATE",
+)
+EXEC = "exec"  # how a process ends whose place another program takes
+_FLUSH_S = 0.25
+_HASTY_FLUSHES = 5  # the first ones, each after half the time of the next
+_WRITING_S = 60.0  # for torch's operators, of which there may be many
+_SLOW_FLUSHES = 20  # flushes between two clocks and totals
+
+
+class Recorder:
+    """The record of this process: its sources, its threads, its counters, its files."""
+
+    def __init__(self, folder: str, options: dict[str, Any]) -> None:
+        self.folder, self.options = folder, options  # `launch.Options`, and the run's start_ns
+        self.sources: list[Source] = []
+        self.timings: list[Any] = []  # each source's Timing, or None
+        self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
+        self.pairs: list[list[str]] = []  # the two ends of each connection that was made here
+        self._forking: dict[int, int] = {}  # threads that have forked, to their native ids
+        self.made = count()  # numbers what has no name of its own: an object's id is used again
+        self._complained = False
+        self._begin("exec", os.environ.get(PARENT), rlox_identity.of_program())
+        self.flows = self.source("flows", what="flows")
+
+    def _begin(self, start: str, parent_key: str | None, role: tuple[str, int | None, str]) -> None:
+        now = time.monotonic_ns()
+        self.lock = _thread.allocate_lock()
+        self.key, self.role = f"{os.getpid()}-{now}", role
+        self.fixed_role = False
+        self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
+        self._gauged: dict[str, tuple[int, float]] = {}
+        self.threads = Threads()
+        self.naming = self.threads.lock
+        self.threads.number(threading.get_native_id(), threading.current_thread().name)
+        self._told_threads = self._told_sources = self._told_pairs = self._flushes = 0
+        self._flushed = now
+        self._wake: Any = None
+        self.header = {
+            "key": self.key,
+            "pid": os.getpid(),
+            "parent": os.getppid(),
+            "parent_key": parent_key,
+            "start": start,
+            "argv": rlox_identity.argv(),
+            "time_namespace": time_namespace(),
+        }
+        os.environ[PARENT] = self.key
+        self.ending = False
+        self.files: Segments | None = Segments(
+            f"{self.folder}/{self.key}",
+            self.options["segment_bytes"],
+            self.options["segments"],
+            self._preamble,
+        )
+        self._start_thread()
+
+    def _preamble(self, number: int) -> list[Any]:
+        role, index, name = self.role
+        header = {**self.header, "role": role, "index": index, "name": name, "segment": number}
+        self._told_threads = self._told_sources = self._told_pairs = 0
+        for source in self.sources:
+            source.named = 0
+        return [{"process": header}, {"clock": read_clock()}, *self._news()]
+
+    def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
+        """The source of that name; each Timing has one of its own."""
+        with self.naming:
+            if timing is None:
+                for source in self.sources:
+                    if source.name == name and source.what == what:
+                        return source
+            source = Source(self, name, what)
+            source.number = len(self.sources)
+            self.sources.append(source)
+            # A Timing is kept: its sums are told to the end, and programs make few of them.
+            self.timings.append(timing)
+            return source
+
+    def adopt(self, timing: Any) -> None:
+        """Record every block of a `Timing`."""
+        timing.spans = self.source(timing.name, timing)
+        timing.enabled = True
+
+    def flow(self, name: str, number: int) -> None:
+        """A passage of a flow, here and now; of what is no number nothing is noted."""
+        try:
+            number = int(number) & (1 << 63) - 1  # a hash, say, may have more bits than fit
+        except (TypeError, ValueError, OverflowError):
+            return
+        self.flows.here().extend((self.flows.index(name, "flow"), time.monotonic_ns(), number))
+
+    def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
+        """Note `read()` four times a second, or by how much a second it has grown."""
+        self.gauges[name] = (read, rate)
+
+    def name_process(self, role: str, index: int | None = None, name: str = "") -> None:
+        """Say what this process is; equal ones differ by their index."""
+        self.role, self.fixed_role = (role, index, name or role), True
+        with self.lock:
+            self._write([{"role": list(self.role)}])
+
+    def flush(self, how: str | None = None) -> None:
+        """Write what was appended; with `how`, the end as well."""
+        # Not for ever: an exit from within a signal handler may find it taken by its own thread.
+        if not self.lock.acquire(timeout=2.0):
+            return
+        try:
+            self._flush(how)
+        except Exception as error:  # whatever it is: this thread, or the program, goes on
+            self._flushed = time.monotonic_ns()
+            if not self._complained:
+                self._complained = True
+                _say(f"something of process {os.getpid()} is not recorded: {error!r}")
+        finally:
+            self.lock.release()
+
+    def _flush(self, how: str | None) -> None:
+        found = None if self.fixed_role else rlox_identity.of_multiprocessing()
+        entries = self._take(bool(how))
+        if found is not None and found != self.role:
+            self.role = found
+            entries.append({"role": list(found)})
+        if how:
+            entries.append({"end": [time.monotonic_ns(), how]})
+        self._write(entries)
+        if how and how != EXEC and self.files is not None:  # an exec may fail
+            self.files.close()
+            self.files = None
+
+    def stop(self, how: str) -> None:
+        """Write the end; nothing is recorded any more."""
+        if self.files is not None:
+            self._stop_thread(_WRITING_S)
+            self.ending = True
+            self.flush(how)
+
+    def _write(self, entries: list[Any]) -> None:
+        if self.files is None:
+            return
+        try:
+            self.files.write(entries)
+        except OSError as error:
+            _say(f"recording of process {os.getpid()} ends: {error}")
+            self.files = None
+
+    def _take(self, last: bool) -> list[Any]:
+        now = time.monotonic_ns()
+        wanted = self._wanted(self._flushed)
+        slow = last or (self._flushes + 1) % _SLOW_FLUSHES == 0
+        # Before anything is taken: who has ended by now appends no more.
+        over = self._over() if slow else None
+        entries: list[Any] = []
+        for poll in list(self.polled):
+            try:
+                entries += poll()
+            except Exception as error:  # of a library that is not as we know it: without it, then
+                self.polled.remove(poll)
+                _say(f"{poll.__name__} of process {os.getpid()}: {error!r}")
+        for source in list(self.sources):
+            for track in list(source.tracks):
+                words = len(track.data) // 3 * 3  # an earlier Timing appends one by one
+                if words:
+                    data = track.data[:words]
+                    del track.data[:words]
+                    entries.append({source.what: [source.number, track.thread, encode(data)]})
+        entries += self._counters(now)
+        entries = [*entries, {"recorded": [self._flushed, now]}] if wanted else []
+        self._flushed, self._flushes = now, self._flushes + 1
+        if slow:
+            entries += [{"clock": read_clock()}, {"totals": self._totals()}]
+        entries = self._news() + entries
+        if over is not None:
+            ended, tracks = over
+            self.threads.forget(ended)
+            for source, track in tracks:
+                source.tracks.remove(track)  # in place: others append meanwhile
+        return entries
+
+    def _over(self) -> tuple[set[int], list[tuple[Source, Track]]]:
+        """The numbers of the threads that have ended, and their tracks."""
+        threads = self.threads.items()
+        tracks = [(source, track) for source in list(self.sources) for track in list(source.tracks)]
+        ended = self.threads.ended(threads)  # who came after these lists is in neither
+        return ended, [(source, track) for source, track in tracks if track.thread in ended]
+
+    def _wanted(self, now: int) -> bool:
+        """Whether spans that close from `now` on are kept."""
+        elapsed = (now - self.options["start_ns"]) / 1e9 - self.options["from_s"]
+        length, every = self.options["for_s"], self.options["every"]
+        inside = elapsed >= 0 and (length is None or elapsed < length)
+        return bool(inside and int(elapsed) % every == 0)
+
+    def _news(self) -> list[Any]:
+        """Lines of threads, sources and names that this segment does not hold yet."""
+        new: list[Any] = []
+        # Other threads add to them meanwhile: what comes now is told the next time.
+        threads, sources, pairs = self.threads.opened, len(self.sources), len(self.pairs)
+        for number, thread in self.threads.items():
+            if self._told_threads <= number < threads:
+                new.append({"thread": [number, *thread]})
+        for source in self.sources[self._told_sources : sources]:
+            new.append({"source": [source.number, source.name]})
+        new += [{"pair": pair} for pair in self.pairs[self._told_pairs : pairs]]
+        self._told_threads, self._told_sources, self._told_pairs = threads, sources, pairs
+        for source in self.sources:
+            named = len(source.paths)
+            new += [source.name_line(index) for index in range(source.named, named)]
+            source.named = named
+        return new
+
+    def _counters(self, now: int) -> list[Any]:
+        found = []
+        for name, (read, rate) in list(self.gauges.items()):
+            try:
+                value = float(read())
+            except Exception:  # what is looked at is gone; the program must not notice
+                del self.gauges[name]
+                self._gauged.pop(name, None)
+                continue
+            if not math.isfinite(value):  # which JSON has no number for
+                continue
+            before = self._gauged.get(name)
+            self._gauged[name] = now, value
+            if not rate:
+                if before is None or before[1] != value:
+                    found.append({"counter": [name, now, value]})
+            elif before is not None and now > before[0]:
+                growth = (value - before[1]) / (now - before[0]) * 1e9
+                found.append({"counter": [f"{name}/s", now, growth]})
+        return found
+
+    def _totals(self) -> list[list[int]]:
+        """Of threads that are not forgotten: the sums of the others were told to the end."""
+        return [
+            [source.number, thread, index, calls, ns]
+            for source, timing in zip(self.sources, self.timings)  # noqa: B905  # Python 3.9
+            if timing is not None
+            for name, native_id, index, calls, ns in timing.totals()
+            if (thread := self.threads.known(native_id, name)) is not None
+        ]
+
+    def _start_thread(self) -> None:
+        if self._wake is None and self.files is not None:
+            self._wake, self._done = _thread.allocate_lock(), _thread.allocate_lock()
+            self._wake.acquire()
+            self._done.acquire()
+            _thread.start_new_thread(self._loop, (self._wake, self._done))
+
+    def _stop_thread(self, patience_s: float = 5.0) -> None:
+        wake, self._wake = self._wake, None
+        if wake is not None:
+            wake.release()
+            # Not for ever: it may be importing what this thread is importing as well.
+            self._done.acquire(timeout=patience_s)
+
+    def _loop(self, wake: Any, done: Any) -> None:
+        self.threads.number(threading.get_native_id(), "rlox recorder")
+        try:
+            while not wake.acquire(timeout=self._patience_s()):
+                self.flush()
+        finally:
+            done.release()
+
+    def _patience_s(self) -> float:
+        """Seconds until the next flush: few at first, since who is killed early would leave
+        nothing; and from the last one on, since a program that forks often begins this thread anew
+        each time."""
+        period = _FLUSH_S / (1 << max(0, _HASTY_FLUSHES - self._flushes))
+        return max(0.0, self._flushed / 1e9 + period - time.monotonic())
+
+    def before_fork(self) -> None:
+        """Nothing of ours may run while the process is copied."""
+        self._forking[threading.get_ident()] = threading.get_native_id()
+        self._stop_thread()
+
+    def after_fork(self) -> None:
+        """The parent goes on."""
+        self._start_thread()
+
+    def in_child(self) -> None:
+        """The child of a fork is a process of its own, with files of its own."""
+        files, self.files = self.files, None
+        if files is not None:
+            files.close()
+            parent = self.role
+            # The child's only thread has the identifier that it had, but another native one.
+            native = self._forking[threading.get_ident()]
+            threads = self.threads.items()
+            forking = {n: name for n, (native_id, name) in threads if native_id == native}
+            for source in self.sources:
+                source.begin_child(set(forking))
+            for timing in self.timings:
+                if timing is not None:
+                    timing.begin_child()
+            self._begin("fork", self.key, (f"{parent[0]} fork", None, f"{parent[2]} fork"))
+            for name in forking.values():  # a Timing may know it by an earlier name
+                self.threads.rename(0, threading.get_native_id(), name)
+            if self.options["ptrace"]:  # which a fork does not inherit
+                rlox_libraries.allow_ptrace()
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(Exception):  # a daemon has no stderr
+        sys.stderr.write(f"rlox: {text}\n")
+
+
+_active: Recorder | None = None
+
+
+def active() -> Recorder | None:
+    """The recorder of this process; None where nothing is recorded."""
+    return _active
+
+
+def start() -> None:
+    """Record this process, if `RLOX_RECORD` names a folder."""
+    global _active
+    folder = os.environ.get(FOLDER)
+    if not folder or _active is not None:
+        return
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # torch.profiler's chatter on stderr
+    gate = os.environ.pop(GATE, "")
+    if gate:  # the run's first process waits until the sampler looks on
+        with contextlib.suppress(OSError):  # one that is not Python may have closed it
+            os.read(int(gate), 1)
+            os.close(int(gate))
+    _active = recorder = Recorder(folder, json.loads(os.environ[OPTIONS]))
+    os.register_at_fork(
+        before=recorder.before_fork,
+        after_in_parent=recorder.after_fork,
+        after_in_child=recorder.in_child,
+    )
+    atexit.register(recorder.stop, "exit")
+    leave = os._exit
+
+    def exit_recorded(status: int) -> None:
+        try:
+            recorder.stop("exit")
+        finally:  # whatever it is: what asks for this must end
+            leave(status)
+
+    def make_exec(original: Callable[..., Any]) -> Callable[..., Any]:
+        def execute(*args: Any, **kwargs: Any) -> Any:
+            recorder.flush(EXEC)
+            return original(*args, **kwargs)
+
+        return execute
+
+    for name in ("execv", "execve"):  # which the others call
+        rlox_hooks.replace(os, name, make_exec)
+    os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
+    rlox_waits.Waits(recorder).install()
+    rlox_faster_fifo.FasterFifo(recorder).install()
+    rlox_locks.Locks(recorder).install()
+    rlox_libraries.Libraries(recorder).install()
+    if recorder.options["ptrace"]:
+        rlox_libraries.allow_ptrace()

@@ -1,0 +1,216 @@
+"""Starts a program whose every Python process records itself, and a sampler that looks on.
+
+The first process waits at a gate until the sampler looks on. The program is a session of its own,
+so that Ctrl-C in the terminal reaches the driver alone, which passes it on once: what was recorded
+until then is a run like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from rlox_opt.sampling.driver import Progress
+from rlox_opt.sampling.processes import samplers
+from rlox_opt.sampling.processes.format import RUN, SCHEMA
+from rlox_opt.sampling.processes.inside.rlox_segments import read_clock, time_namespace
+from rlox_opt.sampling.processes.run import keys
+from rlox_opt.sampling.processes.watcher import Watcher
+from rlox_opt.system.files import write
+from rlox_opt.system.machine import machine
+from rlox_opt.system.process import end_group
+
+INSIDE = Path(__file__).with_name("inside")
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a driver is ended with
+_GRACE_S = 40.0  # for a program to end after Ctrl-C; torchrun gives its ranks 30 of them
+_HELPERS_S = 2.0
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What of a run is kept.
+
+    Attributes:
+        from_s: seconds of the run after which spans and samples are kept.
+        for_s: for how many seconds; None: to the end.
+        every: of so many seconds, the spans of one are kept (1: of all).
+        torch_s: seconds, from `from_s` on, for which torch.profiler records operators.
+        segment_bytes: of a file of a process.
+        segments: of a process that are kept, the last ones.
+        ptrace: processes let py-spy look into them.
+    """
+
+    from_s: float = 0.0
+    for_s: float | None = None
+    every: int = 1
+    torch_s: float = 0.0
+    segment_bytes: int = 4 << 20
+    segments: int = 24
+    ptrace: bool = False
+
+
+@dataclass
+class Outcome:
+    """How the program ended: its exit status, and whether Ctrl-C ended it."""
+
+    status: int
+    interrupted: bool
+
+
+class NotStartedError(OSError):
+    """The command cannot be started."""
+
+
+def launch(
+    command: Sequence[str],
+    folder: Path,
+    options: Options,
+    sampler: samplers.Sampler | None,
+    progress: Progress,
+    output: IO[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run the command to its end, or to Ctrl-C, and leave in `folder` what `format` describes.
+
+    Args:
+        sampler: what looks on; None: nothing does.
+        output: where the program's stdout goes; None: where ours does.
+        environment: of the program; None: ours.
+
+    Raises:
+        NotStartedError: the command cannot be started.
+        OSError: the record cannot be written, or the sampler not started.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = read_clock()
+    chosen = asdict(options) | {"start_ns": clock[2]}
+    about: dict[str, Any] = {
+        "schema": SCHEMA,
+        "command": list(command),
+        "clock": clock,
+        "time_namespace": time_namespace(),
+        "options": chosen,
+        "sampler": None if sampler is None else sampler.name,
+        "machine": machine(),
+        "status": None,
+        "interrupted": False,
+    }
+    _write(folder, about)
+    gate, opener = os.pipe()
+    env = dict(os.environ if environment is None else environment)
+    paths = [str(INSIDE), *filter(None, [env.get("PYTHONPATH")])]
+    env |= {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "RLOX_RECORD": str(folder.absolute()),
+        "RLOX_RECORD_OPTIONS": json.dumps(chosen),
+        "RLOX_RECORD_GATE": str(gate),
+    }
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            env=env,
+            pass_fds=[gate],
+            start_new_session=True,
+        )
+    except OSError as error:
+        os.close(opener)
+        raise NotStartedError(str(error)) from error
+    finally:
+        os.close(gate)
+    interrupted = False
+    end: list[int] | None = None
+    try:
+        try:
+            if sampler is not None:
+                sampler.begin(process.pid, folder, options.from_s, options.for_s)
+            with contextlib.suppress(BrokenPipeError):  # no Python, and over already
+                os.write(opener, b"\n")
+        finally:
+            os.close(opener)  # for all who come to the gate after the first
+        from_ns = clock[2] + round(options.from_s * 1e9)
+        for_ns = 1 << 62 if options.for_s is None else round(options.for_s * 1e9)
+        with Watcher(process.pid, folder, from_ns, from_ns + for_ns):
+            _watch(process, folder, sampler, progress, clock[2])
+            end = read_clock()  # what it leaves behind is no longer waited for
+    except KeyboardInterrupt:
+        interrupted = True
+    finally:
+        with not_interrupted():
+            if interrupted:
+                _interrupt(process)
+            end = end or read_clock()
+            _drain(process)
+            end_group(process)
+            about |= {"end": end, "status": process.returncode, "interrupted": interrupted}
+            try:
+                _write(folder, about)
+            finally:
+                if sampler is not None:
+                    progress.note("writing samples")
+                    sampler.end()
+    return Outcome(process.returncode, interrupted)
+
+
+@contextlib.contextmanager
+def not_interrupted() -> Iterator[None]:
+    """A second Ctrl-C, or what else ends a driver, must not lose what the first one kept."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _watch(
+    process: subprocess.Popen[bytes],
+    folder: Path,
+    sampler: samplers.Sampler | None,
+    progress: Progress,
+    start_ns: int,
+) -> None:
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_POLL_S)
+            return
+        elapsed = (time.monotonic_ns() - start_ns) / 1e9
+        if sampler is not None:
+            sampler.poll(elapsed)
+        progress.note(f"{elapsed:.0f} s, {len(keys(folder))} processes")
+
+
+def _drain(process: subprocess.Popen[bytes]) -> None:
+    """Let what the program leaves behind, such as multiprocessing's helpers, end by itself."""
+    deadline = time.monotonic() + _HELPERS_S
+    while process.poll() is not None and time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.02)
+
+
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    """Pass Ctrl-C on to all of the program; if its first process does not heed it, it is ended.
+    The others are left to write what they recorded."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        end_group(process)
+
+
+def _write(folder: Path, about: Mapping[str, Any]) -> None:
+    write(folder / RUN, json.dumps(about, indent=1))

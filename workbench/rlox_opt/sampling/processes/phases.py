@@ -1,0 +1,87 @@
+"""The phases of a recorded process: blocks of all its `Timing`s and `span`s, a tree a thread."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from rlox_opt.sampling.processes.format import PHASE, Triples
+from rlox_opt.sampling.processes.run import Process
+from rlox_opt.sampling.spans import SpanLog, ThreadSpans
+
+
+def log_of(process: Process) -> SpanLog:
+    """The phases of all threads, as `Timing` would have logged them with one tree.
+
+    Where several `Timing`s were open at once, what is inside a block of another gets its path in
+    front. A path whose outer block never closed, since the process was killed, is kept as it is.
+    """
+    found: defaultdict[int, list[tuple[int, Triples]]] = defaultdict(list)
+    # The main thread has several numbers if it was renamed; its blocks are one tree all the same.
+    main = [n for n, thread in process.threads.items() if thread.native_id == process.header.pid]
+    first = dict.fromkeys(main, min(main, default=0))
+    phases: defaultdict[int, list[int]] = defaultdict(list)
+    for (source, index), name in process.names.items():
+        if name.kind == PHASE:
+            phases[source].append(index)
+    for block in process.spans():
+        data = block.data[np.isin(block.data[:, 0], phases[block.source])]
+        if len(data):
+            found[first.get(block.thread, block.thread)].append((block.source, data))
+    log = SpanLog()
+    log.pid = process.header.pid
+    numbers: dict[str, int] = {}
+    for number, blocks in sorted(found.items()):
+        thread = process.threads[number]
+        words = _merged(process, blocks, numbers)
+        log.threads.append(ThreadSpans(thread.name, thread.native_id, words))
+    for path in list(numbers):  # blocks that hold others are there, also where they never closed
+        while path := path.rpartition("/")[0]:
+            numbers.setdefault(path, len(numbers))
+    log.paths = list(numbers)
+    return log
+
+
+def _merged(
+    process: Process, blocks: Sequence[tuple[int, Triples]], numbers: dict[str, int]
+) -> array[int]:
+    """One thread's blocks in the order of closing, their indices those of `numbers`."""
+    sources = np.concatenate([np.full(len(data), source) for source, data in blocks])
+    data = np.concatenate([data for _, data in blocks])
+    order = np.lexsort((-data[:, 1], data[:, 2]))  # by the end; at one end the inner comes first
+    sources, data = sources[order], data[order]
+    index = data[:, 0].copy()
+    if len({source for source, _ in blocks}) == 1:
+        source = int(sources[0])
+        for old in np.unique(index):
+            path = process.names[source, int(old)].path
+            data[index == old, 0] = numbers.setdefault(path, len(numbers))
+    else:
+        own = [
+            process.names[key].path for key in zip(sources.tolist(), index.tolist(), strict=True)
+        ]
+        full = _nested(sources.tolist(), own, data)
+        data[:, 0] = [numbers.setdefault(path, len(numbers)) for path in full]
+    words = array("q")
+    words.frombytes(np.ascontiguousarray(data).tobytes())
+    return words
+
+
+def _nested(sources: Sequence[int], own: Sequence[str], data: Triples) -> list[str]:
+    """The path of each block among those of all sources."""
+    full = list(own)
+    open_: list[int] = []
+    for i in np.lexsort((-data[:, 2], data[:, 1])).tolist():
+        while open_ and data[open_[-1], 2] <= data[i, 1]:
+            open_.pop()
+        if open_:
+            same = next((j for j in reversed(open_) if sources[j] == sources[i]), None)
+            inner = own[i]
+            if same is not None and inner.startswith(own[same] + "/"):
+                inner = inner[len(own[same]) + 1 :]
+            full[i] = f"{full[open_[-1]]}/{inner}"
+        open_.append(i)
+    return full

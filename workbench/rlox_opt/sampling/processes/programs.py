@@ -1,0 +1,342 @@
+"""From what threads did to programs that can be replayed: work between events, and the events.
+
+A thread's time is work but where it waits. What it waited for is an event, and the time that the
+wait took is left out: a replay finds its own. Kept are the hand-over from what it waited for until
+it went on, and, of a wait that nobody recorded ended, all of it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import NamedTuple
+
+from rlox_opt.sampling.processes.replay import (
+    ACQUIRE,
+    END,
+    MEET,
+    RECEIVE,
+    RELEASE,
+    SEND,
+    Program,
+    Stretch,
+)
+from rlox_opt.sampling.processes.tracks import Block, Passage, Track, exclusive
+from rlox_opt.sampling.samples import OUTSIDE
+
+BLOCKED_NS = 20_000  # a wait that is shorter was none: the call itself takes as long
+HAND_OVER, UNKNOWN, NOT_BEGUN = "hand-over", "waiting for what was not recorded", "not begun"
+_NS = 1e-9
+
+
+class Part(NamedTuple):
+    """What work is for: the thread's `track` and what equal ones have in common, its phase, and the
+    lock that it had."""
+
+    track: str
+    kind: str
+    path: str
+    lock: str = ""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Of a thread's time outside waits, the share that it ran (`cpu`, and of some phases `of`) and
+    that it did neither that nor wait for a core or the interpreter (`rest`); and whether it waits
+    for the interpreter."""
+
+    cpu: float = 1.0
+    rest: float = 0.0
+    gil: bool = False
+    of: Mapping[str, float] = field(default_factory=dict)
+
+    def shares(self, path: str) -> tuple[float, float]:
+        """Of a phase's time, what it ran, and what passed without."""
+        cpu = self.of.get(path, self.cpu)
+        return cpu, self.rest * (1 - cpu) / (1 - self.cpu) if self.cpu < 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Programs, and what their channels held at the beginning."""
+
+    programs: list[Program]
+    there: dict[str, int]
+
+
+def programs(
+    tracks: Sequence[Track],
+    spent: Callable[[Track], Spent] = lambda _: Spent(),
+    goal: Callable[[Track], bool] = lambda _: True,
+) -> Recorded:
+    """The programs of the threads, all of which begin at the beginning of the first."""
+    known = _Channels(tracks)
+    start = min((track.begin_ns for track in tracks), default=0)
+    with_gil = {track.process for track in tracks if spent(track).gil}
+    found = []
+    for track in tracks:
+        of = spent(track)
+        stretches = list(_stretches(track, known, of))
+        if track.begin_ns > start and stretches:
+            late = {Part(track.title, track.kind, NOT_BEGUN): (track.begin_ns - start) * _NS}
+            stretches.insert(0, Stretch({}, late, SEND, f"begin {track.pid}.{track.tid}"))
+        shares = track.process if track.process in with_gil else ""
+        found.append(Program(track.title, stretches, shares, goal(track)))
+    return Recorded(found, known.there())
+
+
+class _Channels:
+    """What is known of each channel over all threads: when somebody gave, when somebody got, and
+    how long it takes from there to here."""
+
+    def __init__(self, tracks: Sequence[Track]) -> None:
+        self.gifts: defaultdict[str, list[int]] = defaultdict(list)
+        self._begun: defaultdict[str, list[int]] = defaultdict(list)  # gifts
+        self.gets: defaultdict[str, list[int]] = defaultdict(list)
+        self.full: set[str] = set()  # queues whose senders have waited
+        meetings: defaultdict[str, list[tuple[Passage, str]]] = defaultdict(list)
+        blocked: list[Passage] = []
+        for track in tracks:
+            holds = [passage for passage in track.passages if passage.kind == "hold"]
+            for passage in (*exclusive(track.passages), *holds):
+                if passage.kind == "wait" and passage.on == "collective":
+                    meetings[passage.channel].append((passage, track.title))
+                elif passage.inside:
+                    self._take(passage, blocked)
+            if track.ends_process:  # for who joins it
+                self.gifts[str(track.pid)].append(track.end_ns)
+        for times in (*self.gifts.values(), *self._begun.values(), *self.gets.values()):
+            times.sort()
+        self._latency = self._latencies(blocked)
+        self._latency |= {channel: _own_time(waits) for channel, waits in meetings.items()}
+
+    def _take(self, passage: Passage, blocked: list[Passage]) -> None:
+        channel, took = passage.channel, passage.end_ns - passage.begin_ns
+        if passage.kind == "send":
+            self.gifts[channel].append(passage.end_ns)
+            self._begun[channel].append(passage.begin_ns)
+            if took > BLOCKED_NS and passage.on == "queue":
+                self.full.add(channel)
+        elif passage.kind == "hold":
+            self.gifts[channel].append(passage.end_ns)
+        elif passage.kind == "wait" and channel:
+            if passage.on not in ("lock", "process"):
+                self.gets[channel].append(passage.end_ns)
+            if took > BLOCKED_NS:
+                blocked.append(passage)
+
+    def _latencies(self, blocked: Sequence[Passage]) -> dict[str, float]:
+        found: defaultdict[str, list[int]] = defaultdict(list)
+        for wait in blocked:
+            gifts = self.gifts.get(wait.channel, [])
+            at = bisect_right(gifts, wait.end_ns) - 1
+            if at >= 0 and gifts[at] >= wait.begin_ns:
+                found[wait.channel].append(wait.end_ns - gifts[at])
+        # The quick tenth: whoever took longer waited for a core, or for the interpreter as well,
+        # and that a replay does by itself.
+        return {channel: sorted(times)[len(times) // 10] * _NS for channel, times in found.items()}
+
+    def latency(self, channel: str) -> float:
+        """Seconds from a gift until who waited goes on; of a collective, those of its own."""
+        return self._latency.get(channel, 0.0)
+
+    def event(self, wait: Passage) -> str | None:
+        """What a wait is; None where nobody that was recorded ends it."""
+        if wait.on == "collective":
+            return MEET
+        known = wait.kind == "wait" and wait.channel in self.gifts and wait.on != "lock"
+        return RECEIVE if known else None
+
+    def there(self) -> dict[str, int]:
+        """What each channel held at the beginning: as much as was taken before anybody began to
+        give it. Who takes it may be done before the giver is, whose core it took."""
+        found = {}
+        for channel, gets in self.gets.items():
+            gifts = self._begun.get(channel, [])
+            missing = [n - bisect_right(gifts, at) for n, at in enumerate(gets, 1)]
+            found[channel] = max(0, *missing)
+        for channel in self.full:  # the room in a queue that was full: what it held at most
+            gets = self.gets.get(channel, [])
+            held = [n - bisect_right(gets, at) for n, at in enumerate(self.gifts[channel], 1)]
+            found[_room(channel)] = max(1, *held)
+        return found
+
+
+def _own_time(waits: list[tuple[Passage, str]]) -> float:
+    """Mean seconds that a collective takes by itself: from when its last member came until the
+    first one left, since the others may wait for a core, which a replay does by itself."""
+    meetings: list[dict[str, Passage]] = []
+    over = 0
+    for wait, member in sorted(waits, key=lambda pair: pair[0].begin_ns):
+        if not meetings or member in meetings[-1] or wait.begin_ns >= over:
+            meetings.append({})
+            over = 0
+        meetings[-1][member] = wait
+        over = max(over, wait.end_ns)
+    most = max(map(len, meetings))
+    return fmean(
+        max(0, min(w.end_ns for w in met.values()) - max(w.begin_ns for w in met.values())) * _NS
+        for met in meetings
+        if len(met) == most  # else one of them lies outside what is looked at
+    )
+
+
+def _room(channel: str) -> str:
+    return f"room in {channel}"
+
+
+def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
+    """The thread's work, cut at its events."""
+    work = _Work(track, of)
+    for at, event, passage in _marks(track.passages):
+        work.until(at)
+        channel = passage.channel
+        waited = passage.end_ns - passage.begin_ns > BLOCKED_NS
+        match event:
+            case "acquire":
+                yield work.cut(ACQUIRE, channel)
+                work.locks.append(passage.path)
+            case "release":
+                yield work.cut(RELEASE, channel)
+                if passage.path in work.locks:
+                    work.locks.remove(passage.path)
+            case _ if not passage.inside:
+                work.skip(passage.end_ns)
+                work.pass_by(passage)
+            case "send":
+                if channel in known.full:
+                    yield work.cut(RECEIVE, _room(channel))
+                if waited:
+                    work.skip(passage.end_ns)
+                work.until(passage.end_ns)
+                yield work.cut(SEND, channel)
+            case _ if not waited and known.event(passage) is None:
+                work.until(passage.end_ns)
+            case _:
+                yield from _wait(work, passage, known, waited)
+    work.until(track.end_ns)
+    yield work.cut(SEND, str(track.pid)) if track.ends_process else work.cut(END, "")
+
+
+def _wait(work: _Work, passage: Passage, known: _Channels, waited: bool) -> Iterator[Stretch]:
+    """A wait and its event. What one for a lock is ended by, the holding of it tells; what a poll
+    has seen is received next."""
+    event = known.event(passage)
+    takes = waited or event == MEET  # else it is work, as any call
+    if takes:
+        work.skip(passage.end_ns)
+    else:
+        work.until(passage.end_ns)
+    latency = known.latency(passage.channel)
+    if event is not None:
+        yield work.cut(event, passage.channel)
+        if event == RECEIVE and passage.channel in known.full:
+            yield work.cut(SEND, _room(passage.channel))
+        if passage.on == "process":  # that it has ended stays so, for who joins it again
+            yield work.cut(SEND, passage.channel)
+        if takes:
+            work.rest(latency, passage.path if event == MEET else HAND_OVER)
+    elif passage.on == "lock":
+        work.owed = latency
+    elif not (passage.kind == "poll" and passage.on == "pipe" and passage.channel):
+        work.pass_by(passage)
+
+
+def _marks(passages: Sequence[Passage]) -> list[tuple[int, str, Passage]]:
+    """When what of a thread is met, in order. What lies within a wait or a gift is part of it."""
+    outer = exclusive(passages)
+    found = [(passage.begin_ns, 2, passage.kind, passage) for passage in outer]
+    begins = [passage.begin_ns for passage in outer]
+    for hold in passages:
+        around = bisect_right(begins, hold.begin_ns) - 1
+        if hold.kind == "hold" and (around < 0 or outer[around].end_ns <= hold.begin_ns):
+            found += [(hold.begin_ns, 1, ACQUIRE, hold), (hold.end_ns, 0, RELEASE, hold)]
+    found.sort(key=lambda mark: mark[:2])
+    return [(at, event, passage) for at, _, event, passage in found]
+
+
+class _Work:
+    """What a thread did since its last event."""
+
+    def __init__(self, track: Track, of: Spent) -> None:
+        self.track, self.of = track, of
+        self.at = track.begin_ns
+        self.locks: list[str] = []
+        self.owed = 0.0  # the hand-over of a lock that it gets next
+        self._changes = phases(track.blocks)
+        self._next = 0
+        self._path = OUTSIDE
+        self._cpu: defaultdict[Part, float] = defaultdict(float)
+        self._rest: defaultdict[Part, float] = defaultdict(float)
+
+    def until(self, ns: int) -> None:
+        """Time up to then is work of the phases that it falls into."""
+        self._go(ns, works=True)
+
+    def skip(self, ns: int) -> None:
+        """Time up to then is none."""
+        self._go(ns, works=False)
+
+    def rest(self, seconds: float, path: str | None) -> None:
+        """So much passes by itself, for `path` or for the phase that it is in."""
+        if seconds > 0:
+            self._rest[self._part(path)] += seconds
+
+    def pass_by(self, passage: Passage) -> None:
+        """A passage that nothing ends takes as long as it took."""
+        took = (passage.end_ns - passage.begin_ns) * _NS
+        self.rest(took, None if passage.on in ("sleep", "device") else UNKNOWN)
+
+    def cut(self, event: str, channel: str) -> Stretch:
+        """The work so far, ended by an event; a new stretch begins."""
+        found = Stretch(dict(self._cpu), dict(self._rest), event, channel)
+        self._cpu.clear()
+        self._rest.clear()
+        if event == ACQUIRE:
+            self.rest(self.owed, HAND_OVER)
+            self.owed = 0.0
+        return found
+
+    def _go(self, ns: int, works: bool) -> None:
+        while self._next < len(self._changes) and self._changes[self._next][0] <= ns:
+            at, path = self._changes[self._next]
+            self._add(at, works)
+            self._path = path
+            self._next += 1
+        self._add(ns, works)
+
+    def _add(self, ns: int, works: bool) -> None:
+        if works and ns > self.at:
+            seconds, part = (ns - self.at) * _NS, self._part(None)
+            cpu, rest = self.of.shares(self._path)
+            if cpu:
+                self._cpu[part] += seconds * cpu
+            if rest:
+                self._rest[part] += seconds * rest
+        self.at = max(self.at, ns)
+
+    def _part(self, path: str | None) -> Part:
+        lock = self.locks[-1] if self.locks else ""
+        return Part(self.track.title, self.track.kind, self._path if path is None else path, lock)
+
+
+def phases(blocks: Sequence[Block]) -> list[tuple[int, str]]:
+    """When which phase is the innermost, from each time on."""
+    found: list[tuple[int, str]] = []
+    open_: list[Block] = []
+
+    def close(until: float) -> None:
+        while open_ and open_[-1].end_ns <= until:
+            ended = open_.pop()
+            found.append((ended.end_ns, open_[-1].path if open_ else OUTSIDE))
+
+    for block in sorted(blocks, key=lambda block: (block.begin_ns, -block.end_ns)):
+        close(block.begin_ns)
+        open_.append(block)
+        found.append((block.begin_ns, block.path))
+    close(math.inf)
+    return found

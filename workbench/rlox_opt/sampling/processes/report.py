@@ -1,0 +1,196 @@
+"""The report of a run of several processes, as a dictionary that is also `report.json`.
+
+- `schema`, `kind` ("processes"), `command`, `status` of the program, whether it was `interrupted`,
+  `date`, `machine`, `versions`, `commit`, `dirty`, `options`, `sampler`, `wall_s`.
+- `incomplete`, `warnings`: sentences on what is missing, and on what makes figures doubtful.
+- `processes`: each `title`, `pid`, `parent`, `begin_s`, `end_s`, `how` it ended (None: killed), and
+  its `threads`: `name`, `seconds`, `samples`, `layers`.
+- `components`, `layers`, `ranking`: as `components` makes them.
+- `device`: what was waited for on a device, as `on_device` makes it; None without one.
+- `waiting`: who waits for whom, and what each part is worth, as `analysis` makes it; None where no
+  thread recorded anything.
+- `trace`: what the trace holds, and how the clocks were laid on each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.project.measured import versions
+from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.processes.analysis import analyse
+from rlox_opt.sampling.processes.components import components, titles, together
+from rlox_opt.sampling.processes.format import Clock
+from rlox_opt.sampling.processes.on_device import on_device
+from rlox_opt.sampling.processes.run import Process, Run
+from rlox_opt.sampling.processes.sampled import read_samplers
+from rlox_opt.sampling.processes.samples_file import read_samples
+from rlox_opt.sampling.processes.threads import ThreadUse, threads_of
+from rlox_opt.sampling.processes.trace import write_trace
+from rlox_opt.sampling.results import anonymous
+from rlox_opt.system.machine import commit
+
+SCHEMA = 1
+KIND = "processes"
+_PASSING_S = 1.0  # a process that lived so shortly and recorded nothing is not worth a line
+_DOUBTFUL_US = 100.0
+_HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it ends as it likes
+
+Json = dict[str, Any]
+
+
+def report(run: Run, trace: Path) -> Json:
+    """Read all that a run left, write its trace, and tell what it shows."""
+    incomplete = read_samplers(run)
+    uses: dict[str, list[ThreadUse]] = {}
+    for process in run.processes:
+        uses[process.key] = threads_of(process, read_samples(run.folder, process.key))
+    shown = [process for process in run.processes if _worth_telling(process, uses[process.key])]
+    layers, ranking = together(shown, uses)
+    names = titles(run.processes)
+    head, dirty = commit()
+    now = datetime.now(UTC)
+    told = write_trace(trace, run)
+    start_ns = run.clock.after_ns
+    return {
+        "schema": SCHEMA,
+        "kind": KIND,
+        "command": [anonymous(word) for word in run.about["command"]],
+        "status": run.about.get("status"),
+        "interrupted": bool(run.about.get("interrupted")),
+        "date": now.astimezone().strftime("%Y-%m-%d"),
+        "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "commit": head,
+        "dirty": dirty,
+        "features": _features(run.processes),
+        "machine": run.about["machine"],
+        "versions": _versions(run),
+        "options": run.about["options"],
+        "sampler": run.about.get("sampler"),
+        "wall_s": _wall_s(run),
+        "incomplete": incomplete + _incomplete(run, shown, names),
+        "warnings": _warnings(run, told["clocks"]),
+        "processes": [_process(p, uses[p.key], names[p.key], start_ns) for p in shown],
+        "components": components(shown, uses),
+        "layers": layers,
+        "ranking": ranking,
+        "waiting": analyse(run),
+        "device": on_device(run),
+        "trace": told,
+    }
+
+
+def _versions(run: Run) -> dict[str, str]:
+    """Those that the program's processes ran with, which are in its own environment; and of what
+    looked on, which is in ours."""
+    found: dict[str, set[str]] = {}
+    for process in run.processes:
+        for name, version in process.loaded.get("versions", {}).items():
+            found.setdefault(name, set()).add(version)
+    told = {name: " and ".join(sorted(each)) for name, each in found.items()}
+    tool = run.about.get("sampler")
+    looked_on = versions().get(tool) if tool else None
+    return told | ({tool: looked_on} if tool and looked_on else {})
+
+
+def _features(processes: Sequence[Process]) -> list[str] | None:
+    """What our extension was built with; None where no process has loaded it."""
+    found = [p.loaded["features"] for p in processes if "features" in p.loaded]
+    return list(dict.fromkeys(chain.from_iterable(found))) if found else None
+
+
+def _worth_telling(process: Process, uses: Sequence[ThreadUse]) -> bool:
+    """Helpers that only passed by are in the trace, but in no table."""
+    lived = (process.end_ns - process.begin_ns) / 1e9
+    return lived >= _PASSING_S or any(use.phases for use in uses)
+
+
+def _wall_s(run: Run) -> float:
+    if "end" in run.about:
+        return (Clock(*run.about["end"]).before_ns - run.clock.after_ns) / 1e9
+    return max((p.end_ns - run.clock.after_ns for p in run.processes), default=0) / 1e9
+
+
+def _incomplete(run: Run, shown: Sequence[Process], names: dict[str, str]) -> list[str]:
+    found = []
+    if run.about.get("interrupted"):
+        found.append("The program was interrupted; the figures are those of its time until then.")
+    elif run.about.get("status"):
+        found.append(f"The program failed, with exit status {run.about['status']}.")
+    killed = [p for p in shown if p.how is None and p.role not in _HELPERS]
+    if killed:
+        found.append(
+            "Ended without a word, so killed, and without what was recorded in the last quarter of "
+            f"a second: {', '.join(names[p.key] for p in killed)}."
+        )
+    if not run.processes:
+        found.append(
+            "No process was recorded. Is the program started by Python, without -I, -S or -E?"
+        )
+    for process in shown:
+        if process.dropped_segments:
+            kept_s = sum(end - begin for begin, end in process.recorded) / 1e9
+            found.append(
+                f"{names[process.key]} ran too long to keep all: figures and trace are of its last "
+                f"{kept_s:.0f} s."
+            )
+    from_s, wall_s = run.about["options"].get("from_s", 0.0), _wall_s(run)
+    if run.processes and from_s > 0 and from_s >= wall_s:
+        found.append(
+            f"--from {from_s:g}: the run ended after {wall_s:.0f} s, so nothing was kept; use less."
+        )
+    if run.about.get("sampler") is None:
+        found.append("Nothing was sampled, so layers are not known; phases are.")
+        # Where one of them works here, it was asked for that none looks on.
+        if (no_perf := perf.unavailable()) and (no_pyspy := pyspy.unavailable()):
+            found[-1] += f" {no_perf}. {no_pyspy}."
+    return found
+
+
+def _warnings(run: Run, clocks: Sequence[Json]) -> list[str]:
+    found = [
+        f"The clock of {clock['process']} is another one; its times may be off by "
+        f"{clock['error_us']:.0f} µs against the others'."
+        for clock in clocks
+        if clock["shift_us"] or clock["error_us"] > _DOUBTFUL_US
+    ]
+    if torch_s := run.about["options"].get("torch_s"):
+        found.append(
+            f"torch.profiler looked on for {torch_s:g} s, and slowed them."
+            if any(run.folder.glob("*.torch.*.jsonl"))
+            else f"--torch {torch_s:g} recorded nothing: no process imported torch and worked."
+        )
+    return found
+
+
+def _process(process: Process, uses: Sequence[ThreadUse], title: str, start_ns: int) -> Json:
+    return {
+        "key": process.key,
+        "title": title,
+        "name": process.name,
+        "pid": process.header.pid,
+        "parent": process.header.parent,
+        "start": process.header.start,
+        "how": process.how,
+        "begin_s": (process.begin_ns - start_ns) / 1e9,
+        "end_s": (process.end_ns - start_ns) / 1e9,
+        "recorded_s": sum(end - begin for begin, end in process.recorded) / 1e9,
+        "threads": [
+            {
+                "name": use.name,
+                "native_id": use.native_id,
+                "seconds": use.seconds,
+                "samples": use.samples,
+                "phases": [phase._asdict() for phase in use.phases],
+                "layers": [
+                    {"name": layer, "seconds": seconds, "share": seconds / use.seconds}
+                    for layer, seconds in sorted(use.layers().items(), key=lambda item: -item[1])
+                ],
+            }
+            for use in uses
+        ],
+    }

@@ -1,0 +1,222 @@
+"""Reads what a run of several processes left behind (`format`), large parts in passing only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.sampling.processes.format import (
+    RUN,
+    SCHEMA,
+    Block,
+    Clock,
+    Header,
+    Name,
+    Thread,
+    Total,
+    lines,
+    triples,
+)
+from rlox_opt.sampling.samples import MAIN_THREAD
+
+
+@dataclass
+class Process:
+    """What is known of a process. Large things are not in it: `blocks` reads them in passing."""
+
+    header: Header
+    files: list[Path]
+    role: str = ""
+    index: int | None = None
+    name: str = ""
+    clocks: list[Clock] = field(default_factory=list)
+    threads: dict[int, Thread] = field(default_factory=dict)
+    sources: dict[int, str] = field(default_factory=dict)
+    names: dict[tuple[int, int], Name] = field(default_factory=dict)
+    totals: list[Total] = field(default_factory=list)
+    recorded: list[tuple[int, int]] = field(default_factory=list)  # adjacent windows are one
+    loaded: dict[str, Any] = field(default_factory=dict)  # versions and features that it ran with
+    pairs: dict[str, str] = field(default_factory=dict)  # channels that are two ends, both ways
+    begin_ns: int = 0
+    end_ns: int = 0  # the last time in its files
+    how: str | None = None  # it ended; None: it was killed, or still runs
+    dropped_segments: int = 0
+
+    @property
+    def key(self) -> str:
+        return self.header.key
+
+    @property
+    def title(self) -> str:
+        """ "rank 1", "env worker 0", "main"."""
+        return self.role if self.index is None else f"{self.role} {self.index}"
+
+    @property
+    def from_its_beginning(self) -> bool:
+        """Whether all spans from its first moment to its last were kept."""
+        return len(self.recorded) == 1 and self.recorded[0][0] <= self.begin_ns
+
+    def spans(self) -> Iterator[Block]:
+        """Closed spans of all kinds, as they were written."""
+        return self._blocks("spans")
+
+    def flows(self) -> Iterator[Block]:
+        """Passages of flows: index, time, id."""
+        return self._blocks("flows")
+
+    def counters(self) -> Iterator[tuple[str, int, float]]:
+        """Name, time, value."""
+        for file in self.files:
+            for key, value in lines(file):
+                if key == "counter":
+                    name, time_ns, number = value
+                    yield name, time_ns, number
+
+    def _blocks(self, what: str) -> Iterator[Block]:
+        for file in self.files:
+            for key, value in lines(file):
+                if key == what:
+                    source, thread, data = value
+                    if thread in self.threads:  # else the line that names it was lost
+                        yield Block(source, thread, triples(data))
+
+
+def keys(folder: Path) -> list[str]:
+    """The processes that left something in the folder, the earliest first."""
+    names = (path.name.split(".") for path in folder.glob("*.*.jsonl"))
+    found = {parts[0] for parts in names if len(parts) == 3 and parts[1].isdigit()}
+    return sorted(found, key=lambda key: int(key.partition("-")[2]))
+
+
+def segments(folder: Path, key: str, what: str = "") -> list[Path]:
+    """The files of a process in their order; `what` is "" or "torch"."""
+    middle = f"{what}." if what else ""
+    found = folder.glob(f"{key}.{middle}*.jsonl")
+    numbered = [(path, path.name.removeprefix(f"{key}.{middle}").split(".")[0]) for path in found]
+    return [
+        path
+        for path, number in sorted(
+            ((path, int(number)) for path, number in numbered if number.isdigit()),
+            key=lambda pair: pair[1],
+        )
+    ]
+
+
+def read_process(folder: Path, key: str, what: str = "") -> Process:
+    """All that is small of one process: one pass over its files.
+
+    Raises:
+        ValueError: there is no header, since it died before its first line was whole.
+    """
+    files = segments(folder, key, what)
+    process: Process | None = None
+    totals: dict[tuple[int, int, int], Total] = {}
+    for file in files:
+        for kind, value in lines(file):
+            if kind == "process":
+                header = Header(**value)
+                if process is None:
+                    process = Process(header, files, header.role, header.index, header.name)
+                    process.begin_ns = process.end_ns = int(key.partition("-")[2])
+                    process.dropped_segments = header.segment
+            elif process is not None:
+                _take(process, kind, value, totals)
+    if process is None:
+        raise ValueError(f"{key}: its files hold no whole line; it died as it began")
+    process.totals = list(totals.values())
+    return process
+
+
+def torch_of(folder: Path, key: str) -> Process | None:
+    """torch's operators in a process. None where none were recorded, or it died as it began to
+    write them."""
+    if not segments(folder, key, "torch"):
+        return None
+    try:
+        return read_process(folder, key, "torch")
+    except ValueError:
+        return None
+
+
+def _take(
+    process: Process, kind: str, value: Any, totals: dict[tuple[int, int, int], Total]
+) -> None:
+    last = process.end_ns
+    match kind:
+        case "clock":
+            process.clocks.append(Clock(*value))
+            last = value[2]
+        case "role":
+            process.role, process.index, process.name = value
+        case "thread":
+            number, native_id, name = value
+            # The program may have renamed it, or have forked from another thread than its main one.
+            main = native_id == process.header.pid
+            process.threads[number] = Thread(native_id, MAIN_THREAD if main else name)
+        case "source":
+            process.sources[value[0]] = value[1]
+        case "name":
+            process.names[value[0], value[1]] = Name(*value[2:])
+        case "spans":
+            data = triples(value[2])
+            last = int(data[-1, 2]) if len(data) else last
+        case "totals":
+            for entry in value:
+                totals[tuple(entry[:3])] = Total(*entry)
+        case "recorded":
+            begin, last = value
+            if process.recorded and process.recorded[-1][1] == begin:
+                begin = process.recorded.pop()[0]
+            process.recorded.append((begin, last))
+        case "loaded":
+            process.loaded = value
+        case "pair":
+            process.pairs |= {value[0]: value[1], value[1]: value[0]}
+        case "end":
+            last, process.how = value
+    process.end_ns = max(process.end_ns, last)
+
+
+@dataclass
+class Run:
+    """A folder that was read: what `run.json` says, and its processes, the earliest first."""
+
+    folder: Path
+    about: dict[str, Any]
+    processes: list[Process]
+
+    def channel(self, name: Name) -> str:
+        """The channel of a wait or send, by its receiving end: both sides call it the same."""
+        if name.kind != "send":
+            return name.channel
+        ends = (process.pairs.get(name.channel) for process in self.processes)
+        return next(filter(None, ends), name.channel)
+
+    @property
+    def clock(self) -> Clock:
+        """The clock that all others are laid on: the driver's, at the beginning."""
+        return Clock(*self.about["clock"])
+
+
+def read_run(folder: Path) -> Run:
+    """The run in a folder, whether or not it came to its end.
+
+    Raises:
+        ValueError: the folder holds no run, or one of a later schema.
+    """
+    try:
+        about = json.loads((folder / RUN).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{folder} holds no run: {RUN} cannot be read ({error})") from error
+    if about.get("schema") != SCHEMA:
+        raise ValueError(f"{folder}: schema {about.get('schema')}; this version reads {SCHEMA}")
+    processes = []
+    for key in keys(folder):
+        try:
+            processes.append(read_process(folder, key))
+        except ValueError:  # it died as it began: there is nothing of it
+            continue
+    return Run(folder, about, processes)

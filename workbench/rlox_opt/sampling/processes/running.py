@@ -1,0 +1,94 @@
+"""For how much of each phase a thread ran, from looks at it that are coarser than the phases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlox_opt.sampling.processes.programs import phases
+from rlox_opt.sampling.processes.tracks import Track
+from rlox_opt.sampling.processes.watch import Seen
+from rlox_opt.sampling.samples import OUTSIDE
+
+_LEAST = 20  # windows
+_LOOKS = 5  # of a window at most: a phase that lies across its edge counts in part on each side
+_PRIOR = 0.02  # weight of the mean of all phases, as a share of the windows
+
+
+def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[str, float]:
+    """The share of each phase, outside `waits`, for which the thread ran; none with too few looks.
+
+    In a window of some looks it ran for the sum over phases of a share of the time spent in each,
+    and of so much for each piece of a phase, however long: a piece in which the thread was kept
+    from running takes longer, and ran no more. Least squares, drawn a little towards the mean of
+    all. A piece ends where an inner phase or a wait begins.
+    """
+    at = np.array(seen.at, np.int64)
+    inside = (at >= track.begin_ns) & (at <= track.end_ns)
+    at, ran = at[inside], np.array(seen.ran, np.float64)[inside]
+    if len(at) <= _LEAST:
+        return {}
+    every = min(_LOOKS, (len(at) - 1) // _LEAST)
+    at, took = at[::every], np.diff(ran[::every])
+    paths, spent, pieces = _spent(track, waits, at)
+    total = spent.sum()
+    if total <= 0:
+        return {}
+    # Who waits may run as well, but that is no phase's.
+    mean = min(1.0, float(took[spent.any(axis=1)].sum() / total))
+    scale = np.sqrt(_PRIOR * len(took)) * np.tile(spent.mean(axis=0), 2)
+    left = np.vstack([np.hstack([spent, pieces]), np.diag(scale)])
+    right = np.concatenate([took, scale * mean / 2])
+    found = _least_squares(left, right).reshape(2, -1).sum(axis=0).clip(0.0, 1.0)
+    known = (spent.sum(axis=0) > 0).tolist()
+    return {path: share for path, share, of in zip(paths, found.tolist(), known, strict=True) if of}
+
+
+def _least_squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """x for which `left` x is nearest to `right`; where that is not within 0 and 1, it is held at
+    the bound, and the others are sought anew."""
+    found, free = np.zeros(left.shape[1]), np.ones(left.shape[1], bool)
+    while free.any():
+        rest = right - left[:, ~free] @ found[~free]
+        found[free] = np.linalg.lstsq(left[:, free], rest, rcond=None)[0]
+        inside = (found >= 0) & (found <= 1)
+        if inside.all():
+            break
+        free &= inside
+        found = found.clip(0.0, 1.0)
+    return found
+
+
+def _spent(
+    track: Track, waits: Sequence[tuple[int, int]], at: NDArray[np.int64]
+) -> tuple[list[str], NDArray[np.float64], NDArray[np.float64]]:
+    """Nanoseconds in each phase in each window between the times `at`, and what they would be if
+    all pieces of a phase were equally long: `[windows, paths]` each."""
+    edges = {track.begin_ns, track.end_ns}
+    changes = phases(track.blocks)
+    edges |= {when for when, _ in changes} | {edge for wait in waits for edge in wait}
+    times = np.array(sorted(edges), np.int64)
+    when = np.array([when for when, _ in changes], np.int64)
+    names = [OUTSIDE, *(path for _, path in changes)]
+    paths = list(dict.fromkeys(names))
+    known = {path: index for index, path in enumerate(paths)}
+    number = np.array([known[name] for name in names])
+    # The phase of each piece between two edges, and whether it lies in a wait.
+    piece = number[np.searchsorted(when, times[:-1], side="right")]
+    begins, ends = (np.array([wait[side] for wait in waits], np.int64) for side in (0, 1))
+    before = np.searchsorted(begins, times[:-1], side="right") - 1
+    waiting = np.zeros(len(piece), bool)
+    if len(waits):
+        waiting = (before >= 0) & (ends[before] > times[:-1])
+    length = np.where(waiting, 0, np.diff(times))
+    spent: list[NDArray[np.float64]] = []
+    pieces: list[NDArray[np.float64]] = []
+    for index in range(len(paths)):
+        own = (piece == index) & ~waiting
+        mean = length[own].mean() if own.any() else 0.0
+        for columns, of in ((spent, length), (pieces, mean)):
+            sums = np.concatenate([[0], np.cumsum(np.where(own, of, 0))])
+            columns.append(np.diff(np.interp(at, times, sums)))
+    return paths, np.stack(spent, axis=1), np.stack(pieces, axis=1)

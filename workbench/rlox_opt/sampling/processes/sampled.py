@@ -1,0 +1,183 @@
+"""What the samplers left behind, as samples of each process, in their phases and layers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.perf import Event
+from rlox_opt.sampling.processes import samplers
+from rlox_opt.sampling.processes.components import titles
+from rlox_opt.sampling.processes.phases import log_of
+from rlox_opt.sampling.processes.run import Process, Run
+from rlox_opt.sampling.processes.samples_file import write_samples
+from rlox_opt.sampling.samples import Sample, Samples
+from rlox_opt.sampling.spans import SpanLog
+
+_CONNECTION = "multiprocessing/connection.py"
+_PASSING_S = 0.5  # of CPU time, or of life: what took less is not worth a sentence
+_MOST_NAMED = 8
+_FULL = "size limit reached"  # what perf says as it stops for its --max-size
+
+
+def read_samplers(run: Run) -> list[str]:
+    """Write the samples of every process into the run's folder, and take the sampler's own files
+    away unless they cannot be read; returns sentences on what is missing."""
+    data = run.folder / samplers.PERF_DATA
+    if data.exists():
+        return _read_perf(run, data)
+    young = _too_young(run) if run.about.get("sampler") == samplers.PySpy.name else []
+    said = [_read_pyspy(run.folder, process) for process in run.processes]
+    if run.about.get("sampler") == samplers.Perf.name:
+        return [f"perf left no samples: {_said(run.folder)[-300:] or 'it said nothing'}"]
+    return [*(sentence for sentence in said if sentence), *young]
+
+
+def _said(folder: Path) -> str:
+    """What perf said as it recorded."""
+    log = folder / "perf.log"
+    return log.read_text(errors="replace").strip() if log.exists() else ""
+
+
+def _too_young(run: Run) -> list[str]:
+    """A sentence on processes that py-spy was not begun for, while their spans were kept."""
+    names = titles(run.processes)
+    unseen = [
+        names[process.key]
+        for process in run.processes
+        if process.recorded
+        and (process.end_ns - process.begin_ns) * 1e-9 > _PASSING_S
+        and not (run.folder / f"{process.key}.py-spy").exists()
+    ]
+    if not unseen:
+        return []
+    return [
+        "py-spy looks at no process in its first seconds, which it would slow the most, so nothing "
+        f"was sampled of {', '.join(unseen[:_MOST_NAMED])}."
+    ]
+
+
+def _read_perf(run: Run, data: Path) -> list[str]:
+    rate = json.loads((run.folder / "perf.json").read_text(encoding="utf-8"))["rate"]
+    events: dict[int, list[Event]] = {}
+    lost = 0
+    missing = []
+    failed = False
+    try:
+        with perf.script(data) as lines:
+            events, lost = perf.collect(lines, rate)
+    except ValueError as error:
+        failed = True
+        until = "layers are of what it read until then" if events else "layers are not known"
+        missing.append(f"{error}; {until}. Its data is kept: {run.folder.name}/{data.name}.")
+    if not events and not failed:
+        missing.append("perf took no sample: the window lay outside the run.")
+    last_ns = max((event.time_ns for found in events.values() for event in found), default=0)
+    names = titles(run.processes)
+    outside = []  # whose samples are all of times that were not kept
+    for pid, processes in _by_pid(run).items():
+        for process, own in _shared(events.pop(pid, []), processes):
+            log = log_of(process)
+            samples = perf.place(own, pid, _all_threads(process, log), rate)
+            samples.samples = list(_recorded(process, samples.samples))
+            if samples.samples:
+                write_samples(run.folder, process.key, samples)
+            elif process.recorded and _cpu_s(own) > _PASSING_S:
+                outside.append(names[process.key])
+    if _FULL in _said(run.folder):
+        seconds, size = (last_ns - run.clock.after_ns) * 1e-9, data.stat().st_size >> 20
+        missing.append(
+            f"perf stopped after {seconds:.0f} s of the run, when its data was {size} MiB: of what "
+            "was kept after that nothing was sampled. Use --from and --for."
+        )
+    elif outside:
+        missing.append(
+            f"perf sampled none of the time that was kept of {', '.join(outside[:_MOST_NAMED])}, "
+            "so that layers are not known there. Use --from and --for."
+        )
+    if lost:
+        missing.append(f"perf lost samples {lost} times; the shares of busy moments are too small.")
+    others: dict[str, float] = {}
+    for event in (event for found in events.values() for event in found if event.what == "cpu"):
+        others[event.comm] = others.get(event.comm, 0.0) + event.weight
+    if others := {comm: seconds for comm, seconds in others.items() if seconds > _PASSING_S}:
+        missing.append(
+            f"Processes that are not Python, or were started without this run's PYTHONPATH, are "
+            f"not in the figures: {', '.join(sorted(others)[:_MOST_NAMED])}."
+        )
+    if not failed:
+        data.unlink()
+    return missing
+
+
+def _cpu_s(events: Iterable[Event]) -> float:
+    return sum(event.weight for event in events if event.what == "cpu")
+
+
+def _by_pid(run: Run) -> dict[int, list[Process]]:
+    found: dict[int, list[Process]] = {}
+    for process in run.processes:
+        found.setdefault(process.header.pid, []).append(process)
+    return found
+
+
+def _shared(
+    events: Iterable[Event], processes: list[Process]
+) -> Iterator[tuple[Process, list[Event]]]:
+    """The events of each of the processes that had one id, one after the other."""
+    own: dict[str, list[Event]] = {process.key: [] for process in processes}
+    for event in events:
+        begun = [process for process in processes if process.begin_ns <= event.time_ns]
+        own[(begun or processes)[-1 if begun else 0].key].append(event)
+    for process in processes:
+        yield process, own[process.key]
+
+
+def _all_threads(process: Process, log: SpanLog) -> SpanLog:
+    """The log with the names of threads that have no phases as well."""
+    there = {thread.native_id for thread in log.threads}
+    for thread in process.threads.values():
+        unnamed = thread.name == f"thread {thread.native_id}"  # perf knows better
+        if thread.native_id not in there and not unnamed:
+            log.open_thread(thread.name, thread.native_id)
+    return log
+
+
+def _recorded(process: Process, samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Samples taken while spans were kept: of others the phase is not known."""
+    for sample in samples:
+        time_ns = sample.time_ns or 0
+        if any(begin <= time_ns <= end for begin, end in process.recorded):
+            yield sample
+
+
+def _read_pyspy(folder: Path, process: Process) -> str | None:
+    left = folder / f"{process.key}.py-spy"
+    if not left.exists():
+        return None
+    try:
+        samples: Samples = pyspy.load(left, rate=samplers.PYSPY_RATE)
+    except ValueError as error:
+        return f"{process.title}: {error}"
+    finally:
+        shutil.rmtree(left)
+    names = {str(thread.native_id): thread.name for thread in process.threads.values()}
+    samples.samples = [
+        _told_from_work(sample)._replace(thread=names.get(sample.thread, sample.thread))
+        for sample in samples.samples
+    ]
+    write_samples(folder, process.key, samples)
+    return None
+
+
+def _told_from_work(sample: Sample) -> Sample:
+    """py-spy sees that a thread is in a system call, not whether anything is done there: one that
+    receives from another process waits for it."""
+    received = any(
+        frame.name.endswith("_recv") and frame.module.endswith(_CONNECTION)
+        for frame in sample.frames
+    )
+    return sample._replace(layer="idle") if received and sample.layer == "kernel" else sample

@@ -1,0 +1,168 @@
+"""What looks on while a run of several processes goes: perf, which follows what forks, or a py-spy
+for each process."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Protocol
+
+from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.processes.run import keys
+
+NAMES = ("perf", "py-spy")
+PERF_DATA = "perf.data"
+PERF_RATE = 199  # Hz; prime
+PYSPY_RATE = 25  # Hz, of each process, each stopped meanwhile
+_MOST_BYTES = "768M"  # of perf's data, 8 KiB a sample: it ends there, the run goes on
+_SETTLED_S = 5.0  # a younger process imports still, which py-spy slows most of all
+_PATIENCE_S = 30.0
+_WRITING_S = 120.0
+
+
+class Sampler(Protocol):
+    """Looks on from outside."""
+
+    name: str
+
+    def begin(self, pid: int, folder: Path, from_s: float, for_s: float | None) -> None:
+        """Look at a process, and at all that it will start; it has not begun to work yet."""
+
+    def poll(self, elapsed: float) -> None:
+        """Called ten times a second with the seconds since the run began."""
+
+    def end(self) -> None:
+        """Stop, and leave what was seen in the folder."""
+
+
+def choose(name: str | None = None) -> Sampler | None:
+    """The sampler of that name ("none": None), or the better one of those that work here.
+
+    Raises:
+        ValueError: it cannot be used here; the message says why and what would help.
+    """
+    if name == "none":
+        return None
+    missing = {"perf": perf.unavailable, "py-spy": pyspy.unavailable}
+    if name is not None:
+        reason = missing[name]()
+        if reason:
+            raise ValueError(reason)
+    found = name or next((name for name in NAMES if missing[name]() is None), None)
+    if found is None:
+        return None
+    return Perf() if found == Perf.name else PySpy()
+
+
+class Perf:
+    """One perf for all: events that processes and threads started later inherit."""
+
+    name = "perf"
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._on = False
+
+    def begin(self, pid: int, folder: Path, from_s: float, for_s: float | None) -> None:
+        (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": PERF_RATE}))
+        self._from, self._until = from_s, None if for_s is None else from_s + for_s
+        command, self._command = os.pipe()
+        self._ack, ack = os.pipe()
+        with (folder / "perf.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    *("perf", "record", "-q", "-B", "-k", "CLOCK_MONOTONIC", "--switch-events"),
+                    *("--call-graph", f"dwarf,{perf.STACK_BYTES}"),
+                    *("-e", f"{perf.CPU}/freq={PERF_RATE}/"),
+                    *("-e", f"{perf.SWITCH}/freq={perf.SWITCH_RATE}/"),
+                    *("-D", "-1", "--control", f"fd:{command},{ack}"),
+                    *("--max-size", _MOST_BYTES, "-p", str(pid), "-o", str(folder / PERF_DATA)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[command, ack],
+                start_new_session=True,
+            )
+        os.close(command)
+        os.close(ack)
+        self.switch(from_s <= 0)  # it answers once it looks on; nothing may have forked before
+
+    def poll(self, elapsed: float) -> None:
+        ended = self._until is not None and elapsed >= self._until
+        wanted = elapsed >= self._from and not ended
+        if wanted != self._on:
+            self.switch(wanted)
+
+    def switch(self, on: bool) -> None:
+        """Look on, or away; returns when it does."""
+        self._tell("enable" if on else "disable")
+        self._on = on
+
+    def end(self) -> None:
+        if self._process is None:
+            return
+        _stop(self._process)
+        os.close(self._command)
+        os.close(self._ack)
+        self._process = None
+
+    def _tell(self, command: str) -> None:
+        """Send a command and wait for the answer; a perf that has ended gives none."""
+        assert self._process is not None
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._command, f"{command}\n".encode())
+        os.set_blocking(self._ack, False)
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._process.poll() is None and time.monotonic() < deadline:
+            with contextlib.suppress(BlockingIOError):
+                if os.read(self._ack, 16):
+                    return
+            time.sleep(0.005)
+
+
+class PySpy:
+    """One py-spy for each process that lives long enough."""
+
+    name = "py-spy"
+
+    def __init__(self) -> None:
+        self._attached: dict[str, subprocess.Popen[bytes]] = {}
+        self._seen: set[str] = set()
+
+    def begin(self, pid: int, folder: Path, from_s: float, for_s: float | None) -> None:
+        self._folder, self._from = folder, from_s
+        self._until = None if for_s is None else from_s + for_s
+
+    def poll(self, elapsed: float) -> None:
+        if elapsed < self._from or (self._until is not None and elapsed >= self._until):
+            return
+        for key in keys(self._folder):
+            pid, _, began_ns = key.partition("-")
+            if key in self._seen or time.monotonic_ns() < int(began_ns) + _SETTLED_S * 1e9:
+                continue
+            self._seen.add(key)
+            into = self._folder / f"{key}.py-spy"
+            into.mkdir()
+            seconds = 86_400.0 if self._until is None else self._until - elapsed
+            self._attached[key] = pyspy.attach(int(pid), seconds, into, PYSPY_RATE)
+
+    def end(self) -> None:
+        for process in self._attached.values():
+            _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """As by Ctrl-C: what it has seen, it writes."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(_WRITING_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

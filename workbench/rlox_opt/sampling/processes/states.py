@@ -1,0 +1,274 @@
+"""A thread's time told apart: busy, waiting for whom, kept off the CPU, idle.
+
+Waits that the program's own functions noted are taken as they are. The rest is busy for as long as
+the kernel says that the thread ran in it; what is left is split by what it was seen at: waiting for
+the interpreter's lock, for other locks, for a pipe, asleep. Without a watch the rest is busy.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rlox_opt.sampling.processes.programs import BLOCKED_NS, Spent
+from rlox_opt.sampling.processes.running import shares
+from rlox_opt.sampling.processes.tracks import Passage, Track, exclusive
+from rlox_opt.sampling.processes.watch import Seen, Watch
+
+_NS = 1e-9
+_UNKNOWN = "unknown"
+_SEEN_WAITING = ("gil", "lock", "pipe", "process")  # the others are idle
+_GIL_BOUND = 0.02  # of the time of a process's threads outside waits
+_WINDOW_NS = 100_000_000  # some looks: the kernel's figures come in ticks
+_TOGETHER = 0.1  # of what its threads ran
+SEEN = "as seen from outside"
+OPERATION = "nobody: the operation itself"
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Seconds that a thread waited: `on` a kind of thing, of which `what` says more, for `whom`."""
+
+    on: str
+    what: str
+    whom: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Division:
+    """A thread's `wall` seconds: `busy` + `kept` (ready to run, while others had the CPUs) + those
+    of `waits`, the longest first, + `idle`: `asleep` of its own will, or waiting for what nobody
+    knows. `running` is the share of phases, outside noted waits, for which it ran; `gil` is whether
+    the threads of its process run one at a time."""
+
+    track: str
+    kind: str
+    wall: float
+    busy: float
+    kept: float
+    idle: float
+    waits: tuple[Wait, ...]
+    watched: bool
+    asleep: float = 0.0
+    running: Mapping[str, float] = field(default_factory=dict)
+    gil: bool = False
+
+    @property
+    def waiting(self) -> float:
+        return sum(wait.seconds for wait in self.waits)
+
+    def of(self, on: str) -> float:
+        """Seconds waited on a kind of thing."""
+        return sum(wait.seconds for wait in self.waits if wait.on == on)
+
+    @property
+    def outside(self) -> float:
+        """Seconds outside noted waits and sleep."""
+        noted = sum(wait.seconds for wait in self.waits if wait.what != SEEN)
+        return self.wall - noted - self.asleep
+
+    @property
+    def spent(self) -> Spent:
+        """What its time outside noted waits and sleep was, for a replay."""
+        outside = self.outside
+        if not self.watched or outside <= 0:
+            return Spent()
+        gil = self.of("gil") if self.gil else 0.0
+        rest = max(0.0, outside - self.busy - self.kept - gil)
+        return Spent(self.busy / outside, rest / outside, self.gil, self.running)
+
+
+def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
+    """Each thread's time; the whole of each is its `wall`."""
+    whom = _Whom(tracks)
+    waits = [list(_blocked(track)) for track in tracks]
+    # Not by pid and tid: a program that took another's place has the same.
+    ran = {
+        id(track): _outside(seen, seen.ran, track, own)
+        for track, own in zip(tracks, waits, strict=True)
+        if (seen := watch.of(track.pid, track.tid)) is not None
+    }
+    found = [
+        _divided(track, own, tracks, watch, whom, ran)
+        for track, own in zip(tracks, waits, strict=True)
+    ]
+    of_process: defaultdict[str, list[tuple[Track, Division]]] = defaultdict(list)
+    for track, division in zip(tracks, found, strict=True):
+        of_process[track.process].append((track, division))
+    alternate = {who: _one_at_a_time(threads, watch) for who, threads in of_process.items()}
+    return [
+        replace(division, gil=alternate[track.process])
+        for track, division in zip(tracks, found, strict=True)
+    ]
+
+
+def _one_at_a_time(threads: Sequence[tuple[Track, Division]], watch: Watch) -> bool:
+    """Whether the threads of a process wait for the interpreter, and hardly ever run together: for
+    more of a window of some looks than it is long."""
+    watched = [
+        (track, division, seen)
+        for track, division in threads
+        if (seen := watch.of(track.pid, track.tid)) is not None
+    ]
+    waited = sum(division.of("gil") for _, division, _ in watched)
+    if waited <= _GIL_BOUND * sum(division.outside for _, division, _ in watched):
+        return False
+    begin, end = (side([s.at[i] for *_, s in watched]) for side, i in ((min, 0), (max, -1)))
+    edges = np.arange(begin, end + _WINDOW_NS, _WINDOW_NS)
+    ran = np.zeros(len(edges) - 1)
+    for track, _, seen in watched:
+        within = np.clip(edges, track.begin_ns, track.end_ns)
+        ran += np.diff(np.interp(within, seen.at, seen.ran))
+    return bool(np.maximum(0.0, ran - _WINDOW_NS).sum() <= _TOGETHER * ran.sum())
+
+
+def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Passage]) -> float:
+    """Seconds of `what` (`Seen.spent`) outside noted waits: who waits for others may spin. A wait
+    in which there were less than two looks is taken to have been a quiet one."""
+    found = seen.spent(what, track.begin_ns, track.end_ns)
+    for wait in waits:
+        if wait.on != "sleep":  # which does not spin
+            found -= seen.within(what, wait.begin_ns, wait.end_ns)
+    return max(0.0, found)
+
+
+def _divided(
+    track: Track,
+    waits: Sequence[Passage],
+    tracks: Sequence[Track],
+    watch: Watch,
+    whom: _Whom,
+    ran: Mapping[int, float],
+) -> Division:
+    noted: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    asleep = 0.0
+    intervals: list[tuple[int, int]] = []
+    for wait in waits:
+        seconds = (wait.end_ns - wait.begin_ns) * _NS
+        intervals.append((wait.begin_ns, wait.end_ns))
+        if wait.on == "sleep":
+            asleep += seconds
+            continue
+        for name, share in whom.of(track, wait).items():
+            noted[wait.on, wait.path, name] += seconds * share
+    wall = (track.end_ns - track.begin_ns) * _NS
+    outside = max(0.0, wall - asleep - sum(noted.values()))
+    busy, kept, idle = outside, 0.0, asleep
+    seen = watch.of(track.pid, track.tid)
+    if seen is not None:
+        busy = min(outside, ran[id(track)])
+        states = seen.states(intervals, track.begin_ns, track.end_ns)
+        looks = sum(states.values())
+        if looks:
+            ready = outside * states["running"] / looks - busy
+            most = _outside(seen, seen.kept, track, waits)
+            kept = min(max(0.0, ready), most, outside - busy)
+        left = outside - busy - kept
+        away = looks - states["running"]
+        for state in _SEEN_WAITING if away else ():
+            if seconds := left * states[state] / away:
+                for name, share in _others(state, track, tracks, ran).items():
+                    noted[state, SEEN, name] += seconds * share
+        waited = sum(states[state] for state in _SEEN_WAITING)
+        idle += left * (1 - waited / away) if away else left
+    found = [Wait(*what, seconds) for what, seconds in noted.items()]
+    return Division(
+        *(track.title, track.kind, wall, busy, kept, idle),
+        tuple(sorted(found, key=lambda wait: -wait.seconds)),
+        seen is not None,
+        asleep,
+        {} if seen is None else shares(track, seen, intervals),
+    )
+
+
+def _blocked(track: Track) -> Iterator[Passage]:
+    """Where it waited: gifts, too, wait for room."""
+    for passage in exclusive(track.passages):
+        if passage.end_ns - passage.begin_ns > BLOCKED_NS:
+            yield passage
+
+
+def _others(
+    state: str, track: Track, tracks: Sequence[Track], ran: Mapping[int, float]
+) -> dict[str, float]:
+    """For whom a thread waits that was seen waiting: for the interpreter those of its threads that
+    ran, as much as they did; of other things nothing tells."""
+    beside = {
+        other.title: ran.get(id(other), 0.0)
+        for other in tracks
+        if other.process == track.process and other.tid != track.tid
+    }
+    total = sum(beside.values())
+    if state != "gil" or not total:
+        return {_UNKNOWN: 1.0}
+    return {title: seconds / total for title, seconds in beside.items() if seconds}
+
+
+class _Whom:
+    """Who gives what others wait for."""
+
+    def __init__(self, tracks: Sequence[Track]) -> None:
+        self.givers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.takers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.shared: defaultdict[str, list[tuple[Passage, str]]] = defaultdict(list)
+        self.processes = {str(track.pid): track.process for track in tracks}
+        for track in tracks:
+            for passage in track.passages:
+                if passage.kind == "send":
+                    self.givers[passage.channel][track.title] += 1
+                elif passage.kind == "wait":
+                    self.takers[passage.channel][track.title] += 1
+                if passage.kind == "hold" or passage.on == "collective":
+                    self.shared[passage.channel].append((passage, track.title))
+        self._begins: dict[str, list[int]] = {}
+        self._longest: dict[str, int] = {}
+        for channel, found in self.shared.items():
+            found.sort(key=lambda pair: pair[0].begin_ns)
+            self._begins[channel] = [passage.begin_ns for passage, _ in found]
+            self._longest[channel] = max(p.end_ns - p.begin_ns for p, _ in found)
+
+    def of(self, track: Track, wait: Passage) -> dict[str, float]:
+        """Shares of a wait by who it was for; they sum to 1."""
+        if wait.on == "process":
+            return {self.processes.get(wait.channel, _UNKNOWN): 1.0}
+        if wait.on == "lock":
+            return self._held(track, wait)
+        if wait.on == "collective":
+            return self._last(wait)
+        found = (self.takers if wait.kind == "send" else self.givers)[wait.channel]
+        others = {title: n for title, n in found.items() if title != track.title}
+        total = sum(others.values())
+        return {title: n / total for title, n in others.items()} if total else {_UNKNOWN: 1.0}
+
+    def _beside(self, wait: Passage) -> Iterator[tuple[Passage, str]]:
+        """Holds, or parts of collectives, that overlap a wait."""
+        begins = self._begins.get(wait.channel, [])
+        longest = self._longest.get(wait.channel, 0)
+        first = bisect_left(begins, wait.begin_ns - longest)
+        for passage, title in self.shared[wait.channel][first : bisect_right(begins, wait.end_ns)]:
+            if passage.end_ns > wait.begin_ns and passage.begin_ns < wait.end_ns:
+                yield passage, title
+
+    def _held(self, track: Track, wait: Passage) -> dict[str, float]:
+        found = Counter[str]()
+        for hold, title in self._beside(wait):
+            if hold.kind == "hold" and title != track.title:
+                found[title] += min(hold.end_ns, wait.end_ns) - max(hold.begin_ns, wait.begin_ns)
+        total = sum(found.values())
+        return {title: ns / total for title, ns in found.items()} if total else {_UNKNOWN: 1.0}
+
+    def _last(self, wait: Passage) -> dict[str, float]:
+        """Of a collective, the time until the last one came is waited for that one; what is left
+        the operation takes. Who has left already may be in the next one."""
+        same: dict[str, tuple[int, Passage]] = {}
+        for passage, title in self._beside(wait):
+            together = min(passage.end_ns, wait.end_ns) - max(passage.begin_ns, wait.begin_ns)
+            same[title] = max(same.get(title, (0, passage)), (together, passage))
+        title, (_, last) = max(same.items(), key=lambda item: item[1][1].begin_ns)
+        before = max(0, last.begin_ns - wait.begin_ns) / (wait.end_ns - wait.begin_ns)
+        return {title: before, OPERATION: 1 - before} if before else {OPERATION: 1.0}

@@ -1,0 +1,167 @@
+"""One process by its threads: how long each was there, its tree of phases, its layers.
+
+Seconds are those of the windows in which spans were kept: the whole run unless it was asked
+otherwise, or was too long to keep all of it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlox_opt.sampling.processes.format import RECORDER
+from rlox_opt.sampling.processes.phases import log_of
+from rlox_opt.sampling.processes.run import Process
+from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
+from rlox_opt.sampling.spans import Phase, ThreadSpans
+
+UNSAMPLED = "unsampled"  # the layer of time that no sampler saw
+
+# Nanoseconds of the windows in which spans were kept, up to given times.
+Kept = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+
+
+@dataclass
+class ThreadUse:
+    """A thread's time.
+
+    Attributes:
+        seconds: how long it was there, as far as its blocks or samples tell.
+        phases: its tree, outer before inner.
+        cells: seconds by phase (without inner ones) and layer; they sum to `seconds`.
+        samples: how many were taken of it.
+    """
+
+    name: str
+    native_id: int | None
+    seconds: float
+    phases: list[Phase] = field(default_factory=list)
+    cells: dict[tuple[str, str], float] = field(default_factory=dict)
+    samples: int = 0
+
+    def layers(self) -> dict[str, float]:
+        """Seconds of each layer."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for (_, layer), seconds in self.cells.items():
+            found[layer] += seconds
+        return dict(found)
+
+
+def threads_of(process: Process, samples: Samples | None) -> list[ThreadUse]:
+    """The threads of a process, the main one first, then those that were there longest."""
+    log = log_of(process)
+    spans: defaultdict[str, list[ThreadSpans]] = defaultdict(list)
+    for thread in log.threads:
+        spans[thread.name].append(thread)
+    sampled: defaultdict[str, list[Sample]] = defaultdict(list)
+    for sample in samples.samples if samples is not None else ():
+        sampled[sample.thread].append(sample)
+    window = sum(end - begin for begin, end in process.recorded) / 1e9
+    kept = _kept(process)
+    uses = []
+    for name in dict.fromkeys([MAIN_THREAD, *spans, *sampled]):
+        if name == RECORDER:  # no part of the program
+            continue
+        own = sampled.get(name, [])
+        phases, between = _tree(log.paths, spans.get(name, ()), kept)
+        use = ThreadUse(name, _native_id(process, name), window, phases, samples=len(own))
+        if name != MAIN_THREAD:
+            # Of another thread's life, that much is known which lies between its first and last
+            # block, or that its samples stand for.
+            use.seconds = max(between, sum(sample.weight for sample in own))
+        use.cells = _cells(use, own)
+        if use.seconds:
+            uses.append(use)
+    return sorted(uses, key=lambda use: (use.name != MAIN_THREAD, -use.seconds))
+
+
+def _native_id(process: Process, name: str) -> int | None:
+    return next((t.native_id for t in process.threads.values() if t.name == name), None)
+
+
+def _kept(process: Process) -> Kept:
+    """How many ns of the windows in which spans were kept lie before given times.
+
+    A span is kept whole if it closes in such a window, however long before it began; but of what
+    was done outside the windows nothing else is known, so that time must not count.
+    """
+    if not process.recorded:
+        return lambda times: (times - process.begin_ns).astype(np.float64)
+    edges = np.array(process.recorded, np.int64).ravel()
+    first = edges[0]  # times are counted from it: a double does not hold those since the boot
+    lengths = np.diff(edges, prepend=first)
+    lengths[::2] = 0  # the gaps
+    sums = np.cumsum(lengths)
+    return lambda times: np.interp(times - first, edges - first, sums)
+
+
+def _tree(
+    paths: list[str], threads: Iterable[ThreadSpans], kept: Kept
+) -> tuple[list[Phase], float]:
+    """Phases of the threads of one name; seconds from the first begin of each to its last end. Both
+    are of the time that was `kept`."""
+    calls: defaultdict[str, int] = defaultdict(int)
+    total: defaultdict[str, int] = defaultdict(int)
+    between = 0
+    for thread in threads:
+        if not len(thread):
+            continue
+        index, *times = np.frombuffer(thread.data, np.int64).reshape(-1, 3).T
+        begin, end = map(kept, times)
+        between += int(end.max() - begin.min())
+        for number in np.unique(index).tolist():
+            mine = index == number
+            calls[paths[number]] += int(mine.sum())
+            total[paths[number]] += int((end[mine] - begin[mine]).sum())
+    # An outer block that never closed took at least what is inside it.
+    for depth in range(max((path.count("/") for path in total), default=0), 0, -1):
+        for path in [path for path in total if path.count("/") == depth]:
+            outer = path.rpartition("/")[0]
+            if outer not in calls:
+                total[outer] += total[path]
+    inner: defaultdict[str, int] = defaultdict(int)
+    for path, ns in total.items():
+        inner[path.rpartition("/")[0]] += ns
+    phases = [
+        Phase(path, total[path] / 1e9, max(0, total[path] - inner[path]) / 1e9, calls.get(path, 0))
+        for path in _in_order(total)
+    ]
+    return phases, between / 1e9
+
+
+def _in_order(total: Mapping[str, int]) -> list[str]:
+    """Outer before inner; beside each other the longest first."""
+
+    def rank(path: str) -> list[tuple[int, str]]:
+        parts = path.split("/")
+        outers = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+        return [(-total[outer], outer) for outer in outers]
+
+    return sorted(total, key=rank)
+
+
+def _cells(use: ThreadUse, samples: Sequence[Sample]) -> dict[tuple[str, str], float]:
+    """The thread's seconds by phase and layer: of each phase, as its samples are divided. A phase
+    without any is taken to be made like the phase around it, or like the whole (`attribution`)."""
+    own = {phase.name: phase.self_seconds for phase in use.phases}
+    own[""] = max(0.0, use.seconds - sum(own.values()))
+    strata: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    whole: defaultdict[str, float] = defaultdict(float)
+    for sample in samples:
+        if sample.weight > 0:
+            strata[sample.phase][sample.layer] += sample.weight
+            whole[sample.layer] += sample.weight
+    cells: dict[tuple[str, str], float] = {}
+    for phase, seconds in own.items():
+        around = phase
+        while around and around not in strata:
+            around = around.rpartition("/")[0]
+        layers: Mapping[str, float] = strata.get(around, whole) or {UNSAMPLED: 1.0}
+        total = sum(layers.values())
+        if seconds:
+            cells |= {(phase, layer): seconds * w / total for layer, w in layers.items()}
+    return cells

@@ -1,0 +1,98 @@
+"""What a watch (`watcher`) tells of a thread: for how long it ran, and what it was at when it did
+not."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from rlox_opt.sampling.processes.format import lines
+from rlox_opt.sampling.processes.run import segments
+from rlox_opt.sampling.processes.watcher import STATES, WATCH
+
+_FEW = 5  # looks at a thread, with fewer of which nothing is said
+
+
+@dataclass
+class Seen:
+    """Looks at one thread: when, the nanoseconds that it had run and was kept from running, and its
+    state as an index into `STATES`."""
+
+    at: list[int] = field(default_factory=list)
+    ran: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+    state: list[int] = field(default_factory=list)
+
+    def spent(self, what: Sequence[int], begin_ns: int, end_ns: int) -> float:
+        """Seconds of `ran` or `kept` between two times; of a stretch that was watched in part, as
+        much more."""
+        first, last = max(begin_ns, self.at[0]), min(end_ns, self.at[-1])
+        if last <= first:
+            return 0.0
+        low, high = np.interp([first, last], self.at, what)
+        return float(high - low) * 1e-9 * (end_ns - begin_ns) / (last - first)
+
+    def within(self, what: Sequence[int], begin_ns: int, end_ns: int) -> float:
+        """The same from looks between the two times alone, as much more for what lies before the
+        first and after the last; 0 with less than two. Between a look outside and one inside it is
+        not known on which side the thread ran."""
+        first, last = bisect_left(self.at, begin_ns), bisect_right(self.at, end_ns) - 1
+        if last <= first:
+            return 0.0
+        rate = (what[last] - what[first]) / (self.at[last] - self.at[first])
+        return rate * (end_ns - begin_ns) * 1e-9
+
+    def states(
+        self, without: Sequence[tuple[int, int]], begin_ns: int, end_ns: int
+    ) -> Counter[str]:
+        """How often it was seen in each state between two times, outside some intervals that are
+        in order."""
+        begins = [begin for begin, _ in without]
+        found = Counter[str]()
+        for at, state in zip(self.at, self.state, strict=True):
+            before = bisect_right(begins, at) - 1
+            if begin_ns <= at <= end_ns and (before < 0 or without[before][1] <= at):
+                found[STATES[state]] += 1
+        return found
+
+
+class Watch:
+    """All threads that were watched, by process and thread id."""
+
+    def __init__(self, seen: dict[tuple[int, int], Seen]) -> None:
+        self._seen = seen
+
+    @classmethod
+    def load(cls, folder: Path) -> Watch:
+        """The watch of a run; an empty one where there is none. A last line that was cut short is
+        left out."""
+        seen: dict[tuple[int, int], Seen] = {}
+        for path in segments(folder, WATCH):
+            for _, (at, tasks) in lines(path):
+                for pid, tid, ran, kept, state in tasks:
+                    thread = seen.setdefault((pid, tid), Seen())
+                    thread.at.append(at)
+                    thread.ran.append(ran)
+                    thread.kept.append(kept)
+                    thread.state.append(state)
+        return cls(seen)
+
+    def of(self, pid: int, tid: int) -> Seen | None:
+        """What was seen of a thread, where that is enough to tell anything."""
+        found = self._seen.get((pid, tid))
+        return found if found is not None and len(found.at) >= _FEW else None
+
+    def cpu_s(self, begin_ns: int, end_ns: int) -> float | None:
+        """Seconds for which all threads together ran between two times; None where nobody looked
+        then."""
+        found = [
+            seen.spent(seen.ran, max(begin_ns, seen.at[0]), min(end_ns, seen.at[-1]))
+            for seen in self._seen.values()
+            if seen.at[0] < end_ns and seen.at[-1] > begin_ns
+        ]
+        return sum(found) if found else None

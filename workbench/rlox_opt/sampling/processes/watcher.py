@@ -1,0 +1,132 @@
+"""Looks at the threads of a run's processes from outside, some fifty times a second: for how long
+each has run, for how long others kept it off a CPU, and what it waits for.
+
+All from /proc. What a thread waits for is the system call that it is in; CPython's own lock is told
+from other futexes by its address, which lies among the interpreter's static variables. Where the
+kernel forbids to look, or where there is no /proc, nothing is known, and is said so.
+
+A watch is files of JSON lines, of a long run the last: `{"look": [ns, [[pid, tid, ran, kept,
+state], …]]}`, times in nanoseconds, of tasks that were there; states are those of `STATES`.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import threading
+import time
+from pathlib import Path
+
+from rlox_opt.sampling.processes.inside.rlox_segments import Segments
+
+WATCH = "watch.seen"  # what its files' names begin with
+STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other")
+_BYTES, _FILES = 8 << 20, 8  # of a file, and how many are kept: an hour of ten threads
+_PERIOD_S = 0.02
+_REST = 9  # times as long as a look cost, it looks away: of many threads that is long
+_TREE_EVERY = 10  # looks, after which new processes are looked for
+# Of x86-64 (unistd_64.h); elsewhere only running is told from not running.
+_CALLS = {
+    **dict.fromkeys((0, 17, 19, 43, 45, 47, 288), "pipe"),  # read, recvfrom, accept, …
+    **dict.fromkeys((1, 18, 20, 44, 46), "pipe"),  # write, sendto, …
+    **dict.fromkeys((7, 23, 232, 270, 271, 281, 441), "poll"),
+    **dict.fromkeys((35, 230), "sleep"),
+    **dict.fromkeys((61, 247), "process"),
+}
+_FUTEX = 202
+_INTERPRETER = re.compile(r"/(lib)?python3[^/]*$")
+
+
+class Watcher:
+    """Watches a process, and all that it starts, between two times of the monotonic clock, until it
+    is told to stop."""
+
+    def __init__(self, pid: int, folder: Path, from_ns: int = 0, until_ns: int = 1 << 62) -> None:
+        self.pid, self.from_ns, self.until_ns = pid, from_ns, until_ns
+        self._files = Segments(str(folder / WATCH), _BYTES, _FILES, lambda _: [])
+        self._stop = threading.Event()
+        self._statics: dict[int, list[tuple[int, int]]] = {}
+        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+
+    def __enter__(self) -> Watcher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        self._files.close()
+
+    def _run(self) -> None:
+        pids: list[int] = []
+        for number in range(1 << 62):
+            begin = time.thread_time()
+            if number % _TREE_EVERY == 0:
+                pids = tree(self.pid)
+            at = time.monotonic_ns()
+            if self.from_ns <= at < self.until_ns:
+                tasks = [task for pid in pids for task in self._tasks(pid)]
+                try:
+                    self._files.write([{"look": [at, tasks]}])
+                except OSError:  # the disk is full, as whoever writes the report will say
+                    return
+            if self._stop.wait(max(_PERIOD_S, _REST * (time.thread_time() - begin))):
+                return
+
+    def _tasks(self, pid: int) -> list[tuple[int, int, int, int, int]]:
+        found = []
+        try:
+            for folder in Path(f"/proc/{pid}/task").iterdir():
+                ran, kept, _ = (folder / "schedstat").read_text().split()
+                found.append((pid, int(folder.name), int(ran), int(kept), self._state(folder, pid)))
+        except (OSError, ValueError):  # it has just ended
+            pass
+        return found
+
+    def _state(self, folder: Path, pid: int) -> int:
+        try:
+            call = (folder / "syscall").read_text().split()
+        except OSError:  # the kernel forbids it
+            return STATES.index("other")
+        if call[0] == "running" or platform.machine() != "x86_64":
+            return STATES.index("running" if call[0] == "running" else "other")
+        number = int(call[0])
+        if number == _FUTEX:
+            return STATES.index("gil" if self._is_static(pid, int(call[1], 16)) else "lock")
+        return STATES.index(_CALLS.get(number, "other"))
+
+    def _is_static(self, pid: int, address: int) -> bool:
+        if pid not in self._statics:
+            try:
+                maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+                self._statics[pid] = statics(maps)
+            except OSError:
+                self._statics[pid] = []
+        return any(start <= address < end for start, end in self._statics[pid])
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all that descend from it, as long as their parents live."""
+    found, left = [], [pid]
+    while left:
+        found.append(left.pop())
+        try:
+            for task in Path(f"/proc/{found[-1]}/task").iterdir():
+                left += [int(child) for child in (task / "children").read_text().split()]
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def statics(maps: str) -> list[tuple[int, int]]:
+    """Where the interpreter's own variables lie, from /proc/<pid>/maps: the writable mappings of
+    its file, and the nameless one right behind them, which begins as zeros."""
+    found: list[tuple[int, int]] = []
+    for line in maps.splitlines():
+        fields = line.split(maxsplit=5)
+        start, end = (int(part, 16) for part in fields[0].split("-"))
+        name = fields[5] if len(fields) > 5 else ""
+        behind = not name and bool(found) and found[-1][1] == start
+        if "w" in fields[1] and (behind or _INTERPRETER.search(name)):
+            found.append((start, end))
+    return found

@@ -1,0 +1,147 @@
+"""py-spy: the portable sampler. Python and native frames, the training slowed by a third or so.
+
+It samples wall time, waiting threads included, and has no clock in its output; the phase of a
+sample is read off its Python lines. It sees neither the kernel nor threads that never ran Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import lru_cache
+from pathlib import Path
+
+from rlox_opt.sampling.layers import classify
+from rlox_opt.sampling.phases import phase_by_line
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
+from rlox_opt.sampling.spans import SpanLog
+
+RATE = 100  # Hz; above it, native unwinding slows the program more than it samples it
+
+# py-spy reads a library's symbols when it first meets it, the program stopped meanwhile, and then
+# takes the samples it missed one upon the other, hundreds of one and the same place. So it is given
+# SETTLE_S before its window, and what it saw inside the function SETTLING is dropped.
+SETTLE_S = 10.0
+SETTLING = "sampler_settles"
+
+# To stop the program takes microseconds on a quiet machine and milliseconds on a crowded host. Then
+# py-spy falls behind, makes up for it with samples of one place, and its shares are not to be
+# trusted: beyond this slowdown they were seen to be off by more than 3 points.
+HELD_UP = 1.4
+
+_PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, ctypes.c_ulong(-1)
+_THREAD = re.compile(r"thread \((?P<id>[^)]*)\)(?:: (?P<name>.*))?$")
+_FRAME = re.compile(r"(?P<name>.*) \((?P<module>.*?)(?::(?P<line>\d+))?\)$")
+_SEPARATOR = re.compile(r";(?! )")  # "[usize; 1]" is one name
+_COUNTED = re.compile(r"Samples: (\d+) Errors: (\d+)")
+
+
+def allow_ptrace() -> None:
+    """Let any process of the same user trace this one; where Linux does not ask, do nothing."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0)
+
+
+@lru_cache(maxsize=1)
+def unavailable() -> str | None:
+    """Why py-spy cannot be used here, with the remedy; None: it can."""
+    command = _command()
+    if command is None:
+        return "py-spy is not installed; `pip install py-spy` (or `rlox-opt[profile]`)"
+    allow_ptrace()
+    probe = subprocess.run(
+        [command, "dump", "--nonblocking", "--pid", str(os.getpid())],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if probe.returncode == 0:
+        return None
+    if "ermission" in probe.stderr or "not permitted" in probe.stderr:
+        return (
+            "py-spy may not trace processes here; allow ptrace (in a container "
+            "`--cap-add=SYS_PTRACE`, on a host `sysctl kernel.yama.ptrace_scope=0`, on macOS sudo)"
+        )
+    reason = probe.stderr.strip().splitlines()
+    return f"py-spy fails here ({reason[0] if reason else 'no message'}); try `py-spy dump` by hand"
+
+
+def attach(
+    pid: int, seconds: float, folder: Path, rate: int = RATE, *, native: bool = True
+) -> subprocess.Popen[bytes]:
+    """Sample a running process for `seconds`; `load(folder)` reads what the sampler leaves there.
+
+    Without `native` it sees Python's functions alone, and hardly slows the program.
+
+    Raises:
+        FileNotFoundError: py-spy is not installed.
+    """
+    command = _command()
+    if command is None:
+        raise FileNotFoundError("py-spy is not installed; `pip install py-spy`")
+    with (folder / "pyspy.log").open("wb") as log:
+        return subprocess.Popen(
+            [
+                *(command, "record", "--threads", "--idle", "--full-filenames"),
+                *(["--native"] if native else []),
+                *("--rate", str(rate), "--duration", str(max(1, round(seconds)))),
+                *("--format", "raw", "--output", str(folder / "pyspy.raw"), "--pid", str(pid)),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def load(folder: Path, spans: SpanLog | None = None, rate: int = RATE) -> Samples:
+    """Read what `attach` left in the folder. `spans` is not needed: lines give the phases.
+
+    Raises:
+        ValueError: there is no profile; the message ends with what py-spy said.
+    """
+    log = folder / "pyspy.log"
+    said = log.read_text(errors="replace") if log.exists() else ""
+    raw = folder / "pyspy.raw"
+    if not raw.exists() or not raw.stat().st_size:
+        raise ValueError(f"py-spy left no samples: {said.strip()[-500:] or 'it said nothing'}")
+    counted = _COUNTED.findall(said)
+    samples = Samples("py-spy", period_s=1 / rate, errors=int(counted[-1][1]) if counted else 0)
+    with raw.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            stack, _, count = line.rstrip("\n").rpartition(" ")
+            if stack and count.isdigit() and SETTLING not in stack:
+                samples.samples.extend([_sample(stack, samples.period_s)] * int(count))
+    return samples
+
+
+def _sample(stack: str, period_s: float) -> Sample:
+    head, *rest = _SEPARATOR.split(stack)
+    match = _THREAD.match(head)
+    thread = (match["name"] or match["id"]) if match else MAIN_THREAD
+    if match is None:
+        rest.insert(0, head)
+    full = tuple(_frame(text) for text in rest)
+    phase = phase_by_line(full)
+    shown = tuple(f._replace(module=short_module(f.module)) for f in full)
+    return Sample(shown, phase, classify(full, phase), period_s, thread)
+
+
+@lru_cache(maxsize=65536)
+def _frame(text: str) -> Frame:
+    """One frame as py-spy writes it: `name (file.py:12)`, `name (lib.rs:12)`, `name (lib.so)`."""
+    match = _FRAME.match(text)
+    if match is None:
+        return Frame(text, "[unknown]")
+    line = match["line"]
+    return Frame(match["name"], match["module"], int(line) if line else None)
+
+
+def _command() -> str | None:
+    """py-spy beside this interpreter, else on the path."""
+    beside = Path(sys.executable).parent / "py-spy"
+    return str(beside) if beside.exists() else shutil.which("py-spy")

@@ -1,0 +1,348 @@
+"""The report as it grows: the plain run's figures, the tools' sections, what follows of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rlox_opt.project import cards
+from rlox_opt.project.measured import build_info, versions
+from rlox_opt.sampling import bottlenecks, pyspy
+from rlox_opt.sampling.attribution import LayerShare, attribute
+from rlox_opt.sampling.layers import torch_role
+from rlox_opt.sampling.samples import Samples
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.sampling.spec import Spec
+from rlox_opt.sampling.torch_profiler import TorchProfile
+from rlox_opt.system.machine import ROOT, commit, machine
+
+if TYPE_CHECKING:
+    from rlox_opt.sampling.driver import Findings
+
+SCHEMA = 1
+SOURCES = ("perf", "py-spy")  # of the ranking, the preciser first
+_BREAKDOWN = "Update, per gradient step"
+_LEAST_SAMPLES = 50
+_BUSY = 0.05  # share of training spent waiting for a CPU that is worth a warning
+
+Json = dict[str, Any]
+
+
+class Rates(NamedTuple):
+    """How training went: steps per second, CPUs used, and the share of time kept off the CPUs."""
+
+    steps_per_s: float
+    cpu_share: float
+    delayed: float
+
+    @property
+    def undelayed(self) -> float:
+        """Steps per second of the time in which other programs did not keep it off the CPUs."""
+        return self.steps_per_s / max(1e-9, 1 - self.delayed)
+
+
+class Ticks(NamedTuple):
+    """A child's clock: (monotonic ns, environment steps, and of the training thread: CPU ns, ns
+    kept waiting for a CPU) each; and when its tool's window began and ended, where it knows."""
+
+    ticks: list[tuple[int, int, int, int]]
+    start_ns: int
+    end_ns: int
+
+    def rates(self, start_ns: int, end_ns: int) -> Rates | None:
+        """Rates between two times; None if that is hardly any time."""
+        inside = [tick for tick in self.ticks if start_ns <= tick[0] <= end_ns]
+        if len(inside) < 3 or inside[-1][0] <= inside[0][0] or inside[-1][1] <= inside[0][1]:
+            return None
+        wall_ns, steps, cpu_ns, delay_ns = (
+            last - first for first, last in zip(inside[0], inside[-1], strict=True)
+        )
+        return Rates(steps / wall_ns * 1e9, cpu_ns / wall_ns, delay_ns / wall_ns)
+
+
+def skeleton(spec: Spec, tools: Sequence[str], windows: Mapping[str, float]) -> Json:
+    """A report of a run that has not begun."""
+    now = datetime.now(UTC)
+    head, dirty = commit()
+    return {
+        "schema": SCHEMA,
+        "complete": False,
+        "incomplete": [],
+        "warnings": [],
+        "date": now.astimezone().strftime("%Y-%m-%d"),
+        "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "algo": spec.algo,
+        "env_id": spec.env_id,
+        "total_timesteps": spec.total_timesteps,
+        "n_envs": spec.trainer["n_envs"],
+        "seed": spec.seed,
+        "commit": head,
+        "dirty": dirty,
+        "features": build_info()["features"],
+        "machine": machine(),
+        "versions": versions(),
+        "settings": spec.trainer | {"device": spec.device, "threads": spec.threads},
+        "sps": None,
+        "init_s": None,
+        "train_s": None,
+        "wall_s": None,
+        "end_to_end": {},
+        "mean_return": None,
+        "random_return": None,
+        "phases": [],
+        "timing_overhead": None,
+        "layers": [],
+        "layer_source": None,
+        "disagreement": [],
+        "tools": {
+            tool: {
+                "status": "to do",
+                "slowdown": None,
+                "seconds": windows[tool],
+                "samples": 0,
+                "errors": 0,
+                "layers": [],
+            }
+            for tool in tools
+        },
+        "micro": [],
+        "crossings": [],
+        "crossings_per": "step" if spec.algo == "sac" else _rollout(spec),
+        "bottlenecks": [],
+        "cards": [],
+    }
+
+
+def _rollout(spec: Spec) -> str:
+    return f"rollout of {spec.trainer['n_envs'] * spec.trainer['n_steps']:,} steps"
+
+
+def add_plain(found: Findings, spec: Spec, folder: Path) -> None:
+    """Put into the report what the plain run's child has written so far."""
+    report = found.report
+    result = _read(folder / "result.json")
+    if result is not None and report["sps"] is None:
+        _add_run(found, spec, result)
+        found.spans = SpanLog.load(folder / "spans.bin")
+        report["micro"] = _breakdown(result)
+    if (table := _read(folder / "crossings.json")) is not None:
+        report["crossings"] = table
+    if (rows := _read(folder / "micro.json")) is not None and result is not None:
+        report["micro"] = rows + _breakdown(result)
+    if (random := _read(folder / "random.json")) is not None:
+        report["random_return"] = random["mean_return"]
+
+
+def _add_run(found: Findings, spec: Spec, run: Json) -> None:
+    train_s, phases = run["train_s"], run["phases"]
+    found.self_seconds = {phase["name"]: phase["self_seconds"] for phase in phases}
+    found.self_seconds[""] = max(0.0, train_s - sum(found.self_seconds.values()))
+    ticks = Ticks([tuple(tick) for tick in run["ticks"]], 0, 0)
+    warm = [tick for tick in ticks.ticks if tick[1] >= spec.warmup_steps]
+    steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
+    # A run that is over before its clock has ticked often enough has its whole speed alone.
+    found.steady = steady or Rates(run["steps"] / train_s, 1.0, 0.0)
+    whole = ticks.rates(0, ticks.ticks[-1][0])
+    if whole and whole.delayed > _BUSY:
+        found.report["warnings"].append(
+            f"The machine was busy: for {100 * whole.delayed:.0f} % of the plain run it waited "
+            "for a CPU that others held; its speed and phases are those of a busy machine."
+        )
+    span_s = run["span_ns"] * run["spans"] / 1e9
+    sps, wall_s = run["steps"] / train_s, run["init_s"] + train_s
+    found.report |= {
+        "sps": sps,
+        "init_s": run["init_s"],
+        "train_s": train_s,
+        "wall_s": wall_s,
+        "mean_return": run["mean_return"],
+        "settings": run["settings"] | found.report["settings"],
+        "end_to_end": {
+            "import_s": run["import_s"],
+            "init_s": run["init_s"],
+            "train_s": train_s,
+            "wall_s": wall_s,
+            "steps": run["steps"],
+            "sps": sps,
+            "steady_sps": steady.steps_per_s if steady else None,
+            "cpu_share": whole.cpu_share if whole else None,
+            "delayed_share": whole.delayed if whole else None,
+            "episodes": run["episodes"],
+            "updates": run["updates"],
+        },
+        "phases": [
+            {
+                "name": phase["name"],
+                "seconds": phase["seconds"],
+                "self_seconds": phase["self_seconds"],
+                "share": phase["seconds"] / train_s,
+                "calls": phase["calls"],
+            }
+            for phase in phases
+        ],
+        "threads": {name: tree for name, tree in run["threads"].items() if tree and tree != phases},
+        "timing_overhead": {
+            "ns_per_span": run["span_ns"],
+            "spans": run["spans"],
+            "seconds": span_s,
+            "share": span_s / train_s,
+        },
+    }
+
+
+def add_samples(
+    found: Findings, tool: str, samples: Samples, ticks: Ticks, window: tuple[int, int]
+) -> None:
+    """Put a sampler's section into the report.
+
+    Raises:
+        ValueError: too few samples to say anything.
+    """
+    if len(samples.samples) < _LEAST_SAMPLES:
+        raise ValueError(f"{len(samples.samples)} samples are too few; ask for more --seconds")
+    found.samples[tool] = samples
+    _add_slowdown(found, tool, ticks, window)
+    found.report["tools"][tool] |= {
+        "samples": len(samples.samples),
+        "errors": samples.errors,
+        "layers": _rows(attribute(samples, found.self_seconds)),
+    }
+
+
+def add_torch(found: Findings, recorded: TorchProfile, ticks: Ticks) -> None:
+    """Put torch.profiler's section into the report: its layers are torch's alone.
+
+    A phase's torch share under the profiler is taken for its share in the plain run.
+    """
+    _add_slowdown(found, "torch.profiler", ticks, (ticks.start_ns, ticks.end_ns))
+    layers: dict[str, float] = {}
+    for phase, fraction in recorded.fractions.items():
+        layer = torch_role((), phase)
+        layers[layer] = layers.get(layer, 0.0) + fraction * found.self_seconds.get(phase, 0.0)
+    total = sum(found.self_seconds.values())
+    found.report["tools"]["torch.profiler"] |= {
+        "seconds": (ticks.end_ns - ticks.start_ns) / 1e9,
+        "samples": len(recorded.events),
+        "updates": recorded.updates,
+        "ops": recorded.ops,
+        "device": {
+            "waited": [row._asdict() for row in recorded.waited],
+            "phases": [use._asdict() for use in recorded.uses],
+        },
+        "layers": [
+            {"name": name, "seconds": seconds, "share": seconds / total, "ci95": None}
+            for name, seconds in sorted(layers.items(), key=lambda item: -item[1])
+        ],
+    }
+
+
+def conclude(found: Findings) -> None:
+    """Rank the layers and the bottlenecks by the best tool there is; say where tools disagree."""
+    report, tools = found.report, found.report["tools"]
+    source = next((tool for tool in (*SOURCES, "scalene") if tool in found.samples), None)
+    report["layer_source"] = source
+    report["disagreement"] = _disagreement(tools)
+    if source is None:
+        return
+    if source == "py-spy" and (tools[source]["slowdown"] or 1.0) > pyspy.HELD_UP:
+        report["warnings"].append(
+            f"py-spy slowed training {tools[source]['slowdown']:.1f} times: it could not keep its "
+            "pace, and its shares may be off by more than 3 points; repeat on a quieter machine."
+        )
+    report["layers"] = tools[source]["layers"]
+    settings = report["settings"] | {"n_envs": report["n_envs"]}
+    on = {*report["features"], *settings.get("optimizations", ())}
+    every = cards.load()
+    open_ = [card for card in every if not on & {card.feature, card.id}]  # what is on, was gained
+    seen, run = (found.samples[source], found.self_seconds), (report["algo"], settings)
+    report["bottlenecks"] = bottlenecks.rank(*seen, open_, *run)
+    report["cards"] = bottlenecks.bounds(*seen, every, *run)
+
+
+def read_ticks(folder: Path) -> Ticks:
+    """The clock that a child wrote. ValueError if it wrote none."""
+    result = _read(folder / "result.json")
+    if result is None:
+        raise ValueError("the training under it ended without a result")
+    ticks = [tuple(tick) for tick in result["ticks"]]
+    return Ticks(ticks, result.get("start_ns", 0), result.get("end_ns", 0))
+
+
+def anonymous(text: str) -> str:
+    """The text without the folders of this machine."""
+    for folder in (str(ROOT), sys.prefix, sys.base_prefix, os.path.expanduser("~")):  # noqa: PTH111
+        if len(folder) > 1:
+            text = text.replace(folder + "/", "")
+    return text
+
+
+def _add_slowdown(found: Findings, tool: str, ticks: Ticks, window: tuple[int, int]) -> None:
+    """The plain run's steady rate over the rate under the tool.
+
+    A busy neighbour may hit the one run and not the other, so what either waited for a CPU is not
+    counted; on a quiet machine that is nothing.
+    """
+    rates = ticks.rates(*window)
+    if rates is not None and found.steady is not None:
+        found.report["tools"][tool] |= {
+            "slowdown": found.steady.undelayed / rates.undelayed,
+            "cpu_share": rates.cpu_share,
+            "delayed_share": rates.delayed,
+        }
+
+
+def _disagreement(tools: Mapping[str, Json]) -> list[Json]:
+    """For each layer its share by each tool, and how far they lie apart; the widest first."""
+    views = {
+        tool: {layer["name"]: layer["share"] for layer in section["layers"]}
+        for tool, section in tools.items()
+        if section["layers"]
+    }
+    names = {name for view in views.values() for name in view}
+    rows = []
+    for name in names:
+        shares = {tool: view[name] for tool, view in views.items() if name in view}
+        if len(shares) > 1:
+            spread = max(shares.values()) - min(shares.values())
+            rows.append({"name": name, "shares": shares, "spread": spread})
+    return sorted(rows, key=lambda row: (-row["spread"], row["name"]))
+
+
+def _breakdown(run: Json) -> list[Json]:
+    """The update's parts per gradient step, from the plain run's clock (not a benchmark)."""
+    phases, updates = run["phases"], run["updates"]
+    whole = next((phase for phase in phases if phase["name"] == "gradient_update"), None)
+    if whole is None or not updates:
+        return []
+    parts = [phase for phase in phases if _is_part(phase["name"])]
+    rows = [(phase["name"].split("/", 1)[1], phase["seconds"]) for phase in parts]
+    rows.append(("the rest", whole["self_seconds"]))
+    return [
+        {
+            "group": _BREAKDOWN,
+            "name": name,
+            "us": seconds / updates * 1e6,
+            "share": seconds / whole["seconds"],
+        }
+        for name, seconds in rows
+    ]
+
+
+def _is_part(name: str) -> bool:
+    return name.startswith("gradient_update/") and name.count("/") == 1
+
+
+def _rows(layers: Sequence[LayerShare]) -> list[Json]:
+    return [layer._asdict() | {"ci95": list(layer.ci95)} for layer in layers]
+
+
+def _read(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None

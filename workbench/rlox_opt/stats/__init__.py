@@ -1,0 +1,1 @@
+"""The statistics: intervals, verdicts of one ratio and of a family, levels of a series."""

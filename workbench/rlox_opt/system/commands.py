@@ -1,0 +1,138 @@
+"""Runs cargo, test binaries and pytest: their output as it comes, a time limit, and their end with
+all that they started."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox_opt.system import git
+from rlox_opt.system.process import end_group
+from rlox_opt.system.usage import UsageError
+
+Hear = Callable[[str], None]  # is told every line of output
+
+_TAIL_LINES = 30
+_PACKAGE = "rlox-bench"
+_NOT_RUN = ("--no-run", "--message-format=json-render-diagnostics")
+
+
+class CannotTell(Exception):
+    """The question has no answer here; the message says why and what would do, output below it."""
+
+
+class CompileError(Exception):
+    """cargo did not compile it; the message is the end of its output."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended: exit `status`, `output` of both streams, wall `seconds`."""
+
+    status: int
+    output: str
+    seconds: float
+    late: bool = False  # it was ended at its time limit
+
+    @property
+    def tail(self) -> str:
+        """The last lines of the output."""
+        return "\n".join(self.output.rstrip().splitlines()[-_TAIL_LINES:])
+
+
+def run(
+    command: Sequence[str | Path],
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    hear: Hear = lambda line: None,
+    limit_s: float = 3600.0,
+) -> Done:
+    """Run `command` with `env` on top of the environment, in which nothing redirects git; ended
+    after `limit_s` seconds."""
+    started = time.monotonic()
+    process = subprocess.Popen(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**git.environment(), "CARGO_TERM_COLOR": "never", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,  # Ctrl-C reaches us alone, and we end it
+    )
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        end_group(process)
+
+    limit = threading.Timer(limit_s, end)
+    limit.start()
+    lines = []
+    try:
+        assert process.stdout is not None
+        with process.stdout as stdout:
+            for raw in stdout:
+                lines.append(raw.decode(errors="replace"))
+                hear(lines[-1].strip())
+        status = process.wait()
+    finally:
+        limit.cancel()
+        end_group(process)
+    return Done(status, "".join(lines), time.monotonic() - started, late.is_set())
+
+
+def cargo() -> str:
+    """The path of cargo. Raises UsageError without one."""
+    found = shutil.which("cargo")
+    if found is None:
+        raise UsageError("cargo: is not on PATH; install Rust from https://rustup.rs")
+    return found
+
+
+def compile_pairs(
+    root: Path, profile: str = "test", env: Mapping[str, str] | None = None, hear: Hear = print
+) -> Path:
+    """The compiled unit tests of the pairs in the checkout `root`, under a cargo profile.
+
+    Raises:
+        CompileError: they do not compile.
+        UsageError: there is no cargo.
+    """
+    done = run(
+        [cargo(), "test", "-p", _PACKAGE, "--lib", "--locked", "--profile", profile, *_NOT_RUN],
+        root,
+        env,
+        lambda line: None if line.startswith("{") else hear(line),
+    )
+    for line in done.output.splitlines():
+        if line.startswith("{"):
+            message = json.loads(line)
+            if message.get("executable") and message["target"]["name"] == "rlox_bench":
+                return Path(message["executable"])
+    readable = [line for line in done.output.splitlines() if not line.startswith("{")]
+    raise CompileError("\n".join(readable[-_TAIL_LINES:]))
+
+
+def names_in(binary: Path) -> dict[str, str]:
+    """Of every optimisation that has a pair in Rust, the name of its property test."""
+    listed = run([binary, "--list"], binary.parent).output
+    names = (line.removesuffix(": test") for line in listed.splitlines())
+    return {
+        name.rpartition("::")[2].removesuffix("_twins_agree").upper(): name
+        for name in names
+        if name.endswith("_twins_agree")
+    }
+
+
+def run_one(binary: Path, name: str, root: Path, hear: Hear, limit_s: float = 600.0) -> Done:
+    """Run the one test called `name`; its status is 0 only if it was run and passed."""
+    done = run([binary, "--exact", name], root / "crates" / _PACKAGE, None, hear, limit_s)
+    if done.status == 0 and "1 passed" not in done.output:
+        raise CannotTell(f"{name}: {binary} holds no such test\n{done.tail}")
+    return done

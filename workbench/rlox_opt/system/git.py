@@ -1,0 +1,273 @@
+"""git, called in one way: a user's repository is read, never written.
+
+A repository is looked for in the folder that is named, not in one above it. Every call names the
+folders that it works on, since git would otherwise follow variables, which it sets for hooks, or
+search upwards. What has to be written – a commit of the working tree – goes into an index and a
+folder of objects that are ours. Files are checked out in a `Checkout` alone, which we made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox_opt.system.scratch import scratch
+
+# Where git and the user's settings lie. Any other of git's variables may send it into another
+# repository or change its answer: those of a hook, settings of a command line, dates, pathspecs.
+_KEPT = {"GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"}
+_OURS = {
+    "GIT_OPTIONAL_LOCKS": "0",  # `status` would write the index
+    "GIT_NO_LAZY_FETCH": "1",  # a partial clone would load what it lacks
+    "GIT_LFS_SKIP_SMUDGE": "1",  # so would Git LFS, at a checkout
+    "LANGUAGE": "C",  # an error is known by its English words
+}
+_SETTINGS = (
+    "core.hooksPath=/dev/null",  # whoever writes an index calls a hook
+    "core.fsmonitor=false",  # a daemon with a socket in the git folder
+    "core.splitIndex=false",  # of our index, a part would lie in the git folder
+    "log.showSignature=false",  # what gpg says would stand in the answer
+    "i18n.logOutputEncoding=UTF-8",
+)
+_READING = {
+    *("cat-file", "diff-tree", "log", "ls-files", "ls-tree"),
+    *("merge-base", "rev-list", "rev-parse", "show", "status"),
+}
+_BESIDE = {"add", "commit-tree", "hash-object", "read-tree", "update-index", "write-tree"}
+_DATE = "2000-01-01T00:00:00Z"
+_LOAD = "\nThe clone is partial; `git fetch --refetch --no-filter` loads what it lacks"
+_MADE = "made-by-rlox-opt"  # a file in the git folder of a checkout of ours
+
+
+class GitError(Exception):
+    """git is missing, refuses, or fails; the message says which, and what would do."""
+
+
+def environment(trusted: Path | None = None) -> dict[str, str]:
+    """This process's, for programs that may call git: without what sends git elsewhere. `trusted`
+    is a folder that git is to read, whoever owns it."""
+    found = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name in _KEPT
+    }
+    if trusted:
+        found |= {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": "safe.directory",
+            "GIT_CONFIG_VALUE_0": str(trusted),
+        }
+    return found
+
+
+@dataclass(frozen=True)
+class Repository:
+    """The checkout `folder` with its git folder and its `objects`. `beside` is a folder of objects
+    of ours, which is read as well; with an `index` of ours, new ones are written there. A git that
+    outlives this process holds `lock`, the descriptor of a lock file, to its end."""
+
+    folder: Path
+    git_dir: Path
+    objects: Path
+    beside: Path | None = None
+    index: Path | None = None
+    lock: int | None = None
+
+    def run(
+        self, verb: str, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> str:
+        """What git prints, with U+FFFD for what is not UTF-8.
+
+        Raises:
+            GitError: there is no git, or it fails.
+        """
+        done = self._done(verb, *arguments, env=env, stdin=stdin)
+        if done.returncode:
+            raise _failed(done, self.folder, verb, *arguments)
+        return done.stdout.decode(errors="replace")
+
+    def maybe(self, verb: str, *arguments: str) -> str | None:
+        """What git prints, or None where it says no. Raises GitError where there is no git."""
+        done = self._done(verb, *arguments)
+        return None if done.returncode else done.stdout.decode(errors="replace")
+
+    def stream(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
+        """git at work, with pipes for its input and its output. Raises OSError without git."""
+        return subprocess.Popen(
+            self._command(verb, *arguments),
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+        )
+
+    def commit(
+        self,
+        parent: str,
+        message: str,
+        maker: str,
+        change: Callable[[Repository], object],
+        within: Path | None = None,
+    ) -> str:
+        """A commit after `parent` that no branch knows, with `change` made to its index; it is made
+        in a folder of `within` and kept in `beside`. The same content gives the same commit.
+
+        Raises:
+            GitError: git fails, or there is none.
+        """
+        if self.beside is None:
+            raise ValueError(f"{self.folder}: has no folder beside it for a commit of ours")
+        env = {
+            f"GIT_{who}_{what}": value
+            for who in ("AUTHOR", "COMMITTER")
+            for what, value in (("NAME", maker), ("EMAIL", f"{maker}@localhost"), ("DATE", _DATE))
+        }
+        with scratch(within) as folder:
+            index, objects = folder / "index", folder / "objects"
+            objects.mkdir()
+            ours = dataclasses.replace(self, index=index, beside=objects)
+            ours.run("read-tree", parent)
+            change(ours)
+            tree = ours.run("write-tree").strip()
+            made = ours.run("commit-tree", tree, "-p", parent, "-m", message, env=env).strip()
+            # All are new, so that one which was there, and is broken, gives way.
+            for path in sorted(objects.rglob("*"), reverse=True):
+                if path.is_file():
+                    kept = self.beside / path.relative_to(objects)
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.move(path, kept)
+        return made
+
+    def _done(
+        self, verb: str, *arguments: str, env: Mapping[str, str] | None = None, stdin: str = ""
+    ) -> subprocess.CompletedProcess[bytes]:
+        command, where = self._command(verb, *arguments), self._environment()
+        return _ran(command, self.folder, {**where, **(env or {})}, stdin, self.lock)
+
+    def _command(self, verb: str, *arguments: str) -> list[str]:
+        if verb not in (_READING | _BESIDE if self.index and self.beside else _READING):
+            raise ValueError(f"git {verb}: may write to {self.folder}, which is the user's")
+        return _command(self.folder, self.git_dir, verb, *arguments)
+
+    def _environment(self) -> dict[str, str]:
+        found = environment() | _OURS
+        if self.beside and (self.index or self.beside.is_dir()):
+            found["GIT_OBJECT_DIRECTORY"] = str(self.beside)
+            found["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(self.objects)
+        if self.index:
+            found["GIT_INDEX_FILE"] = str(self.index)
+        return found
+
+
+@functools.cache
+def of(root: Path) -> Repository:
+    """The repository whose checkout is `root`: also a linked worktree, or a submodule.
+
+    Raises:
+        GitError: there is none, it is another user's, or there is no git.
+    """
+    root = root.resolve()
+    if not (root / ".git").exists():
+        raise GitError(f"{root}: is no git checkout; clone the repository and work there")
+    # git itself finds the folder, since it then checks whose it is. It looks no higher than root.
+    ceiling = {"GIT_CEILING_DIRECTORIES": str(root.parent)}
+    answers = []  # one at a time, for a path may have several lines
+    for question in (("--absolute-git-dir",), ("--git-path", "objects"), ("--show-toplevel",)):
+        done = _ran(["git", "rev-parse", *question], root, environment() | _OURS | ceiling)
+        if done.returncode:
+            raise _failed(done, root, "rev-parse", *question)
+        answers.append(os.fsdecode(done.stdout).removesuffix("\n"))
+    git_dir, objects, top = answers
+    if Path(top) != root:
+        raise GitError(f"{root / '.git'}: is no repository; git takes {top} for its checkout")
+    return Repository(root, Path(git_dir), root / objects)
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A checkout of our own in `folder`, which borrows the objects of another repository: the only
+    one whose files git may overwrite and delete. `lock` is held as that of a `Repository`."""
+
+    folder: Path
+    lock: int
+
+    def make(self, source: Repository, commit: str) -> None:
+        """A new repository, at a commit of `source`. Raises GitError where it cannot be."""
+        self.folder.mkdir()
+        digest = ("--object-format=sha256",) if len(commit) == 64 else ()
+        self._run(source, "init", "--quiet", "--template=", *digest)
+        (self.folder / ".git" / _MADE).touch()
+        self.move(source, commit)
+
+    def move(self, source: Repository, commit: str) -> None:
+        """Have it hold a commit of `source`, and nothing else; files that stay the same keep their
+        time stamps. Raises GitError or OSError where it is broken, or not ours."""
+        git_dir = self.folder / ".git"
+        if not re.fullmatch("[0-9a-f]{40,64}", commit):
+            raise GitError(f"{commit!r}: is no commit's hash")
+        if self.folder.is_symlink() or git_dir.is_symlink() or not (git_dir / _MADE).is_file():
+            raise GitError(f"{self.folder}: is no checkout of ours")
+        beside = [source.beside] if source.beside and source.beside.is_dir() else []
+        lines = "".join(f"{_quoted(objects)}\n" for objects in [source.objects, *beside])
+        (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(lines))
+        self._run(source, "checkout", "--quiet", "--force", "--detach", commit, "--")
+        self._run(source, "clean", "--quiet", "-ffdx")
+
+    def _run(self, source: Repository, *arguments: str) -> None:
+        command = _command(self.folder, self.folder / ".git", *arguments)
+        done = _ran(command, self.folder, environment() | _OURS, lock=self.lock)
+        if done.returncode:
+            partial = any(source.objects.glob("pack/*.promisor"))
+            raise _failed(done, source.folder, *arguments, remedy=_LOAD if partial else "")
+
+
+def _command(folder: Path, git_dir: Path, *arguments: str) -> list[str]:
+    settings = (part for setting in _SETTINGS for part in ("-c", setting))
+    return ["git", f"--git-dir={git_dir}", f"--work-tree={folder}", *settings, *arguments]
+
+
+def _ran(
+    command: list[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    stdin: str = "",
+    lock: int | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    kept = () if lock is None else (lock,)
+    try:
+        return subprocess.run(
+            command, cwd=cwd, env=env, input=stdin.encode(), capture_output=True, pass_fds=kept
+        )
+    except OSError as error:
+        if shutil.which("git") is None:
+            raise GitError("git: is not on PATH; install it from https://git-scm.com") from None
+        raise GitError(f"{error.filename}: {error.strerror}") from None
+
+
+def _failed(
+    done: subprocess.CompletedProcess[bytes], folder: Path, *arguments: str, remedy: str = ""
+) -> GitError:
+    said = done.stderr.decode(errors="replace").strip()
+    if "dubious ownership" in said or "unsafe repository" in said:
+        return GitError(
+            f"{folder}: belongs to another user, whose settings git would follow, so it does not "
+            "read it. If you trust that user: "
+            f"git config --global --add safe.directory {shlex.quote(str(folder))}"
+        )
+    return GitError(f"{folder}: git {' '.join(arguments)} failed: {said}{remedy}")
+
+
+def _quoted(path: Path) -> str:
+    """As git reads it in a list of folders of objects, which colons or line ends part."""
+    text = str(path).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{text}"'

@@ -1,0 +1,75 @@
+"""Where a profile was taken: machine, versions and commit; never a host's or user's name."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.system import git
+
+_TABLE = "[tool.rlox-opt"
+
+
+def _root(start: Path) -> Path:
+    """The nearest folder from `start` upwards whose pyproject.toml has our table; else `start`."""
+    for folder in (start, *start.parents):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            if _TABLE in (folder / "pyproject.toml").read_text(encoding="utf-8"):
+                return folder
+    return start
+
+
+try:
+    ROOT = _root(Path.cwd())
+except FileNotFoundError:  # the working directory is gone
+    ROOT = Path("/")
+
+
+def machine() -> dict[str, Any]:
+    """CPU model, cores this process may use, memory in GiB, operating system and kernel."""
+    return {
+        "cpu": _cpu_model(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "os": _os_name(),
+        "kernel": f"{platform.system()} {platform.release()}",
+        "arch": platform.machine(),
+    }
+
+
+def slug(info: dict[str, Any]) -> str:
+    """The machine as part of a folder's name: "Intel(R) Xeon(R) … @ 2.80GHz" of two cores is
+    "intel-xeon-2.80ghz-2c"."""
+    model = re.sub(r"\((r|tm|c)\)|\b(cpu|processor|[\w-]+-core)\b", " ", info["cpu"].lower())
+    words = re.findall(r"[a-z0-9.]+", model)
+    return "-".join([*words, f"{info['cores']}c"])
+
+
+def commit(root: Path = ROOT) -> tuple[str | None, bool | None]:
+    """The checkout's commit, and whether tracked files differ from it; (None, None) outside one."""
+    try:
+        repository = git.of(root)
+        head = repository.run("rev-parse", "HEAD").strip()
+        return head, bool(repository.run("status", "--porcelain", "--untracked-files=no"))
+    except git.GitError:
+        return None, None
+
+
+def _cpu_model() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or platform.machine()
+    found = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else platform.machine()
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.system()

@@ -1,0 +1,1 @@
+"""What people read: the terminal, Markdown, pages."""

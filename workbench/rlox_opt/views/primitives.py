@@ -1,0 +1,213 @@
+"""Operations side by side, as a page and as Markdown: who is ahead, pictures of how times grow,
+every time with its interval, who was left out and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rlox_opt.history.standing import fastest_other, standing
+from rlox_opt.views import html, units
+from rlox_opt.views.markdown import table_lines
+from rlox_opt.views.model import Table
+from rlox_opt.views.scaling_picture import STYLE, Line, picture
+from rlox_opt.views.tables import origin
+
+HEADING = "Operations, side by side"
+_SMALL = 0.1  # a ratio below it is told to three digits: some peers take a thousand times as long
+
+
+def summary(found: Mapping[str, Any]) -> Table:
+    """For each case, ours beside the fastest of the others."""
+    ours = found["ours"]
+    against = (f"{name} ÷ it" for name in ours)
+    columns = ("operation", "size", *ours, "fastest other", "its time", *against)
+    rows = []
+    for case in found["cases"]:
+        times = {row["engine"]: row for row in case["rows"]}
+        rival = fastest_other(case, ours)
+        rows.append(
+            (
+                case["family"],
+                case["title"],
+                *(_seconds(times.get(name)) for name in ours),
+                rival["engine"] if rival else units.MISSING,
+                _seconds(rival),
+                *(_against(rival, name) for name in ours),
+            )
+        )
+    return Table(columns, rows, left=2)
+
+
+def explained(found: Mapping[str, Any]) -> str:
+    """How to read the tables, in a few sentences."""
+    cores = "one core" if found["threads"] == 1 else f"{found['threads']} cores"
+    standings = "; ".join(
+        f"{name}: " + ", ".join(f"{verdict} {n}" for verdict, n in standing(found, name).items())
+        for name in found["ours"]
+    )
+    return (
+        f"Called from Python, all engines on {cores}, in turn; geometric means over restarts. ÷: "
+        "our time over that of the fastest other, below 1 we are ahead; geometric mean over "
+        "restarts of the ratio within rounds, with its 95 % interval by Student's t. Ahead and "
+        "behind need an interval that does not hold 1; undecided: there were too few restarts for "
+        "either. "
+        f"Cases against the fastest other: {standings}."
+    )
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """The whole document."""
+    lines = [f"# {HEADING}", "", explained(found), "", *table_lines(summary(found))]
+    for family in found["families"]:
+        lines += [f"## {family['name']}", "", f"{family['what']}.", ""]
+        for table in _details(found, family):
+            lines += table_lines(table)
+    lines += ["## Engines", ""]
+    lines += [f"- **{name}**: {text}" for name, text in who(found)]
+    lines += [f"- {text}" for text in left_out(found)]
+    lines += ["", *(f"- {what}: {value}" for what, value in facts(found))]
+    return "\n".join(lines) + "\n"
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """One file that needs no other and no network."""
+    sections = [
+        (
+            "summary",
+            "Who is ahead",
+            f'<section id="summary"><h2>Who is ahead</h2>\n<p>{escape(explained(found))}</p>\n'
+            f"{html.table_of(summary(found))}</section>",
+        )
+    ]
+    for family in found["families"]:
+        pictures = "".join(f'<div class="scroll">{one}</div>' for one in _pictures(found, family))
+        tables = "\n".join(map(html.table_of, _details(found, family)))
+        body = f"<p>{escape(family['what'])}.</p>\n{pictures}{tables}"
+        name = family["name"]
+        sections.append(
+            (name, name, f'<section id="{name}"><h2>{escape(name)}</h2>\n{body}</section>')
+        )
+    named = html.table_of(Table(("Engine", "What it is"), who(found), left=2))
+    sections.append(
+        ("engines", "Engines", f'<section id="engines"><h2>Engines</h2>\n{named}</section>')
+    )
+    missing = left_out(found)
+    return html.document(
+        f"{HEADING}: rlox and its peers",
+        "rlox and its peers",
+        HEADING,
+        [
+            (f"{name}: {verdict}", str(n))
+            for name in found["ours"]
+            for verdict, n in standing(found, name).items()
+        ],
+        [("Left out", missing)] if missing else [],
+        sections,
+        facts(found),
+        styles=[STYLE],
+    )
+
+
+def left_out(found: Mapping[str, Any]) -> list[str]:
+    """A sentence for each engine and reason."""
+    return [
+        f"{name} {why}" + (f" ({', '.join(cases)})" if cases else "")
+        for name, reasons in found["left_out"].items()
+        for why, cases in reasons.items()
+    ]
+
+
+def facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Where and when."""
+    built = f"{found['build']['profile']}, {', '.join(found['build']['features'])}"
+    return [*origin(found), ("Build", built)]
+
+
+def _details(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Table]:
+    """A table for each case of a family: every engine, the fastest first."""
+    ours = found["ours"]
+    tables = []
+    for case in found["cases"]:
+        if case["family"] != family["name"] or not case["rows"]:
+            continue
+        tails = any("p99_s" in row for row in case["rows"])
+        tail, against = ("p99",) if tails else (), (f"{name} ÷ it" for name in ours)
+        columns = ("engine", "mean", "95 %", *tail, "restarts", *against)
+        rows = [
+            (
+                row["engine"],
+                units.fine_seconds(row["s"]),
+                _ends(row["ci95"]),
+                *((units.fine_seconds(row.get("p99_s")),) if tails else ()),
+                str(row["restarts"]),
+                *(_against(row, name) for name in ours),
+            )
+            for row in sorted(case["rows"], key=lambda row: float(row["s"]))
+        ]
+        tables.append(Table(columns, rows, case["title"]))
+    return tables
+
+
+def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
+    """How the time of a call grows along each axis of the family, an engine a line."""
+    drawn = []
+    for asked in family["pictures"]:
+        axis, where = asked["axis"], asked.get("where", {})
+        of = [
+            case
+            for case in found["cases"]
+            if case["family"] == family["name"]
+            and all(case["size"][name] == value for name, value in where.items())
+        ]
+        points: dict[str, list[tuple[float, float]]] = {}
+        for case in of:
+            for row in case["rows"]:
+                points.setdefault(row["engine"], []).append((case["size"][axis], row["s"]))
+        lines = [
+            Line(name, sorted(own), name in found["ours"])
+            for name, own in points.items()
+            if len(own) > 1
+        ]
+        if lines:
+            fixed = "".join(
+                f", {name} {value:,}" if isinstance(value, int) else f", {name} {value}"
+                for name, value in where.items()
+            )
+            drawn.append(picture(f"{family['name']}{fixed}", asked["label"], lines))
+    return drawn
+
+
+def who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Engines, what they are and which version."""
+    return [
+        (row["name"], f"{row['what']} ({row['version']})" if row["version"] else row["what"])
+        for row in found["engines"]
+    ]
+
+
+def _seconds(row: Mapping[str, Any] | None) -> str:
+    return units.fine_seconds(row["s"]) if row else units.MISSING
+
+
+def _ends(ends: Sequence[float] | None) -> str:
+    return (
+        f"{units.fine_seconds(ends[0])} – {units.fine_seconds(ends[1])}" if ends else units.MISSING
+    )
+
+
+def _against(row: Mapping[str, Any] | None, name: str) -> str:
+    """ "0.31× (0.30–0.32) ahead"."""
+    if row is None or name not in row["against"]:
+        return units.MISSING
+    against = row["against"][name]
+    ratio, ends = against["ratio"], against["ci95"]
+    if ratio < _SMALL:
+        places = 2 - math.floor(math.log10(ratio))
+        within = f" ({ends[0]:.{places}f}–{ends[1]:.{places}f})" if ends else ""
+        shown = f"{ratio:.{places}f}×{within}"
+    else:
+        shown = units.estimate(ratio, ends) if ends else units.factor(ratio)
+    return f"{shown} {against['verdict']}"

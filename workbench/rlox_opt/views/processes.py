@@ -1,0 +1,212 @@
+"""The report of a run of several processes, as a page and as Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rlox_opt.sampling.samples import OUTSIDE
+from rlox_opt.views import details, html, tables, units, waiting
+from rlox_opt.views.component_tree import tree_lines
+from rlox_opt.views.markdown import table_lines
+from rlox_opt.views.model import Report, Section, Table
+from rlox_opt.views.titles import layer_title
+
+UNSAMPLED = "not sampled"
+_MOST_SPREADS = 12
+_LONGEST = 100  # characters of a heading: two lines of the page
+
+
+def sections(report: Report) -> list[Section]:
+    """All but the trees, which are text: what is slow, who waits, in which layer, whose, when."""
+    found = report.get("waiting")
+    waits = waiting.sections(found) if found else []
+    if serial := report.get("serial"):
+        waits.append(waiting.cost(serial))
+    if own := report.get("own_timing"):
+        waits.append(own_timing(own))
+    waits += details.on_device(report.get("device"))
+    return [_ranking(report), *waits, _layers(report), _components(report), _processes(report)]
+
+
+def heading(report: Report) -> str:
+    """The program's command, without the folders it lies in; of a long one as many words as fit."""
+    words = [word.rsplit("/", 1)[-1] for word in report["command"]]
+    words = words[1:] if words and words[0].startswith("python") else words
+    text = " ".join(" ".join(words).split())
+    if len(text) <= _LONGEST:
+        return text
+    return (text[: _LONGEST - 1].rpartition(" ")[0] or text[: _LONGEST - 2]) + " …"
+
+
+def notices(report: Report) -> list[tuple[str, list[str]]]:
+    """What to know before reading on."""
+    found = [
+        ("This report is incomplete", list(report["incomplete"])),
+        ("Read with care", list(report["warnings"])),
+    ]
+    return [(title, sentences) for title, sentences in found if sentences]
+
+
+def render_html(report: Report) -> str:
+    """The page: one file that needs no other."""
+    trees = "\n\n".join("\n".join(lines) for c in report["components"] if (lines := tree_lines(c)))
+    ranking, *others = sections(report)
+    parts = [(ranking.id, ranking.title, html.section_of(ranking))]
+    body = f'<pre tabindex="0">{escape(trees)}</pre>' if trees else "<p>No phases.</p>"
+    title = "Phases by component"
+    parts.append(("trees", title, f'<section id="trees"><h2>{title}</h2>\n{body}</section>'))
+    parts += [(section.id, section.title, html.section_of(section)) for section in others]
+    return html.document(
+        f"{heading(report)}: rlox profile of several processes",
+        "rlox profile of several processes",
+        heading(report),
+        figures(report),
+        notices(report),
+        parts,
+        tables.facts(report),
+    )
+
+
+def render_markdown(report: Report) -> str:
+    """The same as text, for a terminal or a pull request."""
+    lines = [f"# {heading(report)}: profile of several processes", ""]
+    for title, sentences in notices(report):
+        lines += [f"> **{title}.**", *(f"> - {text}" for text in sentences), ""]
+    lines += [f"- **{what}**: {value}" for what, value in (*figures(report), *tables.facts(report))]
+    for component in report["components"]:
+        if tree := tree_lines(component):
+            lines += ["", "```text", *tree, "```"]
+    for section in sections(report):
+        lines += ["", f"## {section.title}", "", *section.text, ""]
+        for table in section.tables:
+            lines += table_lines(table)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
+
+
+def figures(report: Report) -> list[tuple[str, str]]:
+    """The page's headline."""
+    clocks = report["trace"]["clocks"]
+    error = max((clock["error_us"] for clock in clocks), default=0.0)
+    return [
+        ("Wall time", units.seconds(report["wall_s"])),
+        ("Processes", units.count(len(report["processes"]))),
+        ("Sampled by", report["sampler"] or "nothing"),
+        ("Clocks aligned to", "one clock" if not error else f"± {error:.0f} µs"),
+    ]
+
+
+def _ranking(report: Report) -> Section:
+    title = "Where time goes, all processes together"
+    if not report["ranking"]:
+        return Section("ranking", title, ["Nothing was sampled, so nothing is ranked."])
+    rows = [
+        (
+            f"{row['rank']}.",
+            row["component"] + ("" if row["thread"] == "MainThread" else f" [{row['thread']}]"),
+            row["phase"] or OUTSIDE,
+            layer_title(row["layer"]),
+            units.seconds(row["seconds"]),
+            units.percent(row["share"]),
+        )
+        for row in report["ranking"]
+    ]
+    columns = ("", "Component", "Phase", "Layer", "Time", "Share")
+    text = [
+        "Seconds of all equal threads, and their share of all time in which anything was done; "
+        "processes run side by side, so a large share need not be what the whole waits for."
+    ]
+    return Section("ranking", title, text, [Table(columns, rows, left=4)])
+
+
+def _layers(report: Report) -> Section:
+    rows = [
+        (_layer(layer["name"]), units.seconds(layer["seconds"]), units.percent(layer["share"]))
+        for layer in report["layers"]
+    ]
+    text = ["Of all threads together; idle time is nobody's share."]
+    return Section("layers", "Layers", text, [Table(("Layer", "Time", "Share"), rows)])
+
+
+def _components(report: Report) -> Section:
+    """Equal workers beside each other: where they differ most."""
+    rows = []
+    for component in report["components"]:
+        for thread in component["threads"]:
+            for phase in thread["phases"]:
+                apart = phase["high"] - phase["low"]
+                if thread["count"] > 1 and apart > 0:
+                    rows.append((apart, component["title"], phase))
+    rows.sort(key=lambda row: -row[0])
+    if not rows:
+        return Section("spread", "Equal workers", ["No two processes do the same."])
+    table = Table(
+        ("Component", "Phase", "Mean", "Lowest", "Highest", "Highest in"),
+        [
+            (
+                title,
+                phase["name"],
+                *(units.seconds(phase[figure]) for figure in ("seconds", "low", "high")),
+                phase["high_in"],
+            )
+            for _, title, phase in rows[:_MOST_SPREADS]
+        ],
+        left=2,
+    )
+    return Section("spread", "Equal workers, where they differ most", [], [table])
+
+
+def _processes(report: Report) -> Section:
+    rows = []
+    for process in report["processes"]:
+        for thread in process["threads"]:
+            top = ", ".join(
+                f"{_layer(layer['name'])} {units.percent(layer['share'])}"
+                for layer in thread["layers"][:3]
+            )
+            how = "" if process["how"] else ", killed"
+            lived = units.seconds(process["end_s"] - process["begin_s"])
+            rows.append(
+                (
+                    f"{process['title']} ({process['pid']}{how})",
+                    thread["name"],
+                    top,
+                    lived,
+                    units.seconds(thread["seconds"]),
+                    units.count(thread["samples"]),
+                )
+            )
+    columns = ("Process", "Thread", "Layers", "Lived", "Time", "Samples")
+    return Section("processes", "Processes and threads", [], [Table(columns, rows, left=3)])
+
+
+def own_timing(found: Sequence[Mapping[str, Any]]) -> Section:
+    """The program's own Timing report beside ours."""
+    rows = [
+        (
+            row["component"],
+            row["ours"] or units.MISSING,
+            row["block"] + (", mean per call" if row["per_call"] else ""),
+            units.seconds(row["own_s"]),
+            units.seconds(row["our_s"]),
+        )
+        for row in found
+    ]
+    columns = ("Component", "Here", "Block", "It says", "Recorded")
+    text = [
+        "The program times its own blocks; the same blocks, as they were recorded here. "
+        "Seconds are sums, or where it tells the mean per call, that on both sides."
+    ]
+    return Section("own-timing", "Its own report, and ours", text, [Table(columns, rows, left=3)])
+
+
+def _layer(name: str) -> str:
+    return UNSAMPLED if name == "unsampled" else layer_title(name)
+
+
+def summary(report: Mapping[str, Any]) -> str:
+    """ "python train.py: 4 processes, 61.2 s"."""
+    processes = len(report["processes"])
+    return f"{heading(report)}: {processes} processes, {units.seconds(report['wall_s'])}"

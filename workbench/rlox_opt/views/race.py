@@ -1,0 +1,134 @@
+"""Peers side by side as a page and as Markdown: a table, a picture, who was left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from rlox_opt.views import html, units
+from rlox_opt.views.markdown import table_lines
+from rlox_opt.views.model import Table
+from rlox_opt.views.race_picture import STYLE, picture
+from rlox_opt.views.tables import origin
+
+
+def heading(found: Mapping[str, Any]) -> str:
+    """ "PPO on CartPole-v1, side by side"."""
+    return f"{found['race'].upper()} on {found['job']['env_id']}, side by side"
+
+
+def standings(found: Mapping[str, Any]) -> Table:
+    """Speeds, compile times, times to the return and returns, with their intervals."""
+    job, first = found["job"], found["held_to"]
+    columns = (
+        "peer",
+        "steps/s",
+        f"× {first}",
+        "compiling",
+        f"to {job['reach']:g}",
+        f"× {first}",
+        "final return",
+        "runs",
+    )
+    rows = [
+        (
+            row["peer"],
+            units.count(round(row["sps"])),
+            _ratio(row["sps_ratio"]),
+            units.seconds(row["compile_s"]) if row["compile_s"] else units.MISSING,
+            _reached(row),
+            _ratio(row["reach_ratio"]),
+            _return(row["final_return"]),
+            str(row["runs"]),
+        )
+        for row in found["table"]
+    ]
+    return Table(columns, rows)
+
+
+def explained(found: Mapping[str, Any]) -> str:
+    """How to read the table, in a few sentences."""
+    job, first = found["job"], found["held_to"]
+    return (
+        f"{job['total_timesteps']:,} steps, {job['threads']} thread(s) of torch or XLA; medians. "
+        "Steps per second are those of the whole training, without making environments and "
+        f"without compiling. To {job['reach']:g}: seconds until the mean return of "
+        f"{found['window']} episodes is that high, compiling counted, of the runs that got there. "
+        f"×: how many times as fast or as soon as {first} in the same round, geometric mean with "
+        "its 95 % interval by Student's t over rounds."
+    )
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    """The whole document."""
+    lines = [f"# {heading(found)}", "", explained(found), "", *table_lines(standings(found))]
+    lines += [f"- **{name}**: {text}" for name, text in _who(found)]
+    lines += [f"- **{name}** was left out: it {why}" for name, why in found["left_out"].items()]
+    lines += ["", *(f"- {what}: {value}" for what, value in _facts(found))]
+    return "\n".join(lines) + "\n"
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """One file that needs no other and no network."""
+    who = Table(("Peer", "What runs"), _who(found), left=2)
+    shown = (
+        f'<section id="standings"><h2>Standings</h2>\n<p>{escape(explained(found))}</p>\n'
+        f'<div class="scroll">{picture(found)}</div>\n{html.table_of(standings(found))}</section>'
+    )
+    named = f'<section id="peers"><h2>Peers</h2>\n{html.table_of(who)}</section>'
+    left_out = [f"{name} {why}" for name, why in found["left_out"].items()]
+    fastest = max(found["table"], key=lambda row: row["sps"])
+    figures = [
+        ("steps per second", units.count(round(fastest["sps"]))),
+        ("the fastest", fastest["peer"]),
+    ]
+    return html.document(
+        f"{heading(found)}: rlox and its peers",
+        "rlox and its peers",
+        heading(found),
+        figures,
+        [("Left out", left_out)] if left_out else [],
+        [("standings", "Standings", shown), ("peers", "Peers", named)],
+        _facts(found),
+        styles=[STYLE],
+    )
+
+
+def _who(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        (row["peer"], f"{row['what']} ({row['version']})" if row["version"] else row["what"])
+        for row in found["table"]
+    ]
+
+
+def _facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    task = ", ".join(f"{name}={value}" for name, value in found["job"].items())
+    return [*origin(found), ("Task", task)]
+
+
+def _ratio(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return units.MISSING
+    return units.estimate(found["ratio"], found["ci95"]) if found["ci95"] else _alone(found)
+
+
+def _alone(found: Mapping[str, Any]) -> str:
+    return units.factor(found["ratio"])
+
+
+def _reached(row: Mapping[str, Any]) -> str:
+    if row["reach_s"] is None:
+        return "never"
+    missed = "" if row["reached"] == row["runs"] else f" ({row['reached']} of {row['runs']})"
+    return units.seconds(row["reach_s"]) + missed
+
+
+def _return(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return units.MISSING
+    return f"{found['mean']:,.1f}{_ends(found['ci95'])}"
+
+
+def _ends(ends: Sequence[float] | None) -> str:
+    return f" ({ends[0]:,.1f} to {ends[1]:,.1f})" if ends else ""

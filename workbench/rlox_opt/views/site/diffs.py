@@ -1,0 +1,82 @@
+"""What commits changed in the code, as pages: the text of `git show`, trimmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+
+from rlox_opt.system import git
+from rlox_opt.views.site.layout import Html, commit_path, diff_path, link, page, paragraph, tag
+from rlox_opt.views.site.model import Commit
+
+LINES = 1500  # of a commit that are shown
+_CHARACTERS = 400  # of a line
+_MARK = "\x01commit "
+_KINDS = {"+": "added", "-": "removed", "@": "hunk"}
+
+
+def known(hashes: Sequence[str], root: Path) -> list[str]:
+    """Those commits that the repository at `root` has; none where it is no repository."""
+    asked = "".join(f"{name}^{{commit}}\n" for name in hashes)
+    try:
+        found = git.of(root).run("cat-file", "--batch-check", stdin=asked)
+    except git.GitError:
+        return []
+    there = {line.split()[0] for line in found.splitlines() if line.split()[1:2] == ["commit"]}
+    return [name for name in hashes if name in there]
+
+
+def texts(hashes: Sequence[str], root: Path) -> Iterator[tuple[str, list[str]]]:
+    """Each commit's message, statistics and patch against its first parent, as lines: at most
+    `LINES`, and one more that says so. They are asked for in one call, and read as they come."""
+    if not hashes:
+        return
+    told = git.of(root).stream(
+        *("log", "--no-walk=unsorted", "--stdin", "--no-color", "--stat=100", "--patch"),
+        *("--no-textconv", "--no-ext-diff"),  # textconv keeps what it made, as refs
+        *("--diff-merges=first-parent", f"--format={_MARK}%H%n%aI%n%n%w(0,4,4)%B"),
+    )
+    with told:
+        assert told.stdin is not None
+        assert told.stdout is not None
+        told.stdin.write("".join(f"{name}\n" for name in hashes))
+        told.stdin.close()
+        name, lines, left = "", list[str](), 0
+        for line in told.stdout:
+            if line.startswith(_MARK):
+                if name:
+                    yield name, _ended(lines, left)
+                name, lines, left = line.removeprefix(_MARK).strip(), [], 0
+            elif len(lines) < LINES:
+                text = line.rstrip("\n")
+                lines.append(text if len(text) <= _CHARACTERS else f"{text[:_CHARACTERS]}…")
+            else:
+                left += 1
+        if name:
+            yield name, _ended(lines, left)
+
+
+def _ended(lines: list[str], left: int) -> list[str]:
+    return [*lines, f"… and {left:,} more lines, which `git show` has"] if left else lines
+
+
+def diff_page(commit: Commit, lines: Sequence[str] | None) -> str:
+    """The page of a commit's `lines`, which are None where the repository does not have it."""
+    if lines is None:
+        body = paragraph(
+            "The repository from which these pages were made does not have this commit, so its "
+            "changes cannot be shown."
+        )
+    else:
+        told = Html("\n".join(_line(line) for line in lines))
+        body = tag("pre", told, class_="diff", tabindex="0", aria_label="Changes", role="region")
+    path = diff_path(commit.hash)
+    over = link(commit_path(commit.hash), f"Commit {commit.short}")
+    return page(path, f"Code of {commit.short}", body, over=over, heading=commit.subject)
+
+
+def _line(line: str) -> str:
+    kind = "file" if line.startswith("diff --git ") else _KINDS.get(line[:1])
+    kind = None if line == "---" else kind  # it parts message and statistics
+    return f'<span class="{kind}">{escape(line)}</span>' if kind else escape(line)

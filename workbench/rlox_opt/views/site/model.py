@@ -1,0 +1,278 @@
+"""The history as the pages need it: commits in order, what was recorded of each, the series."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+
+from rlox_opt.history import series, store
+from rlox_opt.history.acknowledged import Acknowledgement, answer
+from rlox_opt.history.series import Series
+from rlox_opt.history.store import Entry
+from rlox_opt.stats.levels import Change
+from rlox_opt.views.site.writer import digest
+
+# Kinds in the order of their charts, in full and in short; the first that a benchmark has stands
+# for it in the overview.
+KINDS = {
+    "time": ("Time of a call from Python", "time"),
+    "criterion": ("Time of a call in Rust, by criterion", "time in Rust"),
+    "steps": ("Training speed", "training speed"),
+    "instructions": ("Instructions of a call, by callgrind", "instructions"),
+    "allocations": ("Heap allocations of a call", "allocations"),
+    "peak_memory": ("Peak memory of the process", "peak memory"),
+}
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One entry and its file."""
+
+    path: Path
+    entry: Entry
+
+    @property
+    def title(self) -> str:
+        """What tells it from the others of its commit."""
+        return f"{features_title(self.entry.features)}, {self.entry.slug}"
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit and what was recorded of it, `index` from the oldest."""
+
+    index: int
+    hash: str
+    parent: str | None
+    subject: str
+    committed: datetime
+    recordings: tuple[Recording, ...]
+
+    @property
+    def short(self) -> str:
+        return self.hash[:10]
+
+    @property
+    def day(self) -> str:
+        return f"{self.committed:%Y-%m-%d}"
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A level change of a series, at a commit; `last` is the commit of the old level's last
+    point, `answer` what somebody acknowledged of it, whether or not that is enough."""
+
+    series: Series
+    change: Change
+    commit: Commit
+    last: Commit
+    answer: Acknowledgement | None = None
+
+    @property
+    def excused(self) -> bool:
+        """Whether it is meant, and no larger than that."""
+        return self.answer is not None and self.answer.excuses(self.change)
+
+    @property
+    def machine(self) -> str:
+        """Where it was measured."""
+        return self.series.points[self.change.index].machine
+
+    @property
+    def recording(self) -> Recording:
+        """What was recorded of its commit with its features on its machine."""
+        return next(
+            recording
+            for recording in self.commit.recordings
+            if (recording.entry.features, recording.entry.slug)
+            == (self.series.features, self.machine)
+        )
+
+    @property
+    def worse(self) -> bool:
+        return self.series.slower(self.change)
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether it is an open regression that nobody has acknowledged, or not so much of it."""
+        return self.worse and not self.excused and self.series.open(self.change)
+
+    @property
+    def figure(self) -> str:
+        """What moved, in words."""
+        return f"{KINDS[self.series.kind][1]}, {features_title(self.series.features)}"
+
+    @property
+    def word(self) -> str:
+        """ "slower", "fewer", …: what became of the number."""
+        more, less = {
+            "time": ("slower", "faster"),
+            "criterion": ("slower", "faster"),
+            "steps": ("faster", "slower"),
+            "peak_memory": ("larger", "smaller"),
+        }.get(self.series.kind, ("more", "fewer"))
+        return more if self.change.ratio > 1 else less
+
+
+@dataclass(frozen=True)
+class History:
+    """All that is published."""
+
+    commits: tuple[Commit, ...]
+    series: tuple[Series, ...]
+    acknowledged: Sequence[Acknowledgement] = ()
+
+    @classmethod
+    def of(
+        cls,
+        recordings: Iterable[Recording],
+        order: Sequence[str] | None = None,
+        least: Mapping[str, Mapping[str, float]] | None = None,
+        acknowledged: Sequence[Acknowledgement] = (),
+    ) -> History:
+        """What pages are made of; `order` and `least` are those of `series.of_store`."""
+        by_id = {id(recording.entry): recording for recording in recordings}
+        newest = store.newest(recording.entry for recording in by_id.values())
+        kept = [by_id[id(entry)] for entry in newest.values()]
+        of_commit: defaultdict[str, list[Recording]] = defaultdict(list)
+        for recording in kept:
+            of_commit[recording.entry.commit].append(recording)
+        rank = {commit: number for number, commit in enumerate(order or ())}
+        first = {commit: found[0].entry for commit, found in of_commit.items()}
+        ordered = sorted(
+            (commit for commit in of_commit if order is None or commit in rank),
+            key=lambda commit: (rank.get(commit, 0), first[commit].committed, commit),
+        )
+        commits = tuple(
+            Commit(
+                index,
+                commit,
+                first[commit].parent,
+                first[commit].subject,
+                first[commit].committed,
+                tuple(
+                    sorted(
+                        of_commit[commit], key=lambda r: (r.entry.slug, rank_of(r.entry.features))
+                    )
+                ),
+            )
+            for index, commit in enumerate(ordered)
+        )
+        found = series.of_store([r.entry for r in kept], order, least)
+        return cls(commits, tuple(found), acknowledged)
+
+    @cached_property
+    def by_hash(self) -> dict[str, Commit]:
+        """The commits by their whole hash."""
+        return {commit.hash: commit for commit in self.commits}
+
+    @cached_property
+    def by_benchmark(self) -> dict[str, list[Series]]:
+        """The series of each benchmark, in the order of `KINDS`, then of features."""
+        found: defaultdict[str, list[Series]] = defaultdict(list)
+        for one in self.series:
+            found[one.benchmark].append(one)
+        kinds = list(KINDS)
+        return {
+            name: sorted(of, key=lambda s: (kinds.index(s.kind), rank_of(s.features)))
+            for name, of in sorted(found.items())
+        }
+
+    @cached_property
+    def moved(self) -> list[Moved]:
+        """All level changes, the newest first, those of one commit in the order of `KINDS`."""
+        found = [
+            Moved(
+                one,
+                change,
+                self.by_hash[one.points[change.index].commit],
+                self.by_hash[one.points[change.before].commit],
+                answer(self.acknowledged, one, change),
+            )
+            for one in self.series
+            for change in one.changes
+        ]
+        kinds = list(KINDS)
+        return sorted(
+            found,
+            key=lambda m: (
+                -m.commit.index,
+                kinds.index(m.series.kind),
+                m.series.benchmark,
+                rank_of(m.series.features),
+            ),
+        )
+
+    @cached_property
+    def moved_at(self) -> dict[str, list[Moved]]:
+        """The level changes by the commit at which they are."""
+        found: defaultdict[str, list[Moved]] = defaultdict(list)
+        for moved in self.moved:
+            found[moved.commit.hash].append(moved)
+        return dict(found)
+
+    @cached_property
+    def moved_in(self) -> dict[tuple[str, tuple[str, ...]], list[Moved]]:
+        """The level changes by benchmark and features, the newest first."""
+        found: defaultdict[tuple[str, tuple[str, ...]], list[Moved]] = defaultdict(list)
+        for moved in self.moved:
+            found[moved.series.benchmark, moved.series.features].append(moved)
+        return dict(found)
+
+    @cached_property
+    def machines(self) -> list[str]:
+        """Machines by name."""
+        return sorted({r.entry.slug for commit in self.commits for r in commit.recordings})
+
+    def before(self, recording: Recording) -> Recording | None:
+        """What was recorded last before it, of the same features on the same machine."""
+        return self._before.get(recording.path)
+
+    @cached_property
+    def _before(self) -> dict[Path, Recording]:
+        last: dict[tuple[str, tuple[str, ...]], Recording] = {}
+        found = {}
+        for commit in self.commits:
+            for recording in commit.recordings:
+                line = recording.entry.slug, recording.entry.features
+                if line in last:
+                    found[recording.path] = last[line]
+                last[line] = recording
+        return found
+
+
+def read(folder: Path) -> list[Recording]:
+    """All recordings of a store. Raises store.HistoryError."""
+    return [Recording(path, entry) for path, entry in store.entries(folder)]
+
+
+def rank_of(features: Sequence[str]) -> tuple[bool, Sequence[str]]:
+    """Orders feature sets: the one without any comes last."""
+    return not features, features
+
+
+def features_title(features: Sequence[str]) -> str:
+    """A feature set in words: "accepted", "opt-p3, opt-p5", "baseline" of none."""
+    return ", ".join(features) or "baseline"
+
+
+def cost(entry: Entry, name: str) -> float | None:
+    """What a step of training takes, relative to the control's in the same run; None where it was
+    not compared with one."""
+    for cell in entry.cells:
+        if cell.kind == "steps" and cell.benchmark == f"train.{name}" and cell.ratio:
+            return 1 / cell.ratio
+    return None
+
+
+def slug(name: str) -> str:
+    """A name as part of a file's: "data_plane.Gae.time_gae(2048)" → "data_plane.Gae.time_gae-2048".
+
+    Names that are not made of safe letters alone get a digest too, since two may look the same."""
+    safe = re.sub(r"[^\w.]+", "-", name, flags=re.ASCII).strip("-.")
+    return safe if safe == name else f"{safe}-{digest([name])[:6]}"

@@ -1,0 +1,130 @@
+"""Makes the pages: which there are, and what each is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+
+from rlox_opt.history.ledger import Line
+from rlox_opt.system.files import understood
+from rlox_opt.system.machine import ROOT
+from rlox_opt.views.site import benchmark, commit, diffs, optimisations, overview, profiles, trust
+from rlox_opt.views.site.layout import benchmark_path, card_path, commit_path, diff_path, raw_path
+from rlox_opt.views.site.model import Commit, History
+from rlox_opt.views.site.writer import Writer, digest
+
+_STATIC = {
+    "rlox_opt.views.site": (
+        "history.css", "theme.js", "filter.js", "chart.js", "lines.js", "stacked.js",
+        "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE",
+    ),
+    "rlox_opt.views": ("page.css", "flamegraph.js"),
+}  # fmt: skip
+Tell = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Published:
+    """What a publication did, in files."""
+
+    commits: int
+    series: int
+    written: int
+    kept: int
+    removed: int
+
+
+def publish(
+    out: Path,
+    history: History,
+    ledger: Sequence[Line] = (),
+    trusted: Path = trust.FOLDER,
+    root: Path = ROOT,
+    tell: Tell = lambda _text, _done: None,
+) -> Published:
+    """Make the pages of a history, in `out`.
+
+    Args:
+        ledger: the optimisations with their records.
+        trusted: the folder of calibrations and scores.
+        root: the repository that has the commits; those it lacks have no code to show.
+        tell: is told what is made, and how much of it is done.
+
+    Raises:
+        NotReadError: a calibration or score is broken.
+        writer.ForeignFolderError: `out` holds other files.
+    """
+    with Writer(out) as writer:
+        _static(writer)
+        writer.text("index.html", overview.overview(history))
+        writer.text("commits.html", overview.commits(history))
+        writer.text("profiles.html", profiles.page_of(history))
+        with understood(trusted, "folder of calibrations and scores"):
+            trust_page = trust.trust(trust.read(trusted))
+        writer.text("trust.html", trust_page)
+        writer.text("optimisations.html", optimisations.ledger_page(ledger))
+        for line in ledger:
+            writer.text(card_path(line.card.id), optimisations.card_page(history, line))
+        writer.text("data/commits.js", benchmark.commits_data(history))
+        writer.text("data/profiles.js", profiles.data(history))
+        for number, name in enumerate(history.by_benchmark, 1):
+            writer.text(benchmark_path(name), benchmark.benchmark(history, name))
+            writer.text(benchmark.data_path(name), benchmark.data(history, name))
+            tell(f"benchmark {number}", 0.5 * number / len(history.by_benchmark))
+        _commits(writer, history, tell)
+        _diffs(writer, history, root)
+    return Published(
+        len(history.commits), len(history.series), writer.written, writer.kept, writer.removed
+    )
+
+
+def _static(writer: Writer) -> None:
+    for package, names in _STATIC.items():
+        at = files(package).joinpath("static" if package.endswith("site") else "page")
+        for name in names:
+            writer.text(f"static/{name}", at.joinpath(name).read_bytes())
+
+
+def _commits(writer: Writer, history: History, tell: Tell) -> None:
+    """A page a commit, and its raw recordings, which are written once and never changed."""
+    for one in history.commits:
+        path = commit_path(one.hash)
+        writer.file(path, digest(_shown(history, one)), partial(commit.commit, history, one))
+        for recording in one.recordings:
+            writer.file(raw_path(recording), recording.path.name, recording.path.read_bytes)
+        tell(f"commit {one.index + 1}", 0.5 + 0.5 * one.index / len(history.commits))
+
+
+def _shown(history: History, one: Commit) -> Iterator[object]:
+    """What the page of a commit is made of."""
+    yield from (other.hash for other in history.commits[max(0, one.index - 1) : one.index + 2])
+    yield one.parent in history.by_hash
+    for recording in one.recordings:
+        before = history.before(recording)
+        yield recording.path.name, before.path.name if before else None
+    for moved in history.moved_at.get(one.hash, ()):
+        change, series = moved.change, moved.series
+        figures = [overview.percent(ratio) for ratio in (change.ratio, *change.ci99)]
+        yield series.benchmark, series.kind, series.features, figures, change.state
+        yield moved.answer, moved.excused
+
+
+def _diffs(writer: Writer, history: History, root: Path) -> None:
+    """A page a commit with its code; what a commit changed never changes, so it is asked once."""
+    there = set(diffs.known([one.hash for one in history.commits], root))
+
+    def write(one: Commit, lines: Sequence[str] | None) -> None:
+        writer.file(diff_path(one.hash), key(one), lambda: diffs.diff_page(one, lines))
+
+    def key(one: Commit) -> str:
+        return digest([one.hash, one.hash in there])
+
+    missing = {one.hash for one in history.commits if not writer.has(diff_path(one.hash), key(one))}
+    for name, lines in diffs.texts(sorted(missing & there), root):
+        write(history.by_hash[name], lines)
+    for one in history.commits:
+        if one.hash not in missing & there:
+            write(one, None)

@@ -1,0 +1,209 @@
+"""Scores of the tools, where the truth was known: injected slowdowns, nothing changed, synthetic
+histories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from rlox_opt.history.injected import is_near, slowed, title
+from rlox_opt.stats.paired import FLAGGED
+from rlox_opt.stats.rate import upper_bound
+from rlox_opt.views import units
+from rlox_opt.views.site.layout import Column, Html, join, paragraph, section, table
+from rlox_opt.views.site.operating import operating
+
+Table = Mapping[str, Any]
+
+
+def _telling(records: Sequence[Table]) -> list[Table]:
+    """The newest first, of those that tell of a tool, as it was set, and of a place that no newer
+    one tells of."""
+    found: list[Table] = []
+    told: set[tuple[str, str | None]] = set()
+    for record in reversed(records):
+        rows = [row for row in record["rows"] if "cells" in row]
+        of = {(title(arm, row), row.get("regression")) for row in rows for arm in row["cells"]}
+        if not found or of - told:
+            found.append(record)
+        told |= of
+    return found
+
+
+def _score(machine: str, records: Sequence[Table]) -> Html:
+    """Of each tool: slowdowns found by size, and false alarms."""
+    return section(
+        f"score-{machine}",
+        "Would a slowdown be found?",
+        paragraph(
+            "Commits with an injected slowdown: how many each tool calls slower, and what it flags "
+            "for nothing."
+        ),
+        *(_slowdowns(machine, record) for record in _telling(records)),
+    )
+
+
+def _slowdowns(machine: str, record: Table) -> Html:
+    trials = [row for row in record["rows"] if row["what"] == "trial"]
+    percents = sorted({row["percent"] for row in trials} - {0})
+    arms = list(dict.fromkeys(arm for row in trials for arm in row["cells"]))
+    rows = []
+    for arm in arms:
+        own = [row for row in trials if arm in row["cells"]]
+        found = [
+            _share(
+                slowed(row, arm)["verdict"] == "slower"
+                for row in own
+                if row["percent"] == percent and is_near(row)
+            )
+            for percent in percents
+        ]
+        still = _rate(_flags(row["cells"][arm].values()) for row in own if not row["percent"])
+        beside = _rate(
+            _flags(cell for name, cell in row["cells"][arm].items() if name in row["beside"])
+            for row in own
+            if row["percent"]
+        )
+        rows.append((title(arm, own[0]), *found, still, beside))
+    columns = [
+        Column("Tool", True), *(Column(f"{percent:g} % found") for percent in percents),
+        Column("False alarms"), Column("Beside a change"),
+    ]  # fmt: skip
+    places = ", ".join(dict.fromkeys(row["regression"] for row in trials))
+    tools = ", ".join(name for name, *_ in rows)
+    caption = f"Slowdowns of known size, {_of(machine, record)}: {tools}; {places}"
+    off = {
+        f"{row['regression']} at {row['percent']:g} % (truly {100 * (row['truth'] - 1):.1f} %)"
+        for row in trials
+        if row["percent"] and not is_near(row)
+    }
+    note = f"Not counted, for their true size is another: {', '.join(sorted(off))}." if off else ""
+    return join([table(columns, rows, caption), *([paragraph(note, "note")] if note else [])])
+
+
+def _of(machine: str, record: Table) -> str:
+    """What a figure holds of: machine, day and commit."""
+    return f"{machine}, {record['date'][:10]}, commit {record.get('commit', '')[:10]}"
+
+
+def _aa(machine: str, records: Sequence[Table]) -> Html:
+    return section(
+        f"aa-{machine}",
+        "Is nothing flagged where nothing changed?",
+        *(_alarms(machine, record) for record in _telling(records)),
+    )
+
+
+def _alarms(machine: str, record: Table) -> Html:
+    rows = []
+    found: dict[str, list[list[bool]]] = {}
+    for row in record["rows"]:
+        for arm, cells in row["cells"].items():
+            found.setdefault(title(arm, row), []).append(_flags(cells.values()))
+    for name, runs in found.items():
+        rows.append((name, _rate(runs), _rate([any(run)] for run in runs)))
+    columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]
+    caption = f"Commits in which nothing changed, {_of(machine, record)}: {', '.join(found)}"
+    return table(columns, rows, caption)
+
+
+def _bisect(machine: str, records: Sequence[Table]) -> Html:
+    record = records[-1]
+    rows = [row for row in record["rows"] if row["what"] == "bisect"]
+    counted = [
+        (word, _share(row["outcome"] == word for row in rows))
+        for word in ("right", "wrong", "undecided")
+    ]
+    caption = f"Histories with one slowdown, {_of(machine, record)}"
+    columns = [Column("Outcome of bisect", True), Column("Histories")]
+    return section(
+        f"bisect-{machine}", "Does bisect find the commit?", table(columns, counted, caption)
+    )
+
+
+def _levels(machine: str, records: Sequence[Table]) -> Html:
+    newest: dict[tuple[str, str], dict[str, Table]] = {}  # by noise and detector, then by shape
+    for record in records:
+        for cell in record["cells"]:
+            if cell["what"] == "whole":
+                _, comma, hint = cell["shape"].partition(", ")
+                row = f"{cell['noise']}{comma}{hint}", cell["detector"]
+                newest.setdefault(row, {})[cell["shape"]] = cell
+    shapes = {shape for of in newest.values() for shape in of}
+    sizes = sorted(set().union(*(of for of in map(_steps, shapes) if len(of) == 1)))
+    rows = []
+    for (noise, detector), of in newest.items():
+        flat = [cell for shape, cell in of.items() if not _steps(shape)]
+        of_size = [[cell for shape, cell in of.items() if _steps(shape) == {n}] for n in sizes]
+        found = [_part(stepped, "located") for stepped in of_size]
+        rows.append((noise, detector, _part(flat, "false"), *found))
+    columns = [Column("Noise", True), Column("Detector", True), Column("Flat ones alarmed")]
+    columns += [Column(f"{size} % steps located") for size in sizes]
+    return section(
+        f"levels-{machine}",
+        "Are level changes found, and only those?",
+        paragraph(
+            "Synthetic histories of a hundred commits, looked at as a whole; and families of "
+            "benchmarks over 44 commits, of which one has a step ten before the end, and any may "
+            "be alarmed. Recorded ones are drawn from this project's own readings. Counted: counts "
+            "name the step's commit, and of each benchmark two others, where nothing happened. "
+            f"Located is within {records[-1]['near']} commits."
+        ),
+        table(columns, rows, f"Level changes, until {records[-1]['date'][:10]}"),
+    )
+
+
+def _steps(shape: str) -> set[int]:
+    """Of what sizes they are, in per cent: "-3 % in the middle" → 3."""
+    return {int(size) for size in re.findall(r"[+-](\d+) %", shape)}
+
+
+def _part(cells: Sequence[Table], name: str) -> str:
+    histories = sum(cell["histories"] for cell in cells)
+    return f"{sum(cell[name] for cell in cells) / histories:.3f}" if histories else units.MISSING
+
+
+def _attribution(machine: str, records: Sequence[Table]) -> Html:
+    record = records[-1]
+    rows = [row for row in record["rows"] if row["what"] == "attribution"]
+    counted = [
+        (
+            f"{percent:g} %",
+            *(_share(r["right"][n] for r in rows if r["percent"] == percent) for n in (0, 1)),
+        )
+        for percent in sorted({row["percent"] for row in rows})
+    ]
+    columns = [Column("Slowdown", True), Column("Right layer"), Column("Right function")]
+    caption = f"Injected slowdowns put down to their cause, {_of(machine, record)}"
+    return section(
+        f"attribution-{machine}", "Is the cause found?", table(columns, counted, caption)
+    )
+
+
+def _flags(cells: Iterable[Table]) -> list[bool]:
+    return [cell["verdict"] in FLAGGED for cell in cells]
+
+
+def _rate(runs: Iterable[Sequence[bool]]) -> str:
+    """Hits of trials, with the rate that it may be at most: of few trials, none is not 0."""
+    flags = [flag for run in runs for flag in run]
+    if not flags:
+        return units.MISSING
+    return f"{_share(flags)} (< {units.percent(upper_bound(sum(flags), len(flags)))})"
+
+
+def _share(of: Iterable[bool]) -> str:
+    flags = list(of)
+    return f"{sum(flags)} of {len(flags)}" if flags else units.MISSING
+
+
+# By the kind of record: what makes a section of a machine's, which are the oldest first.
+SCORES: Mapping[str, Callable[[str, Sequence[Table]], Html]] = {
+    "operating-curve": operating,
+    "injected-score": _score,
+    "injected-aa": _aa,
+    "injected-bisect": _bisect,
+    "injected-attribute": _attribution,
+    "levels": _levels,
+}

@@ -1,0 +1,228 @@
+"""How a comparison of two builds is told: in the terminal, and as a table for a pull request; and
+what a calibration found."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from rlox_opt.harness.sequential import Comparison, tally
+from rlox_opt.project import calibration, revisions
+from rlox_opt.stats.family import Judgement
+from rlox_opt.stats.paired import FLAGGED, LOOKS
+from rlox_opt.views import units
+
+if TYPE_CHECKING:
+    from rlox_opt.project.side_by_side import Found
+
+_COLOURS = {"slower": "red", "more": "red", "faster": "green", "less": "green"}
+_OF_MEMORY = {"slower": "more", "faster": "less"}
+_COUNTED = {"instructions": "instr.", "allocations": "alloc."}
+_ORDER = ("slower", "faster", "undecided", "same")
+
+
+def show(found: Found) -> None:
+    """Print the verdicts, what could not be measured, and how far the comparison can be trusted."""
+    console = Console(highlight=False)
+    for title, of in (("time", found.times), ("memory and size", found.memory)):
+        if of.judgements:
+            console.print(_table(title, found, of))
+            console.print()
+    for line in (*not_measured(found), *closing(found)):
+        console.print(Text(line))
+
+
+def _table(title: str, found: Found, of: Comparison) -> Table:
+    counted = _COUNTED if of is found.times and found.counts else {}
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column(title, overflow="fold", ratio=1)
+    for heading in ("ratio", "99 %", "verdict", "restarts", *counted.values()):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, judgement in _sorted(of.judgements):
+        verdict = _verdict(judgement, of is found.memory)
+        table.add_row(
+            Text(name),
+            f"{judgement.ratio:.3f}",
+            _interval(judgement),
+            Text(verdict, _COLOURS.get(verdict, "")),
+            str(judgement.restarts),
+            *(_counted(found, name, what) for what in counted),
+        )
+    return table
+
+
+def markdown(found: Found) -> Iterator[str]:
+    """The same for a pull request: what is not the same in a table, the rest folded away."""
+    base, head = found.base.revision.title, found.head.revision.title
+    yield f"### {head} against {base}"
+    yield ""
+    yield from closing(found)
+    yield ""
+    rows = [
+        (name, judgement, of is found.memory)
+        for of in (found.times, found.memory)
+        for name, judgement in _sorted(of.judgements)
+    ]
+    moved = [row for row in rows if row[1].verdict != "same"]
+    same = [row for row in rows if row[1].verdict == "same"]
+    if moved:
+        yield from _markdown_table(found, moved)
+    if same:
+        yield f"<details><summary>{len(same)} the same</summary>\n"
+        yield from _markdown_table(found, same)
+        yield "\n</details>"
+    yield from (f"- {line}" for line in not_measured(found))
+
+
+def _markdown_table(found: Found, rows: list[tuple[str, Judgement, bool]]) -> Iterator[str]:
+    yield "| benchmark | ratio (99 %) | verdict | restarts | instructions | allocations |"
+    yield "|---|---:|---|---:|---:|---:|"
+    for name, judgement, memory in rows:
+        cells = [
+            f"`{name}`",
+            f"{judgement.ratio:.3f} ({_interval(judgement)})",
+            _verdict(judgement, memory),
+            str(judgement.restarts),
+            _counted(found, name, "instructions"),
+            _counted(found, name, "allocations"),
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def not_measured(found: Found) -> Iterator[str]:
+    """A line for each benchmark without a verdict: why."""
+    for name, side in found.missing.items():
+        yield f"{name}: not in {side}"
+    for name, failure in found.failures().items():
+        where = f"fails in {failure.side}" if failure.side else "fails"
+        yield f"{name}: {where}: {failure.reason}"
+
+
+def closing(found: Found) -> Iterator[str]:
+    """The sum of it, and what it can bear."""
+    counts = tally(found.verdicts())
+    said = [f"{counts[verdict]} {verdict}" for verdict in _ORDER if counts[verdict]]
+    if found.needless:
+        yield "Both packages are byte for byte the same: nothing was measured (--anyway does)."
+        return
+    yield f"{', '.join(said) or 'nothing measured'}, in {found.seconds:.0f} s."
+    yield from _unfinished(found)
+    identical = revisions.same_parts(found.base, found.head)
+    if len(identical) == 2:
+        yield "Both packages are byte for byte the same: any difference is noise."
+    elif identical:
+        other = "Python files" if identical == ["extension"] else "extension"
+        yield f"The two differ in nothing but the {other}."
+    flagged = [name for name, j in found.times.aa().items() if j.verdict in FLAGGED]
+    yield (
+        f"Beside it, base against itself: {len(flagged)} of {len(found.times.judgements)} flagged"
+        + (f" ({', '.join(flagged)}); distrust these." if flagged else ".")
+    )
+    widest = [
+        (math.log(high / low) / 2, name)
+        for name, judgement in found.times.judgements.items()
+        if judgement.verdict == "undecided" and judgement.ci99
+        for low, high in [judgement.ci99]
+    ]
+    if widest:
+        width, name = max(widest)
+        yield (
+            "Rather slower, same or faster is undecided: changes below "
+            f"{100 * width:.1f} % may hide in {name}."
+        )
+    yield from _blind(found)
+    if not found.complete:
+        yield "Interrupted: these are the verdicts so far."
+
+
+def _unfinished(found: Found) -> Iterator[str]:
+    """What more time would bring."""
+    if left_out := found.unmeasured():
+        yield f"The budget did not suffice for {len(left_out)}: {', '.join(left_out)}."
+    more = [of.more() for of in (found.times, found.memory)]
+    if settled := sum(of.settled for of in more):
+        yield f"About {sum(of.seconds for of in more):.0f} s more would settle {settled} more."
+    if noisy := sum(of.noisy for of in more):
+        yield f"{noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
+
+
+def _blind(found: Found) -> Iterator[str]:
+    """What this machine cannot see, by its calibration."""
+    newest = calibration.newest()
+    if newest is None:
+        yield "Not calibrated: `rlox-opt calibrate` says how small a change this machine can see."
+        return
+    seen = {
+        name: of["detectable"] - 1
+        for name, of in newest["benchmarks"].items()
+        if name in found.times.judgements
+    }
+    if seen:
+        worst = max(seen, key=seen.__getitem__)
+        usual = statistics.median(seen.values())
+        yield (
+            f"By the calibration of {newest['date'][:10]}, 95 in 100 changes are found that "
+            f"exceed the threshold by {100 * usual:.1f} % in the median benchmark, by "
+            f"{100 * seen[worst]:.1f} % in the worst ({worst})."
+        )
+
+
+def _sorted(judgements: Mapping[str, Judgement]) -> list[tuple[str, Judgement]]:
+    return sorted(judgements.items(), key=lambda item: (_ORDER.index(item[1].verdict), item[0]))
+
+
+def _verdict(judgement: Judgement, memory: bool) -> str:
+    """The verdict, or what an undecided benchmark leans to."""
+    zone = judgement.leans if judgement.verdict == "undecided" else judgement.verdict
+    said = _OF_MEMORY.get(zone, zone) if memory else zone
+    return f"rather {said}" if judgement.verdict == "undecided" else said
+
+
+def _interval(judgement: Judgement) -> str:
+    return "–" if judgement.ci99 is None else "–".join(f"{end:.3f}" for end in judgement.ci99)
+
+
+def _counted(found: Found, name: str, what: str) -> str:
+    """The ratio of a count, head to base."""
+    sides = [found.counts.get(side, {}).get(name) for side in ("base", "head")]
+    if sides[0] is None or sides[1] is None:
+        return ""
+    base, head = sides[0][what], sides[1][what]  # type: ignore[literal-required]
+    if base == head:
+        return "="
+    return units.factor(head / base) if base else f"0 → {head:g}"
+
+
+def show_calibration(found: Mapping[str, Any], path: Path) -> None:
+    """Print a calibration."""
+    console = Console(highlight=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("benchmark", overflow="fold", ratio=1)
+    for heading in ("sd of a restart", "false alarms", "told from none"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, of in sorted(found["benchmarks"].items(), key=lambda item: item[1]["detectable"]):
+        table.add_row(
+            name,
+            units.percent(of["sd"]),
+            units.percent(of["alarms"]),
+            f"+{units.percent(of['detectable'] - 1)}",
+        )
+    console.print(table)
+    console.print(f"\nOf runs drawn from {found['restarts']} restarts of HEAD against itself:")
+    for threshold, of in found["thresholds"].items():
+        console.print(
+            f"at a threshold of {threshold} %, {units.percent(of['cell_alarms'])} of verdicts are "
+            f"false alarms, and {units.percent(of['run_alarms'])} of runs have one."
+        )
+    console.print("A change is found 95 times in 100 where it exceeds the threshold by as much as")
+    console.print("can be told from none.")
+    for line in calibration.advice():
+        console.print(f"This machine: {line}", markup=False)
+    console.print(str(path))

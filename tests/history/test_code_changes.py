@@ -46,6 +46,20 @@ def test_what_changes_nothing_makes_no_record_old(
     assert code_changes.changed(of(tmp_path), since, [path]) == changed
 
 
+def test_what_moves_beside_its_like_has_not_changed(tmp_path: Path) -> None:
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    since = committed(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "b.py").rename(tmp_path / "folder" / "b.py")
+    (tmp_path / "a.py").write_text("x = 1\nx = 1\n")
+    committed(tmp_path)
+    assert code_changes.changed(of(tmp_path), since, ["a.py", "folder"]) == ["folder/b.py:x"]
+    (tmp_path / "a.py").write_text("x = 1\n")
+    committed(tmp_path)
+    assert code_changes.changed(of(tmp_path), since, ["a.py", "folder"]) == []
+
+
 def test_what_moves_to_another_file_has_not_changed(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("x = 1\n")
     since = committed(tmp_path)

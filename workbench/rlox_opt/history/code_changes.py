@@ -43,9 +43,15 @@ def changed(repository: Repository, since: str, paths: Sequence[str]) -> list[st
 
 
 def _lacking(these: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
-    """Those of `these` that `others` say less often."""
-    left = Counter(said for said, _ in these) - Counter(said for said, _ in others)
-    return [(said, name) for said, name in these if said in left]
+    """`these` without as many of each as `others` say."""
+    said_elsewhere = Counter(said for said, _ in others)
+    left = []
+    for part in these:
+        if said_elsewhere[part[0]]:
+            said_elsewhere[part[0]] -= 1
+        else:
+            left.append(part)
+    return left
 
 
 def _all_parts(repository: Repository, commit: str, paths: Iterable[str]) -> list[_Part]:

@@ -48,17 +48,28 @@ class Journal:
         progress.plan([(step.title, self._seconds(step.tool)) for step in left])
         for step in left:
             progress.begin(step.title)
-            start = time.monotonic()
-            row: Row = {**step.key, "tool": step.tool}
             try:
-                row |= step.does()
-                said = row.pop("said", "done")
+                said = self.take(step).get("said", "done")
             except self._bearable as error:
-                row["failed"] = str(error)
                 said = f"failed: {error}"
-            row["wall_seconds"] = round(time.monotonic() - start, 1)
-            self._add(row)
             progress.end(said)
+
+    def take(self, step: Step) -> Row:
+        """Take a step and note what came of it. What it raises goes on; what is bearable of that is
+        noted, too."""
+        start = time.monotonic()
+        found: Row = {}
+        try:
+            found = step.does()
+        except self._bearable as error:
+            found = {"failed": str(error)}
+            raise
+        finally:
+            if found:
+                noted = {of: value for of, value in found.items() if of != "said"}
+                seconds = round(time.monotonic() - start, 1)
+                self._add({**step.key, "tool": step.tool, **noted, "wall_seconds": seconds})
+        return found
 
     def failures(self, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
         """The steps that failed, and why."""

@@ -29,6 +29,8 @@ from asv_bench.injected.tools import Asv, Cells, ToolError
 
 # ValueError: a sampler that left nothing, or a change of nothing.
 BEARABLE = (ToolError, NotBuiltError, ContestError, ChildError, ValueError)
+_REFINED = 3  # times, to come as close to a slowdown
+_CLOSE = 0.1  # as this part of it
 _LEAST_PROBE = 1.05  # below, the extra work is not on the benchmark's path
 _PATIENCE_S = 120.0
 
@@ -76,32 +78,49 @@ class Trials:
         }
 
     def work(self, regression: Regression, percent: float) -> tuple[int, float]:
-        """The k closest to a slowdown, and the ratio that is true of it: on the line through the
-        nearest of no work, a quarter of the probe and the probe.
+        """The k closest to a slowdown, and its true ratio, which is measured: a loop in Python
+        costs something to begin, and a few turns of it more than their part of many.
 
         Raises:
             ProbeError: it was not probed, or the probe is hardly slower, or not slow enough.
         """
         if not percent:
             return 0, 1.0
-        works, slowdowns = [0.0], [0.0]
-        for probe in probes(regression):
-            row = self.journal.of({"what": "probe", "regression": regression.id, "k": probe})
-            if row is None:
-                raise ProbeError(f"{regression.id}: was not probed")
-            works.append(probe)
-            slowdowns.append(row["ratio"] - 1)
-        if row["ci99"][0] < _LEAST_PROBE or slowdowns != sorted(slowdowns):
+        wanted = 1 + percent / 100
+        known = self._probed(regression, wanted)
+        for _ in range(_REFINED):
+            if min(abs(ratio - wanted) for ratio in known.values()) <= _CLOSE * (wanted - 1):
+                break
+            # On the line through no work and all that was probed.
+            works = sorted(known)
+            ratios = np.maximum.accumulate([1.0, *(known[k] for k in works)])
+            step = self.probe(regression, max(1, round(np.interp(wanted, ratios, [0, *works]))))
+            if self.journal.of(step.key):
+                break  # the next one is as far from it
+            self.journal.take(step)
+            known = self._probed(regression, wanted)
+        return min(known.items(), key=lambda of: abs(of[1] - wanted))
+
+    def _probed(self, regression: Regression, wanted: float) -> dict[int, float]:
+        """The ratio of each k that was probed. Raises ProbeError."""
+        rows = {
+            row["k"]: row
+            for row in self.journal.rows
+            if row["what"] == "probe" and row["regression"] == regression.id and "ratio" in row
+        }
+        quarter, whole = sorted(probes(regression))
+        if not {quarter, whole} <= rows.keys():
+            raise ProbeError(f"{regression.id}: was not probed")
+        largest = rows[whole]["ratio"]
+        if rows[whole]["ci99"][0] < _LEAST_PROBE or not 1 <= rows[quarter]["ratio"] <= largest:
             raise ProbeError(
-                f"{regression.id}: its probe takes {row['ratio']:.3f} times as long, expected "
+                f"{regression.id}: its probe takes {largest:.3f} times as long, expected "
                 f"{_LEAST_PROBE} at least; the build may use another twin"
             )
-        if percent / 100 > slowdowns[-1]:
-            raise ProbeError(
-                f"{regression.id}: {percent} % is beyond its probe, {row['ratio']:.3f}"
-            )
-        k = max(1, round(np.interp(percent / 100, slowdowns, works)))
-        return k, float(1 + np.interp(k, works, slowdowns))
+        if wanted > largest:
+            percent = 100 * (wanted - 1)
+            raise ProbeError(f"{regression.id}: {percent:g} % is beyond its probe, {largest:.3f}")
+        return {k: row["ratio"] for k, row in rows.items()}
 
     def trial(
         self, regression: Regression, percent: float, repeat: int, tool: str, threshold: float,

@@ -304,12 +304,23 @@ def probed(tmp_path: Path, quarter: float, whole: float) -> Trials:
     return Trials("", journal)
 
 
-def test_the_work_of_a_slowdown_lies_on_the_line_through_the_nearest_probes(tmp_path: Path) -> None:
-    of = probed(tmp_path, 1.05, 1.25)
+def test_the_work_of_a_slowdown_is_looked_for_and_its_truth_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of, asked = probed(tmp_path, 1.05, 1.25), []
+
+    def probe(_: Trials, regression: Regression, k: int) -> dict[str, Any]:
+        asked.append(k)
+        return {"ratio": 1.01 + k * 0.002, "ci99": [1.0, 2.0]}  # to begin costs 1 %
+
+    monkeypatch.setattr(Trials, "_probe", probe)
     assert of.work(TOY, 0) == (0, 1.0)
-    assert of.work(TOY, 3) == (15, pytest.approx(1.03))
-    assert of.work(TOY, 15) == (62, pytest.approx(1.05 + 37 / 75 * 0.2))
-    assert of.work(TOY, 0.1) == (1, pytest.approx(1.002))  # never less than one unit
+    assert asked == []
+    assert of.work(TOY, 3) == (11, pytest.approx(1.032))
+    assert asked == [15, 11]  # by the line through the probes: 15, which is 4 %
+    assert of.work(TOY, 3) == (11, pytest.approx(1.032))
+    assert asked == [15, 11]  # it is in the journal
+    assert of.work(TOY, 0.1)[0] == 1  # never less than one unit
 
 
 def test_a_probe_that_is_hardly_slower_or_too_small_gives_no_truth(tmp_path: Path) -> None:

@@ -29,8 +29,9 @@ from asv.environment import get_environments
 from asv.repo import get_repo
 from rlox_opt.project import calibration
 from rlox_opt.system.git import environment
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.machine import commit as checked_out
+
+from asv_bench.project import PROJECT
 
 EDITED = "crates/rlox-core/src/buffer/ringbuf.rs"
 REPEATS = 3
@@ -90,7 +91,7 @@ def scratch_clone() -> Iterator[Path]:
     """A clone to work in; yields a folder beside it."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory(prefix="rlox-build-times-") as folder:
-        git("clone", "--quiet", str(ROOT), f"{folder}/clone")
+        git("clone", "--quiet", str(PROJECT.root), f"{folder}/clone")
         os.chdir(f"{folder}/clone")
         try:
             yield Path(folder)
@@ -132,7 +133,7 @@ def compared(ours: list[float], *default: list[float]) -> dict[str, float]:
 
 def main() -> None:
     plugin.setup()
-    head, dirty = checked_out()
+    head, dirty = checked_out(PROJECT.root)
     load = os.getloadavg()[0]
     builders = measured()
     medians = {
@@ -145,6 +146,7 @@ def main() -> None:
         ours, default, share = found.values()
         print(f"{clock:6} {ours:8.1f} {default:15.1f} {share:12.1%}")
     path, _ = calibration.keep(
+        PROJECT.records,
         "build_times",
         commit=head,
         dirty=dirty,
@@ -162,7 +164,7 @@ def main() -> None:
         },
         medians=medians,
     )
-    print(path.relative_to(ROOT))
+    print(path.relative_to(PROJECT.root))
 
 
 if __name__ == "__main__":

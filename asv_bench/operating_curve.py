@@ -24,6 +24,8 @@ from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.exits import INTERRUPTED
 from rlox_opt.system.machine import commit
 
+from asv_bench.project import PROJECT
+
 # By threshold in per cent, the slowdowns in per cent; then standard deviations of a restart.
 SLOWDOWNS = {
     1.0: tuple(0.25 * n for n in range(17)),
@@ -84,9 +86,15 @@ def main() -> int:
     except KeyboardInterrupt:
         print("interrupted, nothing is written", file=sys.stderr)
         return INTERRUPTED
-    of, dirty = commit()
+    of, dirty = commit(PROJECT.root)
     path, _ = calibration.keep(
-        "operating-curve", commit=of, dirty=dirty, runs=runs, benchmarks=OTHERS + 1, points=found
+        PROJECT.records,
+        "operating-curve",
+        commit=of,
+        dirty=dirty,
+        runs=runs,
+        benchmarks=OTHERS + 1,
+        points=found,
     )
     print(path)
     return 0

@@ -55,9 +55,12 @@ def publish_the_history() -> None:
             from rlox_opt.history import store
 
             from asv_bench import from_history
+            from asv_bench.project import PROJECT
         except ImportError:  # as above
             return run(conf=conf, **options)
-        from_history.write((entry for _, entry in store.entries()), Path(conf.results_dir))
+        from_history.write(
+            (entry for _, entry in store.entries(PROJECT.history)), Path(conf.results_dir)
+        )
         if not PAGES.is_dir():
             return run(conf=conf, **options)
         conf.project_url, conf.show_commit_url = "history/index.html", "history/commits.html#"

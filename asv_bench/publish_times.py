@@ -21,12 +21,14 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 from rlox_opt.project import calibration
-from rlox_opt.system.machine import ROOT, commit
+from rlox_opt.system.machine import commit
 from rlox_opt.views.site import publish
 from rlox_opt.views.site.layout import benchmark_path, commit_path
 from rlox_opt.views.site.model import History, read
 
-sys.path.insert(0, str(ROOT / "tests" / "history" / "site"))
+from asv_bench.project import PROJECT
+
+sys.path.insert(0, str(PROJECT.root / "tests" / "history" / "site"))
 import made_up_history
 
 OPENINGS = 7
@@ -55,7 +57,7 @@ def published(folder: Path, commits: int, series: int) -> tuple[dict[str, float]
             store, commits + more, first=commits if more else commits + 1, **named
         )
         start = time.perf_counter()
-        done = publish(out, History.of(read(store)))
+        done = publish(out, History.of(read(store)), (), PROJECT.records, PROJECT.root)
         seconds[name] = round(time.perf_counter() - start, 2)
         print(f"{name:16} {seconds[name]:7.1f} s  {done}", flush=True)
     return seconds, out, names
@@ -102,8 +104,9 @@ def main() -> None:
         seconds, out, names = published(Path(folder), arguments.commits, arguments.series)
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
         first_chart_ms = dict(opened(out, names))
-    head, dirty = commit()
+    head, dirty = commit(PROJECT.root)
     path, _ = calibration.keep(
+        PROJECT.records,
         "publish_times",
         commit=head,
         dirty=dirty,

@@ -5,19 +5,29 @@ FOLDER.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import toy_packages
-from rlox_opt.cli import record
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages
-from rlox_opt.history import criterion, recording, unrecorded
-from rlox_opt.project import revisions, side_by_side
-from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
+from rlox_opt.history import recording
+from rlox_opt.project import side_by_side
+from rlox_opt.project.project import Project
 
+_COMMAND = json.dumps([sys.executable, toy_packages.__file__, "{out}"])
+TABLE = f"""
+[tool.rlox-opt]
+package = "rlox"
+suite = "../benchmarks"
+measured = ["toy.json"]
+state = ".."
+cache = "../cache"
+build = {{ by = "command", command = {_COMMAND} }}
+"""
 STAGES = ("time", "memory")  # what toys have
 
 
@@ -27,6 +37,7 @@ def commits(folder: Path, settings: list[dict[str, Any]]) -> list[str]:
     repository = folder / "repository"
     repository.mkdir(parents=True)
     toy_packages.benchmarks(folder)
+    (repository / "pyproject.toml").write_text(TABLE)
     _git(repository, "init", "--quiet", "--initial-branch=main")
     found = []
     for number, of in enumerate(settings):
@@ -38,27 +49,20 @@ def commits(folder: Path, settings: list[dict[str, Any]]) -> list[str]:
     return found
 
 
-def patch(folder: Path, set_: Any) -> None:
-    """Have rlox-opt work on the history in `folder`; `set_` is `setattr`, or a test's own."""
-    builds = folder / "builds"
-    builds.mkdir(exist_ok=True)
+def project(folder: Path) -> Project:
+    """The history in `folder`, as a project."""
+    return Project.find(folder / "repository")
 
-    def build(revision: Revision) -> Artefact:
-        of = json.loads(revisions.text(revision.commit, "toy.json"))
-        of.pop("number")
-        if of.get("name") == "broken":
-            raise NotBuiltError(f"{revision.title} does not build")
-        return Artefact(revision, toy_packages.package(builds, **of), (), {}, 0.0)
 
-    set_(revisions, "ROOT", folder / "repository")
-    set_(revisions, "REVISIONS", builds)
-    set_(revisions, "build", build)
-    set_(record, "FOLDER", folder / "history")
-    set_(record, "REVISIONS", builds)
-    set_(unrecorded, "MEASURED", ("toy.json",))
-    set_(side_by_side, "REVISIONS", builds)
-    set_(criterion, "REVISIONS", builds)
-    set_(side_by_side, "BENCHMARKS", folder / "benchmarks")
+def patch(folder: Path, chdir: Any, set_: Any) -> None:
+    """Have rlox-opt work on the history in `folder`; `chdir` and `set_` are `os.chdir` and
+    `setattr`, or a test's own."""
+    chdir(folder / "repository")
+    quick(set_)
+
+
+def quick(set_: Any) -> None:
+    """Have comparisons of toys take little time."""
     set_(side_by_side, "_PATIENCE_S", 10.0)
     set_(packages, "_CONTEST_S", 0.01)
     set_(packages, "_CONTESTS", 1)
@@ -74,5 +78,5 @@ def _git(folder: Path, *arguments: str) -> str:
 
 
 if __name__ == "__main__":
-    patch(Path(sys.argv[1]), setattr)
+    patch(Path(sys.argv[1]), os.chdir, setattr)
     sys.exit(main(sys.argv[2:]))

@@ -1,7 +1,12 @@
 """Packages called rlox that need no compiler, and asv benchmarks for them: what a real one does, at
-a price that the test chooses."""
+a price that the test chooses.
 
+As a program, `python toy_packages.py OUT` puts the package that ./toy.json asks for into OUT.
+"""
+
+import json
 import os
+import sys
 import textwrap
 from pathlib import Path
 
@@ -61,6 +66,12 @@ def benchmarks(folder: Path) -> Path:
 def package(folder: Path, name: str = "toy", passes: int = 10, size: int = 10) -> Path:
     """A folder with a package `rlox` whose `work` takes `passes` passes."""
     path = folder / f"{name}-{passes}-{size}" / "rlox"
+    make(path, name, passes, size)
+    return path.parent
+
+
+def make(path: Path, name: str = "toy", passes: int = 10, size: int = 10) -> None:
+    """The package itself."""
     path.mkdir(parents=True, exist_ok=True)
     _put(path / "helper.py", f"PASSES = {passes}\n")
     _put(
@@ -77,7 +88,6 @@ def package(folder: Path, name: str = "toy", passes: int = 10, size: int = 10) -
                 sum(numbers)
         """),
     )
-    return path.parent
 
 
 def _put(path: Path, text: str) -> None:
@@ -85,3 +95,11 @@ def _put(path: Path, text: str) -> None:
     whole = path.with_suffix(f".{os.getpid()}")
     whole.write_text(text)
     whole.replace(path)
+
+
+if __name__ == "__main__":
+    settings = json.loads(Path("toy.json").read_text())
+    settings.pop("number", None)
+    if settings.get("name") == "broken":
+        sys.exit("it is broken")
+    make(Path(sys.argv[1]) / "rlox", **settings)

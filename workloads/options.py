@@ -11,9 +11,11 @@ import argparse
 import difflib
 import os
 import re
+from pathlib import Path
 from typing import Any
 
 from rlox_opt.project import cards
+from rlox_opt.project.project import Project
 from rlox_opt.sampling.spec import Spec
 from rlox_opt.system.numbers import whole
 from rlox_opt.system.usage import UsageError
@@ -24,10 +26,41 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "sac": {"env_id": "Pendulum-v1", "total_timesteps": 20_000, "n_envs": 1},
 }
 NAMES = tuple(sorted(DEFAULTS))
+# Short runs: the trainers as they come, and with the settings that put further seams on the path.
+JOBS: dict[str, dict[str, Any]] = {
+    "ppo": {
+        "algo": "ppo",
+        "env_id": "CartPole-v1",
+        "settings": {"n_envs": 8, "collector": "sync"},
+        "warmup": 2_048,
+        "steps": 10_240,
+        "repeats": 2,
+        "threads": 1,
+    },
+    "sac": {
+        "algo": "sac",
+        "env_id": "Pendulum-v1",
+        "settings": {"n_envs": 1, "prioritized": False, "learning_starts": 100},
+        "warmup": 110,
+        "steps": 600,
+        "repeats": 1,
+        "threads": 1,
+    },
+}
+JOBS["ppo-async"] = JOBS["ppo"] | {"settings": {"n_envs": 8, "collector": "async"}}
+# Few updates: what varies is the buffer.
+JOBS["sac-prioritized"] = JOBS["sac"] | {
+    "settings": {"n_envs": 1, "prioritized": True, "learning_starts": 2_900},
+    "warmup": 2_910,
+    "steps": 3_000,
+}
 BATCH_SIZE = 512
 LEARNING_STARTS = 1000
 _STEADY_UPDATES = 100  # of SAC, after which it is warm
 _STEADY_ROLLOUTS = 2  # of PPO
+
+SEVERAL = "workloads.training"  # the module that trains in several processes
+_CHILD = Path(__file__).with_name("child_of.py")
 
 
 def add_training(parser: argparse.ArgumentParser) -> None:
@@ -71,16 +104,16 @@ def add_switches(parser: argparse.ArgumentParser, does: str) -> None:
         )
 
 
-def reference(algo: str) -> Spec:
+def reference(project: Project, algo: str) -> Spec:
     """The training that `rlox-opt profile` takes unasked. Raises UsageError as `spec_of` does."""
     parser = argparse.ArgumentParser()
     parser.add_argument("algo", choices=NAMES)
     add_training(parser)
     add_switches(parser, "train")
-    return spec_of(parser.parse_args([algo]))
+    return spec_of(project, parser.parse_args([algo]))
 
 
-def spec_of(arguments: argparse.Namespace) -> Spec:
+def spec_of(project: Project, arguments: argparse.Namespace) -> Spec:
     """The training that the arguments ask for.
 
     Raises:
@@ -107,11 +140,12 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
         trainer |= _sac(values) | {"prioritized": arguments.prioritized}
         warmup = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"]
     if arguments.enable or arguments.disable:
-        trainer["optimizations"] = _optimizations(arguments.enable, arguments.disable)
+        trainer["optimizations"] = _optimizations(project, arguments.enable, arguments.disable)
     _check_threads(arguments.threads)
     _check_env(algo, values["env_id"], trainer)
     _check_device(arguments.device)
     return Spec(
+        child=str(_CHILD),
         mode="plain",
         algo=algo,
         env_id=values["env_id"],
@@ -126,9 +160,9 @@ def spec_of(arguments: argparse.Namespace) -> Spec:
     )
 
 
-def _optimizations(enable: frozenset[str], disable: frozenset[str]) -> list[str]:
+def _optimizations(project: Project, enable: frozenset[str], disable: frozenset[str]) -> list[str]:
     """Ids of the training loop: those that are accepted, with some and without others."""
-    known = [card for card in cards.load() if card.id.startswith("R")]
+    known = [card for card in cards.load(project) if card.id.startswith("R")]
     ids = [card.id for card in known]
     settings = {card.id for card in known if card.seam.kind == "setting"}
     for option, asked in (("--enable", enable), ("--disable", disable)):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.harness.restarts import ContestError
-from rlox_opt.project import calibration, revisions
-from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.project import calibration
+from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.machine import commit
 from rlox_opt.system.progress import reporter
@@ -22,6 +22,7 @@ from asv_bench.injected.journal import Journal, Step
 from asv_bench.injected.regressions import LIST, Regression, load
 from asv_bench.injected.tools import FOLDER
 from asv_bench.injected.trials import Trials
+from asv_bench.project import PROJECT
 
 _EXAMPLES = """\
 examples:
@@ -146,7 +147,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--default-set: is of asv, expected --tool asv, got {arguments.tool}")
     every = load(arguments.list)
     chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score", "attribute"))
-    base, (_, dirty) = revisions.resolve(arguments.at), commit()
+    base, (_, dirty) = PROJECT.commits.resolve(arguments.at), commit(PROJECT.root)
     idle = commits.idle(base.commit, every)
     journal = Journal(FOLDER / f"{idle[:12]}.jsonl", trials.BEARABLE)
     of = Trials(
@@ -178,6 +179,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if not failures and arguments.verb != "probe":
         verb = arguments.verb
         path, _ = calibration.keep(
+            PROJECT.records,
             f"injected-{verb}",
             verb=verb,
             commit=base.commit,

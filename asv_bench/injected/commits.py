@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rlox_opt.project import revisions
+from rlox_opt.project.commits import as_usage_error
 from rlox_opt.system import git
-from rlox_opt.system.machine import ROOT
 
 from asv_bench.injected.regressions import Regression, exchanged
+from asv_bench.project import PROJECT
 
 # Changes that slow nothing down: a file, and what a line that is added to its end looks like.
 INNOCENT = {
@@ -32,7 +32,7 @@ class History:
     guilty: str
 
 
-def idle(base: str, regressions: Iterable[Regression], root: Path = ROOT) -> str:
+def idle(base: str, regressions: Iterable[Regression], root: Path = PROJECT.root) -> str:
     """`base` with every regression in it, and none at work."""
     texts: dict[str, str] = {}
     for regression in regressions:
@@ -42,14 +42,14 @@ def idle(base: str, regressions: Iterable[Regression], root: Path = ROOT) -> str
     return made(base, texts, "Regressions, all idle", root)
 
 
-def slowed(parent: str, regression: Regression, k: int, root: Path = ROOT) -> str:
+def slowed(parent: str, regression: Regression, k: int, root: Path = PROJECT.root) -> str:
     """`parent`, where all are idle, with one at work."""
     text = content(parent, regression.file, root)
     text = exchanged(text, regression.at(0), regression.at(k), f"{regression.id} in {parent[:10]}")
     return made(parent, {regression.file: text}, f"{regression.id}, k = {k}", root)
 
 
-def innocent(parent: str, kind: str, number: int = 1, root: Path = ROOT) -> str:
+def innocent(parent: str, kind: str, number: int = 1, root: Path = PROJECT.root) -> str:
     """`parent` with one more comment."""
     file, line = INNOCENT[kind]
     text = content(parent, file, root) + line.format(f"Innocent change {number}.")
@@ -57,7 +57,7 @@ def innocent(parent: str, kind: str, number: int = 1, root: Path = ROOT) -> str:
 
 
 def history(
-    good: str, regression: Regression, k: int, n: int, seed: int, root: Path = ROOT
+    good: str, regression: Regression, k: int, n: int, seed: int, root: Path = PROJECT.root
 ) -> History:
     """`n` commits after `good`, where all regressions are idle; `seed` draws the place of the one
     that slows, and what the others change."""
@@ -74,13 +74,13 @@ def history(
     return History(good, tuple(commits), commits[at])
 
 
-def content(commit: str, file: str, root: Path = ROOT) -> str:
+def content(commit: str, file: str, root: Path = PROJECT.root) -> str:
     """A file as it is in a commit."""
-    with revisions.as_usage_error():
+    with as_usage_error():
         return git.of(root).run("show", f"{commit}:{file}")
 
 
-def made(parent: str, texts: Mapping[str, str], message: str, root: Path = ROOT) -> str:
+def made(parent: str, texts: Mapping[str, str], message: str, root: Path = PROJECT.root) -> str:
     """A commit after `parent` in which these files have these texts."""
 
     def change(to: git.Repository) -> None:
@@ -89,7 +89,7 @@ def made(parent: str, texts: Mapping[str, str], message: str, root: Path = ROOT)
             blob = to.run("hash-object", "-w", "--stdin", stdin=text).strip()
             to.run("update-index", "--cacheinfo", f"{mode},{blob},{file}")
 
-    with revisions.as_usage_error():
+    with as_usage_error():
         there = git.of(root)
         ours = dataclasses.replace(there, beside=there.objects)  # where asv will look for it
         return ours.commit(parent, message, "injected", change)

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict
 
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.usage import UsageError
 
+from asv_bench.project import PROJECT
+
 FACTORS = (1.03, 1.1)  # of asv: the one that is to show 5 %, and its default
-FOLDER = ROOT / "target" / "injected"
+ROOT = PROJECT.root
+FOLDER = PROJECT.cache / "injected"
 _TORCH = "trainers"  # the module whose benchmarks need asv's environment with torch
 _MARKS = {"+": "slower", "-": "faster", "!": "failed", "*": "failed", "x": "not comparable"}
 _TIMED = re.compile(r"\btime_\w+(\(|$)")

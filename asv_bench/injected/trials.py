@@ -16,8 +16,8 @@ from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.history import causes
 from rlox_opt.history.recording import RESTARTS
-from rlox_opt.project import revisions
-from rlox_opt.project.revisions import BENCHMARKS, Artefact, NotBuiltError, Revision
+from rlox_opt.project.builds import Artefact, NotBuiltError
+from rlox_opt.project.commits import Revision
 from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
 from rlox_opt.system.process import ChildError
 from rlox_opt.system.progress import Lines
@@ -26,6 +26,7 @@ from asv_bench.injected import commits, load, scores, tools
 from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.regressions import Regression
 from asv_bench.injected.tools import Asv, Cells, ToolError
+from asv_bench.project import PROJECT
 
 # ValueError: a sampler that left nothing, or a change of nothing.
 BEARABLE = (ToolError, NotBuiltError, ContestError, ChildError, ValueError)
@@ -62,7 +63,7 @@ class Trials:
     def _probe(self, regression: Regression, k: int) -> Row:
         head = commits.slowed(self.idle, regression, k)
         base, slow = built(self.idle), built(head)
-        with side_by_side(base, slow) as packages:
+        with side_by_side(PROJECT.builds, base, slow) as packages:
             comparison = Comparison([regression.benchmark], patient=True)
             comparison.run(packages.contests)
         if failure := comparison.failures.get(regression.benchmark):
@@ -213,10 +214,10 @@ class Trials:
             start = time.monotonic()
             if regression.bound == "torch":
                 algo = regression.benchmark.split(".")[1].lower()
-                found = causes.of_training(base, slow, algo, Lines(Console(quiet=True)))
+                found = causes.of_training(PROJECT, base, slow, algo, Lines(Console(quiet=True)))
             else:
                 ratio = self._ratio(base, slow, regression.benchmark)
-                found = causes.of_benchmark(base, slow, regression.benchmark, ratio)
+                found = causes.of_benchmark(PROJECT, base, slow, regression.benchmark, ratio)
             right = found.layer == regression.layer, regression.does(found.function)
             return {
                 "head": head,
@@ -234,7 +235,7 @@ class Trials:
 
     def _ratio(self, base: Artefact, slow: Artefact, benchmark: str) -> float:
         """As `rlox-opt record` measures it."""
-        with side_by_side(base, slow, again=False) as packages:
+        with side_by_side(PROJECT.builds, base, slow, again=False) as packages:
             comparison = Comparison([benchmark], patient=True)
             comparison.run(packages.contests, RESTARTS)
         if failure := comparison.failures.get(benchmark):
@@ -275,14 +276,13 @@ class Trials:
 
 def built(commit: str) -> Artefact:
     """A commit's package. Raises NotBuiltError."""
-    return revisions.build(Revision(commit, commit))
+    return PROJECT.builds.build(Revision(commit, commit))
 
 
 def benchmarks(artefact: Artefact) -> list[str]:
     """All that are timed in a build, but for the twins of single optimisations."""
-    packages = Packages(
-        "rlox", dict.fromkeys(("base", "head"), artefact.folder), BENCHMARKS, _PATIENCE_S
-    )
+    sides = dict.fromkeys(("base", "head"), artefact.folder)
+    packages = Packages(PROJECT.package, sides, PROJECT.suite, _PATIENCE_S)
     return [name for name in packages.names("time") if BY_DEFAULT.search(name)]
 
 

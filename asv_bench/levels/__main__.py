@@ -8,15 +8,16 @@ from collections.abc import Sequence
 
 from rlox_opt.project import calibration
 from rlox_opt.system.exits import INTERRUPTED
-from rlox_opt.system.machine import ROOT, commit
+from rlox_opt.system.machine import commit
 from rlox_opt.system.progress import reporter
 
 from asv_bench.injected.journal import Journal
 from asv_bench.levels import families, scores
 from asv_bench.levels.detectors import every
 from asv_bench.levels.synthetic import NOISES
+from asv_bench.project import PROJECT
 
-JOURNAL = ROOT / "target" / "levels.jsonl"
+JOURNAL = PROJECT.root / "target" / "levels.jsonl"
 _EXAMPLES = """\
 examples:
   python -m asv_bench.levels                          the whole table; an hour
@@ -76,9 +77,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(scores.table(cells)))
     if interrupted:
         return INTERRUPTED
-    head, dirty = commit()
+    head, dirty = commit(PROJECT.root)
     path, _ = calibration.keep(
-        "levels", commit=head, dirty=dirty, near=scores.NEAR, first=first, cells=cells
+        PROJECT.records,
+        "levels",
+        commit=head,
+        dirty=dirty,
+        near=scores.NEAR,
+        first=first,
+        cells=cells,
     )
     print(f"\n{path}")
     return 0

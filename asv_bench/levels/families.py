@@ -24,6 +24,7 @@ from asv_bench.injected.journal import Step
 from asv_bench.levels.detectors import Detector, Family, Series
 from asv_bench.levels.scores import KEY, NEAR, Row, summed
 from asv_bench.levels.synthetic import NOISES, Generator
+from asv_bench.project import PROJECT
 
 CHUNK = 10  # families in a step
 COMMITS = 44  # as the history has
@@ -51,9 +52,8 @@ def recorded(rng: Generator) -> Family:
 
 @cache
 def _quiet() -> Family:
-    there = [
-        entry for _, entry in store.entries() if entry.slug == _MACHINE and entry.date < _BEFORE
-    ]
+    recorded = (entry for _, entry in store.entries(PROJECT.history))
+    there = [entry for entry in recorded if entry.slug == _MACHINE and entry.date < _BEFORE]
     drawn = [*_between(sorted(store.newest(there).values(), key=lambda of: of.committed))]
     series = [one for one in of_store(drawn) if one.kind == "time"]
     return {

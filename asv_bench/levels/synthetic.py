@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rlox_opt.project import calibration
+
+from asv_bench.project import PROJECT
 
 COMMITS = 100
 _MIDDLE, _LATE = COMMITS // 2, COMMITS - 10
@@ -69,7 +70,7 @@ def own(rng: Generator) -> Floats:
 
 @cache
 def _calibration() -> Any:
-    newest = max(calibration.RECORDS.glob("*/*_calibration*.json"), key=lambda path: path.name)
+    newest = max(PROJECT.records.glob("*/*_calibration*.json"), key=lambda path: path.name)
     return json.loads(newest.read_text(encoding="utf-8"))
 
 

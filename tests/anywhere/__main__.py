@@ -53,7 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add("pytest", nargs="*", metavar="ARGUMENT", help="of pytest: files, options (after --)")
     arguments = parser.parse_args(argv)
     asked = [*(NUMERIC if arguments.numeric else []), *arguments.pytest]
-    revision, dirty = commit()
+    revision, dirty = commit(ROOT)
     record: dict[str, Any] = {
         "schema": 1, "date": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "commit": revision, "dirty": dirty, "machine": machine(), "pytest": asked, "kinds": {},

@@ -7,8 +7,8 @@ from pathlib import Path
 from zlib import crc32
 
 import numpy as np
+import projects
 import pytest
-from rlox_opt.project import calibration
 from rlox_opt.system.exits import INTERRUPTED
 
 from asv_bench.levels import __main__ as command
@@ -119,7 +119,7 @@ def test_a_run_is_recorded_and_gone_on(
         return [(50, 0.03)]
 
     monkeypatch.setattr(command, "JOURNAL", tmp_path / "levels.jsonl")
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path / "record")
+    monkeypatch.setattr(command, "PROJECT", projects.of(projects.ROOT, state=str(tmp_path)))
     monkeypatch.setattr(command, "every", lambda: [Detector("toy", "1", detect)])
     asked = ["--noise", "gauss", "--flat", "50", "--change", "50", "--live", "0"]
     assert command.main(asked) == INTERRUPTED
@@ -142,7 +142,7 @@ def test_another_first_history_is_another_seed(
     """And the first of all is what it always was: records of before go on being comparable."""
     seen: list[Floats] = []
     monkeypatch.setattr(command, "JOURNAL", tmp_path / "levels.jsonl")
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path / "record")
+    monkeypatch.setattr(command, "PROJECT", projects.of(projects.ROOT, state=str(tmp_path)))
     toy = Detector("toy", "1", lambda logs: seen.append(logs) or [])
     monkeypatch.setattr(command, "every", lambda: [toy])
     asked = ["--noise", "gauss", "--flat", "50", "--change", "0", "--live", "0"]

@@ -176,7 +176,7 @@ def test_asv_publish_takes_the_store_in_and_leads_to_our_pages(
     monkeypatch.setattr(plugin, "PAGES", tmp_path / "pages")
     monkeypatch.setattr(Publish, "run", run)
     here = Path("somewhere.json"), entry("a" * 40, *CELLS)
-    monkeypatch.setattr(store, "entries", lambda: iter([here]))
+    monkeypatch.setattr(store, "entries", lambda folder: iter([here]))
     plugin.publish_the_history()
     arguments = SimpleNamespace(html_dir=None, range=None, no_pull=True)
     folders = {"results_dir": str(tmp_path / "results"), "html_dir": str(tmp_path / "html")}

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
+from projects import ROOT
 from rich.console import Console
 from rlox_opt.harness.packages import Packages
 from rlox_opt.history.cause import Cause
-from rlox_opt.project import calibration
 from rlox_opt.system.exits import CANNOT_TELL
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.progress import Lines
 from rlox_opt.system.usage import UsageError
 
@@ -379,7 +379,7 @@ def test_an_attribution_is_right_where_layer_and_function_are(
     }
     asked = []
 
-    def of_benchmark(before: str, after: str, benchmark: str, ratio: float) -> Cause:
+    def of_benchmark(_: object, before: str, after: str, benchmark: str, ratio: float) -> Cause:
         asked.append((before, after, benchmark, ratio))
         return said[[10, 20, 40][len(asked) - 1]]
 
@@ -413,7 +413,7 @@ def test_diff_finds_a_slowdown_of_ten_per_cent_and_none_where_there_is_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "FOLDER", tmp_path)
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
+    monkeypatch.setattr(command, "PROJECT", projects.of(projects.ROOT, state=str(tmp_path)))
     asked = ("--only", "step-python", "--percent", "0", "10", "--tool", "diff", "--threshold", "3")
     assert command.main(["score", *asked]) == 0
     line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("| diff"))

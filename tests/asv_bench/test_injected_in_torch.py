@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from rlox_opt.system.machine import ROOT
+from projects import ROOT
 
 import rlox
 from asv_bench.injected.regressions import Regression, exchanged, load

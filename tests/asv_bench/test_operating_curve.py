@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import projects
 import pytest
-from rlox_opt.project import calibration
 from rlox_opt.views.site import trust as page
 
 from asv_bench import operating_curve
@@ -40,17 +40,17 @@ def test_more_scatter_leaves_more_undecided() -> None:
 def test_a_curve_is_kept_and_drawn(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
+    monkeypatch.setattr(operating_curve, "PROJECT", projects.of(projects.ROOT, state=str(tmp_path)))
     monkeypatch.setattr(operating_curve, "SLOWDOWNS", {3.0: (0.0, 4.0, 8.0)})
     monkeypatch.setattr(operating_curve, "SCATTERS", (1.0, 5.0))
     monkeypatch.setattr("sys.argv", ["operating_curve.py", "--runs", "20"])
     assert operating_curve.main() == 0
     assert "8 % slower: slower 1.000" in capsys.readouterr().out
-    (path,) = tmp_path.glob("*/*_operating-curve.json")
+    (path,) = tmp_path.glob("record/*/*_operating-curve.json")
     points = json.loads(path.read_text())["points"]
     assert [sum(point["shares"].values()) for point in points] == [1.0] * 6
 
-    text = page.trust(page.read(tmp_path))
+    text = page.trust(page.read(tmp_path / "record"))
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert len(pictures) == 2  # one a scatter
     # Where nothing changed, all of the height is "same": from the floor to the top.

@@ -129,7 +129,7 @@ def _where() -> dict[str, Any]:
     """When, at what commit, on what machine."""
     from rlox_opt.system.machine import commit, machine
 
-    revision, dirty = commit()
+    revision, dirty = commit(Path(__file__).resolve().parents[2])
     date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     return {"date": date, "commit": revision, "dirty": dirty, "machine": machine()}
 

@@ -63,7 +63,7 @@ _WRITES = ("os.rename", "os.mkdir", "os.remove", "os.link", "os.rmdir", "os.trun
 @functools.cache
 def _template() -> Path:
     """Made once in a process, and copied from then on."""
-    import toy_entries  # which imports rlox: never before `relocate`
+    import toy_entries
     import toy_packages
 
     folder = Path(tempfile.mkdtemp(prefix="rlox-faults-"))
@@ -83,11 +83,20 @@ def _template() -> Path:
     shutil.copytree(ROOT / primitives, made / primitives, ignore=source)
     tree = {str(p.relative_to(made)): p.read_text() for p in made.rglob("*") if p.is_file()}
     tree |= {path: (ROOT / path).read_text() for path in _EDITED_BY_NEW}
+    tree |= {"pyproject.toml": _settings()}
     tree |= {".gitignore": IGNORED, "asv_bench/acknowledged.toml": f'{meant}reason = "meant"\n'}
     packages = [{"rlox/__init__.py": PACKAGE.format(passes=passes)} for passes in PASSES]
     history = [{**of, "number": str(number)} for number, of in enumerate(packages)]
     users_repository.make(folder / "repository", [{**tree, **history[0]}, *history[1:]])
     return folder / "repository"
+
+
+def _settings() -> str:
+    """What describes this project, for a copy that trains with this one's programs."""
+    ours = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    table = ours[ours.index("[tool.rlox-opt]") : ours.index("[tool.maturin]")]
+    workloads = f'[tool.rlox-opt]\nworkloads = "{ROOT / "workloads"}"'
+    return table.replace("[tool.rlox-opt]", workloads, 1) + "[tool.maturin]\nfeatures = []\n"
 
 
 def make(folder: Path) -> Path:
@@ -123,27 +132,23 @@ def command(repository: Path, words: list[str]) -> list[str]:
 
 
 def relocate(repository: Path) -> None:
-    """Have the rlox-opt of this process work in `repository`, and quickly. To be called before
-    anything else of rlox_opt is imported, for its modules make their folders of `machine.ROOT`."""
-    from rlox_opt.system import machine
-
-    machine.ROOT = repository
-    machine.commit.__defaults__ = (repository,)
-    from rlox_opt.project import cards
-
-    cards.FOLDER = repository / "optimizations"
-    cards.load.__defaults__ = (cards.FOLDER,)
+    """Have the rlox-opt of this process work in `repository`, wherever it is started, and
+    quickly."""
     from rlox_opt.harness import packages
     from rlox_opt.history import recording
     from rlox_opt.plan import end_to_end
     from rlox_opt.plan.extensions import Extension
-    from rlox_opt.project.measured import extension
+    from rlox_opt.project.project import Project
 
+    there = Project.find(repository)
+    Project.here = classmethod(lambda cls: there)  # type: ignore[assignment]
     packages._CONTEST_S, packages._CONTESTS = 0.01, 1
     recording.STAGES, recording.MORE = ("time", "memory"), 0
     # A ladder's builds and trainings take an hour: here every build is the one that is installed.
-    toy = Extension(extension(), 0.0, 1, {})
-    end_to_end.build_all = lambda variants, _: {variant.name: toy for variant in variants}
+    toy = Extension(there.installed.extension(), 0.0, 1, {})
+    end_to_end.build_all = lambda project, variants, _: dict.fromkeys(
+        (variant.name for variant in variants), toy
+    )
     end_to_end.train = lambda *_: (1.0, "0")
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 import toy_entries as toy
 from rlox_opt.history import acknowledged
@@ -94,7 +95,7 @@ def test_of_several_entries_the_one_that_excuses_most_answers() -> None:
 
 
 def test_the_entries_of_this_project_are_whole() -> None:
-    assert acknowledged.load()
+    assert acknowledged.load(projects.HERE.acknowledged)
 
 
 @pytest.mark.parametrize(

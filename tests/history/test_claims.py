@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from projects import ROOT
 from rlox_opt.cli.main import main
 from rlox_opt.history import claims
 from rlox_opt.history.claims import Book, Checked
 from rlox_opt.history.figures import FigureError, figure, read
 from rlox_opt.history.passages import passages
 from rlox_opt.system.files import NotReadError
-from rlox_opt.system.machine import ROOT
 
 DATE = "2026-11-23"
 RECORD: dict[str, Any] = {

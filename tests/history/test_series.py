@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import projects
 import pytest
 import toy_entries as toy
 from rlox_opt.history import store
@@ -181,7 +182,11 @@ def test_the_step_that_was_missed_is_found() -> None:
     """A sample of prioritised replay took 0.45 of its control's time, and 0.51 from 490ab58 on. The
     step stayed hidden: of itself it may as well be memory, and two readings of the time before a
     build profile made the noise look larger."""
-    there = [e for _, e in store.entries() if e.date < datetime(2026, 11, 23, tzinfo=UTC)]
+    there = [
+        e
+        for _, e in store.entries(projects.HERE.history)
+        if e.date < datetime(2026, 11, 23, tzinfo=UTC)
+    ]
     rank = {name: number for number, name in enumerate(FIRST, -len(FIRST))}
     ordered = sorted(there, key=lambda e: (rank.get(e.commit[:8], 0), e.committed))
     (of,) = [

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from curves import picture
 from rlox_opt.plan.comparing import provenance
+from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Outcome, Peer
 from rlox_opt.stats.student import t_quantile, welch
@@ -31,8 +32,7 @@ from rlox_opt.system import machine
 from rlox_opt.system.files import add_row
 from rlox_opt.views.tables import origin
 
-from rlox import build_info
-
+PROJECT = Project.find(Path(__file__).parent)
 EPISODES = 50  # a training's figure is the mean return of its last episodes
 POINTS = 40  # of a curve
 LIMIT_S = 4 * 3600
@@ -53,25 +53,25 @@ def arm(name: str, algo: str) -> Peer:
     """The one that trains: "sb3", "baseline", "native", "bfloat16", or ids joined by +, such as
     R1+R5."""
     if name == "sb3":
-        return Peer(name, "Stable-Baselines3", "run_sb3.py", "sb3")
+        return Peer(name, "Stable-Baselines3", PROJECT.peers / "run_sb3.py", "sb3")
     if name == "native":
-        return next(p for p in racing.load(algo)[1] if p.name == "rlox-native")
+        return next(p for p in racing.load(PROJECT, algo)[1] if p.name == "rlox-native")
     if name == "bfloat16":
-        driver = str(Path(__file__).with_name("run_bfloat16.py"))
+        driver = Path(__file__).with_name("run_bfloat16.py")
         return Peer(name, "rlox with rounded products", driver, [])
     ids = [] if name == "baseline" else name.upper().split("+")
-    return Peer(name, "rlox", "run_rlox.py", ids)
+    return Peer(name, "rlox", PROJECT.peers / "run_rlox.py", ids)
 
 
 def job_of(task: str) -> dict[str, Any]:
     """The task with the hyperparameters of the race, on one thread."""
     algo = task.partition("-")[0]
-    return racing.load(algo)[0] | TASKS[task] | {"algo": algo, "threads": 1}
+    return racing.load(PROJECT, algo)[0] | TASKS[task] | {"algo": algo, "threads": 1}
 
 
 def key_of(peer: Peer, job: dict[str, Any]) -> str:
     """Of what decides how an arm learns: only trainings of one key stand for each other."""
-    what = [job, racing.digest(peer), machine.commit()[0]]
+    what = [job, racing.digest(PROJECT, peer), machine.commit(PROJECT.root)[0]]
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -123,7 +123,7 @@ def compare(
     held_to = [name for name in ("sb3", "baseline") if name in names]
     return {
         "task": task,
-        **provenance(build_info()),
+        **provenance(PROJECT, PROJECT.installed.build_info()),
         "job": job,
         "random": random_return(job["env_id"]),
         "returns": finals,

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import projects
 from rlox_opt.history.records import append
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
@@ -26,7 +27,7 @@ P5: list[tuple[str, int, float, tuple[float, float], str]] = [
 
 def card(id_: str, **changes: Any) -> Card:
     """The card `id_` as it was before it was measured, changed."""
-    found = next(card for card in cards.load() if card.id == id_)
+    found = next(card for card in cards.load(projects.HERE) if card.id == id_)
     unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
     return dataclasses.replace(found, **unmeasured | changes)
 

@@ -14,11 +14,9 @@ from typing import Any
 import toy_history
 import toy_packages
 import users_repository
-from rlox_opt.cli import diff, record
 from rlox_opt.cli.main import main
-from rlox_opt.history import criterion
-from rlox_opt.project import revisions
-from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.project.builds import Artefact, Builds
+from rlox_opt.project.commits import Revision
 
 # Builds both sides, and then finds nothing to measure: its exit code is 2 on the busiest machine.
 GATE = ("gate", "HEAD~1", ".", "--bench", "nothing")
@@ -30,6 +28,7 @@ def make(folder: Path) -> Path:
     benchmarks for them beside it."""
     toy_packages.benchmarks(folder)
     toys = [{"toy.json": json.dumps({"passes": passes})} for passes in (10, 11, 12)]
+    toys[0]["pyproject.toml"] = toy_history.TABLE.replace("../cache", "target")
     root = users_repository.make(folder / "repository", toys[:2])
     (root / "toy.json").write_text(toys[2]["toy.json"])
     return root
@@ -38,18 +37,14 @@ def make(folder: Path) -> Path:
 def patch(folder: Path, root: Path, built: list[int]) -> None:
     """Have rlox-opt work on the checkout `root`, with the benchmarks of `folder`; the passes of
     each toy go into `built`."""
+    build = Builds.build
 
-    def build(revision: Revision) -> Artefact:
-        with revisions.checked_out(revision) as (checkout, _, _):
-            of = json.loads((checkout / "toy.json").read_text())
-        built.append(of["passes"])
-        return Artefact(revision, toy_packages.package(folder / "builds", **of), (), {}, 0.0)
+    def noted(self: Builds, revision: Revision) -> Artefact:
+        built.append(json.loads(self.commits.text(revision.commit, "toy.json"))["passes"])
+        return build(self, revision)
 
-    toy_history.patch(folder, setattr)
-    revisions.ROOT = root
-    for module in (revisions, record, diff, criterion):
-        module.REVISIONS = root / "target" / "revisions"
-    revisions.build = build
+    Builds.build = noted  # type: ignore[method-assign]
+    toy_history.quick(setattr)
 
 
 def run(folder: Path, root: Path, arguments: Sequence[str]) -> dict[str, Any]:

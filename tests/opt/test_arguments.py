@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import projects
 import pytest
 from command_line import rlox_opt
 from rlox_opt.cli.arguments import job_of
@@ -14,7 +15,8 @@ from rlox_opt.system.usage import UsageError
 
 def job(*arguments: str) -> Job:
     parser = Parser("rlox-opt")
-    add_to(parser.add_subparsers())
+    parser.set_defaults(project=projects.HERE)
+    add_to(parser.add_subparsers(), projects.HERE)
     return job_of(parser.parse_args(["profile", *arguments]))
 
 

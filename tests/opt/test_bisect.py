@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import projects
 import pytest
 from rlox_opt.cli import bisect
 from rlox_opt.cli.bisect import Bisection, Search, most_comparisons
 from rlox_opt.harness.packages import Failure, Reading
 from rlox_opt.harness.restarts import ContestError
-from rlox_opt.project import revisions
-from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
+from rlox_opt.project.builds import Artefact, Builds, NotBuiltError
+from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.progress import reporter
 from rlox_opt.system.usage import UsageError
@@ -61,13 +62,13 @@ class Pair:
 def searched(
     history: History, monkeypatch: pytest.MonkeyPatch, bench: str = "data.time_it"
 ) -> Search:
-    monkeypatch.setattr(revisions, "build", history.build)
-    monkeypatch.setattr(bisect, "side_by_side", history.side_by_side)
-    monkeypatch.setattr(revisions, "described", lambda commit: f"commit {commit}")
+    monkeypatch.setattr(Builds, "build", lambda self, revision: history.build(revision))
+    monkeypatch.setattr(bisect, "side_by_side", lambda of, *sides: history.side_by_side(*sides))
+    monkeypatch.setattr(Commits, "described", lambda self, commit: f"commit {commit}")
     search = Search("0", [str(number) for number in range(1, history.n + 1)])
     search.high = history.n - 1
     with reporter() as progress:
-        Bisection(search, bench, progress).run()
+        Bisection(projects.HERE, search, bench, progress).run()
     return search
 
 
@@ -99,7 +100,7 @@ def test_too_much_noise_is_undecided_and_not_a_guess(monkeypatch: pytest.MonkeyP
     search = searched(History(64, 40, 0.02, spread=0.12), monkeypatch)
     assert search.verdict in ("undecided", "no change")
     assert bisect.facts(search)["commit"] is None
-    assert any("Undecided" in line for line in bisect.sentences(search))
+    assert any("Undecided" in line for line in bisect.sentences(search, projects.HERE.commits))
 
 
 @pytest.mark.parametrize("first_bad", [1, 20, 40, 64])

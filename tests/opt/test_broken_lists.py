@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import measured
+import projects
 import pytest
 from rlox_opt.history import ledger, records, store
 from rlox_opt.history.store import HistoryError
-from rlox_opt.plan import features
+from rlox_opt.plan.features import Features, features
 from rlox_opt.plan.testing import planted
-from rlox_opt.project import calibration, cards
+from rlox_opt.project import calibration
 from rlox_opt.race import environments as racing
 from rlox_opt.race.primitives import cases
 from rlox_opt.system.files import NotReadError, read_json
@@ -24,11 +25,13 @@ TEXTS = [b"", b"[", b"[]", b"{}", b"17", b"\xff", b"a = 1", b'{"a": 1}']
 
 
 def peers(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    return folder / "peers.toml", lambda: racing.load("ppo")
+    project = projects.of(folder, peers=".")
+    return folder / "peers.toml", lambda: racing.load(project, "ppo")
 
 
 def operations(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    return folder / "primitives" / "primitives.toml", cases.load
+    project = projects.of(folder, peers=".")
+    return folder / "primitives" / "primitives.toml", lambda: cases.load(project)
 
 
 def bugs(folder: Path) -> tuple[Path, Callable[[], Any]]:
@@ -37,7 +40,7 @@ def bugs(folder: Path) -> tuple[Path, Callable[[], Any]]:
 
 
 def a_manifest(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    return folder / "Cargo.toml", features._needs.__wrapped__
+    return folder / "Cargo.toml", Features(folder / "Cargo.toml").known
 
 
 def ladder(folder: Path) -> tuple[Path, Callable[[], Any]]:
@@ -46,17 +49,15 @@ def ladder(folder: Path) -> tuple[Path, Callable[[], Any]]:
 
 
 def a_calibration(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    return folder / slug(machine()) / "2026-01-01T000000Z_calibration.json", calibration.smallest
+    path = folder / slug(machine()) / "2026-01-01T000000Z_calibration.json"
+    return path, lambda: calibration.smallest(folder)
 
 
 @pytest.mark.parametrize("of", [peers, operations, bugs, a_manifest, ladder, a_calibration])
 @pytest.mark.parametrize("content", TEXTS)
 def test_a_broken_list_is_refused_by_name(
-    of: Callable[[Path], Any], content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    of: Callable[[Path], Any], content: bytes, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(racing, "FOLDER", tmp_path)
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
-    monkeypatch.setattr(features, "MANIFEST", tmp_path / "Cargo.toml")
     path, read = of(tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
@@ -112,10 +113,10 @@ def test_a_text_that_nothing_can_write_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_in_the_tree_is_read() -> None:
-    assert racing.load("ppo")[1]
-    assert cases.load()[0]
-    assert planted.load()
-    assert features.known()
-    assert ledger.lines(cards.FOLDER)
-    assert trust_page.trust(trust_page.read())
-    assert calibration.smallest()
+    assert racing.load(projects.HERE, "ppo")[1]
+    assert cases.load(projects.HERE)[0]
+    assert planted.load(projects.ROOT / projects.HERE.settings.twins.planted)
+    assert features(projects.HERE).known()
+    assert ledger.lines(projects.HERE)
+    assert trust_page.trust(trust_page.read(projects.HERE.records))
+    assert calibration.smallest(projects.HERE.records)

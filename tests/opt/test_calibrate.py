@@ -3,26 +3,28 @@
 import json
 from pathlib import Path
 
+import projects
 import pytest
 import toy_packages
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages, sequential
-from rlox_opt.project import calibration, revisions, side_by_side
-from rlox_opt.project.revisions import Artefact, Revision
-from rlox_opt.system import machine
+from rlox_opt.project import calibration
+from rlox_opt.project.builds import Artefact, Builds
+from rlox_opt.project.commits import Commits, Revision
 
 
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """HEAD is a toy package; returns where records go."""
     built = Artefact(Revision("HEAD", "0" * 40), toy_packages.package(tmp_path), (), {}, 0.0)
-    monkeypatch.setattr(revisions, "resolve", lambda text: built.revision)
-    monkeypatch.setattr(revisions, "build", lambda revision: built)
-    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
+    monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
+    monkeypatch.setattr(Commits, "dirty", lambda self: True)
+    monkeypatch.setattr(Builds, "build", lambda self, revision: built)
+    toy_packages.benchmarks(tmp_path)
+    table = 'package = "rlox"\nsuite = "benchmarks"\nstate = "."'
+    monkeypatch.chdir(projects.write(tmp_path, table))
     monkeypatch.setattr(packages, "_CONTEST_S", 0.01)
     monkeypatch.setattr(sequential, "LOOKS", (5,))
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path / "record")
     monkeypatch.setattr(calibration, "_DRAWS", 20)
     return tmp_path / "record"
 
@@ -33,8 +35,8 @@ def test_a_calibration_is_kept_and_found_again(
     assert main(["calibrate", "--bench", "steady|Sized", "--budget", "3", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (path,) = toys.glob("*/*_calibration.json")
-    assert json.loads(path.read_text()) == told == calibration.newest()
-    assert told["dirty"] is machine.commit()[1]
+    assert json.loads(path.read_text()) == told == calibration.newest(toys)
+    assert told["dirty"] is True
     assert told["benchmarks"].keys() == {
         "toys.time_steady",
         "toys.Sized.time_sized(1)",

@@ -51,59 +51,60 @@ def test_alarms_are_told_at_each_threshold() -> None:
     assert found["3"] == {"run_alarms": 0.0, "cell_alarms": 0.0}
 
 
-def test_a_plan_says_how_long_and_what_will_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_says_how_long_and_what_will_stay_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = {
         "date": "2026-01-02T00:00:00Z",
         "seconds_per_restart": 0.5,
         "benchmarks": {"steady": {"sd": 0.003}, "noisy": {"sd": 0.05}},
     }
-    monkeypatch.setattr(calibration, "newest", lambda: found)
-    (said,) = calibration.plan(["steady", "noisy", "new"], 0.01, 600.0)
+    monkeypatch.setattr(calibration, "newest", lambda records: found)
+    (said,) = calibration.plan(tmp_path, ["steady", "noisy", "new"], 0.01, 600.0)
     assert "2026-01-02 about 22 s" in said  # 5 and 40 restarts
     assert "1 of 2 are too noisy" in said
-    assert not [*calibration.plan(["new"], 0.01, 600.0)]
-    monkeypatch.setattr(calibration, "newest", lambda: None)
-    assert not [*calibration.plan(["steady"], 0.01, 600.0)]
+    assert not [*calibration.plan(tmp_path, ["new"], 0.01, 600.0)]
+    monkeypatch.setattr(calibration, "newest", lambda records: None)
+    assert not [*calibration.plan(tmp_path, ["steady"], 0.01, 600.0)]
 
 
-def test_a_plan_says_what_the_budget_cannot_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_says_what_the_budget_cannot_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Five restarts of 0.5 s: 10 s are enough for four benchmarks."""
     found = {
         "date": "2026-01-02T00:00:00Z",
         "seconds_per_restart": 0.5,
         "benchmarks": {str(n): {"sd": 0.003} for n in range(9)},
     }
-    monkeypatch.setattr(calibration, "newest", lambda: found)
-    said, _ = calibration.plan([str(n) for n in range(9)], 0.01, 10.0)
+    monkeypatch.setattr(calibration, "newest", lambda records: found)
+    said, _ = calibration.plan(tmp_path, [str(n) for n in range(9)], 0.01, 10.0)
     assert "of about 4 of 9 benchmarks; --bench chooses" in said
-    (alone,) = calibration.plan([str(n) for n in range(9)], 0.01, 60.0)
+    (alone,) = calibration.plan(tmp_path, [str(n) for n in range(9)], 0.01, 60.0)
     assert "by the calibration" in alone
 
 
 @pytest.mark.parametrize("broken", [{}, {"seconds_per_restart": []}])
 def test_a_plan_refuses_a_broken_calibration_by_name(
-    broken: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    broken: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calibration, "newest", lambda: broken)
+    monkeypatch.setattr(calibration, "newest", lambda records: broken)
     with pytest.raises(NotReadError, match="is no calibration"):
-        [*calibration.plan(["steady"], 0.01, 600.0)]
+        [*calibration.plan(tmp_path, ["steady"], 0.01, 600.0)]
 
 
-def test_the_newest_calibration_of_this_machine_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
-    assert calibration.newest() is None
+def test_the_newest_calibration_of_this_machine_is_taken(tmp_path: Path) -> None:
+    assert calibration.newest(tmp_path) is None
     folder = tmp_path / calibration.slug(calibration.machine())
     folder.mkdir()
     for day in (1, 2):
         path = folder / f"2026-01-0{day}T000000Z_calibration.json"
         path.write_text(f'{{"day": {day}}}')
-    assert calibration.newest() == {"day": 2}
+    assert calibration.newest(tmp_path) == {"day": 2}
 
 
 def test_the_smallest_change_is_known_of_every_calibrated_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     for name, date, ratio in (
         ("a", "2026-01-01", 1.1),
@@ -113,8 +114,7 @@ def test_the_smallest_change_is_known_of_every_calibrated_machine(
         (tmp_path / name).mkdir(exist_ok=True)
         found = {"benchmarks": {"gae": {"detectable": ratio}}}
         (tmp_path / name / f"{date}T000000Z_calibration.json").write_text(json.dumps(found))
-    monkeypatch.setattr(calibration, "RECORDS", tmp_path)
-    assert calibration.smallest() == {
+    assert calibration.smallest(tmp_path) == {
         "a": {"gae": pytest.approx(math.log(1.02))},
         "b": {"gae": pytest.approx(math.log(1.05))},
     }

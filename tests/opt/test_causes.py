@@ -3,13 +3,16 @@
 import math
 from pathlib import Path
 
+import projects
 import pytest
 import toy_packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import causes
 from rlox_opt.history.store import Cell
-from rlox_opt.project import calibration, side_by_side
-from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.project import calibration
+from rlox_opt.project.builds import Artefact
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import brief, perf, pyspy
 
 NO_SAMPLER = perf.unavailable() is not None and pyspy.unavailable() is not None
@@ -24,7 +27,7 @@ def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = {"benchmarks": {"noisy": {"detectable": 1.2}}}
-    monkeypatch.setattr(calibration, "newest", lambda: found)
+    monkeypatch.setattr(calibration, "newest", lambda records: found)
     before = [cell(name, 1.0) for name in ("slower", "faster", "little", "noisy", "pairs.P1")]
     before += [cell("wide", 1.0, half=0.2), cell("counted", 1.0, kind="instructions")]
     now = [
@@ -38,16 +41,16 @@ def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
         cell("new", 2.0),
         Cell("slower", "criterion", 1.0),
     ]
-    moved = causes.moved(now, before)
+    moved = causes.moved(projects.HERE, now, before)
     assert moved == [("faster", pytest.approx(0.8)), ("slower", pytest.approx(1.1))]
 
 
 @pytest.fixture
-def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def toys(tmp_path: Path) -> Project:
     """Where toy packages are made, with their benchmarks."""
-    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
-    return tmp_path
+    toy_packages.benchmarks(tmp_path)
+    made = str(tmp_path / "benchmarks")
+    return projects.of(projects.HERE.root, suite=made, cache=str(tmp_path))
 
 
 def toy(folder: Path, passes: int) -> Artefact:
@@ -58,7 +61,7 @@ def toy(folder: Path, passes: int) -> Artefact:
 @pytest.mark.skipif(NO_SAMPLER, reason="neither perf nor py-spy can be used here")
 @pytest.mark.parametrize("sampler", ["perf", "py-spy"])
 def test_more_work_in_python_is_put_down_to_its_function(
-    sampler: str, toys: Path, monkeypatch: pytest.MonkeyPatch
+    sampler: str, toys: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = {"perf": perf.unavailable, "py-spy": pyspy.unavailable}[sampler]()
     if missing or pyspy.unavailable():
@@ -66,16 +69,16 @@ def test_more_work_in_python_is_put_down_to_its_function(
     monkeypatch.setattr(brief, "tool", lambda: sampler)
     short = {name: ((0, 1), 1.0 if name != "py-spy" else 2.0) for name in causes._WINDOWS}
     monkeypatch.setattr(causes, "_WINDOWS", short)
-    before, after = toy(toys, 10), toy(toys, 20)
-    found = causes.of_benchmark(before, after, "toys.time_work", 2.0)
+    before, after = toy(toys.cache, 10), toy(toys.cache, 20)
+    found = causes.of_benchmark(toys, before, after, "toys.time_work", 2.0)
     assert found.layer == "python"
     assert found.layers[found.layer] == pytest.approx(1, abs=0.2)
     assert found.function == "rlox/__init__.py:work"
 
 
 @pytest.mark.skipif(NO_SAMPLER, reason="neither perf nor py-spy can be used here")
-def test_a_benchmark_that_fails_has_no_cause(toys: Path) -> None:
-    broken = toy_packages.package(toys, name="raises")
+def test_a_benchmark_that_fails_has_no_cause(toys: Project) -> None:
+    broken = toy_packages.package(toys.cache, name="raises")
     after = Artefact(Revision("HEAD", "HEAD"), broken, (), {}, 0.0)
     with pytest.raises(ContestError, match="no such thing"):
-        causes.of_benchmark(toy(toys, 10), after, "toys.time_raises", 2.0)
+        causes.of_benchmark(toys, toy(toys.cache, 10), after, "toys.time_raises", 2.0)

@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 import users_repository
-from rlox_opt.project import revisions
+from rlox_opt.project.builds import Builds
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project
 from rlox_opt.system.usage import UsageError
 from users_repository import fingerprint, git
 
@@ -33,18 +36,22 @@ def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(users: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The repository, of which every byte must be the same in the end."""
-    monkeypatch.setattr(revisions, "ROOT", users)
-    monkeypatch.setattr(revisions, "REVISIONS", users / "target" / "revisions")
-    monkeypatch.setattr(revisions, "_rustc", str)  # which takes as long as all the rest
+    monkeypatch.setattr(Builds, "_rustc", lambda self: "")  # which takes as long as all the rest
     before = fingerprint(users)
     yield users
     assert fingerprint(users) == before
     shutil.rmtree(users / "target", ignore_errors=True)
 
 
-def checked_out(name: str) -> dict[str, str]:
+def of(root: Path) -> Project:
+    """The repository as a project."""
+    return projects.of(root, cache="target")
+
+
+def checked_out(root: Path, name: str) -> dict[str, str]:
     """What the checkout holds at a revision, by path."""
-    with revisions.checked_out(revisions.resolve(name)) as (checkout, _, _):
+    project = of(root)
+    with project.builds.checked_out(project.commits.resolve(name)) as (checkout, _):
         assert [*checkout.parent.glob(".rlox-making-*")] == []
         assert git(checkout, "status", "--porcelain") == ""  # whole also for git in a build script
         return {
@@ -114,57 +121,53 @@ BREAKS: dict[str, Callable[[Path, Path], object]] = {
 
 @pytest.mark.parametrize("how", BREAKS)
 def test_a_broken_checkout_is_made_anew(root: Path, how: str) -> None:
-    checked_out("v1")
+    checked_out(root, "v1")
     BREAKS[how](root / "target" / "revisions" / "checkout", root)
-    assert checked_out("v1~1") == committed(root, "v1~1")
+    assert checked_out(root, "v1~1") == committed(root, "v1~1")
 
 
 def test_the_uncommitted_work_is_checked_out_and_comes_into_no_git_folder(root: Path) -> None:
-    found = checked_out(".")
+    found = checked_out(root, ".")
     texts = ("edited", "staged, then edited", "untracked", "package/untracked")
     assert [found[name] for name in texts] == ["of this worktree alone\n"] * 4
     assert not {"deleted", "deleted and staged", "an.ignored"} & found.keys()
-    assert revisions.resolve(".") == revisions.resolve(".")
+    assert of(root).commits.resolve(".") == of(root).commits.resolve(".")
 
 
 def test_what_stays_the_same_keeps_its_time_stamp(root: Path) -> None:
     stamps = []
     for name in ("v1", "v1~1"):
-        checked_out(name)
+        checked_out(root, name)
         stamps.append((root / "target/revisions/checkout/edited").stat().st_mtime_ns)
     assert stamps[0] == stamps[1]
 
 
 @pytest.mark.parametrize("left", [b"", b"garbage"])
 def test_broken_objects_of_the_uncommitted_work_are_made_anew(root: Path, left: bytes) -> None:
-    found = checked_out(".")
+    found = checked_out(root, ".")
     for path in (root / "target" / "revisions" / "objects").glob("*/*"):
         path.chmod(0o644)
         path.write_bytes(left)
     shutil.rmtree(root / "target" / "revisions" / "checkout")
-    assert checked_out(".") == found
+    assert checked_out(root, ".") == found
 
 
-def test_a_partial_clone_is_told_how_to_get_the_rest(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_partial_clone_is_told_how_to_get_the_rest(tmp_path: Path) -> None:
     source, partial = users_repository.make(tmp_path / "source"), tmp_path / "partial"
     git(source, "config", "uploadpack.allowFilter", "true")
     git(tmp_path, "clone", "--quiet", "--filter=blob:none", f"file://{source}", str(partial))
-    monkeypatch.setattr(revisions, "ROOT", partial)
-    monkeypatch.setattr(revisions, "REVISIONS", partial / "target" / "revisions")
     with pytest.raises(UsageError, match="`git fetch --refetch --no-filter` loads what it lacks"):
-        checked_out("HEAD~1")
+        checked_out(partial, "HEAD~1")
     git(partial, "fetch", "--quiet", "--refetch", "--no-filter")
-    assert checked_out("HEAD~1") == committed(partial, "HEAD~1")
+    assert checked_out(partial, "HEAD~1") == committed(partial, "HEAD~1")
 
 
 def test_a_commit_that_is_not_there_costs_no_checkout(root: Path) -> None:
-    checked_out("v1")
+    checked_out(root, "v1")
     kept = (root / "target/revisions/checkout").stat().st_ino
-    missing = revisions.Revision("gone", "1" * 40)
+    missing = Revision("gone", "1" * 40)
     with pytest.raises(UsageError, match=f"checkout .* {'1' * 40} -- failed"):
-        revisions.checked_out(missing).__enter__()
+        of(root).builds.checked_out(missing).__enter__()
     assert (root / "target/revisions/checkout").stat().st_ino == kept
 
 
@@ -180,9 +183,7 @@ def test_a_commit_that_was_pruned_since_and_a_repository_that_was_moved(
             git(copy, "reflog", "expire", "--expire=now", "--all")
             git(copy, "gc", "--quiet", "--prune=now")
             copy.rename(at)
-        monkeypatch.setattr(revisions, "ROOT", at)
-        monkeypatch.setattr(revisions, "REVISIONS", at / "target" / "revisions")
-        assert checked_out("HEAD") == committed(at, "HEAD")
+        assert checked_out(at, "HEAD") == committed(at, "HEAD")
 
 
 def killed(
@@ -221,9 +222,9 @@ def test_killed_at_any_step_the_next_run_succeeds(root: Path, broken: bool) -> N
         shutil.rmtree(root / "target", ignore_errors=True)
         if broken:
             (root / "target" / "revisions" / "checkout" / ".git").mkdir(parents=True)
-        if not killed(lambda: checked_out("v1" if broken else "."), steps):
+        if not killed(lambda: checked_out(root, "v1" if broken else "."), steps):
             break
-        assert checked_out("v1") == found, steps
+        assert checked_out(root, "v1") == found, steps
         steps += 1
     assert steps > 15
 
@@ -232,16 +233,16 @@ def random_kills(root: Path, kills: int) -> None:
     found = {name: committed(root, name) for name in ("v1", "v1~1")}
     draw = random.Random(kills)
     start = time.monotonic()
-    checked_out(".")
+    checked_out(root, ".")
     longest, hit = time.monotonic() - start, 0
     for number in range(kills):
         if number % 3 == 0:
             shutil.rmtree(root / "target", ignore_errors=True)
         asked = draw.choice(("v1", "v1~1", "."))
         after_s = draw.uniform(0, longest)
-        hit += killed(lambda asked=asked: checked_out(asked), -1, after_s, number % 2 == 0)
+        hit += killed(lambda asked=asked: checked_out(root, asked), -1, after_s, number % 2 == 0)
         name = draw.choice(("v1", "v1~1"))
-        assert checked_out(name) == found[name], number
+        assert checked_out(root, name) == found[name], number
     assert hit > kills / 4
 
 
@@ -271,7 +272,7 @@ def test_a_git_that_outlives_its_run_keeps_the_next_one_waiting(
     child = os.fork()
     if child == 0:
         try:
-            checked_out("v1")
+            checked_out(root, "v1")
         finally:
             os._exit(0)
     while not (tmp_path / "at it").exists():
@@ -282,4 +283,4 @@ def test_a_git_that_outlives_its_run_keeps_the_next_one_waiting(
     with lock.open() as held, pytest.raises(BlockingIOError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     (tmp_path / "go on").touch()
-    assert checked_out("v1~1") == committed(root, "v1~1")
+    assert checked_out(root, "v1~1") == committed(root, "v1~1")

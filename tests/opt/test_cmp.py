@@ -1,22 +1,25 @@
 """`rlox-opt cmp`: what it prints, what it refuses, what an interruption leaves."""
 
 import argparse
-import functools
 import json
 import math
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 from command_line import rlox_opt
 from rich.console import Console
 from rlox_opt.harness import restarts
 from rlox_opt.history import records
-from rlox_opt.plan import also_measured, comparing, end_to_end
+from rlox_opt.plan import comparing, end_to_end
 from rlox_opt.project import cards
+from rlox_opt.system import plugins
 from rlox_opt.system.progress import Lines
 
 from rlox._core import build_info
+
+ALSO_MEASURED = plugins.load(projects.HERE.cards / "also_measured.py")
 
 
 def assert_found(result: dict[str, Any], least: float) -> None:
@@ -64,12 +67,18 @@ def test_what_cannot_be_compared_is_said_in_one_line(
 
 
 def arguments(**changed: Any) -> argparse.Namespace:
-    values = {"sizes": None, "restarts": 5, "no_counts": True, "no_record": False}
+    values: dict[str, Any] = {
+        "project": projects.HERE,
+        "sizes": None,
+        "restarts": 5,
+        "no_counts": True,
+        "no_record": False,
+    }
     return argparse.Namespace(**values | changed)
 
 
 def card(id_: str) -> cards.Card:
-    return next(card for card in cards.load() if card.id == id_)
+    return next(card for card in cards.load(projects.HERE) if card.id == id_)
 
 
 def test_an_interruption_leaves_a_record_of_what_was_read(
@@ -86,14 +95,19 @@ def test_an_interruption_leaves_a_record_of_what_was_read(
         return twins(*of)
 
     monkeypatch.setattr(restarts, "twins", interrupted)
-    monkeypatch.setattr(records, "append", functools.partial(records.append, folder=tmp_path))
+    (tmp_path / "crates").symlink_to(projects.ROOT / "crates")
+    (tmp_path / "also_measured.py").symlink_to(projects.HERE.cards / "also_measured.py")
+    project = projects.of(tmp_path, cards=".")
     cells = comparing.cells_of(card("P13"), None, pytest.fail)
-    record = comparing.compare(card("P13"), cells, arguments(), Lines(Console(quiet=True)))
+    quiet = Lines(Console(quiet=True))
+    record = comparing.compare(card("P13"), cells, arguments(project=project), quiet)
     assert record["complete"] is False
     assert {row["restarts"] for row in record["results"]} == {2}
-    (path,) = tmp_path.glob("*/*.json")
+    (path,) = project.comparisons.glob("*/*.json")
     assert json.loads(path.read_text())["complete"] is False
-    assert records.records("P13", tmp_path) == [], "an incomplete record is nobody's figure"
+    assert records.records("P13", project.comparisons) == [], (
+        "an incomplete record is nobody's figure"
+    )
 
 
 def test_growth_is_the_exponent_of_the_time() -> None:
@@ -101,7 +115,7 @@ def test_growth_is_the_exponent_of_the_time() -> None:
         {"workload": "w", "size": {"n": n}, "baseline_s": 2e-9 * n, "optimized_s": 5e-6}
         for n in (1_000, 10_000, 100_000)
     ]
-    found = also_measured.growth(rows)["w"]
+    found = ALSO_MEASURED.growth(rows)["w"]
     assert found["baseline"] == pytest.approx(1)
     assert found["optimized"] == pytest.approx(0)
 
@@ -112,8 +126,8 @@ def test_bytes_copied_are_those_of_the_record_and_of_the_row() -> None:
         "size": {"obs_dim": 3, "act_dim": 1},
         "allocated_bytes": {"baseline": 28, "optimized": 0},
     }
-    assert also_measured.copied(row)["baseline"] == 56
-    assert also_measured.copied(row)["optimized"] == 28
+    assert ALSO_MEASURED.copied(row)["baseline"] == 56
+    assert ALSO_MEASURED.copied(row)["optimized"] == 28
 
 
 @pytest.mark.slow  # each restart imports torch: a minute
@@ -134,16 +148,16 @@ def test_what_this_machine_cannot_run_is_skipped_with_its_reason() -> None:
 
 
 def test_trainings_with_and_without_an_optimisation_of_the_loop_share_a_build() -> None:
-    before, after = end_to_end.variants_of(card("R1"))
+    before, after = end_to_end.variants_of(projects.HERE, card("R1"))
     assert before.features == after.features == ("opt-p6",)
     assert (before.optimizations, after.optimizations) == ((), ("R1",))
 
 
 def test_an_optimisation_is_measured_in_training_against_a_build_with_what_it_needs() -> None:
-    before, after = end_to_end.variants_of(card("P3"))
+    before, after = end_to_end.variants_of(projects.HERE, card("P3"))
     assert set(before.features) == {"opt-p6", "opt-p12"}
     assert set(after.features) == {"opt-p3", "opt-p6", "opt-p12"}
-    before, after = end_to_end.variants_of(card("P6"))
+    before, after = end_to_end.variants_of(projects.HERE, card("P6"))
     assert (before.profile, after.profile) == ("release-baseline", "release")
 
 

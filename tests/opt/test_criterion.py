@@ -5,10 +5,11 @@ import shlex
 import sys
 from pathlib import Path
 
+import projects
 import pytest
+from projects import ROOT
 from rlox_opt.harness.packages import Packages
 from rlox_opt.history import criterion
-from rlox_opt.system.machine import ROOT
 
 IDS = [
     *("gae/2048", "gae_batched/env_major/256x2048", "vtrace/10000", "token_kl/32x64"),
@@ -32,6 +33,7 @@ for number, id in enumerate(ids):
         estimates = {{"median": {{"point_estimate": 1000.0 * (number + 1)}}}}
         (new / "estimates.json").write_text(json.dumps(estimates))
 """
+DECLARED = projects.HERE.settings.build.criterion  # type: ignore[union-attr]
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def test_each_has_a_benchmark_of_asv_with_the_same_function(program: Path) -> No
     with_rlox = Packages(
         "rlox", dict.fromkeys(("base", "head"), ROOT), ROOT / "asv_bench/benchmarks", 120
     )
-    names = criterion.ids(program)
+    names = criterion.ids(projects.HERE.builds, program)
     assert [*names.values()] == IDS
     assert names.keys() <= with_rlox.names("time").keys()
 
@@ -61,12 +63,12 @@ def test_every_group_of_criterion_has_a_name() -> None:
 
 
 def test_what_asv_does_not_have_has_no_name() -> None:
-    assert criterion.asv_name("per/sample_256/1000") is None
-    assert criterion.asv_name("p5/sample_256/baseline/1000") is None
+    assert criterion.asv_name(DECLARED.names, "per/sample_256/1000") is None
+    assert criterion.asv_name(DECLARED.names, "p5/sample_256/baseline/1000") is None
 
 
 def test_medians_are_seconds_and_a_panic_keeps_those_before_it(program: Path) -> None:
-    names = criterion.ids(program)
+    names = criterion.ids(projects.HERE.builds, program)
     found = criterion.times(program, names)
     assert found == {
         "data_plane.Gae.time_gae(2048)": pytest.approx(1e-6),

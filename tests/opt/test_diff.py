@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 import toy_packages
 from command_line import ROOT, rlox_opt
@@ -20,8 +21,8 @@ from rlox_opt.harness import packages as packages_module
 from rlox_opt.harness.packages import Failure
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import side_by_side
-from rlox_opt.project.measured import extension
-from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.project.builds import Artefact, Builds
+from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.side_by_side import Found
 from rlox_opt.system.progress import Lines, reporter
 from rlox_opt.system.usage import UsageError
@@ -41,8 +42,8 @@ def arguments(*texts: str) -> argparse.Namespace:
 @pytest.fixture
 def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """What diff finds between two toy packages."""
-    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
+    toy_packages.benchmarks(tmp_path)
+    project = projects.of(tmp_path, suite="benchmarks")
     monkeypatch.setattr(side_by_side, "_PATIENCE_S", 30.0)
     monkeypatch.setattr(side_by_side, "_MEMORY_RESTARTS", 5)
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
@@ -59,7 +60,8 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
             digests = {"python": repr(settings), "extension": "none"}
             sides.append(Artefact(Revision(name, name * 10), folder, (), digests, 1.0))
         with reporter() as lines:
-            return side_by_side.measured(sides[0], sides[1], arguments(*texts), progress or lines)
+            asked = arguments(*texts)
+            return side_by_side.measured(project, sides[0], sides[1], asked, progress or lines)
 
     return of
 
@@ -133,10 +135,11 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     built = Artefact(
         Revision("HEAD", "0" * 40), toy_packages.package(tmp_path), (), {"python": "a", "x": "b"}, 0
     )
-    monkeypatch.setattr(diff.revisions, "resolve", lambda text: built.revision)
-    monkeypatch.setattr(diff.revisions, "build", lambda revision: built)
-    monkeypatch.setattr(side_by_side, "BENCHMARKS", toy_packages.benchmarks(tmp_path))
-    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
+    monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
+    monkeypatch.setattr(Commits, "dirty", lambda self: False)
+    monkeypatch.setattr(Builds, "build", lambda self, revision: built)
+    toy_packages.benchmarks(tmp_path)
+    monkeypatch.chdir(projects.write(tmp_path, 'package = "rlox"\nsuite = "benchmarks"'))
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
     asked = ["HEAD", "HEAD", "--bench", "time_steady", "--no-counts", "--restarts", "5"]
     assert main(["diff", *asked]) == 0
@@ -246,7 +249,7 @@ def slowed(tmp_path: Path) -> Path:
     root = tmp_path / "a checkout"
     clone = ("git", "-c", "advice.detachedHead=false", "clone", "--quiet", str(ROOT), str(root))
     subprocess.run(clone, check=True)
-    shutil.copy2(extension(), root / "rlox")
+    shutil.copy2(projects.HERE.installed.extension(), root / "rlox")
     (slow,) = [regression for regression in load() if regression.id == "kl-loop"]
     file = root / slow.file
     file.write_text(exchanged(file.read_text(), slow.find, slow.at(2_000), slow.id))

@@ -8,13 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import projects
 import pytest
 from command_line import ROOT, rlox_opt
-from rlox_opt.cli import cmp, diff, gate
+from rlox_opt.cli import cmp, gate
 from rlox_opt.harness.restarts import ContestError, TwinsDifferError
 from rlox_opt.plan import end_to_end
-from rlox_opt.project.measured import extension
-from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.plan.end_to_end import Variant
+from rlox_opt.project.builds import Builds, NotBuiltError
 from rlox_opt.race import environments as racing
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR
@@ -114,16 +115,20 @@ def test_training_that_differs_is_1_and_training_that_fails_is_2(
 
 
 def test_training_that_does_not_end_is_2(monkeypatch: pytest.MonkeyPatch) -> None:
-    built = SimpleNamespace(path=extension())
+    built = SimpleNamespace(path=projects.HERE.installed.extension())
     monkeypatch.setattr(end_to_end, "_PATIENCE_S", 0.01)
-    monkeypatch.setattr(end_to_end, "build_all", lambda of, _: {each.name: built for each in of})
+
+    def build_all(_project: object, of: list[Variant], _progress: object) -> dict[str, object]:
+        return {each.name: built for each in of}
+
+    monkeypatch.setattr(end_to_end, "build_all", build_all)
     done = rlox_opt("cmp", "p2", "--end-to-end", "ppo")
     assert done.returncode == CANNOT_TELL
     assert "did not end within 0.01 s" in done.stderr
 
 
 def test_a_race_that_nobody_runs_is_2(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(racing, "ENVIRONMENTS", tmp_path)
+    monkeypatch.setattr(racing, "home", lambda project: tmp_path)
     monkeypatch.setattr(racing, "python_of", raising(racing.PeerError("does not install")))
     done = rlox_opt("peers", "ppo", "--only", "sb3", "--no-record")
     assert done.returncode == CANNOT_TELL
@@ -153,7 +158,7 @@ def test_training_that_cannot_be_profiled_is_2(monkeypatch: pytest.MonkeyPatch) 
 def test_a_comparison_that_cannot_be_made(
     verb: str, error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diff.revisions, "build", raising(error))
+    monkeypatch.setattr(Builds, "build", raising(error))
     assert rlox_opt(verb, "HEAD", "HEAD").returncode == code
 
 

@@ -17,7 +17,7 @@ QUICK = ("--restarts", "10", "--no-counts", "--json")
 @pytest.fixture
 def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     made = toy_history.commits(tmp_path, COMMITS)
-    toy_history.patch(tmp_path, monkeypatch.setattr)
+    toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
     monkeypatch.setattr(packages, "_CONTEST_S", 0.05)
     return made
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import projects
 import pytest
 import toy_history
 from survivors import bearing, none_left
@@ -27,7 +28,8 @@ if __name__ == "__main__":
     pathlib.Path("ready").touch()
     work()
 """
-PROJECT = Path(__file__).parents[2]
+PROJECT = projects.HERE.root
+MANIFEST = PROJECT / "crates" / "rlox-core" / "Cargo.toml"
 MAKING = ".rlox-making-*"
 
 
@@ -98,7 +100,7 @@ def test_a_profile_of_training(
 ) -> None:
     words = ("profile", "ppo", "--tools", "none", "--total-timesteps")
     process = start(*words, 10**8, "--out", tmp_path / "a", folder=PROJECT)
-    wait_for(lambda: any("workloads.child" in command for command in bearing(mark)))
+    wait_for(lambda: any("child_of.py" in command for command in bearing(mark)))
     end(process)
     assert none_left(mark)
     assert len(list((tmp_path / "temporary").glob(MAKING))) == 1
@@ -110,7 +112,6 @@ from pathlib import Path
 from rlox_opt.plan import counts
 from rlox_opt.cli.main import main
 counts.cargo = lambda *_: None
-counts.ROOT = Path(sys.argv.pop(1))
 sys.exit(main(sys.argv[1:]))
 """
 
@@ -130,8 +131,13 @@ def test_a_comparison_that_counts_under_valgrind(
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    projects.write(
+        tmp_path,
+        f'package = "rlox"\ncards = "{projects.HERE.cards}"\n'
+        'build = { by = "cargo", manifest = "' + str(MANIFEST) + '" }',
+    )
     quick = ("--sizes", "n_envs=4", "--restarts", "5", "--no-record")
-    process = start("cmp", "p13", *quick, program=("-c", COUNTS, str(tmp_path)), folder=PROJECT)
+    process = start("cmp", "p13", *quick, program=("-c", COUNTS), folder=tmp_path)
     wait_for(lambda: any("sleep 600" in command for command in bearing(mark)))
     end(process)
     assert none_left(mark)
@@ -147,10 +153,10 @@ def test_a_comparison_of_two_commits(
     wait_for(lambda: any("packages_worker" in command for command in bearing(mark)))
     end(process)
     assert none_left(mark)
-    assert list((tmp_path / "builds").glob(MAKING))
+    assert list((tmp_path / "cache" / "revisions").glob(MAKING))
     quick = ("--bench", "time_steady", "--budget", "1", "--no-counts")
     assert start("diff", base, head, *quick, program=toy).wait() in (0, 2)
-    assert not list((tmp_path / "builds").glob(MAKING))
+    assert not list((tmp_path / "cache" / "revisions").glob(MAKING))
     assert not list((tmp_path / "temporary").iterdir())
 
 

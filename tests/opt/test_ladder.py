@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import projects
 import pytest
 from rlox_opt.cli import ladder
 from rlox_opt.cli.ladder import Partial
 from rlox_opt.plan import end_to_end
+from rlox_opt.plan.features import features
 from rlox_opt.project import cards
 from rlox_opt.views.waterfall import waterfall
 
-CARDS = {card.id: card for card in cards.load()}
+FEATURES = features(projects.HERE)
+CARDS = {card.id: card for card in cards.load(projects.HERE)}
 
 
 def variants(*ids: str) -> dict[str, tuple[set[str], str]]:
-    of = ladder.variants_for([CARDS[id_] for id_ in ids])
+    of = ladder.variants_for(FEATURES, [CARDS[id_] for id_ in ids])
     return {variant.name: (set(variant.features), variant.profile) for variant in of}
 
 
@@ -44,7 +47,10 @@ def test_the_build_profile_is_a_step_of_its_own() -> None:
 
 def test_every_step_lies_on_its_trainers_path() -> None:
     cards = list(CARDS.values())
-    on_path = {algo: {card.id for card in ladder.steps_of(algo, cards)} for algo in end_to_end.JOBS}
+    on_path = {
+        algo: {card.id for card in ladder.steps_of(projects.HERE, algo, cards)}
+        for algo in end_to_end.jobs(projects.HERE)
+    }
     assert {"P1", "P13", "P2", "R1"} <= on_path["ppo-async"]
     assert {"P2", "R1", "R2", "R4", "R8", "R9"} <= on_path["ppo"]
     assert {"P5", "P4", "P2"} <= on_path["sac-prioritized"]
@@ -56,7 +62,9 @@ def test_every_step_lies_on_its_trainers_path() -> None:
 
 
 def test_the_training_loops_steps_are_switched_without_a_build_of_their_own() -> None:
-    found = {v.name: v for v in ladder.variants_for([CARDS[i] for i in ("P1", "R1", "R5")])}
+    found = {
+        v.name: v for v in ladder.variants_for(FEATURES, [CARDS[i] for i in ("P1", "R1", "R5")])
+    }
     names = ["none", "all", "p1", "all-p1", "r1", "r5", "all-r1", "all-r5"]
     assert list(found) == names
     assert found["r1"].features == found["none"].features
@@ -85,7 +93,7 @@ def climbed() -> dict[str, Any]:
         "all-p13": 1.0,
     }
     times = [{name: s * (1 + 1e-4 * i) for name, s in seconds.items()} for i in range(5)]
-    found = ladder.climb([CARDS["P1"], CARDS["P13"]], "ppo", times)
+    found = ladder.climb(projects.HERE, [CARDS["P1"], CARDS["P13"]], "ppo", times)
     return {"ladder": "ppo", **found}
 
 
@@ -125,25 +133,29 @@ def test_the_axis_can_be_read_whatever_the_gain() -> None:
 
 
 def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(ladder, "ROOT", tmp_path)
-    of = ladder.variants_for([CARDS["P1"]])
+    project = projects.of(tmp_path)
+    of = ladder.variants_for(FEATURES, [CARDS["P1"]])
     where = {"commit": "c", "machine": {}}
-    Partial("ppo", of, where).add({"none": 1.0, "all": 0.5})
-    again = Partial("ppo", of, where)
+    Partial(project, "ppo", {}, of, where).add({"none": 1.0, "all": 0.5})
+    again = Partial(project, "ppo", {}, of, where)
     assert again.rounds == [{"none": 1.0, "all": 0.5}]
-    assert Partial("ppo", of, {"commit": "d", "machine": {}}).rounds == [], "another commit's"
+    assert Partial(project, "ppo", {}, of, {"commit": "d", "machine": {}}).rounds == [], (
+        "another commit's"
+    )
     again.drop()
-    assert Partial("ppo", of, where).rounds == []
+    assert Partial(project, "ppo", {}, of, where).rounds == []
 
 
 def trained_to(digests: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
     """The rounds of variants named by what is on, such as "b R1", each with its digest."""
     of = [end_to_end.Variant(name, (), tuple(name.split()[1:])) for name in digests]
     built: dict[str, Any] = {name: name for name in digests}
-    monkeypatch.setattr(end_to_end, "train", lambda extension, *_: (1.0, digests[extension]))
-    return end_to_end.rounds(of, built, "ppo", 1)
+    monkeypatch.setattr(
+        end_to_end, "train", lambda project, extension, *_: (1.0, digests[extension])
+    )
+    return end_to_end.rounds(projects.HERE, of, built, "ppo", 1)
 
 
 def test_builds_that_train_to_other_parameters_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,9 +181,9 @@ def test_a_ratio_of_times_is_paired_within_its_round() -> None:
 
 
 def test_a_bound_comes_from_the_newest_profile_of_such_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(end_to_end, "ROOT", tmp_path)
+    project = projects.of(tmp_path, workloads=str(projects.HERE.workloads))
 
     def profile(name: str, most: float | None, **settings: Any) -> None:
         folder = tmp_path / "profiles" / name
@@ -183,8 +195,8 @@ def test_a_bound_comes_from_the_newest_profile_of_such_a_run(
     profile("2026-01-01_m_sac", 1.1, prioritized=True)
     profile("2026-01-02_m_sac", 1.2, prioritized=True)
     profile("2026-01-03_m_sac", 1.3, prioritized=False)
-    found = end_to_end.bound(CARDS["P5"], "sac-prioritized")
+    found = end_to_end.bound(project, CARDS["P5"], "sac-prioritized")
     assert found is not None
     assert (found["bound"], found["profile"]) == (1.2, "profiles/2026-01-02_m_sac")
-    assert end_to_end.bound(CARDS["P5"], "ppo") is None
-    assert end_to_end.bound(CARDS["P1"], "sac-prioritized") is None
+    assert end_to_end.bound(project, CARDS["P5"], "ppo") is None
+    assert end_to_end.bound(project, CARDS["P1"], "sac-prioritized") is None

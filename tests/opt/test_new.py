@@ -11,16 +11,17 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import projects
 import pytest
-from rlox_opt.cli import new as verb
 from rlox_opt.cli.main import main
 from rlox_opt.plan import skeleton
 from rlox_opt.plan.skeleton import New, SkeletonError
 from rlox_opt.project import cards
+from rlox_opt.project.project import Project
 from rlox_opt.system.files import NotWrittenError
 
-ROOT = cards.FOLDER.parent
-TAKEN = [int(card.id[1:]) for card in cards.load() if card.id.startswith("P")]
+ROOT = projects.HERE.cards.parent
+TAKEN = [int(card.id[1:]) for card in cards.load(projects.HERE) if card.id.startswith("P")]
 FREE, NEXT = (f"p{max(TAKEN) + n}" for n in (1, 2))
 TITLE = 'Rewards "scaled" while they are stored'
 SCALE = New(FREE, TITLE, "rewards_scaled_stored", "function", "rust", "training")
@@ -34,7 +35,7 @@ def tree(tmp_path: Path) -> Path:
         shutil.copytree(ROOT / part, tmp_path / part)
     for file in ("Cargo.toml", "Cargo.lock"):
         shutil.copy(ROOT / file, tmp_path)
-    return tmp_path
+    return projects.described(tmp_path)
 
 
 @pytest.fixture
@@ -63,7 +64,7 @@ Call = Callable[..., tuple[int, str, str]]
 @pytest.fixture
 def call(tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """The verb on the copy, in this process: exit code, stdout, stderr."""
-    monkeypatch.setattr(verb, "ROOT", tree)
+    monkeypatch.chdir(tree)
 
     def call(*arguments: str) -> tuple[int, str, str]:
         try:
@@ -108,7 +109,7 @@ def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
 @pytest.mark.parametrize("new", [SCALE, POOL], ids=["function", "type"])
 def test_the_card_is_a_card(tree: Path, new: New) -> None:
     skeleton.write(skeleton.plan(new, tree), tree)
-    found = {card.id: card for card in cards.load(tree / "optimizations")}[FREE.upper()]
+    found = {card.id: card for card in cards.load(Project.find(tree))}[FREE.upper()]
     assert (found.title, found.status, found.feature) == (new.title, "candidate", f"opt-{FREE}")
     assert (found.layer, found.seam.kind) == (new.layer, new.kind)
     assert found.prediction is None

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import projects
 import pytest
 from rlox_opt.cli import main as cli
-from rlox_opt.cli import peers
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Outcome, Peer, PeerError
 from rlox_opt.race.standings import row_of, standings
@@ -35,31 +35,29 @@ RACE = {"env_id": "CartPole-v1", "total_timesteps": 1000, "threads": 1, "reach":
 
 
 def peer(name: str, form: str) -> Peer:
-    return Peer(name, f"{name}, made up", "driver.py", form)
+    return Peer(name, f"{name}, made up", Path("driver.py").absolute(), form)
 
 
 @pytest.fixture
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four peers that are scripts of this file, in a tree of their own."""
+    monkeypatch.chdir(projects.described(tmp_path, peers=".", cache="cache"))
     every = [peer("sb3", "plain"), peer("rlox", "quick"), peer("bad", "fails"), peer("s", "hangs")]
     (tmp_path / "driver.py").write_text(DRIVER)
     (tmp_path / "run.py").write_text("")
-    monkeypatch.setattr(racing, "FOLDER", tmp_path)
-    monkeypatch.setattr(racing, "ENVIRONMENTS", tmp_path / "environments")
-    monkeypatch.setattr(peers, "ROOT", tmp_path)
-    monkeypatch.setattr(racing, "load", lambda algo: (dict(RACE), every))
+    monkeypatch.setattr(racing, "load", lambda *_: (dict(RACE), every))
     return tmp_path
 
 
 @pytest.mark.parametrize("algo", ["ppo", "sac"])
 def test_every_peer_has_its_driver_and_its_lock_with_hashes_and_no_address(algo: str) -> None:
-    _, every = racing.load(algo)
+    _, every = racing.load(projects.HERE, algo)
     assert every[0].name == "sb3"
     assert len({p.name for p in every}) == len(every) >= 8
     for one in every:
-        assert (racing.FOLDER / one.driver).exists()
+        assert one.driver.exists()
         if one.lock:
-            text = (racing.FOLDER / "locks" / f"{one.lock}.lock").read_text()
+            text = one.lock.read_text()
             assert "--hash=sha256:" in text
             assert "://" not in text
 
@@ -98,7 +96,7 @@ def test_an_interrupted_race_keeps_its_runs_and_goes_on_with_the_others(
     assert cli.main(command) == INTERRUPTED
     assert "3 runs are kept" in capsys.readouterr().err
     before, ran[:] = list(ran), []
-    (kept,) = made_up.glob("environments/ppo-*.jsonl")
+    (kept,) = made_up.glob("cache/peers/ppo-*.jsonl")
     kept.write_text(kept.read_text() + '{"round": 1, "pe')  # a run that was being written
     assert cli.main(command) == 0
     every = {(name, seed) for name in ("sb3", "rlox") for seed in (0, 1)}
@@ -112,7 +110,7 @@ def test_an_interrupted_race_keeps_its_runs_and_goes_on_with_the_others(
 
 def test_a_race_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> None:
     assert cli.main(["peers", "ppo", "--runs", "1", "--only", "rlox", "--no-record", "--json"]) == 0
-    assert not list(made_up.glob("environments/*.jsonl"))
+    assert not list(made_up.glob("cache/peers/*.jsonl"))
     assert not (made_up / "record").exists()
 
 
@@ -128,8 +126,9 @@ def test_a_peer_that_cannot_be_installed_says_why(
     (made_up / "locks").mkdir()
     (made_up / "locks" / "x.lock").write_text("no-such-thing @ ./nowhere\n")
     with pytest.raises(PeerError, match="does not install"):
-        racing.python_of(Peer("x", "", "driver.py", "", lock="x"))
-    assert not list((made_up / "environments").iterdir()), "no half environment is left"
+        one = Peer("x", "", Path("driver.py"), "", made_up / "locks" / "x.lock")
+        racing.python_of(one, made_up / "cache" / "peers")
+    assert not list((made_up / "cache" / "peers").iterdir()), "no half environment is left"
 
 
 def test_a_version_is_read_from_the_peers_environment(made_up: Path) -> None:
@@ -139,7 +138,7 @@ def test_a_version_is_read_from_the_peers_environment(made_up: Path) -> None:
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: some-thing\nVersion: 1.5\n")
     python = made_up / "x" / "bin" / "python"
-    one = Peer("x", "", "driver.py", "", lock="x")
+    one = Peer("x", "", Path("driver.py"), "", made_up / "locks" / "x.lock")
     assert racing.version(one, python) == "some-thing 1.5"
     assert racing.version(one, python, "other") == ""
 
@@ -149,7 +148,7 @@ def test_two_commands_at_once_make_one_environment(
 ) -> None:
     (made_up / "locks").mkdir()
     (made_up / "locks" / "x.lock").write_text("")
-    one = Peer("x", "", "driver.py", "", lock="x")
+    one = Peer("x", "", Path("driver.py"), "", made_up / "locks" / "x.lock")
     others: list[Path] = []
 
     def uv(*arguments: str) -> None:
@@ -158,11 +157,13 @@ def test_two_commands_at_once_make_one_environment(
             (Path(arguments[-1]) / "bin" / "python").touch()
         elif not others:
             others.append(Path())
-            others.append(racing.python_of(one))  # the other command, from first to last
+            others.append(
+                racing.python_of(one, made_up / "cache" / "peers")
+            )  # the other command, from first to last
 
     monkeypatch.setattr(racing, "_uv", uv)
-    assert racing.python_of(one) == others[1]
-    assert len(list((made_up / "environments").iterdir())) == 1, "no half environment is left"
+    assert racing.python_of(one, made_up / "cache" / "peers") == others[1]
+    assert len(list((made_up / "cache" / "peers").iterdir())) == 1, "no half environment is left"
 
 
 def episodes(*returns: float) -> Outcome:
@@ -261,4 +262,4 @@ def test_page_and_markdown_say_the_same_and_who_was_left_out() -> None:
 
 
 def test_this_interpreter_runs_the_peers_without_a_lock() -> None:
-    assert racing.python_of(peer("rlox", "quick")) == Path(sys.executable)
+    assert racing.python_of(peer("rlox", "quick"), Path("nowhere")) == Path(sys.executable)

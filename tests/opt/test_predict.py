@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 from rlox_opt.cli.predict import with_prediction
 from rlox_opt.history import ledger, predicted
@@ -19,8 +20,10 @@ from rlox_opt.project import cards
 from rlox_opt.project.cards import Prediction
 from users_repository import git
 
-ROOT = cards.FOLDER.parent
-FREE = f"p{1 + max(int(card.id[1:]) for card in cards.load() if card.id.startswith('P'))}"
+ROOT = projects.HERE.cards.parent
+FREE = (
+    f"p{1 + max(int(card.id[1:]) for card in cards.load(projects.HERE) if card.id.startswith('P'))}"
+)
 WHY = 'A "load" of 2 ns goes, of the 7 that a step takes; C:\\temp stays.'
 PREDICT = ("predict", FREE, "--ratio", "1.4", "--why", WHY, "--size", "n=100000")
 
@@ -38,6 +41,7 @@ def checkout(tmp_path: Path) -> Path:
                     ignore=shutil.ignore_patterns("__pycache__", "_core*.so"))  # fmt: skip
     for extension in (ROOT / "rlox").glob("_core*.so"):
         (tmp_path / "rlox" / extension.name).symlink_to(extension)
+    projects.described(tmp_path)
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     (tmp_path / ".gitignore").write_text("*.so\n__pycache__/\n")
     commit(tmp_path, "all there is")
@@ -183,7 +187,10 @@ def test_the_history_says_of_every_card_when_it_was_predicted() -> None:
     """R16's prediction was once raised after it was measured."""
     if git(ROOT, "rev-parse", "--is-shallow-repository") == "true":
         pytest.skip("the history is cut off")
-    found = {card.id: precedence.course(card).verdict for card in cards.load()}
+    found = {
+        card.id: precedence.course(projects.HERE, card).verdict
+        for card in cards.load(projects.HERE)
+    }
     late = {id_ for id_, verdict in found.items() if verdict == precedence.MEASURED}
     assert not late
     new = {id_: verdict for id_, verdict in found.items() if id_ not in FIRST}
@@ -244,7 +251,7 @@ def test_coverage_counts_what_others_and_what_earlier_ones_would_have_held() -> 
 
 
 def test_the_ledger_reaches_its_target_where_cards_did_not() -> None:
-    last = predicted.over_time(predicted.checked(ledger.lines()))[-1]
+    last = predicted.over_time(predicted.checked(ledger.lines(projects.HERE)))[-1]
     assert last.left_out.share >= predicted.COVERAGE - 0.01
     assert last.earlier.share >= predicted.COVERAGE - 0.01
     assert last.told.share < 0.5
@@ -255,7 +262,7 @@ def test_the_ledger_reaches_its_target_where_cards_did_not() -> None:
 
 @pytest.mark.parametrize("why", ['ends in "quotes"', '"""', "a\\b", "x " * 200])
 def test_a_reason_is_read_as_it_was_written(tmp_path: Path, why: str) -> None:
-    source = next(cards.FOLDER.glob("p05_*.toml"))
+    source = next(projects.HERE.cards.glob("p05_*.toml"))
     prediction = Prediction("sample_256", {"n": 1_000_000}, (3.0, 9.0), why)
     path = tmp_path / source.name
     path.write_text(with_prediction(source.read_text(), prediction))

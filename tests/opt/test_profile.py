@@ -198,7 +198,7 @@ def child_of(pid: int) -> int:
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        named = [c for c in children if b"workloads.child" in cmdline(int(c))]
+        named = [c for c in children if b"child_of.py" in cmdline(int(c))]
         if named:
             return int(named[0])
         time.sleep(0.05)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 from command_line import rlox_opt
 from rlox_opt.history import sides
@@ -136,7 +137,8 @@ def test_what_is_missing_of_a_side_is_told(tmp_path: Path) -> None:
 def test_wrong_arguments_are_told_in_a_line(
     given: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    workloads = str(projects.HERE.workloads)
+    monkeypatch.chdir(projects.described(tmp_path, workloads=workloads))
     folder(tmp_path / "run", LAYERS)
     done = rlox_opt("profile", "diff", *given)
     assert done.returncode == 2

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 from rlox_opt.cli import main as cli
 from rlox_opt.cli import profile_script
@@ -124,7 +125,7 @@ def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None:
-    assert profile_script.split(words) == expected
+    assert profile_script.split(words, projects.HERE) == expected
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 import toy_history
 from rlox_opt.cli import record
@@ -34,7 +35,7 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
     def of(*settings: dict[str, Any]) -> list[str]:
         made = toy_history.commits(tmp_path, list(settings))
-        toy_history.patch(tmp_path, monkeypatch.setattr)
+        toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
         return made
 
     return of
@@ -348,7 +349,7 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
 
 
 def test_the_twins_that_cards_predict_are_named_as_asv_names_them() -> None:
-    found = recording.predicted()
+    found = recording.predicted(projects.HERE)
     cell = found["pairs.Pairs.time_ten_calls('P5 sample_256 n=1000000', 'optimized')"]
     assert cell.key == ["P5", "sample_256", {"n": 1_000_000}]
     assert any("'P3 push act_dim=1,obs_dim=28224'" in name for name in found)

@@ -6,36 +6,37 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import projects
 import pytest
 from rich.console import Console
 from rlox_opt.harness import callgrind
 from rlox_opt.history import causes, criterion, recording
 from rlox_opt.history.recording import Recording
 from rlox_opt.history.store import Cell
-from rlox_opt.project import revisions, side_by_side
-from rlox_opt.project.revisions import Artefact, Revision
+from rlox_opt.project.builds import Artefact, Builds, NotBuiltError
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import brief, perf, pyspy
 from rlox_opt.sampling.brief import Speed
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spec import Spec
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.progress import Lines
 
 
 @pytest.fixture
 def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artefact:
     """The installed one."""
-    shutil.copytree(ROOT / "rlox", tmp_path / "built" / "rlox")
-    monkeypatch.setattr(side_by_side, "REVISIONS", tmp_path)
+    shutil.copytree(projects.HERE.root / "rlox", tmp_path / "built" / "rlox")
     monkeypatch.setattr(recording, "MORE", 0)
-    return Artefact(Revision("HEAD", "HEAD"), tmp_path / "built", (), {}, 0.0)
+    library = projects.HERE.installed.extension().name
+    return Artefact(Revision("HEAD", "HEAD"), tmp_path / "built", (), {}, 0.0, f"rlox/{library}")
 
 
 def recorded(
     build: Artefact, pattern: str, *stages: str, control: Artefact | None = None
 ) -> Recording:
     quiet = Lines(Console(quiet=True))
-    found = Recording(build, control or build, re.compile(pattern), 600.0, quiet)
+    found = Recording(projects.HERE, build, control or build, re.compile(pattern), 600.0, quiet)
     recording.STAGES = stages
     found.measure()
     return found
@@ -54,7 +55,7 @@ def test_times_twins_and_counts_of_a_real_build(build: Artefact) -> None:
     found = recorded(build, r"time_gae\(128\)|'P12 ", "time", "pairs", "counts")
     assert found.failures == {} if callgrind.available() else ["counts"]
     gae = "data_plane.Gae.time_gae(128)"
-    (pair,) = [name for name in recording.predicted() if "'P12 " in name]
+    (pair,) = [name for name in recording.predicted(projects.HERE) if "'P12 " in name]
     cells = kinds(found)
     wanted = {(gae, "time"), (pair, "time")}
     if callgrind.available():
@@ -120,22 +121,22 @@ def test_training_is_told_by_its_speed_beside_the_control_s_and_by_its_profile(
 
 
 def test_criterion_that_fails_is_noted(build: Artefact, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(criterion, "build", lambda revision: shutil.which("false"))
+    monkeypatch.setattr(criterion, "build", lambda of, revision: shutil.which("false"))
     assert recorded(build, "time_gae", "criterion").failures.keys() == {"criterion"}
 
 
 def test_criterion_that_does_not_build_is_noted_and_its_build_is_not_of_the_budget(
     build: Artefact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(revision: Revision) -> Path:
-        raise revisions.NotBuiltError("error: no such benchmark target")
+    def fails(of: Builds, revision: Revision) -> Path:
+        raise NotBuiltError("error: no such benchmark target")
 
     monkeypatch.setattr(criterion, "build", fails)
     found = recorded(build, "time_gae", "criterion")
     assert found.failures == {"criterion": "error: no such benchmark target"}
     ids = {"data_plane.Gae.time_gae(128)": "gae/128", "data_plane.Gae.other": "other"}
-    monkeypatch.setattr(criterion, "build", lambda revision: Path("program"))
-    monkeypatch.setattr(criterion, "ids", lambda program: ids)
+    monkeypatch.setattr(criterion, "build", lambda of, revision: Path("program"))
+    monkeypatch.setattr(criterion, "ids", lambda of, program: ids)
     monkeypatch.setattr(criterion, "times", lambda program, of: dict.fromkeys(of, 5e-7))
     found = recorded(build, "time_gae", "criterion")
     assert found.cells == [Cell("data_plane.Gae.time_gae(128)", "criterion", 5e-7)]
@@ -158,18 +159,23 @@ def test_what_moved_is_looked_into_against_the_entry_before(
 ) -> None:
     from rlox_opt.history.cause import Cause
 
-    found = Recording(build, build, re.compile(""), 1.0, Lines(Console(quiet=True)))
+    quiet = Lines(Console(quiet=True))
+    found = Recording(projects.HERE, build, build, re.compile(""), 1.0, quiet)
     asked = []
 
-    def of_benchmark(before: Artefact, after: Artefact, name: str, ratio: float) -> Cause:
+    def of_benchmark(
+        project: Project, before: Artefact, after: Artefact, name: str, ratio: float
+    ) -> Cause:
         asked.append((before.revision, name, ratio))
         if name == "c":
             raise ValueError("too few samples")
         return Cause(ratio, "rust", {"rust": 1.0})
 
     monkeypatch.setattr(causes, "of_benchmark", of_benchmark)
-    monkeypatch.setattr(causes, "moved", lambda now, then: [(n, 1.5) for n in "abcd"])
-    monkeypatch.setattr(revisions, "build", lambda revision: Artefact(revision, Path(), (), {}, 0))
+    monkeypatch.setattr(causes, "moved", lambda of, now, then: [(n, 1.5) for n in "abcd"])
+    monkeypatch.setattr(
+        Builds, "build", lambda self, revision: Artefact(revision, Path(), (), {}, 0)
+    )
     found._find_causes()  # nothing is before it
     assert not asked
     before = type("Before", (), {"commit": "b" * 40, "cells": ()})

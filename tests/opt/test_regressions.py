@@ -7,19 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 import toy_entries as toy
 import toy_history
 from command_line import rlox_opt
 from rlox_opt.cli.main import main
-from rlox_opt.history import unrecorded
 from rlox_opt.history.store import Entry
-from rlox_opt.project import revisions
-from rlox_opt.system.machine import ROOT
 from toy_entries import BENCHMARK, cell, entry, history, written
 
 KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
         "p", "state", "slower", "layer", "acknowledged", "acknowledged_to"]  # fmt: skip
+ROOT = projects.HERE.root
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -160,7 +159,7 @@ def test_commits_without_a_recording_are_counted(
 ) -> None:
     settings = [{}, {"passes": 11}, {"notes": "a"}, {"passes": 12}, {"notes": "b"}, {"passes": 13}]
     made = toy_history.commits(tmp_path, settings)
-    toy_history.patch(tmp_path, monkeypatch.setattr)
+    toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
 
     def told(*recorded: int) -> tuple[str, Any]:
         folder = tmp_path / f"of {recorded}"
@@ -187,10 +186,13 @@ def test_commits_without_a_recording_are_counted(
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
 def test_what_is_left_out_as_the_workbench_is_loaded_by_nothing_that_is_measured() -> None:
     """Else a change of it would change a time, and not be recorded."""
-    out = [of.removeprefix(":(exclude)") for of in unrecorded.MEASURED if of.startswith(":(")]
+    out = [of.removeprefix(":(exclude)") for of in projects.HERE.measured if of.startswith(":(")]
     assert out
     parts = [path for path in (ROOT / "rlox").glob("*") if f"rlox/{path.name}" not in out]
-    measured = [*(path for part in parts for path in part.rglob("*.py")), *ROOT.glob("rlox/*.py")]
+    measured = [
+        *(path for part in parts for path in part.rglob("*.py")),
+        *ROOT.glob("rlox/*.py"),
+    ]
     measured += [*(ROOT / "asv_bench" / "benchmarks").rglob("*.py")]
     assert len(measured) > 50
     names = "|".join(of.replace("/", ".") for of in out)
@@ -201,8 +203,8 @@ def test_what_is_left_out_as_the_workbench_is_loaded_by_nothing_that_is_measured
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
 def test_commits_that_are_not_on_the_line_of_head_are_left_out_and_counted(tmp_path: Path) -> None:
-    line = revisions.line()
-    assert line[-1] == revisions.resolve("HEAD").commit
+    line = projects.HERE.commits.line()
+    assert line[-1] == projects.HERE.commits.resolve("HEAD").commit
     entries = [entry(0, cell(1.0)), entry(1, cell(1.0), commit=line[0])]
     done = run(written(entries, tmp_path))
     assert "1 recorded commits are not on the line of HEAD" in done.stderr

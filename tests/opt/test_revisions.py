@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import projects
 import pytest
-from rlox_opt.project import revisions
+from rlox_opt.project import builds
+from rlox_opt.project.builds import Builds, Cargo, NotBuiltError
+from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.project import Project
 from rlox_opt.system.usage import UsageError
 
 
@@ -19,7 +23,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def repository(tmp_path: Path) -> Path:
     """Three commits, the first tagged v1; `side` branches off before the last."""
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
     for number in (1, 2, 3):
@@ -30,19 +34,29 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             git(tmp_path, "tag", "v1")
         if number == 2:
             git(tmp_path, "branch", "side")
-    monkeypatch.setattr(revisions, "ROOT", tmp_path)
-    monkeypatch.setattr(revisions, "REVISIONS", tmp_path.with_name(f"{tmp_path.name} revisions"))
     return tmp_path
 
 
-def test_a_revision_is_what_git_says(repository: Path) -> None:
+@pytest.fixture
+def project(repository: Path) -> Project:
+    """The repository, whose builds are kept beside it."""
+    manifest = Cargo(crate="rlox-python", manifest="Cargo.toml")
+    return projects.of(repository, cache=f"../{repository.name} cache", build=manifest)
+
+
+@pytest.fixture
+def revisions(project: Project) -> Commits:
+    return project.commits
+
+
+def test_a_revision_is_what_git_says(repository: Path, revisions: Commits) -> None:
     found = revisions.resolve("v1")
     assert found.commit == git(repository, "rev-parse", "v1")
     assert found.features is None
     assert found.title == f"v1 ({found.commit[:10]})"
 
 
-def test_features_come_after_a_plus(repository: Path) -> None:
+def test_features_come_after_a_plus(repository: Path, revisions: Commits) -> None:
     assert revisions.resolve("HEAD+opt-p7,opt-p5").features == ("opt-p5", "opt-p7")
     assert revisions.resolve("HEAD+none").features == ()
     with pytest.raises(UsageError, match="'opt p5' is no cargo feature; write HEAD"):
@@ -50,36 +64,37 @@ def test_features_come_after_a_plus(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["nothing", "--help", "HEAD~9", ""])
-def test_a_revision_that_does_not_exist_is_named(repository: Path, text: str) -> None:
+def test_a_revision_that_does_not_exist_is_named(
+    repository: Path, revisions: Commits, text: str
+) -> None:
     with pytest.raises(UsageError, match=f"'{text}': is no commit of this repository$"):
         revisions.resolve(text)
 
 
 def test_a_shallow_clone_is_told_how_to_get_the_rest(
-    repository: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     shallow = tmp_path_factory.mktemp("clone") / "shallow"
     git(repository, "clone", "--quiet", "--depth=1", f"file://{repository}", str(shallow))
-    monkeypatch.setattr(revisions, "ROOT", shallow)
     with pytest.raises(UsageError, match="git fetch --unshallow"):
-        revisions.resolve("HEAD~1")
+        projects.of(shallow).commits.resolve("HEAD~1")
 
 
-def test_outside_a_checkout_there_are_no_revisions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(revisions, "ROOT", tmp_path)
-    monkeypatch.setattr(revisions, "REVISIONS", tmp_path / "target" / "revisions")
+def test_outside_a_checkout_there_are_no_revisions(tmp_path: Path) -> None:
+    project = projects.of(tmp_path)
+    revisions = project.commits
     for text in ("HEAD", "."):
         with pytest.raises(UsageError, match="is no git checkout"):
             revisions.resolve(text)
     with pytest.raises(UsageError, match="is no git checkout"):
-        revisions.build(revisions.Revision("a", "1" * 40))
+        project.builds.build(Revision("a", "1" * 40))
     assert revisions.line() == []
     assert [*tmp_path.iterdir()] == []
 
 
-def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(repository: Path) -> None:
+def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(
+    repository: Path, revisions: Commits
+) -> None:
     (repository / "file").write_text("changed\n")
     (repository / "new").write_text("new\n")
     before = git(repository, "status", "--porcelain"), git(repository, "for-each-ref")
@@ -92,7 +107,9 @@ def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(repository:
     assert revisions.dirty()
 
 
-def test_a_commit_of_a_hostile_file_is_no_option(repository: Path, tmp_path: Path) -> None:
+def test_a_commit_of_a_hostile_file_is_no_option(
+    project: Project, revisions: Commits, tmp_path: Path
+) -> None:
     commit = f"--output={tmp_path / 'written'}"
     before = sorted(tmp_path.rglob("*"))
     for ask in (revisions.about, revisions.described, lambda of: revisions.ancestors(of, 1)):
@@ -100,25 +117,27 @@ def test_a_commit_of_a_hostile_file_is_no_option(repository: Path, tmp_path: Pat
             ask(commit)
     assert revisions.text(commit, "file") == ""
     with pytest.raises(UsageError, match="is no commit's hash"):
-        revisions.build(revisions.Revision("a", commit))
+        project.builds.build(Revision("a", commit))
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_between_are_the_commits_after_good_up_to_bad(repository: Path) -> None:
+def test_between_are_the_commits_after_good_up_to_bad(repository: Path, revisions: Commits) -> None:
     good, bad = revisions.resolve("v1"), revisions.resolve("main")
     found = revisions.between(good, bad)
     assert found == [git(repository, "rev-parse", name) for name in ("main~1", "main")]
     assert revisions.described(found[-1]).endswith("number 3")
 
 
-def test_bad_must_descend_from_good(repository: Path) -> None:
+def test_bad_must_descend_from_good(repository: Path, revisions: Commits) -> None:
     with pytest.raises(UsageError, match="does not descend from"):
         revisions.between(revisions.resolve("main"), revisions.resolve("side"))
     with pytest.raises(UsageError, match="are one commit"):
         revisions.between(revisions.resolve("main"), revisions.resolve("main"))
 
 
-def test_a_span_is_every_commit_of_it_with_the_features_asked_for(repository: Path) -> None:
+def test_a_span_is_every_commit_of_it_with_the_features_asked_for(
+    repository: Path, revisions: Commits
+) -> None:
     commits = [git(repository, "rev-parse", name) for name in ("main~1", "main")]
     found = revisions.span("v1..main+opt-p5")
     assert [(of.commit, of.features) for of in found] == [(c, ("opt-p5",)) for c in commits]
@@ -130,7 +149,9 @@ def test_a_span_is_every_commit_of_it_with_the_features_asked_for(repository: Pa
         revisions.span("nothing..main")
 
 
-def test_a_commit_is_told_with_its_parent_and_its_ancestors(repository: Path) -> None:
+def test_a_commit_is_told_with_its_parent_and_its_ancestors(
+    repository: Path, revisions: Commits
+) -> None:
     first, second, third = (git(repository, "rev-parse", n) for n in ("v1", "main~1", "main"))
     parent, committed, subject = revisions.about(third)
     assert (parent, subject) == (second, "number 3")
@@ -143,23 +164,21 @@ def test_a_commit_is_told_with_its_parent_and_its_ancestors(repository: Path) ->
 
 
 def test_what_does_not_build_says_so_and_keeps_what_the_compiler_said(
-    repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    project: Project, revisions: Commits
 ) -> None:
-    kept = tmp_path_factory.mktemp("revisions")
-    monkeypatch.setattr(revisions, "REVISIONS", kept)
-    with pytest.raises(revisions.NotBuiltError, match=r"could not find `Cargo\.toml`"):
-        revisions.build(revisions.resolve("v1"))
-    (log,) = kept.glob("*.log")
+    with pytest.raises(NotBuiltError, match=r"could not find `Cargo\.toml`"):
+        project.builds.build(revisions.resolve("v1"))
+    (log,) = project.revisions.glob("*.log")
     assert "Cargo.toml" in log.read_text()
 
 
 def test_without_asv_nothing_is_built_that_could_not_be_timed(
-    repository: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, revisions: Commits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "asv_runner", None)
-    with pytest.raises(UsageError, match=r"asv_runner.* is not installed: pip install asv$"):
-        revisions.build(revisions.resolve("v1"))
-    assert not revisions.REVISIONS.exists()
+    with pytest.raises(UsageError, match=r"asv_runner.* is not installed: pip install rlox-opt$"):
+        project.builds.build(revisions.resolve("v1"))
+    assert not project.revisions.exists()
 
 
 SAYS = """
@@ -185,11 +204,13 @@ def compiled(repository: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         git(repository, "add", "--all")
         git(repository, "commit", "--quiet", "--allow-empty", "-m", f"Rust {number}")
 
-    def compile_(revision: revisions.Revision, features: object, checkout: Path, to: Path) -> None:
+    def compile_(
+        self: Builds, revision: Revision, features: object, at: Path, to: Path, by: Cargo
+    ) -> None:
         compiled.append(revision.commit)
         to.write_text("an extension")
 
-    monkeypatch.setattr(revisions, "_compile", compile_)
+    monkeypatch.setattr(Builds, "_compile", compile_)
     return compiled
 
 
@@ -197,33 +218,33 @@ def compiled(repository: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def says(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the next package that is assembled says of its extension."""
     told: dict[str, object] = {"profile": "release", "features": []}
-    assemble = revisions._assemble
+    assemble = Builds._assemble
 
-    def assembled(of: revisions.Revision, checkout: Path, extension: Path, folder: Path) -> None:
-        assemble(of, checkout, extension, folder)
+    def assembled(
+        self: Builds, of: Revision, checkout: Path, extension: Path, folder: Path, library: str
+    ) -> None:
+        assemble(self, of, checkout, extension, folder, library)
         (folder / "rlox" / "says").write_text(repr(told))
 
-    monkeypatch.setattr(revisions, "_assemble", assembled)
+    monkeypatch.setattr(Builds, "_assemble", assembled)
     return told
 
 
 def test_a_build_of_another_commit_is_refused_and_not_kept(
-    compiled: list[str], says: dict[str, object], repository: Path
+    compiled: list[str], says: dict[str, object], project: Project, revisions: Commits
 ) -> None:
     asked, other = (revisions.resolve(name) for name in ("main", "main~2"))
     says["commit"] = other.commit
     for _ in range(2):  # nothing of it is left that the second build could take
-        with pytest.raises(
-            revisions.NotBuiltError, match=f"the extension says commit {other.commit}"
-        ):
-            revisions.build(asked)
-        assert not list(revisions.REVISIONS.glob("extension-*.so"))
-        assert not list(revisions.REVISIONS.glob(f"{asked.commit[:12]}-*"))
+        with pytest.raises(NotBuiltError, match=f"the extension says commit {other.commit}"):
+            project.builds.build(asked)
+        assert not list(project.revisions.glob("extension-*.so"))
+        assert not list(project.revisions.glob(f"{asked.commit[:12]}-*"))
     assert compiled == [asked.commit] * 2
     # Its Rust is that of the commit before, which may have compiled it.
-    says["commit"] = git(repository, "rev-parse", "main~1")
-    assert revisions.build(asked).folder.is_dir()
-    assert revisions.build(asked).seconds >= 0
+    says["commit"] = git(project.root, "rev-parse", "main~1")
+    assert project.builds.build(asked).folder.is_dir()
+    assert project.builds.build(asked).seconds >= 0
     assert compiled == [asked.commit] * 3, "the second took the first's"
 
 
@@ -237,18 +258,23 @@ def test_a_build_of_another_commit_is_refused_and_not_kept(
     ],
 )
 def test_a_build_that_is_not_what_was_asked_for_is_refused(
-    compiled: list[str], says: dict[str, object], wrong: dict[str, object], told: str
+    compiled: list[str],
+    says: dict[str, object],
+    project: Project,
+    revisions: Commits,
+    wrong: dict[str, object],
+    told: str,
 ) -> None:
     asked = revisions.resolve("main")
     if wrong:
         says["commit"] = asked.commit
     says |= wrong
-    with pytest.raises(revisions.NotBuiltError, match=f"the extension says {told}, which is not"):
-        revisions.build(asked)
-    assert not list(revisions.REVISIONS.glob("extension-*.so"))
+    with pytest.raises(NotBuiltError, match=f"the extension says {told}, which is not"):
+        project.builds.build(asked)
+    assert not list(project.revisions.glob("extension-*.so"))
 
 
-def test_a_subject_cannot_steer_the_terminal(repository: Path) -> None:
+def test_a_subject_cannot_steer_the_terminal(repository: Path, revisions: Commits) -> None:
     message = "bell \x07 escape \x1b[31m \u202e right to left"
     git(repository, "commit", "--quiet", "--allow-empty", "--message", message)
     said = revisions.described(git(repository, "rev-parse", "HEAD"))
@@ -260,9 +286,9 @@ def test_a_subject_cannot_steer_the_terminal(repository: Path) -> None:
 def test_a_build_whose_library_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
     """A pipe never ends, and a link to a device may not either."""
     library, written = tmp_path / "library.so", tmp_path / "written.so"
-    assert revisions._is_as_written(library)  # not there yet
+    assert builds._is_as_written(library)  # not there yet
     written.write_bytes(b"")
-    assert revisions._is_as_written(written)
+    assert builds._is_as_written(written)
     match kind:
         case "pipe":
             os.mkfifo(library)
@@ -272,4 +298,4 @@ def test_a_build_whose_library_is_no_regular_file_is_not_read(tmp_path: Path, ki
             library.symlink_to(tmp_path / "nothing")
         case "folder":
             library.mkdir()
-    assert not revisions._is_as_written(library)
+    assert not builds._is_as_written(library)

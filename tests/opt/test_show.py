@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import measured
+import projects
 import pytest
 from command_line import rlox_opt
 from hypothesis import given
@@ -15,6 +16,7 @@ from rich.console import Console
 from rlox_opt.cli import show as verb
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
+from rlox_opt.project.project import Project
 from rlox_opt.system.machine import machine, slug
 from rlox_opt.views import card as terminal
 from rlox_opt.views.chart import Axis, Point
@@ -24,7 +26,14 @@ from rlox._core import build_info
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    for part in ("crates", "rlox"):
+        (tmp_path / part).symlink_to(projects.ROOT / part)
     return tmp_path / "optimizations" / "record"
+
+
+def of(folder: Path) -> Project:
+    """The project whose records lie in a folder."""
+    return projects.of(folder.parents[1])
 
 
 def shown(detail: dict[str, Any], width: int = 80) -> str:
@@ -38,7 +47,7 @@ def line(text: str, start: str) -> str:
 
 
 def test_the_page_says_what_the_card_says(folder: Path) -> None:
-    told = " ".join(shown(verb.detail_of(card("P5", finding="It pays."), folder)).split())
+    told = " ".join(shown(verb.detail_of(of(folder), card("P5", finding="It pays."))).split())
     p5 = card("P5")
     assert p5.prediction is not None
     for text in (p5.title, p5.claim, p5.note, p5.prediction.why, "It pays.", "candidate"):
@@ -49,26 +58,26 @@ def test_the_page_says_what_the_card_says(folder: Path) -> None:
     assert "not yet" in told
 
 
-@pytest.mark.parametrize("found", cards.load(), ids=lambda card: card.id)
+@pytest.mark.parametrize("found", cards.load(projects.HERE), ids=lambda card: card.id)
 def test_every_card_can_be_shown_and_has_its_code(found: Card) -> None:
-    detail = verb.detail_of(found)
+    detail = verb.detail_of(projects.HERE, found)
     assert detail["seam"]["files"], found.seam.address
     assert found.title in shown(detail)
     assert json.loads(json.dumps(detail))["id"] == found.id
 
 
 def test_the_files_of_a_seam_are_counted_as_they_lie() -> None:
-    (file,) = verb.files("crates/rlox-core/src/buffer/min_priority.rs")
-    text = (cards.FOLDER.parent / file["path"]).read_text()
+    (file,) = verb.files("crates/rlox-core/src/buffer/min_priority.rs", projects.ROOT)
+    text = (projects.HERE.cards.parent / file["path"]).read_text()
     assert file["lines"] == text.count("\n")
-    twins = [Path(file["path"]).name for file in verb.files(card("P7").seam.address)]
+    twins = [Path(file["path"]).name for file in verb.files(card("P7").seam.address, projects.ROOT)]
     assert {"baseline.rs", "optimized.rs", "mod.rs"} <= set(twins)
-    assert verb.files("crates/rlox-core/src/nowhere.rs") == []
+    assert verb.files("crates/rlox-core/src/nowhere.rs", projects.ROOT) == []
 
 
 def test_every_size_has_its_ratio_interval_and_verdict(folder: Path) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z")
-    text = shown(verb.detail_of(card("P5"), folder))
+    text = shown(verb.detail_of(of(folder), card("P5")))
     assert "Measured 2026-11-20 10:00 on amd-epyc-7b13-4c" in text
     assert "5.31× (5.1–5.6), as predicted" in text
     assert line(text, "n=1,000,000").endswith("5.31× (5.1–5.6)       faster   ")
@@ -80,7 +89,7 @@ def test_every_size_has_its_ratio_interval_and_verdict(folder: Path) -> None:
 
 def test_the_prediction_is_a_band_on_its_own_line_only(folder: Path) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z")
-    text = shown(verb.detail_of(card("P5"), folder))
+    text = shown(verb.detail_of(of(folder), card("P5")))
     banded = [line for line in text.splitlines() if "░" in line]
     assert [line.split()[0] for line in banded[:-1]] == ["n=1,000,000"]
     assert banded[-1].rstrip().endswith("░ predicted")
@@ -90,13 +99,13 @@ def test_the_prediction_is_a_band_on_its_own_line_only(folder: Path) -> None:
 def test_realised_is_held_to_the_prediction(folder: Path, ratio: float, says: str) -> None:
     result = measured.result("sample_256", {"n": 1_000_000}, ratio, (ratio, ratio), "faster")
     measured.p5(folder, "2026-11-20T10:00:00Z", results=[result])
-    assert f", {says} predicted" in shown(verb.detail_of(card("P5"), folder))
+    assert f", {says} predicted" in shown(verb.detail_of(of(folder), card("P5")))
 
 
 def test_nothing_is_wider_than_the_terminal(folder: Path) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z")
     measured.p5(folder, "2026-11-21T10:00:00Z", machine())
-    text = shown(verb.detail_of(card("P5"), folder))
+    text = shown(verb.detail_of(of(folder), card("P5")))
     assert max(map(len, text.splitlines())) <= 80
     assert "…" not in text
 
@@ -104,7 +113,7 @@ def test_nothing_is_wider_than_the_terminal(folder: Path) -> None:
 def test_records_of_this_machine_are_shown_and_the_others_listed(folder: Path) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z", machine())
     measured.p5(folder, "2026-11-21T10:00:00Z")
-    text = shown(verb.detail_of(card("P5"), folder))
+    text = shown(verb.detail_of(of(folder), card("P5")))
     assert f"Measured 2026-11-20 10:00 on {slug(machine())}" in text
     others = text.partition("Other records (1)")[2]
     assert "2026-11-21 10:00  amd-epyc-7b13-4c  5.31× (5.1–5.6)" in others
@@ -112,7 +121,7 @@ def test_records_of_this_machine_are_shown_and_the_others_listed(folder: Path) -
 
 def test_a_broken_record_is_named_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z").write_text("{")
-    assert verb.detail_of(card("P5"), folder)["records"] == []
+    assert verb.detail_of(of(folder), card("P5"))["records"] == []
     assert capsys.readouterr().err.count("\n") == 1
 
 
@@ -120,14 +129,14 @@ def test_what_was_not_counted_is_a_dash(folder: Path) -> None:
     result = measured.result("sample_256", {"n": 1_000_000}, 5.0, (4.9, 5.1), "faster")
     result |= dict.fromkeys(("instructions", "allocations", "aa", "baseline_s", "optimized_s"))
     measured.p5(folder, "2026-11-20T10:00:00Z", results=[result])
-    calls = shown(verb.detail_of(card("P5"), folder)).partition("One call")[2]
+    calls = shown(verb.detail_of(of(folder), card("P5"))).partition("One call")[2]
     assert line(calls, "n=1,000,000").split()[1:] == ["–"] * 5
 
 
 def test_json_holds_all_records_newest_first(folder: Path) -> None:
     measured.p5(folder, "2026-11-20T10:00:00Z", machine())
     measured.p5(folder, "2026-11-21T10:00:00Z")
-    detail = verb.detail_of(card("P5"), folder)
+    detail = verb.detail_of(of(folder), card("P5"))
     assert [record["date"][:10] for record in detail["records"]] == ["2026-11-21", "2026-11-20"]
     assert detail["shown"] == detail["records"][1]["path"]
     assert detail["records"][0]["results"][3]["ratio"] == 5.31

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 from rich.console import Console
 from rlox_opt.sampling import results
@@ -13,8 +14,10 @@ from rlox_opt.views import terminal
 
 @pytest.fixture
 def report() -> dict[str, Any]:
-    spec = Spec("plain", "sac", "Pendulum-v1", 1, 0, "cpu", 1, 0, 0.0, "", {"n_envs": 1})
-    return results.skeleton(spec, ("perf",), {"perf": 1.0})
+    spec = Spec(
+        "child_of.py", "plain", "sac", "Pendulum-v1", 1, 0, "cpu", 1, 0, 0.0, "", {"n_envs": 1}
+    )
+    return results.skeleton(projects.HERE, spec, {"perf": 1.0})
 
 
 def shown(report: dict[str, Any]) -> str:

@@ -9,20 +9,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import projects
 import pytest
 from command_line import rlox_opt
 from rich.console import Console
-from rlox_opt.plan import features
+from rlox_opt.plan.features import features
 from rlox_opt.plan.testing import agreement, answers, every_build, planted
 from rlox_opt.plan.testing.agreement import Outcome
 from rlox_opt.plan.testing.every_build import Finished
 from rlox_opt.plan.testing.planted import Bug
 from rlox_opt.project import cards
+from rlox_opt.project.project import Project
 from rlox_opt.system.commands import CannotTell, CompileError, Done, run
 from rlox_opt.system.progress import Lines
 from rlox_opt.system.usage import UsageError
 
-BUGS = planted.load()
+TWINS = projects.HERE.settings.twins
+BUGS = planted.load(projects.ROOT / TWINS.planted)
+FEATURES = features(projects.HERE)
 
 
 def quiet() -> Lines:
@@ -75,14 +79,14 @@ def test_the_training_loops_need_no_cargo(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_there_are_2n_plus_2_builds_and_no_two_are_the_same() -> None:
-    n = len([card for card in cards.load() if card.id.startswith("P")])
-    sets = features.feature_sets()
+    n = len([card for card in cards.load(projects.HERE) if card.id.startswith("P")])
+    sets = FEATURES.builds()
     assert len(sets) == 2 * n + 2
     assert len({name for name, _ in sets}) == len({features for _, features in sets}) == len(sets)
 
 
 def test_p12_holds_p3_up() -> None:
-    sets = dict(features.feature_sets())
+    sets = dict(FEATURES.builds())
     assert sets["p3"] == ("opt-p3", "opt-p12")
     assert sets["p12"] == ("opt-p12",)
     assert set(sets["all"]) - set(sets["all-p12"]) == {"opt-p3", "opt-p12"}
@@ -90,8 +94,8 @@ def test_p12_holds_p3_up() -> None:
 
 
 def test_one_optimisation_is_told_from_the_others_by_four_builds() -> None:
-    every = tuple(f"opt-{id_.lower()}" for id_ in features.known())
-    assert features.feature_sets(["P5"]) == [
+    every = tuple(f"opt-{id_.lower()}" for id_ in FEATURES.known())
+    assert FEATURES.builds(["P5"]) == [
         ("none", ()),
         ("all", every),
         ("p5", ("opt-p5",)),
@@ -100,8 +104,8 @@ def test_one_optimisation_is_told_from_the_others_by_four_builds() -> None:
 
 
 def test_commits_draw_every_build_but_none_and_all() -> None:
-    names = [name for name, _ in features.feature_sets()]
-    assert {features.drawn(f"{n:040x}") for n in range(2 * len(features.known()))} == set(names) - {
+    names = [name for name, _ in FEATURES.builds()]
+    assert {FEATURES.drawn(f"{n:040x}") for n in range(2 * len(FEATURES.known()))} == set(names) - {
         "none",
         "all",
     }
@@ -138,7 +142,7 @@ def test_builds_without_golden_runs_are_not_all_green() -> None:
 def ask_builds(monkeypatch: pytest.MonkeyPatch, outcomes: list[Any]) -> answers.Answer:
     left = iter(outcomes)
 
-    def tested(build: Any, hear: Any) -> Finished:
+    def tested(root: Path, build: Any, hear: Any) -> Finished:
         outcome = next(left)
         if isinstance(outcome, type):
             raise outcome
@@ -146,7 +150,7 @@ def ask_builds(monkeypatch: pytest.MonkeyPatch, outcomes: list[Any]) -> answers.
         return outcome
 
     monkeypatch.setattr(every_build, "tested", tested)
-    return answers.of_builds([(f"b{i}", ()) for i in range(len(outcomes))], quiet())
+    return answers.of_builds(projects.HERE, [(f"b{i}", ()) for i in range(len(outcomes))], quiet())
 
 
 def test_green_builds_exit_0_and_a_red_or_odd_one_exits_1(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,13 +173,13 @@ def test_interrupted_builds_are_told_as_far_as_they_came(monkeypatch: pytest.Mon
 
 
 def test_a_twin_that_disagrees_exits_1_with_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rust(ids: list[str], hear: Any) -> dict[str, Outcome]:
+    def rust(project: Project, ids: list[str], hear: Any) -> dict[str, Outcome]:
         return {id_: Outcome(id_ != "P7", 1.0, "the twins differ") for id_ in ids}
 
     monkeypatch.setattr(agreement, "rust", rust)
-    monkeypatch.setattr(agreement, "python", lambda ids, hear: {})
-    assert answers.of_agreement(["P5"], quiet()).status == 0
-    found = answers.of_agreement(["P5", "P7"], quiet())
+    monkeypatch.setattr(agreement, "python", lambda project, ids, hear: {})
+    assert answers.of_agreement(projects.HERE, ["P5"], quiet()).status == 0
+    found = answers.of_agreement(projects.HERE, ["P5", "P7"], quiet())
     assert found.status == 1
     assert "P7" in found.behind[0]
 
@@ -195,9 +199,9 @@ def test_what_was_skipped_is_no_agreement(
     monkeypatch: pytest.MonkeyPatch, python: dict[str, bool | None], status: int, says: list[str]
 ) -> None:
     found = {id_: Outcome(passed, 1.0, "no device") for id_, passed in python.items()}
-    monkeypatch.setattr(agreement, "rust", lambda ids, hear: {})
-    monkeypatch.setattr(agreement, "python", lambda ids, hear: found)
-    answer = answers.of_agreement(["P5", "R10"], quiet())
+    monkeypatch.setattr(agreement, "rust", lambda project, ids, hear: {})
+    monkeypatch.setattr(agreement, "python", lambda project, ids, hear: found)
+    answer = answers.of_agreement(projects.HERE, ["P5", "R10"], quiet())
     assert answer.status == status
     for part in says:
         assert part in answer.verdict
@@ -207,9 +211,7 @@ def test_what_was_skipped_is_no_agreement(
     }
 
 
-def test_a_test_that_pytest_skips_is_told_apart_with_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_test_that_pytest_skips_is_told_apart_with_its_reason(tmp_path: Path) -> None:
     suite = tmp_path / "test_toys.py"
     suite.write_text(
         "import pytest\n"
@@ -218,8 +220,9 @@ def test_a_test_that_pytest_skips_is_told_apart_with_its_reason(
         "    if id_ == 'R2': pytest.skip('there is no such device')\n"
         "    assert id_ != 'R3', 'they differ'\n"
     )
-    monkeypatch.setattr(agreement, "_PYTHON_TESTS", {"R": suite.name})
-    found = agreement.pytest_outcomes(["R1", "R2", "R3"], tmp_path, lambda line: None)
+    found = agreement.pytest_outcomes(
+        ["R1", "R2", "R3"], tmp_path, {"R": suite.name}, lambda line: None
+    )
     assert {id_: of.word for id_, of in found.items()} == {
         "R1": "agree",
         "R2": "skipped",
@@ -242,13 +245,13 @@ def test_what_this_machine_cannot_test_is_no_success() -> None:
 
 def test_every_optimisation_has_a_test_by_the_name_that_the_verb_asks_for() -> None:
     """`test all` ended with pytest's "not found" where one had none."""
-    for kind, file in agreement._PYTHON_TESTS.items():
+    for kind, file in TWINS.tests.items():
         pytest_of = [sys.executable, "-m", "pytest", "--collect-only", "-q", file]
         marked = ["-m", "slow or not slow"]
         listed = subprocess.run(
-            [*pytest_of, *marked], cwd=features.ROOT, capture_output=True, text=True, check=True
+            [*pytest_of, *marked], cwd=projects.ROOT, capture_output=True, text=True, check=True
         ).stdout
-        for card in cards.load():
+        for card in cards.load(projects.HERE):
             if card.id.startswith(kind) and card.seam.kind != "build":
                 assert f"{file}::test_the_twins_agree[{card.id}]" in listed
 
@@ -258,13 +261,17 @@ def test_every_optimisation_has_a_test_by_the_name_that_the_verb_asks_for() -> N
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.id}-{bug.twin}-{bug.story}")
 def test_a_planted_bug_fits_the_tree(bug: Bug) -> None:
-    text = (features.ROOT / bug.file).read_text()
+    text = (projects.ROOT / bug.file).read_text()
     assert planted.planted_in(text, bug) != text
 
 
 def test_every_twin_of_every_pair_has_a_bug_that_can_be_seen() -> None:
     seen = {(bug.id, bug.twin) for bug in BUGS if not bug.survives}
-    assert seen == {(id_, twin) for id_ in cards.paired() for twin in ("baseline", "optimized")}
+    assert seen == {
+        (id_, twin)
+        for id_ in projects.HERE.installed.paired()
+        for twin in ("baseline", "optimized")
+    }
 
 
 BUG = """[[bug]]
@@ -307,7 +314,7 @@ class Scratch:
 
     outcome: Done | type[BaseException] | CompileError = Done(0, "ok", 1.0)
 
-    def __init__(self, hear: Any) -> None:
+    def __init__(self, project: Project, hear: Any) -> None:
         self.planted = False
 
     def test(self, id_: str) -> Done:
@@ -339,22 +346,22 @@ def test_what_becomes_of_a_bug_decides_the_exit_code(
     monkeypatch: pytest.MonkeyPatch, outcome: Any, survives: str, word: str, status: int
 ) -> None:
     bug = Bug("P5", "baseline", "a.rs", "wrong", "a < b", "a <= b", survives)
-    monkeypatch.setattr(planted, "load", lambda: [bug])
+    monkeypatch.setattr(planted, "load", lambda path: [bug])
     monkeypatch.setattr(planted, "Scratch", Scratch)
     monkeypatch.setattr(Scratch, "outcome", outcome)
-    found = answers.of_planted(["P5"], quiet())
+    found = answers.of_planted(projects.HERE, ["P5"], quiet())
     assert (found.rows[0][2], found.status) == (word, status)
 
 
 def test_without_a_bug_to_plant_nothing_is_proved() -> None:
     with pytest.raises(CannotTell, match="P6"):
-        answers.of_planted(["P6"], quiet())
+        answers.of_planted(projects.HERE, ["P6"], quiet())
 
 
 def test_interrupted_planting_is_told_as_far_as_it_came(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planted, "Scratch", Scratch)
     monkeypatch.setattr(Scratch, "outcome", KeyboardInterrupt)
-    found = answers.of_planted(["P5"], quiet())
+    found = answers.of_planted(projects.HERE, ["P5"], quiet())
     assert (found.status, found.rows, found.facts["complete"]) == (130, [], False)
 
 
@@ -370,8 +377,8 @@ def test_real_bugs_are_caught_and_a_harmless_change_survives(
     )
     broken = Bug("P13", "optimized", bugs[-1].file, "", "current.clear();", "current.empty();")
     assert bugs[-1].file.endswith(wide)
-    monkeypatch.setattr(planted, "load", lambda: [*bugs, harmless, broken])
-    found = answers.of_planted(["P13"], quiet())
+    monkeypatch.setattr(planted, "load", lambda path: [*bugs, harmless, broken])
+    found = answers.of_planted(projects.HERE, ["P13"], quiet())
     assert found.status == 1
     assert [row[2] for row in found.rows] == ["caught"] * len(bugs) + [
         "survived",

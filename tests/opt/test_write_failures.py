@@ -11,14 +11,18 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import projects
 import pytest
 from command_line import rlox_opt, started
-from rlox_opt.cli import calibrate, ladder, peers, record
+from rlox_opt.cli import calibrate, ladder, peers
 from rlox_opt.harness import restarts
 from rlox_opt.harness.restarts import Reading
 from rlox_opt.history import records, sides
 from rlox_opt.plan import comparing, end_to_end
 from rlox_opt.project import calibration
+from rlox_opt.project.builds import Builds
+from rlox_opt.project.commits import Commits
+from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Outcome, Peer
 from rlox_opt.system import machine
@@ -47,7 +51,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     def twins(_: Any, cells: Any, *__: Any) -> Iterator[Any]:
         yield from ((cell, Reading(0.1, 0.0, 1.1, 1.0)) for cell in cells)
 
-    def rounds(variants: Any, *_: Any) -> Iterator[dict[str, float]]:
+    def rounds(_: Any, variants: Any, *__: Any) -> Iterator[dict[str, float]]:
         yield from ({v.name: 1.0 + n / 1000 for v in variants} for n in range(5))
 
     class Compared:
@@ -58,7 +62,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             pass
 
     side = SimpleNamespace(names=lambda _: {"a": ["base", "head"]}, contests=None)
-    every = [Peer(name, name, "driver.py", "plain") for name in ("sb3", "rlox")]
+    every = [Peer(name, name, Path("driver.py"), "plain") for name in ("sb3", "rlox")]
     trained = Outcome(1.0, 0.0, 1000, [(n / 100, 10 * n, 100.0) for n in range(1, 101)])
     set_ = monkeypatch.setattr
     (tmp_path / "tmp").mkdir()
@@ -71,18 +75,19 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         machine,
     ):  # an absolute path takes all before it
         set_(module, "slug", lambda _: str(tmp_path / "records"), raising=False)
-    for module in (ladder, peers):
-        set_(module, "ROOT", tmp_path)
+    ours = {name: str(getattr(projects.HERE, name)) for name in ("workloads", "cards")}
+    monkeypatch.chdir(projects.described(tmp_path, **ours))
+    (tmp_path / "crates").symlink_to(projects.ROOT / "crates")
     set_(restarts, "twins", twins)
     set_(end_to_end, "build_all", lambda *_: {})
     set_(end_to_end, "rounds", rounds)
-    set_(racing, "ENVIRONMENTS", tmp_path / "environments")
-    set_(racing, "load", lambda _: (dict(RACE), every))
-    set_(racing, "digest", lambda _: "")
-    set_(racing, "python_of", lambda _: Path(sys.executable))
+    set_(racing, "load", lambda *_: (dict(RACE), every))
+    set_(racing, "digest", lambda *_: "")
+    set_(racing, "python_of", lambda *_: Path(sys.executable))
     set_(racing, "train", lambda *_: trained)
-    set_(calibrate.revisions, "resolve", lambda _: SimpleNamespace(commit="0" * 40))
-    set_(calibrate.revisions, "build", lambda _: None)
+    set_(Commits, "resolve", lambda *_: SimpleNamespace(commit="0" * 40))
+    set_(Commits, "dirty", lambda _: False)
+    set_(Builds, "build", lambda *_: None)
     set_(calibrate, "side_by_side", lambda *_: contextlib.nullcontext(side))
     set_(calibrate, "Comparison", Compared)
     return tmp_path
@@ -172,8 +177,9 @@ def test_a_folder_of_records_that_cannot_be_written_is_found_before_the_work(
 def test_record_finds_out_before_it_builds(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tree / "history").touch()
     monkeypatch.undo()
-    monkeypatch.setattr(record, "FOLDER", tree / "history")
-    monkeypatch.setattr(record.revisions, "build", lambda _: pytest.fail("builds"))
+    project = projects.of(projects.ROOT, state=str(tree))
+    monkeypatch.setattr(Project, "here", lambda: project)
+    monkeypatch.setattr(Builds, "build", lambda *_: pytest.fail("builds"))
     done = rlox_opt("record", "HEAD")
     assert done.returncode == 3
     assert done.stderr.startswith(f"rlox-opt record: cannot write {tree}/history/")

@@ -5,6 +5,7 @@ import statistics
 import tomllib
 from typing import Any
 
+import projects
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,11 +33,11 @@ def test_the_twins_agree(id_: str) -> None:
 
 
 def test_every_optimisation_of_the_data_plane_has_a_pair() -> None:
-    planned = [card for card in cards.load() if card.id.startswith("P")]
+    planned = [card for card in cards.load(projects.HERE) if card.id.startswith("P")]
     assert [card.id for card in planned if card.seam.kind != "build"] == IDS
 
 
-@pytest.mark.parametrize("card", cards.load(), ids=lambda card: card.id)
+@pytest.mark.parametrize("card", cards.load(projects.HERE), ids=lambda card: card.id)
 def test_a_card_names_the_workloads_the_sizes_and_the_tolerance_of_its_pair(card: Any) -> None:
     if card.id in IDS:
         found = {w: sizes for id_, w, sizes in CATALOGUE if id_ == card.id}
@@ -83,13 +84,13 @@ def test_a_contest_of_no_length_is_refused(seconds: float) -> None:
 
 def test_the_build_says_which_optimisations_are_on() -> None:
     info = build_info()
-    features = {card.feature for card in cards.load() if card.id.startswith("P")}
+    features = {card.feature for card in cards.load(projects.HERE) if card.id.startswith("P")}
     assert set(info["features"]) <= features
     assert info["profile"] == "release"
 
 
 def test_what_ships_is_what_the_cards_accepted() -> None:
-    manifest = tomllib.loads((cards.FOLDER.parent / "crates/rlox-core/Cargo.toml").read_text())
-    planned = [card for card in cards.load() if card.id.startswith("P")]
+    manifest = tomllib.loads((projects.ROOT / "crates/rlox-core/Cargo.toml").read_text())
+    planned = [card for card in cards.load(projects.HERE) if card.id.startswith("P")]
     shipped = [c.feature for c in planned if c.status in ("accepted", "graduated")]
     assert manifest["features"]["accepted"] == shipped

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import projects
 import pytest
 from rlox_opt.plan import counts
 from rlox_opt.project import cards
@@ -83,7 +84,9 @@ def test_cards_say_of_which_workloads_the_twins_are_one_code(
         pytest.skip("valgrind or cargo is not installed")
     count = program(features)
     declared = {
-        (card.id, workload) for card in cards.load() for workload in card.same_code(features)
+        (card.id, workload)
+        for card in cards.load(projects.HERE)
+        for workload in card.same_code(features)
     }
     same = {
         (id_, workload)

@@ -3,6 +3,7 @@
 import contextlib
 import warnings
 
+import projects
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from rlox_opt.project import cards
 from rlox.learner import compiled, pairs, switchboard, torch_settings
 from rlox.learner.pairs import PAIRS, Arm, Workload
 
-CARDS = {card.id: card for card in cards.load() if card.id.startswith("R")}
+CARDS = {card.id: card for card in cards.load(projects.HERE) if card.id.startswith("R")}
 # Cases a test; 10 where nothing is said.
 EXAMPLES = {
     "R1": 60, "R2": 2, "R3": 2, "R5": 60, "R6": 2, "R7": 60, "R8": 60, "R9": 5, "R10": 1, "R11": 1,

@@ -25,9 +25,9 @@ from pathlib import Path
 from statistics import fmean
 from types import ModuleType
 
+import projects
 import pytest
 from mixture import MIXTURES
-from rlox_opt.project.measured import versions
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.attribution import LayerShare, attribute
 from rlox_opt.sampling.layers import LAYERS
@@ -218,7 +218,11 @@ def test_reported_layers_are_near_the_truth(
 
 def provenance() -> str:
     """Where and when, as a record must say."""
-    where, (head, dirty), what = machine(), commit(), versions()
+    where, (head, dirty), what = (
+        machine(),
+        commit(projects.ROOT),
+        projects.HERE.installed.versions(),
+    )
     return (
         f"{date.today()}, commit {(head or 'unknown')[:12]}{' and changes' if dirty else ''}, "
         f"{where['cpu']} ({where['cores']} cores), {where['kernel']}, Python {what['python']}, "

@@ -4,14 +4,15 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import projects
 import pytest
+from projects import ROOT
 from rich.console import Console
 from rlox_opt.sampling import brief, perf, pyspy
 from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.samples import MAIN_THREAD
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.workloads import reference
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.process import ChildError
 from rlox_opt.system.progress import Lines
 
@@ -43,10 +44,10 @@ def test_speed_phases_and_layers_of_another_build(
     monkeypatch.setattr(brief, "PLAIN_S", 1.0)
     monkeypatch.setitem(brief.SAMPLED_S, "perf", 1.0)
     with pytest.raises(ChildError, match="this is the other build"):
-        brief.speed(reference("ppo"), package, QUIET)
+        brief.speed(reference(projects.HERE, "ppo"), package, QUIET)
     source = package / "rlox" / "learner" / "ppo.py"
     source.write_text(source.read_text().replace("sys.exit(3)", ""))
-    spec = reference("ppo")
+    spec = reference(projects.HERE, "ppo")
     spec = replace(spec, trainer=spec.trainer | {"optimizations": []})  # all layers are there
     speed, samples = brief.profile(spec, package, brief.tool(), QUIET)
     assert speed.steps_per_s > 100
@@ -73,4 +74,4 @@ def test_a_phase_has_what_is_in_none_of_its_inner_ones() -> None:
 
 def test_a_package_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ChildError, match=f"not from {tmp_path}"):
-        brief.speed(reference("ppo"), tmp_path, QUIET)
+        brief.speed(reference(projects.HERE, "ppo"), tmp_path, QUIET)

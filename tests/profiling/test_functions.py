@@ -1,9 +1,9 @@
 """The functions of ours on a stack: by the line, where a tool's name is that of another."""
 
 import pytest
+from projects import ROOT
 from rlox_opt.sampling.functions import enclosing, innermost, short
 from rlox_opt.sampling.samples import Frame
-from rlox_opt.system.machine import ROOT
 
 PYTHON = Frame("step", "rlox/env/vec_env.py", 107)
 STD = Frame("exp", "library/std/src/f64.rs", 9)

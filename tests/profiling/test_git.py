@@ -7,10 +7,12 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import projects
 import pytest
 import users_repository
 from rlox_opt.plan import skeleton
-from rlox_opt.project import revisions
+from rlox_opt.project.commits import Commits
+from rlox_opt.project.project import Project
 from rlox_opt.system import commands, git, machine
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views.site import diffs
@@ -18,23 +20,32 @@ from users_repository import fingerprint
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's repository, and revisions of it kept outside."""
-    made = users_repository.make(tmp_path / 'a:user\'s "own"')
-    monkeypatch.setattr(revisions, "ROOT", made)
-    monkeypatch.setattr(revisions, "REVISIONS", tmp_path / "revisions")
-    return made
+def root(tmp_path: Path) -> Path:
+    """A user's repository."""
+    return users_repository.make(tmp_path / 'a:user\'s "own"')
 
 
-def every_use(root: Path) -> list[str]:
+@pytest.fixture
+def project(root: Path) -> Project:
+    """The same, whose builds are kept outside."""
+    return projects.of(root, cache="../cache")
+
+
+@pytest.fixture
+def revisions(project: Project) -> Commits:
+    return project.commits
+
+
+def every_use(project: Project) -> list[str]:
     """All that rlox asks of a user's repository; returns what is in its commits."""
+    root, revisions = project.root, project.commits
     revisions.resolve(".")
     head = revisions.resolve("HEAD").commit
     assert revisions.dirty()
     assert machine.commit(root) == (head, True)
     assert skeleton.uncommitted(["edited", "README.md"], root) == ["edited"]
     assert diffs.known([head], root) == [head]
-    with revisions.checked_out(revisions.resolve(".")) as (checkout, _, _):
+    with project.builds.checked_out(revisions.resolve(".")) as (checkout, _):
         assert (checkout / "edited").read_text() == "of this worktree alone\n"
     return [line for _, lines in diffs.texts(revisions.line(), root) for line in lines]
 
@@ -88,7 +99,7 @@ def signed(commit: str) -> str:
 
 
 def test_the_users_settings_have_nothing_written_and_no_program_called(
-    root: Path, tmp_path: Path
+    root: Path, project: Project, tmp_path: Path
 ) -> None:
     called, program = tmp_path / "called", tmp_path / "program"
     program.write_text(f'#!/bin/sh\necho "$0" >> {called}\nexec cat "$1"\n')
@@ -115,15 +126,15 @@ def test_the_users_settings_have_nothing_written_and_no_program_called(
     (root / ".git" / "info" / "attributes").write_text("README.md diff=shown\n")
     called.unlink(missing_ok=True)
     before = fingerprint(root)
-    assert {"-one", "+two"} <= {*every_use(root)}
+    assert {"-one", "+two"} <= {*every_use(project)}
     assert fingerprint(root) == before
     assert not called.exists(), called.read_text()
 
 
-def test_a_file_that_has_another_time_stamp_changes_no_index(root: Path) -> None:
+def test_a_file_that_has_another_time_stamp_changes_no_index(root: Path, project: Project) -> None:
     os.utime(root / "staged", (1e9, 1e9))  # which `git status` would note
     before = fingerprint(root)
-    every_use(root)
+    every_use(project)
     assert fingerprint(root) == before
 
 
@@ -138,11 +149,11 @@ def test_only_reading_is_allowed_in_a_users_repository(root: Path) -> None:
 
 @pytest.mark.parametrize("linked", [False, True])
 def test_only_a_checkout_of_our_own_is_overwritten(
-    root: Path, tmp_path: Path, linked: bool
+    root: Path, project: Project, revisions: Commits, tmp_path: Path, linked: bool
 ) -> None:
     folder = root
     if linked:
-        with revisions.checked_out(revisions.resolve("v1")) as (folder, _, _):
+        with project.builds.checked_out(revisions.resolve("v1")) as (folder, _):
             folder.rename(tmp_path / "moved")
             folder.symlink_to(tmp_path / "moved")
     before = fingerprint(root)
@@ -161,7 +172,9 @@ def test_commits_beside_are_read_like_any_other(root: Path, tmp_path: Path) -> N
     assert git.of(root).maybe("cat-file", "-e", made) is None
 
 
-def test_without_git_a_line_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_a_line_says_so(
+    root: Path, revisions: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for known in (True, False):
         monkeypatch.setenv("PATH", str(root))
         with pytest.raises(UsageError, match=r"^git: is not on PATH; install it from https"):
@@ -174,8 +187,9 @@ def test_without_git_a_line_says_so(root: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
 def test_another_users_repository_is_explained_and_the_remedy_is_one(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    root, revisions = project.root, project.commits
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "settings"))
     monkeypatch.delenv("SUDO_UID", raising=False)
     for path in (root, root / ".git"):
@@ -185,13 +199,15 @@ def test_another_users_repository_is_explained_and_the_remedy_is_one(
     remedy = str(refused.value).partition(": git ")[2]
     subprocess.run(["git", *shlex.split(remedy)], check=True)
     assert revisions.resolve("HEAD").commit == machine.commit(root)[0]
-    with revisions.checked_out(revisions.resolve("v1")) as (checkout, _, _):
+    with project.builds.checked_out(revisions.resolve("v1")) as (checkout, _):
         os.chown(checkout, 12345, 12345)
         told = commands.run(["git", "rev-parse", "HEAD"], checkout, git.environment(checkout))
     assert told.output.strip() == revisions.resolve("v1").commit  # as a build script asks
 
 
-def test_a_subject_that_is_not_utf8_is_shown_as_well_as_can_be(root: Path, tmp_path: Path) -> None:
+def test_a_subject_that_is_not_utf8_is_shown_as_well_as_can_be(
+    root: Path, revisions: Commits, tmp_path: Path
+) -> None:
     written = users_repository.git(root, "cat-file", "commit", "HEAD").encode()
     (tmp_path / "commit").write_bytes(written.replace(b"number 1", b"gr\xfc\xdfe\n"))
     head = users_repository.git(root, "hash-object", "-tcommit", "-w", str(tmp_path / "commit"))

@@ -9,6 +9,7 @@ from rlox_opt.sampling.spec import Spec
 from workloads.child import settings
 
 SPEC = Spec(
+    child="child_of.py",
     mode="plain",
     algo="ppo",
     env_id="CartPole-v1",
@@ -28,10 +29,9 @@ def test_a_spec_survives_its_file(tmp_path: Path) -> None:
     assert Spec.load(spec.save()) == spec
 
 
-@pytest.mark.parametrize(("key", "value"), [("mode", "fast"), ("algo", "dqn")])
-def test_an_unknown_mode_or_algorithm_is_refused(key: str, value: str) -> None:
-    with pytest.raises(ValueError, match=value):
-        Spec(**{**SPEC.__dict__, key: value})
+def test_an_unknown_mode_is_refused() -> None:
+    with pytest.raises(ValueError, match="fast"):
+        Spec(**{**SPEC.__dict__, "mode": "fast"})
 
 
 def test_a_key_that_is_missing_or_unknown_is_named(tmp_path: Path) -> None:

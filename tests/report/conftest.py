@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import projects
 import pytest
 from rlox_opt.project import cards
 from rlox_opt.sampling import bottlenecks
@@ -119,7 +120,7 @@ def phases() -> list[dict[str, Any]]:
 
 
 def report_of(samples: dict[str, Samples]) -> dict[str, Any]:
-    known = cards.load()
+    known = cards.load(projects.HERE)
     layers = {
         tool: [s._asdict() | {"ci95": list(s.ci95)} for s in attribute(found, OWN)]
         for tool, found in samples.items()

@@ -6,11 +6,12 @@ import random
 import statistics
 from time import sleep
 
+import projects
 import pytest
 from rlox_opt.harness import restarts, twins_worker
 from rlox_opt.harness.restarts import Cell, ContestError, Reading
-from rlox_opt.project.measured import extension
 
+EXTENSION = projects.HERE.installed.extension()
 SMALL = Cell("P7", "gae", (("n_steps", 64),))
 BUSY = math.log(1.8)  # what neighbours on the machine may move the median of some restarts by
 
@@ -30,7 +31,7 @@ def assert_consistent(reading: Reading) -> None:
 
 def test_a_restart_reads_every_cell_once() -> None:
     other = Cell("P13", "refresh", (("n_envs", 2),))
-    found = [dict(restarts.twins(extension(), [SMALL, other], 0.03, seed)) for seed in range(3)]
+    found = [dict(restarts.twins(EXTENSION, [SMALL, other], 0.03, seed)) for seed in range(3)]
     assert [set(of) for of in found] == [{SMALL, other}] * 3
     gae, refresh = (median([of[cell] for of in found]) for cell in (SMALL, other))
     for reading in (gae, refresh):
@@ -44,7 +45,7 @@ def test_a_restart_reads_every_cell_once() -> None:
 
 def test_two_builds_are_timed_in_turn() -> None:
     """The same build as both sides: an A/A."""
-    both = {side: extension() for side in ("baseline", "optimized")}
+    both = dict.fromkeys(("baseline", "optimized"), EXTENSION)
     found = [dict(restarts.builds(both, [SMALL], 0.03, seed)) for seed in range(5)]
     assert [set(of) for of in found] == [{SMALL}] * 5
     reading = median([of[SMALL] for of in found])
@@ -54,7 +55,7 @@ def test_two_builds_are_timed_in_turn() -> None:
 
 def test_another_thread_keeps_a_share_of_its_speed_beside_either_twin() -> None:
     cell = Cell("P11", "sample_256_numpy", (("obs_dim", 3),))
-    reading = restarts.shares(extension(), cell, 0.05, seed=1)
+    reading = restarts.shares(EXTENSION, cell, 0.05, seed=1)
     for time in (reading.baseline_s, reading.optimized_s):
         # Over 1 where neighbours slowed what it is a share of.
         assert 0.02 < 1 / time < 4, "a share"
@@ -88,14 +89,14 @@ def test_a_share_is_all_beside_what_needs_no_lock_and_little_beside_what_keeps_i
 
 def test_what_a_worker_refuses_is_an_error_that_names_it() -> None:
     with (
-        restarts.worker(extension(), random.Random(0)) as ask,
+        restarts.worker(EXTENSION, random.Random(0)) as ask,
         pytest.raises(ContestError, match='workload: is "gea"'),
     ):
         ask("contest", "P7", "gea", {"n_steps": 64}, 0.01, 1)
 
 
 def test_a_worker_that_dies_is_an_error_and_not_a_hang() -> None:
-    with restarts.worker(extension(), random.Random(0)) as ask:
+    with restarts.worker(EXTENSION, random.Random(0)) as ask:
         assert ask("build")["features"] is not None
         ask._process.kill()
         with pytest.raises(ContestError):

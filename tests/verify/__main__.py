@@ -219,7 +219,7 @@ def _where() -> dict[str, Any]:
     """When, at what commit, on what machine."""
     from rlox_opt.system.machine import commit, machine
 
-    revision, dirty = commit()
+    revision, dirty = commit(ROOT)
     return {"date": _now(), "commit": revision, "dirty": dirty, "machine": machine()}
 
 

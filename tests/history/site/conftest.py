@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import made_up_history
+import projects
 import pytest
+from made_up_history import publish
 from rlox_opt.history.ledger import lines
-from rlox_opt.views.site import Published, publish
+from rlox_opt.views.site import Published
 from rlox_opt.views.site.model import History, read
 
 
@@ -25,6 +27,6 @@ def history(store: Path) -> History:
 def pages(history: History, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Published pages, with the repository's own cards and calibrations."""
     out = tmp_path_factory.mktemp("pages")
-    done = publish(out, history, lines())
+    done = publish(out, history, lines(projects.HERE))
     assert done == Published(30, 64, done.written, 0, 0)
     return out

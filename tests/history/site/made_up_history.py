@@ -10,8 +10,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+import projects
 from rlox_opt.history import store
+from rlox_opt.history.ledger import Line
 from rlox_opt.history.store import UNITS, Cell, Entry, Profile
+from rlox_opt.views import site
+from rlox_opt.views.site import Published
+from rlox_opt.views.site.model import History
 
 MACHINES = (
     {"cpu": "Example CPU @ 2.80GHz", "cores": 2},
@@ -198,3 +203,14 @@ def _profiles(rng: random.Random, n: int) -> dict[str, Profile]:
             folded="".join(f"{stack} {count}\n" for stack, count in sorted(stacks.items())),
         )
     return out
+
+
+def publish(
+    out: Path,
+    history: History,
+    ledger: Sequence[Line] = (),
+    trusted: Path = projects.HERE.records,
+    root: Path = projects.ROOT,
+) -> Published:
+    """Make the pages of a history, with this repository's commits and calibrations."""
+    return site.publish(out, history, ledger, trusted, root)

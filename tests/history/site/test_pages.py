@@ -11,10 +11,12 @@ from typing import Any
 from urllib.parse import unquote
 
 import made_up_history
+import projects
 import pytest
+from made_up_history import publish
 from rlox_opt.history import ledger
 from rlox_opt.history.acknowledged import Acknowledgement
-from rlox_opt.views.site import Published, publish
+from rlox_opt.views.site import Published
 from rlox_opt.views.site.benchmark import data_path
 from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path
 from rlox_opt.views.site.model import History, read
@@ -197,7 +199,7 @@ def test_the_shares_of_layers_add_up_at_each_commit(pages: Path) -> None:
 
 def test_every_card_has_a_page_with_its_prediction(pages: Path) -> None:
     listed = (pages / "optimisations.html").read_text()
-    for line in ledger.lines():
+    for line in ledger.lines(projects.HERE):
         text = (pages / f"optimisation/{line.card.id.lower()}.html").read_text()
         assert escape(line.card.title) in text
         assert f'href="optimisation/{line.card.id.lower()}.html"' in listed
@@ -212,7 +214,7 @@ def test_every_card_has_a_page_with_its_prediction(pages: Path) -> None:
 
 def test_publishing_again_writes_nothing(pages: Path, history: History) -> None:
     files = {path: path.stat().st_mtime_ns for path in pages.rglob("*.*") if path.is_file()}
-    again = publish(pages, history, ledger.lines())
+    again = publish(pages, history, ledger.lines(projects.HERE))
     assert (again.written, again.removed) == (0, 0)
     del files[pages / ".published.json"]
     assert {path: path.stat().st_mtime_ns for path in files} == files

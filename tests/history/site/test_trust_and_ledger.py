@@ -6,6 +6,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import projects
 from rlox_opt.history import ledger, records
 from rlox_opt.history.ledger import Line
 from rlox_opt.project import cards
@@ -117,7 +118,7 @@ def test_the_newest_calibration_counts_and_older_ones_are_named(tmp_path: Path) 
 
 
 def card(**more: Any) -> cards.Card:
-    found = next(card for card in cards.load() if card.id == "P5")
+    found = next(card for card in cards.load(projects.HERE) if card.id == "P5")
     return cards.Card(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, **more})
 
 
@@ -154,7 +155,7 @@ def test_the_ledger_counts_what_came_true(tmp_path: Path) -> None:
 
 
 def test_the_ladders_of_the_repository_reach_the_cards() -> None:
-    found = {line.card.id: line for line in ledger.lines()}
+    found = {line.card.id: line for line in ledger.lines(projects.HERE)}
     assert set(found["P2"].ladders) == {"ppo", "sac"}
     assert set(found["R1"].ladders) == {"ppo"}
     assert found["R10"].ladders == {}, "what it changes is no step of the ladder"

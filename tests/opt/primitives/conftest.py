@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
+import projects
 import pytest
-from rlox_opt.race import environments as racing
-from rlox_opt.race.primitives import cases, tables
+from rlox_opt.race.primitives import cases
 
 # GAE as `form` says: right, slow, compiled by its first call, wrong, crashing, not there, or there
 # from the second start on.
@@ -82,7 +82,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "primitives"
     folder.mkdir()
     for name in ("serve.py", "arm.py", "inputs.py", "equations.py"):
-        shutil.copy(cases.folder() / name, folder)
+        shutil.copy(cases.folder(projects.HERE) / name, folder)
     (folder / "fakes.py").write_text(FAKES)
     engines = [
         engine("rlox", "right", ours=True),
@@ -93,7 +93,5 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         engine("lacks", "lacks"),
     ]
     (folder / "primitives.toml").write_text(TOML + "".join(engines))
-    monkeypatch.setattr(racing, "FOLDER", tmp_path)
-    monkeypatch.setattr(racing, "ENVIRONMENTS", tmp_path / "environments")
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
+    monkeypatch.chdir(projects.described(tmp_path, peers=".", cache="cache"))
     return tmp_path

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import projects
 import pytest
 from rlox_opt.race import backends
-from rlox_opt.race.primitives import checks, networks
+from rlox_opt.race.primitives import cases, checks, networks
 from rlox_opt.system.commands import CompileError, Done
 from rlox_opt.views import backends as report
 
@@ -31,7 +32,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None
     def run(command: Any, cwd: Path, env: dict[str, str], limit_s: float) -> Done:
         assert "nn-backends,accepted" in command
         for step, reference in networks.STEPS.items():
-            expected = reference(checks.inputs())
+            expected = reference(checks.given(cases.folder(projects.HERE)).inputs)
             numbers = np.concatenate([np.ravel(one) for one in expected.values()])
             for backend in ("native", "candle"):
                 criterion(Path(env["CRITERION_HOME"]), step, backend, 98_000.0)
@@ -47,7 +48,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None
 
 
 def test_medians_are_read_and_a_wrong_backend_is_left_out(ran: None) -> None:
-    times, wrong = backends.by_criterion(threads=1)
+    times, wrong = backends.by_criterion(projects.HERE, threads=1)
     assert set(times) == set(networks.STEPS)
     assert times["dqn_step"]["candle"]["s"] == pytest.approx(98e-6)
     assert times["dqn_step"]["candle"]["ci95"] == pytest.approx([88.2e-6, 107.8e-6])
@@ -59,7 +60,7 @@ def test_medians_are_read_and_a_wrong_backend_is_left_out(ran: None) -> None:
 
 @pytest.mark.parametrize("ran", [Done(101, "error: bench failed", 1.0)], indirect=True)
 def test_a_benchmark_that_stops_midway_loses_nothing(ran: None) -> None:
-    times, wrong = backends.by_criterion(threads=1)
+    times, wrong = backends.by_criterion(projects.HERE, threads=1)
     assert set(times) == set(networks.STEPS)
     assert wrong["criterion"] == {"stops midway: error: bench failed": []}
 
@@ -69,7 +70,7 @@ def test_a_benchmark_that_does_not_build_says_so(monkeypatch: pytest.MonkeyPatch
     failed = Done(101, "error: could not compile burn", 1.0)
     monkeypatch.setattr(backends, "run_command", lambda *_, **__: failed)
     with pytest.raises(CompileError, match="could not compile burn"):
-        backends.by_criterion(threads=1)
+        backends.by_criterion(projects.HERE, threads=1)
 
 
 def test_the_table_has_a_column_for_every_backend() -> None:

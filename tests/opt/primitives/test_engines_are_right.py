@@ -8,16 +8,17 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import projects
 import pytest
-from rlox_opt.race import environments as racing
-from rlox_opt.race.environments import python_of
-from rlox_opt.race.primitives import cases, checks, networks
+from rlox_opt.race.environments import home, python_of
+from rlox_opt.race.primitives import cases, networks
 from rlox_opt.race.primitives.cases import Case, Engine
-from rlox_opt.race.primitives.checks import WrongError, check
+from rlox_opt.race.primitives.checks import WrongError, check, given
 from rlox_opt.race.primitives.engines import MissingError, Process, Processes, validate
 from rlox_opt.race.primitives.growth import in_this_interpreter
 
-FAMILIES, ENGINES = cases.load()
+FAMILIES, ENGINES = cases.load(projects.HERE)
+GIVEN = given(cases.folder(projects.HERE))
 # Small, so that the whole takes seconds.
 SMALL: dict[str, dict[str, Any]] = {
     "gae": {"n": 100},
@@ -42,11 +43,12 @@ HERE = (
     "gymnasium-vector",
     pytest.param("c", marks=NO_CC),
 )
+HOME = home(projects.HERE)
 
 
 def started(name: str) -> Process:
     engine = in_this_interpreter(next(one for one in ENGINES if one.name == name))
-    return Process(engine, python_of(engine.peer), 1, Random(0))
+    return Process(engine, python_of(engine.peer, HOME), 1, Random(0))
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +73,9 @@ def test_every_family_has_cases_and_every_engine_a_module_and_a_lock() -> None:
     keys = [case.key for family in FAMILIES for case in family.cases]
     assert len(set(keys)) == len(keys)
     for engine in ENGINES:
-        assert (cases.folder() / f"{engine.module}.py").exists()
+        assert engine.peer.driver.exists()
         if engine.peer.lock:
-            lock = cases.folder().parent / "locks" / f"{engine.peer.lock}.lock"
+            lock = engine.peer.lock
             assert "--hash=sha256:" in lock.read_text()
             assert "://" not in lock.read_text()
 
@@ -96,8 +98,8 @@ def test_an_engine_of_this_interpreter_is_right_in_all_that_it_has(process: Proc
 
 
 def test_pushes_apart_have_two_observations_to_store_and_joined_ones_one() -> None:
-    given = checks.inputs()
-    joined, apart = (given.one(4, steps=steps) for steps in ("joined", "apart"))
+    inputs = GIVEN.inputs
+    joined, apart = (inputs.one(4, steps=steps) for steps in ("joined", "apart"))
     assert (joined[0] == joined[1]).all()
     assert (apart[0] != apart[1]).all()
     family = next(family for family in FAMILIES if family.name == "push")
@@ -133,7 +135,7 @@ def test_c_is_left_out_with_the_reason_where_there_is_no_compiler(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     engines = [engine for engine in ENGINES if engine.name == "c"]
-    pythons = {engine.name: python_of(engine.peer) for engine in engines}
+    pythons = {engine.name: python_of(engine.peer, HOME) for engine in engines}
     with Processes(engines, pythons, 1, Random(0)) as processes:
         assert not list(processes)
     assert processes.left_out["c"].startswith("does not start")
@@ -146,7 +148,7 @@ def test_the_loops_that_numba_compiles_are_right(
 ) -> None:
     """As Python runs them: numba itself is in an environment of its own."""
     (tmp_path / "numba.py").write_text("def njit(fastmath):\n    return lambda loop: loop\n")
-    monkeypatch.setattr(racing, "ROOT", f"{tmp_path}{os.pathsep}{racing.ROOT}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     process = started(name)
     held = found_right(process)
     process.close()
@@ -197,32 +199,32 @@ def test_a_column_that_is_off_is_seen(
     answers: dict[str, dict[str, Any]], family: str, column: str
 ) -> None:
     case = Case(family, SMALL[family])
-    check(case, answers[family])
+    check(case, answers[family], GIVEN)
     wrong = {name: array.copy() for name, array in answers[family].items()}
     flat = wrong[column].reshape(-1)
     flat[min(5, len(flat) - 1)] += 0.01
     with pytest.raises(WrongError, match=column):
-        check(case, wrong)
+        check(case, wrong, GIVEN)
 
 
 def test_draws_that_favour_some_rows_are_seen(answers: dict[str, dict[str, Any]]) -> None:
     low = answers["sample"]["reward"].reshape(-1) < 50_000
     biased = {name: column[low.nonzero()[0]] for name, column in answers["sample"].items()}
     with pytest.raises(WrongError, match="mean index"):
-        check(Case("sample", SMALL["sample"]), biased)
+        check(Case("sample", SMALL["sample"]), biased, GIVEN)
 
 
 def test_environments_that_stand_still_are_seen(answers: dict[str, dict[str, Any]]) -> None:
     still = {name: array.copy() for name, array in answers["env_step"].items()}
     still["obs"][:] = still["obs"][0]
     with pytest.raises(WrongError, match="obs"):
-        check(Case("env_step", SMALL["env_step"]), still)
+        check(Case("env_step", SMALL["env_step"]), still, GIVEN)
 
 
 def test_our_networks_compute_what_plain_numpy_does() -> None:
-    _, engines = cases.load("backends.toml")
+    _, engines = cases.load(projects.HERE, "backends.toml")
     (ours,) = [engine for engine in engines if engine.ours]
-    running = Process(ours, python_of(ours.peer), 1, Random(0))
+    running = Process(ours, python_of(ours.peer, HOME), 1, Random(0))
     for step in ("ppo_step", "sac_sample"):
         running("prepare", step, {})
         validate(running, Case(step, {}))
@@ -233,10 +235,10 @@ def test_our_networks_compute_what_plain_numpy_does() -> None:
 
 @pytest.mark.slow
 def test_torch_computes_what_plain_numpy_does() -> None:
-    _, engines = cases.load("backends.toml")
+    _, engines = cases.load(projects.HERE, "backends.toml")
     (eager,) = [engine for engine in engines if engine.form == "eager"]
     eager = in_this_interpreter(eager)
-    running = Process(eager, python_of(eager.peer), 1, Random(0))
+    running = Process(eager, python_of(eager.peer, HOME), 1, Random(0))
     for step in networks.STEPS:
         running("prepare", step, {})
         validate(running, Case(step, {}))
@@ -244,10 +246,10 @@ def test_torch_computes_what_plain_numpy_does() -> None:
 
 
 def test_the_gradient_of_the_reference_is_that_of_differences() -> None:
-    given = checks.inputs()
-    net = networks.Net(given, given.Q_NET, False, 0)
-    x = given.numbers(12, 3).reshape(3, 4)
-    by_output = given.numbers(6, 5).reshape(3, 2)
+    inputs = GIVEN.inputs
+    net = networks.Net(inputs, inputs.Q_NET, False, 0)
+    x = inputs.numbers(12, 3).reshape(3, 4)
+    by_output = inputs.numbers(6, 5).reshape(3, 2)
     net.forward(x)
     gradient = net.gradient(by_output)
     for at in (0, 300, 2000, len(gradient) - 1):
@@ -262,13 +264,13 @@ def test_the_gradient_of_the_reference_is_that_of_differences() -> None:
 def test_rust_and_python_start_from_the_same_numbers() -> None:
     source = Path(__file__).parents[3] / "crates/rlox-bench/benches/nn_backends/cases.rs"
     text = source.read_text().replace("_", "")
-    given = checks.inputs()
+    inputs = GIVEN.inputs
     assert "0.6180339887498949" in text
     for name in ("LR", "EPS", "CLIPRANGE", "VFCOEF", "ENTCOEF"):
-        python = {key.replace("_", ""): value for key, value in vars(given).items()}[name]
+        python = {key.replace("_", ""): value for key, value in vars(inputs).items()}[name]
         rust = text.partition(f"const {name}: ")[2].partition("= ")[2].partition(";")[0]
         assert float(rust) == python
-    first = given.numbers(2, 1)
+    first = inputs.numbers(2, 1)
     assert first == pytest.approx([0.2360679774997898, -0.5278640450004204])
 
 
@@ -283,5 +285,5 @@ def test_an_engine_that_has_gone_is_started_anew() -> None:
 
 
 def test_names_of_engines_are_fit_for_lists() -> None:
-    every: list[Engine] = [*ENGINES, *cases.load("backends.toml")[1]]
+    every: list[Engine] = [*ENGINES, *cases.load(projects.HERE, "backends.toml")[1]]
     assert all("," not in engine.name for engine in every)

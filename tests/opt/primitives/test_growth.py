@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from rlox_opt.cli import main as cli
+from rlox_opt.project.project import Project
 from rlox_opt.race.primitives import cases
 from rlox_opt.race.primitives.growth import sizes_of, with_knees
 from rlox_opt.views import growth as report
@@ -17,7 +18,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_every_operation_is_followed_over_four_decades() -> None:
-    grown = [family for family in cases.load()[0] if family.growth]
+    grown = [family for family in cases.load(Project.here())[0] if family.growth]
     assert len(grown) >= 10
     for family in grown:
         assert family.growth is not None
@@ -49,7 +50,7 @@ def test_growth_is_measured_with_its_memory(
 
 
 def test_an_engine_that_failed_in_a_restart_has_a_curve_of_the_others() -> None:
-    families = {family.name: family for family in cases.load()[0]}
+    families = {family.name: family for family in cases.load(Project.here())[0]}
     weights = {"s": 1e-6, "share": 1.0, "held": 160, "peak": 320, "faults": 0.0}
     row = {"engine": "numpy", "s": 1e-6, "ci95": None}
     found = {

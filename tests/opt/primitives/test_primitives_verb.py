@@ -9,10 +9,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import projects
 import pytest
 from rlox_opt.cli import main as cli
 from rlox_opt.history import standing
-from rlox_opt.race.environments import python_of
+from rlox_opt.project.project import Project
+from rlox_opt.race.environments import home, python_of
 from rlox_opt.race.primitives import cases, contest, results
 from rlox_opt.race.primitives.cases import Case
 from rlox_opt.race.primitives.engines import Process, Processes
@@ -20,6 +22,7 @@ from rlox_opt.system.exits import INTERRUPTED
 from rlox_opt.views import primitives as report
 
 COMMAND = ["peers", "primitives", "--runs", "2", "--json"]
+HOME = home(projects.HERE)
 
 
 def test_engines_are_held_to_the_reference_and_to_each_other(
@@ -60,8 +63,8 @@ def test_an_engine_that_did_not_start_once_is_tried_again(
 
 
 def test_a_first_call_that_compiles_is_not_what_is_timed(made_up: Path) -> None:
-    engine = dataclasses.replace(cases.load()[1][0], form="compiles")
-    process = Process(engine, python_of(engine.peer), 1, Random(0))
+    engine = dataclasses.replace(cases.load(Project.here())[1][0], form="compiles")
+    process = Process(engine, python_of(engine.peer, HOME), 1, Random(0))
     process("prepare", "gae", {"n": 8})
     calls, took = process("fit", 0.0005)
     process.close()
@@ -97,7 +100,7 @@ def test_an_interrupted_run_keeps_its_readings_and_goes_on_with_the_others(
     assert sorted((row["restart"], row["case"]) for row in found["readings"]) == [
         (restart, case) for restart in (0, 1) for case in ("gae/n=32", "gae/n=8")
     ]
-    assert not list(made_up.glob("environments/*.jsonl")), "what is recorded is not kept twice"
+    assert not list(made_up.glob("cache/peers/*.jsonl")), "what is recorded is not kept twice"
 
 
 def test_a_record_of_some_cases_leaves_the_readings_of_the_others(
@@ -108,13 +111,13 @@ def test_a_record_of_some_cases_leaves_the_readings_of_the_others(
     others = [key for key in held if key != "gae/n=8"]
     held.clear()
     assert cli.main([*command, "--case", "n=8"]) == 0
-    (kept,) = made_up.glob("environments/*.jsonl")
+    (kept,) = made_up.glob("cache/peers/*.jsonl")
     assert [json.loads(line)["case"] for line in kept.read_text().splitlines()] == others
 
 
 def test_a_run_without_a_record_leaves_nothing_to_the_next(made_up: Path) -> None:
     assert cli.main([*COMMAND, "--only", "slow", "--no-record"]) == 0
-    assert not list(made_up.glob("environments/*.jsonl"))
+    assert not list(made_up.glob("cache/peers/*.jsonl"))
     assert not (made_up / "record").exists()
 
 
@@ -122,7 +125,7 @@ def test_a_run_that_timed_nothing_leaves_nothing_to_the_next(made_up: Path) -> N
     toml = made_up / "primitives" / "primitives.toml"
     toml.write_text(toml.read_text().replace('form = "right"', 'form = "crashes"'))
     assert cli.main([*COMMAND, "--only", "rlox"]) == 2
-    assert not list(made_up.glob("environments/*.jsonl"))
+    assert not list(made_up.glob("cache/peers/*.jsonl"))
 
 
 def test_cases_and_engines_are_listed_without_running_any(
@@ -132,7 +135,7 @@ def test_cases_and_engines_are_listed_without_running_any(
     said = capsys.readouterr().out
     assert "gae/n=8" in said
     assert "slow, made up" in said
-    assert not (made_up / "environments").exists()
+    assert not (made_up / "cache" / "peers").exists()
 
 
 @pytest.mark.parametrize(
@@ -257,8 +260,8 @@ def test_the_page_shows_pictures_and_asks_nothing_of_anyone(browser: Any, tmp_pa
 
 
 def test_all_engines_share_the_same_cores(made_up: Path) -> None:
-    engines = [one for one in cases.load()[1] if one.name in ("rlox", "slow")]
-    pythons = {one.name: python_of(one.peer) for one in engines}
+    engines = [one for one in cases.load(Project.here())[1] if one.name in ("rlox", "slow")]
+    pythons = {one.name: python_of(one.peer, HOME) for one in engines}
     with Processes(engines, pythons, 1, Random(0)) as processes:
         held = [os.sched_getaffinity(process._started().pid) for _, process in processes]
     assert len(held) == 2

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import projects
 import pytest
 from rlox_opt.race.primitives import cases
 
@@ -24,6 +25,6 @@ def test_every_rival_installs_and_computes_what_plain_numpy_does() -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["left_out"] == {}
-    families, engines = cases.load()
+    families, engines = cases.load(projects.HERE)
     assert {engine["name"] for engine in told["engines"]} == {engine.name for engine in engines}
     assert {case["family"] for case in told["cases"]} == {family.name for family in families}

@@ -18,8 +18,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import projects
 import pytest
-from rlox_opt.project.measured import versions
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.launch import Options, launch
 from rlox_opt.sampling.processes.run import Run, read_run
@@ -281,7 +281,11 @@ def measure(name: str, folder: Path, seconds: float = 6.0) -> Attempt:
 
 def provenance() -> str:
     """Where and when, as a record must say."""
-    where, (head, dirty), what = machine(), commit(), versions()
+    where, (head, dirty), what = (
+        machine(),
+        commit(projects.ROOT),
+        projects.HERE.installed.versions(),
+    )
     return (
         f"Commit {(head or 'unknown')[:12]}{' and changes' if dirty else ''}, {where['cpu']} "
         f"({where['cores']} cores), {where['kernel']}, Python {what['python']}."

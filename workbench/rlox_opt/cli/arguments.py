@@ -6,6 +6,7 @@ import argparse
 import difflib
 from pathlib import Path
 
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
 from rlox_opt.sampling.spec import TOOLS, Job
 from rlox_opt.system.files import check_folder
@@ -14,10 +15,10 @@ from rlox_opt.system.usage import UsageError
 FOLDER = Path("profiles")  # of reports, in the current folder
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     """The options of `profile`."""
-    parser.add_argument("algo", choices=workloads.names(), help="the trainer to profile")
-    if of := workloads.known():
+    parser.add_argument("algo", choices=workloads.names(project), help="the trainer to profile")
+    if of := workloads.known(project):
         of.add_training(parser)
         of.add_switches(parser, "train")
     add = parser.add_argument_group("profiling").add_argument
@@ -45,11 +46,12 @@ def job_of(arguments: argparse.Namespace) -> Job:
     Raises:
         UsageError: they do not fit each other, the environment or the machine.
     """
-    of = workloads.known()
+    project: Project = arguments.project
+    of = workloads.known(project)
     if of is None:
         raise UsageError("profile: this project names no training runs; profile a script of it")
     check_out(arguments.out)
-    return Job(of.spec_of(arguments), arguments.tools, arguments.seconds)
+    return Job(of.spec_of(project, arguments), arguments.tools, arguments.seconds)
 
 
 def check_out(out: Path | None) -> None:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import revisions
-from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
+from rlox_opt.project.builds import Artefact, NotBuiltError
+from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.stats.family import Judgement, judge
 from rlox_opt.stats.paired import FLAGGED, LOOKS
@@ -38,7 +39,7 @@ not build are passed over.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "bisect",
@@ -137,13 +138,15 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.system.progress import reporter
 
     error: Callable[[str], Any] = arguments.parser.error
+    project: Project = arguments.project
     try:
-        good, bad = revisions.resolve(arguments.good), revisions.resolve(arguments.bad)
-        search = Search(good.commit, revisions.between(good, bad))
+        commits = project.commits
+        good, bad = commits.resolve(arguments.good), commits.resolve(arguments.bad)
+        search = Search(good.commit, commits.between(good, bad))
         search.high = len(search.commits) - 1
         with reporter() as progress:
             try:
-                Bisection(search, arguments.bench, progress).run()
+                Bisection(project, search, arguments.bench, progress).run()
                 code = 0 if search.verdict == "found" else CANNOT_TELL
             except KeyboardInterrupt:
                 code = INTERRUPTED
@@ -155,14 +158,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(facts(search)))
     else:
-        print("\n".join(sentences(search)))
+        print("\n".join(sentences(search, project.commits)))
     return code
 
 
 class Bisection:
     """Narrows a search by comparisons."""
 
-    def __init__(self, search: Search, bench: str, progress: Lines) -> None:
+    def __init__(self, project: Project, search: Search, bench: str, progress: Lines) -> None:
+        self._builds = project.builds
         self.search = search
         self._bench = bench
         self._progress = progress
@@ -215,7 +219,7 @@ class Bisection:
     def _build(self, commit: str) -> Artefact:
         self._progress.begin(f"build of {commit[:10]}")
         try:
-            built = revisions.build(Revision(commit, commit))
+            built = self._builds.build(Revision(commit, commit))
         except NotBuiltError:
             self._progress.end("does not build")
             raise
@@ -229,7 +233,7 @@ class Bisection:
         asked = len(self.search.comparisons) + 1
         title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
         self._progress.begin(title)
-        with side_by_side(base, head) as packages:
+        with side_by_side(self._builds, base, head) as packages:
             name = self._name(packages.names("time"))
             comparison = kind([name])
             comparison.run(
@@ -282,7 +286,7 @@ def facts(search: Search) -> dict[str, Any]:
     }
 
 
-def sentences(search: Search) -> Iterator[str]:
+def sentences(search: Search, commits: Commits) -> Iterator[str]:
     """The same for people."""
     for asked in search.comparisons:
         low, high = asked["ci99"] or (math.nan, math.nan)
@@ -293,10 +297,10 @@ def sentences(search: Search) -> Iterator[str]:
     if search.skipped:
         yield f"passed over, since they do not build: {', '.join(c[:10] for c in search.skipped)}"
     if search.verdict == "found" and search.change:
-        yield f"{revisions.described(search.commits[search.high])}"
+        yield f"{commits.described(search.commits[search.high])}"
         yield f"made it {search.change.verdict}: {search.change.ratio:.3f} times its time before."
     elif search.verdict == "no change":
         yield "Undecided: GOOD and BAD do not differ enough to look for a commit between them."
     else:
         yield f"Undecided: it is one of {len(search.left())} commits:"
-        yield from (f"  {revisions.described(commit)}" for commit in search.left())
+        yield from (f"  {commits.described(commit)}" for commit in search.left())

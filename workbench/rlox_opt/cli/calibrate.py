@@ -13,13 +13,13 @@ from typing import Any
 from rlox_opt.cli.types import pattern, positive
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import calibration, revisions
-from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.project import calibration
+from rlox_opt.project.builds import NotBuiltError
+from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
-from rlox_opt.system.machine import commit
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -34,7 +34,7 @@ the machine.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "calibrate",
@@ -61,15 +61,16 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.system.progress import reporter
 
     error: Callable[[str], Any] = arguments.parser.error
+    project: Project = arguments.project
     try:
-        head, (_, dirty) = revisions.resolve("HEAD"), commit()
-        calibration.check_records()
+        head, dirty = project.commits.resolve("HEAD"), project.commits.dirty()
+        calibration.check_records(project.records)
         with reporter() as progress:
             progress.begin("build of HEAD")
-            built = revisions.build(head)
+            built = project.builds.build(head)
             progress.end("ready")
             progress.begin("HEAD against itself")
-            with side_by_side(built, built) as packages:
+            with side_by_side(project.builds, built, built) as packages:
                 names = [n for n in packages.names("time") if arguments.bench.search(n)]
                 if not names:
                     raise UsageError(f"--bench: {arguments.bench.pattern!r} matches no benchmark")
@@ -101,6 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("rlox-opt calibrate: no benchmark had two restarts; more --budget", file=sys.stderr)
         return CANNOT_TELL
     path, found = calibration.keep(
+        project.records,
         "calibration",
         commit=head.commit,
         dirty=dirty,

@@ -13,10 +13,10 @@ from typing import Any
 from rlox_opt.cli.types import pattern
 from rlox_opt.history import claims
 from rlox_opt.history.claims import FEW, Checked
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
 from rlox_opt.system.files import NotReadError
-from rlox_opt.system.machine import ROOT
 
 _EXAMPLES = f"""\
 examples:
@@ -45,7 +45,7 @@ under [plain], with the words around it. Machine and date of the record stand be
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "claims",
@@ -63,7 +63,7 @@ def add_to(verbs: Any) -> None:
     add("--only", metavar="REGEX", type=pattern, default=re.compile(""),
         help="only claims whose text, words or record have it")  # fmt: skip
     add("--flagged", action="store_true", help="only claims that are wrong or stale")
-    add("--claims", metavar="FILE", type=Path, default=ROOT / "claims.toml",
+    add("--claims", metavar="FILE", type=Path, default=project.root / "claims.toml",
         help="default: claims.toml of this project")  # fmt: skip
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rlox_opt.harness.restarts import ContestError, TwinsDifferError
 from rlox_opt.history import records
@@ -14,13 +14,10 @@ from rlox_opt.plan import end_to_end
 from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.comparing import cells_of, compare
 from rlox_opt.project.cards import Card
+from rlox_opt.project.project import Project
 from rlox_opt.stats import paired
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
-
-if TYPE_CHECKING:
-    pass
-
 
 _EXAMPLES = """\
 examples:
@@ -36,14 +33,14 @@ process that times both twins interleaved, call by call; the interval is over re
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "cmp",
         help="time an optimisation's before against its after",
         description="Verify that both forms of an optimisation return the same, then time them "
         "against each other: ratio with its interval, instructions and allocations per call. "
-        "Appends a record under optimizations/record/.",
+        "Appends a record beside its card.",
         epilog=_EXAMPLES
         + exits.told(
             good="measured, whatever the ratios",
@@ -62,8 +59,10 @@ def add_to(verbs: Any) -> None:
     )
     parser.add_argument(
         "--end-to-end",
-        choices=sorted(end_to_end.JOBS),
-        help="time training runs instead of single calls",
+        metavar="JOB",
+        type=end_to_end.job_named(project),
+        help="time training runs instead of single calls: "
+        f"{', '.join(sorted(end_to_end.jobs(project))) or 'nothing is named'}",
     )
     parser.add_argument("--no-counts", action="store_true", help="no instructions, no allocations")
     parser.add_argument("--no-record", action="store_true", help="write no record")
@@ -74,7 +73,7 @@ def add_to(verbs: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare as asked; returns the exit code."""
     error: Callable[[str], Any] = arguments.parser.error
-    chosen = choose(arguments.ids, arguments.parser)
+    chosen = choose(arguments)
     if arguments.end_to_end:
         return end_to_end.run(chosen, arguments)
     from rlox_opt.plan.extensions import BuildError
@@ -82,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     cells = {card.id: cells_of(card, arguments.sizes, error) for card in chosen}
     if not arguments.no_record:
-        records.check()
+        records.check(arguments.project.comparisons)
     found: list[dict[str, Any]] = []
     code = 0
     with reporter() as progress:
@@ -113,15 +112,17 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def choose(ids: Sequence[str], parser: argparse.ArgumentParser) -> list[Card]:
+def choose(arguments: argparse.Namespace) -> list[Card]:
     """The cards called `ids`."""
-    planned = all_cards(parser)
+    planned, ids = all_cards(arguments), arguments.ids
     if [id_.lower() for id_ in ids] == ["all"]:
         return planned
     known = {card.id: card for card in planned}
     for id_ in ids:
         if id_.upper() not in known:
-            parser.error(f"ID: is {id_!r}, expected all or some of {', '.join(known).lower()}")
+            arguments.parser.error(
+                f"ID: is {id_!r}, expected all or some of {', '.join(known).lower()}"
+            )
     return [known[id_.upper()] for id_ in ids]
 
 

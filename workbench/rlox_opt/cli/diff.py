@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.types import pattern, positive
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import revisions
-from rlox_opt.project.revisions import NotBuiltError
+from rlox_opt.project.builds import NotBuiltError, same_parts
 from rlox_opt.project.side_by_side import BY_DEFAULT, Found, facts, measured
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
@@ -21,7 +20,7 @@ from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
-    pass
+    from rlox_opt.project.project import Project
 
 _BUILD_S = 40.0
 _EXAMPLES = """\
@@ -37,11 +36,11 @@ ratio = head time / base time: over 1, head is slower. Both packages are loaded 
 called in turn; each restart is a new process, and the interval (99 %) is over restarts. After 5,
 10, 20 and 40 of them a verdict may fall: slower (the whole interval lies above the threshold),
 faster (below it), same (within) or undecided, with what it leans to: rather slower, rather same.
-Benchmarks are those of asv_bench/; without --bench all but the twins of single optimisations.
+Benchmarks are those of the project's asv suite; without --bench all but the twins of optimisations.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "diff",
@@ -111,9 +110,10 @@ def compared(arguments: argparse.Namespace) -> Found | None:
     from rlox_opt.system.progress import reporter
 
     error: Callable[[str], Any] = arguments.parser.error
+    project: Project = arguments.project
     try:
-        sides = [revisions.resolve(text) for text in (arguments.base, arguments.head)]
-        if "." not in (arguments.base, arguments.head) and revisions.dirty():
+        sides = [project.commits.resolve(text) for text in (arguments.base, arguments.head)]
+        if "." not in (arguments.base, arguments.head) and project.commits.dirty():
             print(
                 "note: the working tree has changes, which are not measured; "
                 'name it as "." to measure them',
@@ -124,13 +124,13 @@ def compared(arguments: argparse.Namespace) -> Found | None:
             built = []
             for side in sides:
                 progress.begin(f"build of {side.title}")
-                built.append(revisions.build(side))
+                built.append(project.builds.build(side))
                 progress.end("ready")
-            if len(revisions.same_parts(built[0], built[1])) == 2 and not arguments.anyway:
+            if same_parts(*built) == [*built[0].digests] and not arguments.anyway:
                 band = math.log1p(arguments.threshold / 100)
                 nothing = Comparison([], band)
                 return Found(built[0], built[1], nothing, nothing, {}, complete=True, needless=True)
-            return measured(built[0], built[1], arguments, progress)
+            return measured(project, built[0], built[1], arguments, progress)
     except UsageError as problem:
         error(str(problem))
     except (NotBuiltError, ContestError) as problem:

@@ -9,6 +9,7 @@ from typing import Any
 
 from rlox_opt.cli.diff import add_arguments, compared, tell
 from rlox_opt.harness.sequential import tally
+from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import Found
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
@@ -26,7 +27,7 @@ As a hook before each push, in .git/hooks/pre-push:
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "gate",

@@ -12,18 +12,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.history import records
 from rlox_opt.plan import end_to_end, features
 from rlox_opt.plan.catalogue import all_cards
-from rlox_opt.plan.end_to_end import JOBS, TrainingDiffersError, Variant
+from rlox_opt.plan.end_to_end import TrainingDiffersError, Variant
 from rlox_opt.project.cards import Card
-from rlox_opt.project.measured import build_info
+from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.stats import paired
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox_opt.system.files import add_row, check_folder, write_new
-from rlox_opt.system.machine import ROOT, slug
+from rlox_opt.system.machine import slug
 
 _EXAMPLES = """\
 examples:
@@ -38,7 +37,7 @@ Ctrl-C keeps the rounds that are finished: the same command goes on from there.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "ladder",
@@ -52,7 +51,10 @@ def add_to(verbs: Any) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("algo", choices=sorted(JOBS), help="what to train")
+    parser.add_argument(
+        "algo", metavar="JOB", type=end_to_end.job_named(project),
+        help=f"what to train: {', '.join(sorted(end_to_end.jobs(project))) or 'nothing is named'}",
+    )  # fmt: skip
     parser.add_argument("--rounds", type=int, default=5, choices=paired.LOOKS, help="(default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -64,20 +66,24 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.system.progress import reporter
     from rlox_opt.views.waterfall import waterfall
 
+    project: Project = arguments.project
     algo: str = arguments.algo
-    steps = steps_of(algo, all_cards(arguments.parser))
-    variants = variants_for(steps)
-    where = provenance(build_info())
-    partial = Partial(algo, variants, where)
-    check_folder(folder_of(where))
+    steps = steps_of(project, algo, all_cards(arguments))
+    variants = variants_for(features.features(project), steps)
+    where = provenance(project, project.installed.build_info())
+    job = end_to_end.jobs(project)[algo]
+    partial = Partial(project, algo, job, variants, where)
+    check_folder(folder_of(project, where))
     try:
         with reporter() as progress:
             progress.begin(f"builds for {algo}")
-            built = end_to_end.build_all(variants, progress)
+            built = end_to_end.build_all(project, variants, progress)
             progress.end(f"{len(built)} builds")
             progress.begin("training")
             times = partial.rounds
-            for row in end_to_end.rounds(variants, built, algo, arguments.rounds - len(times)):
+            for row in end_to_end.rounds(
+                project, variants, built, algo, arguments.rounds - len(times)
+            ):
                 partial.add(row)
                 progress.note(f"round {len(times)}", len(times) / arguments.rounds)
             progress.end(f"{len(times)} rounds of {len(built)} trainings")
@@ -91,28 +97,28 @@ def run(arguments: argparse.Namespace) -> int:
     except RuntimeError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)
         return CANNOT_TELL
-    found = {"schema": 1, "ladder": algo, **where, "job": JOBS[algo], **climb(steps, algo, times)}
-    path = write(found, waterfall(found))
+    found = {"schema": 1, "ladder": algo, **where, "job": job, **climb(project, steps, algo, times)}
+    path = write(project, found, waterfall(found))
     partial.drop()
     if arguments.json:
-        print(json.dumps(found | {"record": str(path.relative_to(ROOT))}))
+        print(json.dumps(found | {"record": str(path.relative_to(project.root))}))
     else:
         from rlox_opt.views.comparison import show_ladder
 
-        show_ladder(found, path.relative_to(ROOT))
+        show_ladder(found, path.relative_to(project.root))
     return 0
 
 
-def steps_of(algo: str, cards: Sequence[Card]) -> list[Card]:
+def steps_of(project: Project, algo: str, cards: Sequence[Card]) -> list[Card]:
     """The cards on the trainer's path. Settings are no steps: they change what is learnt."""
-    return [c for c in cards if c.seam.kind != "setting" and end_to_end.on_path(c, algo)]
+    return [c for c in cards if c.seam.kind != "setting" and end_to_end.on_path(project, c, algo)]
 
 
-def variants_for(steps: Sequence[Card]) -> list[Variant]:
+def variants_for(of: features.Features, steps: Sequence[Card]) -> list[Variant]:
     """None, all, each alone, each left out: first those of the data plane."""
     loop = tuple(card.id for card in steps if card.id.startswith("R"))
-    sets = features.feature_sets([card.id for card in steps if card.id.startswith("P")])
-    found = [Variant(name, of, loop if name.startswith("all") else ()) for name, of in sets]
+    sets = of.builds([card.id for card in steps if card.id.startswith("P")])
+    found = [Variant(name, on, loop if name.startswith("all") else ()) for name, on in sets]
     none, all_ = dict(sets)["none"], dict(sets)["all"]
     found += [Variant(id_.lower(), none, (id_,)) for id_ in loop]
     return found + [
@@ -124,16 +130,23 @@ def variants_for(steps: Sequence[Card]) -> list[Variant]:
 class Partial:
     """The rounds finished so far, in a file that outlives an interruption."""
 
-    def __init__(self, algo: str, variants: Sequence[Variant], where: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        project: Project,
+        algo: str,
+        job: Mapping[str, Any],
+        variants: Sequence[Variant],
+        where: Mapping[str, Any],
+    ) -> None:
         what = [
             algo,
-            JOBS[algo],
+            job,
             [[v.name, *v.features, *v.optimizations] for v in variants],
             where["commit"],
             where["machine"],
         ]
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
-        self._path = ROOT / "target" / "ladder" / f"{algo}-{key}.jsonl"
+        self._path = project.cache / "ladder" / f"{algo}-{key}.jsonl"
         self.rounds: list[dict[str, float]] = racing.kept(self._path)
 
     def add(self, row: dict[str, float]) -> None:
@@ -146,7 +159,9 @@ class Partial:
         self._path.unlink(missing_ok=True)
 
 
-def climb(steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def climb(
+    project: Project, steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]
+) -> dict[str, Any]:
     """Gains from `times`: of all together, and of each step alone and with the others on."""
 
     def as_dict(estimate: paired.Estimate) -> dict[str, Any]:
@@ -161,7 +176,7 @@ def climb(steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]
                 "title": card.title,
                 "alone": as_dict(end_to_end.gain(times, "none", name)),
                 "with_the_others": as_dict(end_to_end.gain(times, f"all-{name}", "all")),
-                "bound": end_to_end.bound(card, algo),
+                "bound": end_to_end.bound(project, card, algo),
             }
         )
     return {
@@ -175,15 +190,15 @@ def climb(steps: Sequence[Card], algo: str, times: Sequence[Mapping[str, float]]
     }
 
 
-def write(found: Mapping[str, Any], picture: str) -> Path:
+def write(project: Project, found: Mapping[str, Any], picture: str) -> Path:
     """Write the record and the picture beside it, never over others; returns the record's path."""
-    folder = folder_of(found)
+    folder = folder_of(project, found)
     stem = f"{found['date'].replace(':', '')}_ladder_{found['ladder']}"
     path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
     write_new(picture, folder, path.stem, ".svg")
     return path
 
 
-def folder_of(found: Mapping[str, Any]) -> Path:
+def folder_of(project: Project, found: Mapping[str, Any]) -> Path:
     """Where the records of its machine lie."""
-    return records.FOLDER / slug(found["machine"])
+    return project.comparisons / slug(found["machine"])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.history import records
 from rlox_opt.history.records import Record
 from rlox_opt.plan.catalogue import all_cards, need_rich
 from rlox_opt.project.cards import Card
-from rlox_opt.project.measured import build_info
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.machine import machine, slug
 from rlox_opt.views import units
@@ -32,7 +31,7 @@ this machine where there is one.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "list",
@@ -50,8 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     """List the cards; returns the exit code."""
     if not arguments.json:
         need_rich(arguments.parser)
-    cards = all_cards(arguments.parser)
-    rows = catalogue(cards)
+    rows = catalogue(arguments.project, all_cards(arguments))
     if arguments.json:
         print(json.dumps(rows, indent=1))
     else:
@@ -59,37 +57,37 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def catalogue(cards: Sequence[Card], folder: Path = records.FOLDER) -> list[dict[str, Any]]:
+def catalogue(project: Project, cards: Sequence[Card]) -> list[dict[str, Any]]:
     """A row a card: `row_of` with its records."""
-    return [row_of(card, records.records(card.id, folder), folder) for card in cards]
+    return [row_of(project, card, records.records(card.id, project.comparisons)) for card in cards]
 
 
-def row_of(card: Card, found: Sequence[Record], folder: Path) -> dict[str, Any]:
+def row_of(project: Project, card: Card, found: Sequence[Record]) -> dict[str, Any]:
     """`id title feature layer active status`, `predicted` [low, high] or None, and `realised`
     {`ratio`, `ci95`, `record`} or None."""
-    checked = records.realised(card, found, slug(machine()), folder)
+    checked = records.realised(card, found, project.comparisons, slug(machine()))
     realised = None
     if checked:
         record, result = checked
-        path = record.path.relative_to(records.root_of(folder))
+        path = record.path.relative_to(project.root)
         realised = {"ratio": result.ratio, "ci95": list(result.ci95 or ()), "record": str(path)}
     return {
         "id": card.id,
         "title": card.title,
         "feature": card.feature,
         "layer": card.layer,
-        "active": active(card),
+        "active": active(project, card),
         "status": card.status,
         "predicted": list(card.prediction.ratio) if card.prediction else None,
         "realised": realised,
     }
 
 
-def active(card: Card) -> bool:
+def active(project: Project, card: Card) -> bool:
     """Whether it is on: in this build, or of the training loop, in a trainer not told otherwise."""
     if card.id.startswith("R"):
         return card.status in ("accepted", "graduated")
-    return card.feature in build_info()["features"]
+    return card.feature in project.installed.build_info()["features"]
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:

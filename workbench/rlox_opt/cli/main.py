@@ -31,6 +31,7 @@ from rlox_opt.cli import (
 )
 from rlox_opt.cli import list as list_
 from rlox_opt.cli.own_errors import ended, one_line
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL
 from rlox_opt.system.files import NotWrittenError
@@ -60,13 +61,12 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib import metadata
 
-        from rlox_opt.project.measured import build_info
-
         said = f"rlox-opt {metadata.version('rlox-opt')}"
         with contextlib.suppress(UsageError):
-            build = build_info()
+            project = Project.here()
+            build = project.installed.build_info()
             features = ", ".join(build["features"]) or "baseline"
-            said += f", rlox {build['version']} ({build['profile']}, {features})"
+            said += f", {project.package} {build['version']} ({build['profile']}, {features})"
         print(said)
         parser.exit()
 
@@ -99,15 +99,16 @@ def _run(words: list[str], prog: list[str]) -> int:
     )
     parser.add_argument("--version", action=_Version)
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
+    project = Project.here()
     for verb in VERBS:
-        verb.add_to(verbs)
+        verb.add_to(verbs, project)
     if any("\0" in word for word in words):
         parser.error("arguments: one holds a NUL character, which no name can")
-    words, rest = profile_script.split(words)
+    words, rest = profile_script.split(words, project)
     if words[:2] == ["profile", "diff"]:
         words[:2] = [profile_diff.VERB]
     arguments = parser.parse_args(words)
-    arguments.rest = rest
+    arguments.project, arguments.rest = project, rest
     prog.append(arguments.parser.prog)
     with guarded():
         return int(arguments.run(arguments))

@@ -10,8 +10,8 @@ from typing import Any
 from rlox_opt.plan import skeleton
 from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.skeleton import New, SkeletonError
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
-from rlox_opt.system.machine import ROOT
 
 LAYERS = ("rust", "boundary")
 LONGEST_TITLE = 70
@@ -41,7 +41,7 @@ Next:
      Measure; then finding, record and status go into the card."""
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "new",
@@ -77,14 +77,15 @@ def add_to(verbs: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the parts; returns the exit code."""
+    root: Path = arguments.project.root
     try:
-        new = new_of(arguments, {card.id for card in all_cards(arguments.parser)}, ROOT)
-        texts = skeleton.plan(new, ROOT)
-        there = [path for path in texts if (ROOT / path).exists()]
-        changed = skeleton.uncommitted(there, ROOT)
+        new = new_of(arguments, {card.id for card in all_cards(arguments)}, root)
+        texts = skeleton.plan(new, root)
+        there = [path for path in texts if (root / path).exists()]
+        changed = skeleton.uncommitted(there, root)
         if changed:
             raise SkeletonError(f"{changed[0]}: has changes; commit them first, to tell ours apart")
-        skeleton.write(texts, ROOT)
+        skeleton.write(texts, root)
     except SkeletonError as error:
         arguments.parser.error(str(error))
     for path in texts:

@@ -11,9 +11,12 @@ import shutil
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from typing import Any
 
 from rlox_opt import Out
+from rlox_opt.project.project import Project
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED, OWN_ERROR
 from rlox_opt.system.files import NotReadError, NotWrittenError
 from rlox_opt.system.usage import UsageError
@@ -78,15 +81,21 @@ def _where(error: OSError) -> str:
     return ""
 
 
+def _build() -> Mapping[str, Any] | None:
+    """How the measured package was built; None where that cannot be asked."""
+    with contextlib.suppress(Exception):
+        return Project.here().installed.build_info()
+    return None
+
+
 def _kept(error: BaseException, words: Sequence[str]) -> str | None:
     """The file that now holds the traceback, and what it takes to find the fault; None where it
     cannot be written."""
     with contextlib.suppress(Exception):
-        from rlox_opt.project.measured import build_info
-
         about = {
             "command": ["rlox-opt", *words],
-            "build": build_info(),
+            "rlox-opt": metadata.version("rlox-opt"),
+            "build": _build(),
             "python": sys.version,
             "platform": platform.platform(),
         }

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli import primitives
+from rlox_opt.project.project import Project
 from rlox_opt.race import backends
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Peer, PeerError
@@ -26,7 +27,6 @@ from rlox_opt.race.standings import WINDOW, row_of, standings
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import add_row, check_folder, write_new
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.scratch import scratch
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ Ctrl-C keeps the runs that are finished: the same command goes on from there.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "peers",
@@ -101,19 +101,20 @@ def _count(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Race as asked; returns the exit code."""
     from rlox_opt.plan.comparing import provenance
-    from rlox_opt.project.measured import build_info
     from rlox_opt.system.progress import reporter
 
-    job, peers = racing.load(arguments.algo)
+    project: Project = arguments.project
+    job, peers = racing.load(project, arguments.algo)
     peers = _chosen(peers, arguments)
     for name in ("total_timesteps", "threads", "reach"):
         if (asked := getattr(arguments, name)) is not None:
             job[name] = asked
     job["threads"] = min(job["threads"], len(os.sched_getaffinity(0)))
-    race = Race(arguments.algo, job, peers, provenance(build_info()))
-    check_folder(racing.ENVIRONMENTS)
+    where = provenance(project, project.installed.build_info())
+    race = Race(project, arguments.algo, job, peers, where)
+    check_folder(race.home)
     if not arguments.no_record:
-        check_folder(racing.records_of(race.where["machine"]))
+        check_folder(racing.records_of(project, race.where["machine"]))
     try:
         with reporter() as progress:
             race.install(progress)
@@ -129,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
         return CANNOT_TELL
     found = race.found()
     if not arguments.no_record:
-        found["record"] = str(write(found).relative_to(ROOT))
+        found["record"] = str(write(project, found).relative_to(project.root))
     race.forget()
     if arguments.json:
         print(json.dumps(found))
@@ -155,12 +156,23 @@ class Race:
     """The runs of one command, in a file that outlives an interruption."""
 
     def __init__(
-        self, algo: str, job: Mapping[str, Any], peers: Sequence[Peer], where: Mapping[str, Any]
+        self,
+        project: Project,
+        algo: str,
+        job: Mapping[str, Any],
+        peers: Sequence[Peer],
+        where: Mapping[str, Any],
     ) -> None:
+        self.home = racing.home(project)
         self.algo, self.job, self.peers, self.where = algo, job, peers, where
-        what = [job, [[p.name, racing.digest(p)] for p in peers], where["commit"], where["machine"]]
+        what = [
+            job,
+            [[p.name, racing.digest(project, p)] for p in peers],
+            where["commit"],
+            where["machine"],
+        ]
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
-        self._path = racing.ENVIRONMENTS / f"{algo}-{key}.jsonl"
+        self._path = self.home / f"{algo}-{key}.jsonl"
         self.rows = racing.kept(self._path)
         self.left_out: dict[str, str] = {}
         self._pythons: dict[str, Path] = {}
@@ -170,7 +182,7 @@ class Race:
         """Make the environments that are not there."""
         progress.begin("environments")
         wanted = [(peer.name, peer, "") for peer in self.peers]
-        self._pythons, self._versions, self.left_out = racing.install(wanted, progress)
+        self._pythons, self._versions, self.left_out = racing.install(wanted, self.home, progress)
         progress.end(f"{len(self._pythons)} of {len(self.peers)}")
 
     def run(self, rounds: int, limit_s: float, progress: Lines) -> None:
@@ -219,12 +231,12 @@ class Race:
         }
 
 
-def write(found: Mapping[str, Any]) -> Path:
+def write(project: Project, found: Mapping[str, Any]) -> Path:
     """Write the record with its page, its Markdown and its picture, never over others; returns
     the record's path."""
     from rlox_opt.views import race, race_picture
 
-    folder = racing.records_of(found["machine"])
+    folder = racing.records_of(project, found["machine"])
     stem = f"{found['date'].replace(':', '')}_{found['race']}"
     path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
     write_new(race_picture.picture(found), folder, path.stem, ".svg")

@@ -19,6 +19,7 @@ from rlox_opt.plan.catalogue import all_cards, card_named, need_rich
 from rlox_opt.plan.precedence import Course
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card, Prediction
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits, git
 from rlox_opt.system.files import write
 from rlox_opt.system.scratch import scratch
@@ -41,7 +42,7 @@ Commit the card before you write the form after: git's history is asked which ca
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "predict",
@@ -75,20 +76,20 @@ def run(arguments: argparse.Namespace) -> int:
         if given and every:
             raise UsageError(f"--{given[0]}: is of one optimisation; name it in place of all")
         if given:
-            return _write(card_named(arguments.parser, arguments.id), arguments)
-        chosen = all_cards(arguments.parser)
+            return _write(card_named(arguments, arguments.id), arguments)
+        chosen = all_cards(arguments)
         if not every:
-            chosen = [card_named(arguments.parser, arguments.id)]
-        return _tell(chosen, arguments.json, every)
+            chosen = [card_named(arguments, arguments.id)]
+        return _tell(arguments.project, chosen, arguments.json, every)
     except git.GitError as error:
         raise UsageError(str(error)) from None
 
 
-def _tell(chosen: list[Card], as_json: bool, every: bool) -> int:
+def _tell(project: Project, chosen: list[Card], as_json: bool, every: bool) -> int:
     from rlox_opt.system.progress import reporter
 
     with reporter() as progress:
-        found = {card.id: _course(card, progress, every) for card in chosen}
+        found = {card.id: _course(project, card, progress, every) for card in chosen}
     told = [_facts(card, found[card.id]) for card in chosen]
     if as_json:
         print(json.dumps(told if every else told[0], indent=1))
@@ -100,10 +101,10 @@ def _tell(chosen: list[Card], as_json: bool, every: bool) -> int:
     return exits.CANNOT_TELL if verdicts != {precedence.BEFORE} else exits.GOOD
 
 
-def _course(card: Card, progress: Lines, every: bool) -> Course:
+def _course(project: Project, card: Card, progress: Lines, every: bool) -> Course:
     if every:
         progress.note(f"the history of {card.id}")
-    return precedence.course(card)
+    return precedence.course(project, card)
 
 
 def _facts(card: Card, course: Course) -> dict[str, Any]:
@@ -152,14 +153,15 @@ def _show(chosen: list[Card], found: Mapping[str, Course]) -> None:
 
 def _write(card: Card, arguments: argparse.Namespace) -> int:
     """Put the prediction into the card, and say what to do next."""
+    project: Project = arguments.project
     workload, size = _at(card, arguments)
     _check(card, arguments)
-    width = predicted.width(arguments.ratio, card.layer, _known(card))
+    width = predicted.width(arguments.ratio, card.layer, _known(project, card))
     if width is None:
         raise UsageError("ledger: has too few predictions that were measured to tell a width")
     ratio = (_rounded(width.low), _rounded(width.high))
     prediction = Prediction(workload, size, ratio, arguments.why)
-    path = _path(card)
+    path = _path(project, card)
     text = with_prediction(path.read_text(encoding="utf-8"), prediction)
     with scratch() as folder:  # seen to be a card before it is one
         draft = folder / path.name
@@ -171,12 +173,12 @@ def _write(card: Card, arguments: argparse.Namespace) -> int:
         proposed = {"errors": width.errors, "layer": width.layer, "coverage": predicted.COVERAGE}
         print(json.dumps({"id": card.id, "prediction": _told(found), "width": proposed}, indent=1))
     else:
-        print(_next(card, found, width, arguments.ratio, path))
+        print(_next(card, found, width, arguments.ratio, path.relative_to(project.root)))
     return exits.GOOD
 
 
-def _known(card: Card) -> list[predicted.Checked]:
-    return [of for of in predicted.checked(ledger.lines()) if of.id != card.id]
+def _known(project: Project, card: Card) -> list[predicted.Checked]:
+    return [of for of in predicted.checked(ledger.lines(project)) if of.id != card.id]
 
 
 def _at(card: Card, arguments: argparse.Namespace) -> tuple[str, dict[str, int]]:
@@ -206,15 +208,16 @@ def _check(card: Card, arguments: argparse.Namespace) -> None:
         raise UsageError(f"--ratio: {given}; use baseline time / optimised time, such as 1.4")
     if not (arguments.why or "").strip():
         raise UsageError("--why: is not given; say what goes, and what it costs today")
-    course = precedence.course(card)
-    if course.record or records.records(card.id):
+    project: Project = arguments.project
+    course = precedence.course(project, card)
+    if course.record or records.records(card.id, project.comparisons):
         raise UsageError(f"{card.id}: was measured already; a prediction comes before that")
-    if course.work or precedence.written(card):
+    if course.work or precedence.written(project, card):
         raise UsageError(f"{card.id}: its form after is written; a prediction comes before that")
 
 
-def _path(card: Card) -> Path:
-    paths = cards.FOLDER.glob("*.toml")
+def _path(project: Project, card: Card) -> Path:
+    paths = project.cards.glob("*.toml")
     return next(path for path in paths if cards.parse(path).id == card.id)
 
 
@@ -245,7 +248,7 @@ def _next(card: Card, found: Prediction, width: Width, ratio: float, path: Path)
     return (
         f"{card.id}: {units.band(found.ratio)} for {found.workload} at {size}: {ratio:g}×, as far "
         f"off either way as {predicted.COVERAGE:.0%} of {width.errors} earlier predictions {of}.\n"
-        f"Written into {path.relative_to(cards.FOLDER.parent)}. Commit it before the form after "
+        f"Written into {path}. Commit it before the form after "
         "is written; then\n"
         f"rlox-opt predict {card.id.lower()} finds it was made before the work."
     )

@@ -57,7 +57,7 @@ def add_to(verbs: Any, count: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Time as asked; returns the exit code."""
-    families, every = cases.load()
+    families, every = cases.load(arguments.project)
     engines = _engines(every, arguments)
     chosen = [
         (family, case)
@@ -73,7 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.views import primitives as report
 
     threads = min(arguments.threads, len(os.sched_getaffinity(0)))
-    tables = Tables("primitives", families, [case for _, case in chosen], engines, threads)
+    tables = Tables(
+        arguments.project, "primitives", families, [case for _, case in chosen], engines, threads
+    )
     return conclude(tables, arguments, report, lambda found: found)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli import profile_training
 from rlox_opt.cli.arguments import FOLDER, add_arguments, job_of
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import NotWrittenError
@@ -43,7 +44,7 @@ what is finished.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "profile",
@@ -58,7 +59,7 @@ def add_to(verbs: Any) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_arguments(parser)
+    add_arguments(parser, project)
     profile_training.add_arguments(parser)
     parser.set_defaults(run=run, parser=parser)
 
@@ -82,9 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
     try:
         with reporter() as progress:
-            found = profile(job, progress)
+            found = profile(arguments.project, job, progress)
             progress.begin("report")
-            folder = write(found, arguments.out)
+            folder = write(arguments.project, found, arguments.out)
             progress.end(str(folder))
     except ChildError as error:
         print(f"rlox-opt profile: the plain run failed: {error}", file=sys.stderr)
@@ -98,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if found.report["complete"] else INTERRUPTED
 
 
-def write(found: Findings, out: Path | None) -> Path:
+def write(project: Project, found: Findings, out: Path | None) -> Path:
     """Write the report's folder, whole or not at all; returns its path.
 
     Without `out` it is `profiles/<date>_<machine>_<algo>`, with -2, -3, … if that is there already.
@@ -112,18 +113,18 @@ def write(found: Findings, out: Path | None) -> Path:
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
     target = FOLDER / name if out is None else out
     try:
-        return _written(found, target, elsewhere=out is None)
+        return _written(project, found, target, elsewhere=out is None)
     except OSError as error:
         failed = NotWrittenError(target, error)
     try:
         kept = Path(tempfile.gettempdir()) / f"rlox-opt-kept-{secrets.token_hex(4)}_{name}"
-        failed.instead = f"; the report is in {_written(found, kept)}"
+        failed.instead = f"; the report is in {_written(project, found, kept)}"
     except OSError:
         failed.keeping(json.dumps(report, indent=1) + "\n")
     raise failed
 
 
-def _written(found: Findings, target: Path, *, elsewhere: bool = False) -> Path:
+def _written(project: Project, found: Findings, target: Path, *, elsewhere: bool = False) -> Path:
     """Write the folder `target`; where that is taken, if it may lie `elsewhere`, the next free."""
     import rlox_opt.views.report_folder
     from rlox_opt.history import condensed, sides
@@ -135,7 +136,8 @@ def _written(found: Findings, target: Path, *, elsewhere: bool = False) -> Path:
             part, report, found.samples, found.spans, found.torch_events
         )
         if source := report["layer_source"]:
-            kept = condensed.profile(found.samples[source], found.self_seconds, sides.installed)
+            text = sides.installed(project)
+            kept = condensed.profile(found.samples[source], found.self_seconds, text)
             write_file(part / sides.PROFILE, json.dumps(asdict(kept)))
         for candidate in _candidates(target) if elsewhere else [target]:
             # Renaming fails on a folder that is there and not empty.

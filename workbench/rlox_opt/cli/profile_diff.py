@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli.types import positive
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
@@ -34,7 +35,7 @@ Times of two machines are not compared: of such folders only shares are.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line, which takes "profile diff" for it."""
     parser = verbs.add_parser(
         VERB,
@@ -61,9 +62,9 @@ def add_to(verbs: Any) -> None:
     add("--markdown", action="store_true", help="print tables for a pull request")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     add = parser.add_argument_group("training of revisions").add_argument
-    names = workloads.names()
+    names = workloads.names(project)
     add("--algo", choices=names, default=next(iter(names), None), help="the trainer (%(default)s)")
-    if of := workloads.known():
+    if of := workloads.known(project):
         of.add_training(parser)
         of.add_switches(parser, "train B")
     parser.set_defaults(run=run, parser=parser, tools=(), seconds=None, out=None)
@@ -78,7 +79,7 @@ def _runs(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Compare as asked; returns the exit code."""
     from rlox_opt.history import sides
-    from rlox_opt.project.revisions import NotBuiltError
+    from rlox_opt.project.builds import NotBuiltError
     from rlox_opt.system.process import ChildError
 
     complete = True

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rlox_opt.cli.arguments import FOLDER, check_out
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED, OWN_ERROR
@@ -47,7 +48,7 @@ reported.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line, where `split` leads to it."""
     parser = verbs.add_parser(
         VERB,
@@ -133,17 +134,17 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def split(words: list[str]) -> tuple[list[str], list[str]]:
+def split(words: list[str], project: Project) -> tuple[list[str], list[str]]:
     """The words of the command line with `profile SCRIPT` led here, and what follows `--`."""
     at = words.index("--") if "--" in words else len(words)
-    if words[:1] != ["profile"] or not _names_script(words[:at]):
+    if words[:1] != ["profile"] or not _names_script(words[:at], project):
         return words, []
     return [VERB, *words[1:at]], words[at + 1 :]
 
 
-def _names_script(words: list[str]) -> bool:
+def _names_script(words: list[str], project: Project) -> bool:
     """Whether it is a script that `profile …` names, and not a trainer, nor folders to compare."""
-    others = {*workloads.names(), "diff"}
+    others = {*workloads.names(project), "diff"}
     named = [
         word
         for before, word in pairwise(words)
@@ -160,7 +161,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Profile the program; returns the exit code."""
     try:
         if not arguments.module and not Path(arguments.script).is_file():
-            runs = ", ".join(workloads.names()) or "none"
+            runs = ", ".join(workloads.names(arguments.project)) or "none"
             raise UsageError(
                 f"script {arguments.script}: no such file; the project's training runs: {runs}"
             )
@@ -170,7 +171,7 @@ def run(arguments: argparse.Namespace) -> int:
         target = ["-m", arguments.script] if arguments.module else [arguments.script]
         python, arguments.versions = arguments.python, {}
         if arguments.peer is not None:
-            python, arguments.versions = _of_peer(arguments.peer)
+            python, arguments.versions = _of_peer(arguments.project, arguments.peer)
         command = [python, *target, *arguments.rest]
         name = Path(arguments.script).stem if not arguments.module else arguments.script
         serial = None if arguments.serial is None else [*command, *arguments.serial]
@@ -180,16 +181,16 @@ def run(arguments: argparse.Namespace) -> int:
         return CANNOT_TELL
 
 
-def _of_peer(name: str) -> tuple[str, dict[str, str]]:
+def _of_peer(project: Project, name: str) -> tuple[str, dict[str, str]]:
     """The interpreter of a peer, and the version of what it is. Raises UsageError."""
     from rlox_opt.race import environments as racing
 
-    _, peers = racing.load("ppo")
+    _, peers = racing.load(project, "ppo")
     known = {peer.name: peer for peer in peers}
     if name not in known:
         raise UsageError(f"--peer {name}: is none; there are {', '.join(known)}")
     try:
-        python = racing.python_of(known[name])
+        python = racing.python_of(known[name], racing.home(project))
     except racing.PeerError as error:
         raise UsageError(f"--peer {name}: {error}") from error
     version = racing.version(known[name], python).split()
@@ -311,7 +312,7 @@ def _recorded(
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
         with not_interrupted():
-            told = report(read_run(part / "run"), part / "trace.json")
+            told = report(read_run(part / "run"), part / "trace.json", arguments.project.root)
             told["versions"] |= getattr(arguments, "versions", {})
             if alone is not None:
                 _add_serial(told, part, alone)

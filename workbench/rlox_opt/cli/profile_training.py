@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlox_opt.cli import profile_script
+from rlox_opt.sampling import workloads
 from rlox_opt.system.exits import CANNOT_TELL
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from rlox_opt.sampling.spec import Job
 
 
-_MODULE = "workloads.training"
 _OF_ONE = {"--tools": "tools", "--seconds": "seconds"}
 _OF_SEVERAL = {
     "--sampler": "sampler",
@@ -65,11 +65,13 @@ def run(arguments: argparse.Namespace, job: Job) -> int:
         with scratch() as folder:
             spec = replace(job.spec, folder=str(folder))
             path = str(spec.save())
-            command = _command(arguments, path, spec.trainer["n_envs"])
+            of = workloads.known(arguments.project)
+            assert of is not None
+            command = _command(arguments, of.SEVERAL, path, spec.trainer["n_envs"])
             serial = None
             if arguments.serial:
                 vector = "sync" if arguments.vector == "async" else arguments.vector
-                serial = [sys.executable, "-m", _MODULE, path, vector or "native"]
+                serial = [sys.executable, "-m", of.SEVERAL, path, vector or "native"]
             return profile_script.profile(
                 command, spec.algo, arguments, environment(spec), serial=serial
             )
@@ -78,13 +80,13 @@ def run(arguments: argparse.Namespace, job: Job) -> int:
         return CANNOT_TELL
 
 
-def _command(arguments: argparse.Namespace, spec: str, n_envs: int) -> list[str]:
+def _command(arguments: argparse.Namespace, module: str, spec: str, n_envs: int) -> list[str]:
     nproc = 1 if arguments.nproc is None else arguments.nproc
     words = [spec, arguments.vector or "native"]
     if nproc < 1:
         raise UsageError(f"--nproc {nproc}: trains nowhere; use 1 or more")
     if nproc == 1:
-        return [sys.executable, "-m", _MODULE, *words]
+        return [sys.executable, "-m", module, *words]
     if arguments.algo != "ppo":
         raise UsageError(f"--nproc {nproc}: {arguments.algo.upper()} trains in one; use ppo")
     if arguments.collector == "async":
@@ -95,4 +97,4 @@ def _command(arguments: argparse.Namespace, spec: str, n_envs: int) -> list[str]
             f"{-(-n_envs // nproc) * nproc}"
         )
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    return [*torchrun, "--nproc-per-node", str(nproc), "-m", _MODULE, *words]
+    return [*torchrun, "--nproc-per-node", str(nproc), "-m", module, *words]

@@ -10,27 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.cli import regressions
-from rlox_opt.history import store
 from rlox_opt.history.acknowledged import AcknowledgedError
 from rlox_opt.history.store import HistoryError
 from rlox_opt.project import calibration
 from rlox_opt.project.cards import CardError
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import INTERRUPTED
-from rlox_opt.system.machine import ROOT
 
-FOLDER = ROOT / "asv_bench" / "pages"
 _EXAMPLES = """\
 examples:
-  rlox-opt publish                    into asv_bench/pages
+  rlox-opt publish
   rlox-opt publish /tmp/pages && xdg-open /tmp/pages/index.html
 
-Shows what `rlox-opt record` kept of the line of HEAD's first parents, the cards and records of
-optimizations/ and the calibrations of asv_bench/record. Only what has changed is written again.
+Shows what `rlox-opt record` kept of the line of HEAD's first parents, the cards of optimisations
+with their records, and the calibrations. Only what has changed is written again.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "publish",
@@ -46,12 +44,12 @@ def add_to(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "out", metavar="OUT", nargs="?", type=Path, default=FOLDER,
-        help="a new folder, or one published before (default: asv_bench/pages)",
+        "out", metavar="OUT", nargs="?", type=Path, default=project.pages,
+        help="a new folder, or one published before (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--history", metavar="FOLDER", type=Path, default=store.FOLDER,
-        help="of the recordings (default: asv_bench/history)",
+        "--history", metavar="FOLDER", type=Path, default=project.history,
+        help="of the recordings (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -65,6 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.views.site.model import History, read
     from rlox_opt.views.site.writer import ForeignFolderError
 
+    project: Project = arguments.project
     try:
         with reporter() as progress:
             progress.begin("level changes")
@@ -72,14 +71,21 @@ def run(arguments: argparse.Namespace) -> int:
             if not recordings:  # pages of nothing would replace those that are there
                 raise HistoryError(
                     f"--history {arguments.history}: holds no recordings; `rlox-opt record` makes "
-                    "them, in asv_bench/history"
+                    f"them, in {project.history}"
                 )
-            order = regressions.order([of.entry for of in recordings], _say)
-            known = regressions.acknowledgements(None)
-            history = History.of(recordings, order, calibration.smallest(), known)
+            order = regressions.order(project, [of.entry for of in recordings], _say)
+            known = regressions.acknowledgements(project, None)
+            history = History.of(recordings, order, calibration.smallest(project.records), known)
             progress.end(f"{len(history.moved)} in {len(history.series)} series")
             progress.begin("pages")
-            found = publish(arguments.out, history, ledger.lines(), tell=progress.note)
+            found = publish(
+                arguments.out,
+                history,
+                ledger.lines(project),
+                project.records,
+                project.root,
+                tell=progress.note,
+            )
             progress.end(f"{found.written} written, {found.kept} as they were")
     except ForeignFolderError as problem:
         arguments.parser.error(f"OUT {problem}")

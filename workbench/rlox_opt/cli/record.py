@@ -22,10 +22,10 @@ from rlox_opt.cli.types import pattern, positive
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
 from rlox_opt.history.recording import Recording
-from rlox_opt.history.store import FOLDER, Entry
-from rlox_opt.project import revisions
-from rlox_opt.project.measured import versions
-from rlox_opt.project.revisions import REVISIONS, Artefact, NotBuiltError, Revision
+from rlox_opt.history.store import Entry
+from rlox_opt.project.builds import Artefact, NotBuiltError
+from rlox_opt.project.commits import WORKING_TREE, Revision
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import check_folder
@@ -39,7 +39,7 @@ SHIPPED = ("shipped",)
 # Training is told by its profiles; its parts take minutes to prepare.
 BY_DEFAULT = re.compile(r"^(?!trainers\.)")
 _BUILD_S = 10.0  # most commits change no Rust
-_OWN = ("rlox", "rustc", "build_profile")  # versions of the workbench, not of what is measured
+_OWN = ("rustc", "build_profile")  # of what is installed, not of what is measured
 _ANCESTORS = 50  # among which the entry before is looked for
 _EXAMPLES = """\
 examples:
@@ -66,7 +66,7 @@ another kind a new series begins. `rlox-opt regressions` says how many commits h
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "record",
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         asked = _asked(arguments, told)
         if arguments.list:
             return _list(asked, arguments, told)
-        check_folder(FOLDER / slug(machine()))
+        check_folder(_home(arguments.project))
         with reporter() as progress:
             try:
                 if asked:
@@ -145,14 +145,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) -> int:
     """Say what would be recorded. Raises UsageError, HistoryError; NotBuiltError of a control."""
-    newest = store.last(FOLDER / slug(machine()))
+    project: Project = arguments.project
+    newest = store.last(_home(project))
     control = dict(newest.control) if newest else None
     if arguments.control:
-        control = _names(_control(asked, arguments.control))
+        control = _names(_control(project, asked, arguments.control))
     there = [
         revision
         for revision in asked
-        if control and not arguments.again and _there(revision, control, arguments.bench)
+        if control and not arguments.again and _there(project, revision, control, arguments.bench)
     ]
     told.passed = [revision.title for revision in there]
     wanted = [revision for revision in asked if revision not in there]
@@ -161,7 +162,7 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
         print(json.dumps({"schema": 1, **table, "unneeded": told.unneeded}))
         return 0
     for revision in wanted:
-        print(revisions.described(revision.commit))
+        print(project.commits.described(revision.commit))
     minutes = len(wanted) * (_BUILD_S + arguments.budget) / 60
     said = f"{len(wanted)} to record, in some {minutes:.0f} minutes"
     print(", ".join([said, *_left_out(told)]) + ".")
@@ -170,14 +171,15 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
 
 def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
     """The revisions, each once; notes those that need no recording. Raises UsageError."""
+    project: Project = arguments.project
     found = {}
     for text in arguments.revisions:
-        if text.partition("+")[0] == revisions.WORKING_TREE:
+        if text.partition("+")[0] == WORKING_TREE:
             raise UsageError(f"{text!r}: is no commit; the history is made of commits")
         if arguments.features not in (None, *SHIPPED) and "+" not in text:
             text = f"{text}+{arguments.features}"
-        of = revisions.span(text)
-        needed = unrecorded.changing(of[-1].commit) if ".." in text else {of[0].commit}
+        of = project.commits.span(text)
+        needed = unrecorded.changing(project, of[-1].commit) if ".." in text else {of[0].commit}
         for revision in of:
             if revision.commit in needed or arguments.every:
                 found[revision.commit, revision.features] = revision
@@ -189,19 +191,20 @@ def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
 def _record(
     asked: Sequence[Revision], arguments: argparse.Namespace, told: Told, progress: Lines
 ) -> None:
+    project: Project = arguments.project
     progress.begin("control")
-    control = _control(asked, arguments.control)
+    control = _control(project, asked, arguments.control)
     progress.end(control.revision.title)
 
     def there(revision: Revision) -> bool:
-        return not arguments.again and _there(revision, _names(control), arguments.bench)
+        return not arguments.again and _there(project, revision, _names(control), arguments.bench)
 
     told.passed = [revision.title for revision in asked if there(revision)]
     left = [revision for revision in asked if revision.title not in told.passed]
     progress.plan([(revision.title, _BUILD_S + arguments.budget) for revision in left])
     for revision in left:
         progress.begin(revision.title)
-        with _own(revision) as own:
+        with _own(project, revision) as own:
             if own and not there(revision):  # or it came meanwhile
                 progress.end(_one(revision, control, arguments, told, progress))
             else:
@@ -209,7 +212,7 @@ def _record(
                 progress.end("another process has it")
 
 
-def _control(asked: Sequence[Revision], given: str | None) -> Artefact:
+def _control(project: Project, asked: Sequence[Revision], given: str | None) -> Artefact:
     """What is asked for, or what the newest entry of this machine has, or the first commit that
     builds.
 
@@ -218,15 +221,15 @@ def _control(asked: Sequence[Revision], given: str | None) -> Artefact:
         UsageError: there is no such commit.
     """
     if given:
-        return revisions.build(revisions.resolve(given))
-    if newest := store.last(FOLDER / slug(machine())):
+        return project.builds.build(project.commits.resolve(given))
+    if newest := store.last(_home(project)):
         control = newest.control
         features = tuple(control["features"])
-        return revisions.build(Revision(control["commit"], control["commit"], features))
+        return project.builds.build(Revision(control["commit"], control["commit"], features))
     why = ""
     for revision in asked:
         try:
-            return revisions.build(revision)
+            return project.builds.build(revision)
         except NotBuiltError as error:
             why = str(error)
     raise NotBuiltError(f"none of the commits builds, the last: {why}")
@@ -240,10 +243,13 @@ def _one(
     progress: Lines,
 ) -> str:
     """Measure a commit and append its entry; returns how it went, in a few words."""
+    project: Project = arguments.project
     start = time.monotonic()
     now = datetime.datetime.now(datetime.UTC)
-    parent, committed, subject = revisions.about(revision.commit)
-    known = {name: version for name, version in versions().items() if version and name not in _OWN}
+    parent, committed, subject = project.commits.about(revision.commit)
+    own = project.package, *_OWN
+    versions = project.installed.versions().items()
+    known = {name: version for name, version in versions if version and name not in own}
     entry = Entry(
         commit=revision.commit,
         parent=parent,
@@ -261,21 +267,22 @@ def _one(
     )
     try:
         progress.note("build")
-        built = revisions.build(revision)
+        built = project.builds.build(revision)
     except NotBuiltError as error:
         told.failed[revision.title] = str(error)
         failure = {"benchmark": "build", "reason": str(error)}
-        store.append(dataclasses.replace(entry, failures=(failure,)), FOLDER)
+        store.append(dataclasses.replace(entry, failures=(failure,)), project.history)
         return "does not build"
     for artefact in (control, built):
         os.utime(artefact.folder)  # used last, however long ago it was built
     found = Recording(
+        project,
         built,
         control,
         arguments.bench,
         arguments.budget,
         progress,
-        _before(revision, entry),
+        _before(project, revision, entry),
     )
     interrupted = False
     try:
@@ -297,7 +304,7 @@ def _one(
         causes=found.causes,
     )
     if entry.cells or not interrupted:
-        path = store.append(entry, FOLDER)
+        path = store.append(entry, project.history)
     if entry.cells:
         told.recorded[revision.title] = str(path)
     elif not interrupted:
@@ -311,21 +318,23 @@ def _names(control: Artefact) -> dict[str, Any]:
     return {"commit": control.revision.commit, "features": list(control.features)}
 
 
-def _there(revision: Revision, control: dict[str, Any], bench: re.Pattern[str]) -> bool:
+def _there(
+    project: Project, revision: Revision, control: dict[str, Any], bench: re.Pattern[str]
+) -> bool:
     """Whether the history has what is asked for."""
     return any(
         entry.complete
         or (bench is not BY_DEFAULT and any(bench.search(cell.benchmark) for cell in entry.cells))
-        for entry in _entries(revision.commit, revision.features, control)
+        for entry in _entries(project, revision.commit, revision.features, control)
     )
 
 
-def _before(revision: Revision, entry: Entry) -> Entry | None:
+def _before(project: Project, revision: Revision, entry: Entry) -> Entry | None:
     """The entry of the nearest ancestor that has one with the same features and control."""
-    for commit in revisions.ancestors(revision.commit, _ANCESTORS):
+    for commit in project.commits.ancestors(revision.commit, _ANCESTORS):
         found = [
             other
-            for other in _entries(commit, revision.features, dict(entry.control))
+            for other in _entries(project, commit, revision.features, dict(entry.control))
             if other.complete and other.cells
         ]
         if found:
@@ -334,29 +343,34 @@ def _before(revision: Revision, entry: Entry) -> Entry | None:
 
 
 def _entries(
-    commit: str, features: tuple[str, ...] | None, control: dict[str, Any]
+    project: Project, commit: str, features: tuple[str, ...] | None, control: dict[str, Any]
 ) -> Iterator[Entry]:
     """Of a commit on this machine, oldest first. Raises HistoryError."""
     asked = SHIPPED if features is None else features
-    for entry in store.of_commit(commit, FOLDER / slug(machine())):
+    for entry in store.of_commit(commit, _home(project)):
         if entry.features == asked and dict(entry.control) == control:
             yield entry
 
 
 @contextlib.contextmanager
-def _own(revision: Revision) -> Iterator[bool]:
+def _own(project: Project, revision: Revision) -> Iterator[bool]:
     """Whether this process has the revision for itself, until the block ends; the system lets go of
     a lock whose process was killed. Each revision is a byte of the one file."""
     key = f"{revision.commit} {revision.features}".encode()
     at = int(hashlib.sha256(key).hexdigest()[:15], 16)
-    REVISIONS.mkdir(parents=True, exist_ok=True)
-    with (REVISIONS / "recording.lock").open("a") as file:
+    project.revisions.mkdir(parents=True, exist_ok=True)
+    with (project.revisions / "recording.lock").open("a") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
         except OSError:
             yield False
         else:
             yield True
+
+
+def _home(project: Project) -> Path:
+    """The folder of this machine's recordings."""
+    return project.history / slug(machine())
 
 
 def _left_out(told: Told) -> list[str]:

@@ -17,7 +17,8 @@ from rlox_opt.history import acknowledged, series, store, unrecorded
 from rlox_opt.history.acknowledged import AcknowledgedError, Acknowledgement
 from rlox_opt.history.series import Series
 from rlox_opt.history.store import Entry, HistoryError
-from rlox_opt.project import calibration, revisions
+from rlox_opt.project import calibration
+from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
 from rlox_opt.stats.levels import Change
 from rlox_opt.system import exits
@@ -34,8 +35,8 @@ examples:
 Lists the level changes of the recorded history (`rlox-opt record`), on the line of HEAD's first
 parents, of which more than half is left. ratio = new / old level, with its 99 % interval; steps per
 second are slower below 1, all else above. An alarm has fewer than five commits at the new level,
-and may go away. A regression that is meant is acknowledged in asv_bench/acknowledged.toml, by what
-of it became slower or more, and up to which ratio; one that is larger is listed again:
+and may go away. A regression that is meant is acknowledged in a file, by what of it became slower
+or more, and up to which ratio; one that is larger is listed again:
 
   [[acknowledged]]
   benchmark = "data_plane.Gae.*"
@@ -46,7 +47,7 @@ of it became slower or more, and up to which ratio; one that is larger is listed
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "regressions",
@@ -65,10 +66,10 @@ def add_to(verbs: Any) -> None:
     add("--bench", metavar="REGEX", type=pattern, default=re.compile(""),
         help="only benchmarks whose name has it")  # fmt: skip
     add("--all", action="store_true", help="list what became faster, too")
-    add("--history", metavar="FOLDER", type=Path, default=store.FOLDER,
-        help="of the entries (default: asv_bench/history)")  # fmt: skip
+    add("--history", metavar="FOLDER", type=Path, default=project.history,
+        help="of the entries (default: %(default)s)")  # fmt: skip
     add("--acknowledged", metavar="FILE", type=Path,
-        help="default: asv_bench/acknowledged.toml, where there is one")  # fmt: skip
+        help=f"default: {project.acknowledged}, where there is one")  # fmt: skip
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -76,15 +77,16 @@ def add_to(verbs: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List; returns the exit code."""
     error: Callable[[str], Any] = arguments.parser.error
+    project: Project = arguments.project
     try:
-        known = acknowledgements(arguments.acknowledged)
+        known = acknowledgements(project, arguments.acknowledged)
         entries = [entry for _, entry in store.entries(arguments.history)]
         if not entries:
             raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
         kept = store.newest(entries)
-        line = order(entries, _say)
-        of = series.of_store(entries, line, calibration.smallest())
-        lacking = unrecorded.of({entry.commit for entry in entries}, line or ())
+        line = order(project, entries, _say)
+        of = series.of_store(entries, line, calibration.smallest(project.records))
+        lacking = unrecorded.of(project, {entry.commit for entry in entries}, line or ())
     except (UsageError, HistoryError, AcknowledgedError) as problem:
         error(str(problem))
     rows = [
@@ -113,16 +115,18 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def acknowledgements(path: Path | None) -> list[Acknowledgement]:
-    """Those of a file; without one, of asv_bench/acknowledged.toml, where there is one."""
-    if path is None and not acknowledged.FILE.exists():
+def acknowledgements(project: Project, path: Path | None) -> list[Acknowledgement]:
+    """Those of a file; without one, of the project's, where there is one."""
+    if path is None and not project.acknowledged.exists():
         return []
-    return acknowledged.load(path or acknowledged.FILE)
+    return acknowledged.load(path or project.acknowledged)
 
 
-def order(entries: Sequence[Entry], say: Callable[[str], None]) -> list[str] | None:
+def order(
+    project: Project, entries: Sequence[Entry], say: Callable[[str], None]
+) -> list[str] | None:
     """The line of HEAD, where the entries are of this repository; says what is not on it."""
-    line = revisions.line()
+    line = project.commits.line()
     off = {entry.commit for entry in entries}.difference(line)
     if len(off) == len({entry.commit for entry in entries}):
         return None

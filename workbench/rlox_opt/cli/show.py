@@ -12,8 +12,8 @@ from rlox_opt.cli.list import row_of
 from rlox_opt.history import records
 from rlox_opt.history.records import Record
 from rlox_opt.plan.catalogue import card_named, need_rich
-from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
+from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.machine import machine, slug
 
@@ -29,7 +29,7 @@ machine where there is one. --json holds all records, newest first.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "show",
@@ -48,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Show the card; returns the exit code."""
     if not arguments.json:
         need_rich(arguments.parser)
-    card = card_named(arguments.parser, arguments.id)
-    detail = detail_of(card)
+    card = card_named(arguments, arguments.id)
+    detail = detail_of(arguments.project, card)
     if arguments.json:
         print(json.dumps(detail, indent=1))
     else:
@@ -59,16 +59,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def detail_of(card: Card, folder: Path = records.FOLDER) -> dict[str, Any]:
+def detail_of(project: Project, card: Card) -> dict[str, Any]:
     """All there is about a card: what it says, `active` and `realised` as in `rlox-opt list`, its
     `seam` {`kind`, `address`, `files` [{`path`, `lines`}]}, `records` (newest first) and `shown`,
     the path of the one whose figures stand for it."""
-    found = records.records(card.id, folder)
-    row = row_of(card, found, folder)
+    found = records.records(card.id, project.comparisons)
+    row = row_of(project, card, found)
     del row["predicted"]  # the prediction has it
-    root = records.root_of(folder)
     newest = records.newest(found, prefer=slug(machine()))
-    shown = str(newest.path.relative_to(root)) if newest else None
+    shown = str(newest.path.relative_to(project.root)) if newest else None
     return row | {
         "needs": list(card.needs),
         "also_measured": list(card.also_measured),
@@ -76,13 +75,13 @@ def detail_of(card: Card, folder: Path = records.FOLDER) -> dict[str, Any]:
         "note": card.note,
         "finding": card.finding,
         "prediction": asdict(card.prediction) if card.prediction else None,
-        "seam": asdict(card.seam) | {"files": files(card.seam.address)},
+        "seam": asdict(card.seam) | {"files": files(card.seam.address, project.root)},
         "shown": row["realised"]["record"] if row["realised"] else shown,
-        "records": [_told(record, root) for record in reversed(found)],
+        "records": [_told(record, project.root) for record in reversed(found)],
     }
 
 
-def files(address: str, root: Path = cards.FOLDER.parent) -> list[dict[str, Any]]:
+def files(address: str, root: Path) -> list[dict[str, Any]]:
     """The sources at an address, a file or a folder of twins, each with its lines."""
     at = root / address
     # A module `ops.rs` may have a folder `ops` beside it.

@@ -7,11 +7,11 @@ import signal
 import sys
 from typing import Any
 
-from rlox_opt.plan import features
+from rlox_opt.plan.features import Build, features
 from rlox_opt.project import cards
-from rlox_opt.system import exits, git
+from rlox_opt.project.project import Project
+from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -29,7 +29,7 @@ the means for (an accelerator, say) is skipped, and the reason told.
 """
 
 
-def add_to(verbs: Any) -> None:
+def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "test",
@@ -62,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     from rlox_opt.system.commands import CannotTell, cargo
     from rlox_opt.system.progress import reporter
 
+    project: Project = arguments.project
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
     try:
         ids, chosen = _ids(arguments), _chosen(arguments)
@@ -69,11 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
             cargo()
         with reporter() as progress:
             if arguments.planted:
-                found = answers.of_planted(ids, progress)
+                found = answers.of_planted(project, ids, progress)
             elif arguments.builds:
-                found = answers.of_builds(chosen, progress)
+                found = answers.of_builds(project, chosen, progress)
             else:
-                found = answers.of_agreement(ids, progress)
+                found = answers.of_agreement(project, ids, progress)
     except UsageError as error:
         arguments.parser.error(str(error))
     except CannotTell as error:
@@ -86,11 +87,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _ids(arguments: argparse.Namespace) -> list[str]:
     """The optimisations asked for; of the training loop, there is neither a build nor a planted
     bug."""
-    known = features.known()
+    project: Project = arguments.project
+    known = features(project).known()
     if arguments.planted or arguments.builds:
         what = "no optimisation of the data plane"
     else:
-        known += [card.id for card in cards.load() if card.id.startswith("R")]
+        known += [card.id for card in cards.load(project) if card.id.startswith("R")]
         what = "no optimisation"
         if not arguments.ids:
             raise UsageError("ID: none is given; name optimisations, such as p5, or all")
@@ -103,19 +105,20 @@ def _ids(arguments: argparse.Namespace) -> list[str]:
     return [id_ for id_ in known if not asked or id_ in asked or "ALL" in asked]
 
 
-def _chosen(arguments: argparse.Namespace) -> list[features.Build]:
+def _chosen(arguments: argparse.Namespace) -> list[Build]:
     """The builds that the arguments ask for, in the order of `feature_sets`."""
+    of = features(arguments.project)
     if arguments.only is None:
-        return features.feature_sets(_ids(arguments)) if arguments.builds else []
+        return of.builds(_ids(arguments)) if arguments.builds else []
     if not arguments.builds:
         raise UsageError(f"--only {arguments.only}: names builds; use it with --builds")
     if arguments.ids:
         raise UsageError("--only: names the builds already; leave the ids out")
-    every = features.feature_sets()
+    every = of.builds()
     names = [name for name, _ in every]
     asked = [name.strip().lower() for name in arguments.only.split(",")]
     if "drawn" in asked:
-        asked.append(features.drawn(_commit()))
+        asked.append(of.drawn(arguments.project.commits.resolve("HEAD").commit))
     for name in asked:
         if name not in [*names, "drawn"]:
             raise UsageError(
@@ -123,12 +126,3 @@ def _chosen(arguments: argparse.Namespace) -> list[features.Build]:
                 "and so on, and drawn"
             )
     return [build for build in every if build[0] in asked]
-
-
-def _commit() -> str:
-    try:
-        return git.of(ROOT).run("rev-parse", "HEAD").strip()
-    except git.GitError as error:
-        raise UsageError(
-            f"--only drawn: is drawn by the commit, which is not known; name a build ({error})"
-        ) from None

@@ -25,9 +25,7 @@ from rlox_opt.history.series import MORE_IS_BETTER, Series
 from rlox_opt.history.store import UNITS
 from rlox_opt.stats.levels import Change
 from rlox_opt.system.files import NotReadError, read_toml
-from rlox_opt.system.machine import ROOT
 
-FILE = ROOT / "asv_bench" / "acknowledged.toml"
 NEAR = 2
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
@@ -71,7 +69,7 @@ def answer(
     return max(fitting, key=lambda entry: abs(math.log(entry.ratio)), default=None)
 
 
-def load(path: Path = FILE) -> list[Acknowledgement]:
+def load(path: Path) -> list[Acknowledgement]:
     """The entries of a file. Raises AcknowledgedError."""
     try:
         table = read_toml(path)

@@ -19,8 +19,10 @@ from rlox_opt.harness.restarts import Worker
 from rlox_opt.history import condensed
 from rlox_opt.history.cause import Cause, cause
 from rlox_opt.history.store import Cell
-from rlox_opt.project import calibration, revisions
-from rlox_opt.project.revisions import Artefact
+from rlox_opt.project import calibration
+from rlox_opt.project.builds import Artefact
+from rlox_opt.project.commits import Commits
+from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.sampling import brief, perf, pyspy
 from rlox_opt.sampling.driver import Progress
@@ -42,11 +44,11 @@ _BURST_S = 0.1  # of calls, between which the process is asked for more
 _LEAST_MOVE = 1.03
 
 
-def moved(now: Sequence[Cell], before: Sequence[Cell]) -> list[tuple[str, float]]:
+def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list[tuple[str, float]]:
     """The benchmarks whose time, by the ratios to one control, is another than before, and by what
     ratio, the largest move first: with intervals apart, and beyond 3 % and what this machine's
     calibration finds. Of the twins of an optimisation, whose control is each other, nothing."""
-    newest = calibration.newest()
+    newest = calibration.newest(project.records)
     known = newest["benchmarks"] if newest else {}
     then = {cell.benchmark: cell for cell in before if cell.kind == "time"}
     found = []
@@ -64,7 +66,9 @@ def moved(now: Sequence[Cell], before: Sequence[Cell]) -> list[tuple[str, float]
     return sorted(found, key=lambda move: -abs(math.log(move[1])))
 
 
-def of_benchmark(before: Artefact, after: Artefact, benchmark: str, ratio: float) -> Cause:
+def of_benchmark(
+    project: Project, before: Artefact, after: Artefact, benchmark: str, ratio: float
+) -> Cause:
     """The cause of a `ratio` = time after / time before.
 
     Raises:
@@ -72,24 +76,26 @@ def of_benchmark(before: Artefact, after: Artefact, benchmark: str, ratio: float
         ValueError: nothing can sample here, or the sampler left nothing.
     """
     sampler = brief.tool()
-    found = _between(before, after, benchmark, ratio, sampler)
+    found = _between(project, before, after, benchmark, ratio, sampler)
     if sampler == "perf" and not _ours(found) and pyspy.unavailable() is None:
-        named = _between(before, after, benchmark, ratio, "python")
+        named = _between(project, before, after, benchmark, ratio, "python")
         found = dataclasses.replace(
             found, function=named.function, function_share=named.function_share
         )
     return found
 
 
-def of_training(before: Artefact, after: Artefact, algo: str, progress: Progress) -> Cause:
+def of_training(
+    project: Project, before: Artefact, after: Artefact, algo: str, progress: Progress
+) -> Cause:
     """The cause of a change of the training that `rlox-opt profile` takes unasked; without a
     function of ours on the stack, its phase. Raises ChildError and ValueError as `brief` does."""
-    spec, sampler = reference(algo), brief.tool()
+    spec, sampler = reference(project, algo), brief.tool()
     profiles, seconds = [], [0.0, 0.0]
     for index, side in enumerate((before, after)):
         speed, samples = brief.profile(spec, side.folder, sampler, progress)
         seconds[index] += 1 / speed.steps_per_s
-        text = sources(side.revision.commit)
+        text = sources(project.commits, side.revision.commit)
         profiles.append(condensed.profile(samples, speed.self_seconds, text))
     for index, side in ((1, after), (0, before)):  # and back: a drift hits both alike
         seconds[index] += 1 / brief.speed(spec, side.folder, progress).steps_per_s
@@ -97,9 +103,9 @@ def of_training(before: Artefact, after: Artefact, algo: str, progress: Progress
 
 
 def _between(
-    before: Artefact, after: Artefact, benchmark: str, ratio: float, sampler: str
+    project: Project, before: Artefact, after: Artefact, benchmark: str, ratio: float, sampler: str
 ) -> Cause:
-    seen = _seen(before, after, benchmark, sampler)
+    seen = _seen(project, before, after, benchmark, sampler)
     profiles = []
     for side, samples in zip((before, after), seen, strict=True):
         # Samples are all there is: no clock of the program's own says how long a phase takes.
@@ -107,7 +113,7 @@ def _between(
         for sample in samples.samples:
             if sample.thread == MAIN_THREAD:
                 seconds[sample.phase] += sample.weight
-        text = sources(side.revision.commit)
+        text = sources(project.commits, side.revision.commit)
         profiles.append(condensed.profile(samples, seconds, text))
     return cause(profiles[0], profiles[1], ratio)
 
@@ -116,25 +122,27 @@ def _ours(found: Cause) -> bool:
     return found.function is not None and found.function.partition(":")[0].endswith((".rs", ".py"))
 
 
-def sources(commit: str) -> Text:
+def sources(commits: Commits, commit: str) -> Text:
     """The files of a commit, by path."""
     known: dict[str, str] = {}
 
     def text(path: str) -> str:
         if path not in known:
-            known[path] = revisions.text(commit, path)
+            known[path] = commits.text(commit, path)
         return known[path]
 
     return text
 
 
-def _seen(before: Artefact, after: Artefact, benchmark: str, sampler: str) -> list[Samples]:
+def _seen(
+    project: Project, before: Artefact, after: Artefact, benchmark: str, sampler: str
+) -> list[Samples]:
     """Samples of the calls in either build, both loaded in one process: it is the same memory, and
     nearly the same time."""
     order, seconds = _WINDOWS[sampler]
     seen = [Samples(sampler), Samples(sampler)]
     with (
-        side_by_side(before, after, again=False) as packages,
+        side_by_side(project.builds, before, after, again=False) as packages,
         closing(packages.start(("base", "head"), random.Random())) as ask,
     ):
         for side in order:

@@ -1,7 +1,7 @@
-"""Criterion's benchmarks of the data plane, at a commit: the seconds of a call without Python.
+"""Criterion's benchmarks at a commit: the seconds of a call without Python.
 
 Criterion times one build after the other, so its seconds belong to the machine and the hour; they
-stand beside the paired times, under the names that those functions have in `asv_bench/`.
+stand beside the paired times, under the names that asv has for the same functions.
 """
 
 from __future__ import annotations
@@ -16,50 +16,44 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.project import revisions
-from rlox_opt.project.revisions import REVISIONS, NotBuiltError, Revision
+from rlox_opt.project.builds import Builds, Cargo, Criterion, NotBuiltError
+from rlox_opt.project.commits import Revision
 from rlox_opt.system import git
 from rlox_opt.system.commands import cargo, run
 from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
 
-# A group and id of criterion's, and the benchmark of asv's that calls the same function.
-_NAMES = tuple(
-    (re.compile(pattern), name)
-    for pattern, name in (
-        (r"gae/(\d+)", r"Gae.time_gae(\1)"),
-        (r"gae_batched/(\w+)/(\d+)x(\d+)", r"GaeBatched.time_gae_batched((\2, \3), '\1')"),
-        (r"vtrace/(\d+)", r"Vtrace.time_vtrace(\1)"),
-        (r"token_kl/(\d+)x(\d+)", r"TokenKl.time_token_kl((\1, \2))"),
-        (r"group_advantages/(\d+)x(\d+)", r"GroupAdvantages.time_group_advantages((\1, \2))"),
-        (r"push/(\d+)", r"Push.time_push(\1)"),
-        (r"sample/obs_dim=(\d+)/(\d+)", r"Sample.time_sample((\2, \1))"),
-        (r"per/sample_256/100000", r"Prioritized.time_sample_256"),
-        (r"per/update_256/100000", r"Prioritized.time_update_256"),
-        (r"env_step/CartPole-v1/(\d+)", r"EnvStep.time_step(\1)"),
-    )
-)
 _LISTED = re.compile(r"^(.+): benchmark$", re.MULTILINE)
 _BRIEF = ("--warm-up-time", "0.1", "--measurement-time", "0.4", "--sample-size", "10", "--noplot")
 _PATIENCE_S = 180.0
 
 
-def build(revision: Revision) -> Path:
+def build(builds: Builds, revision: Revision) -> Path:
     """The program that holds them, built with the revision's features, or the one that is there.
 
     Raises:
         NotBuiltError: it does not build.
-        UsageError: there is no cargo.
+        UsageError: there is no cargo, or the project has none.
     """
-    with revisions.checked_out(revision) as (checkout, features, asked):
-        program = REVISIONS / f"criterion-{asked}"
+    declared = _declared(builds)
+    with builds.checked_out(revision) as (checkout, features):
+        program = builds.folder / f"criterion-{builds.asked(revision, features)}"
         if program.exists():
             os.utime(program)
             return program
         done = run(
             [
-                *(cargo(), "bench", "--locked", "--package", "rlox-bench", "--bench", "data_plane"),
+                *(
+                    cargo(),
+                    "bench",
+                    "--locked",
+                    "--package",
+                    declared.package,
+                    "--bench",
+                    declared.bench,
+                ),
                 *("--no-run", "--message-format", "json-render-diagnostics"),
-                *("--features", ",".join(features), "--target-dir", str(REVISIONS / "target")),
+                *("--features", ",".join(features), "--target-dir", str(builds.folder / "target")),
             ],
             checkout,
             git.environment(trusted=checkout),
@@ -67,7 +61,7 @@ def build(revision: Revision) -> Path:
         made = [
             message["executable"]
             for message in map(_message, done.output.splitlines())
-            if message.get("executable") and message["target"]["name"] == "data_plane"
+            if message.get("executable") and message["target"]["name"] == declared.bench
         ]
         if done.status or not made:
             raise NotBuiltError(f"{revision.title}: criterion does not build:\n{done.tail}")
@@ -75,6 +69,13 @@ def build(revision: Revision) -> Path:
         shutil.copy2(made[0], part)
         part.rename(program)
         return program
+
+
+def _declared(builds: Builds) -> Criterion:
+    """Raises UsageError where the project declares none."""
+    if isinstance(builds.by, Cargo) and builds.by.criterion:
+        return builds.by.criterion
+    raise UsageError("the project declares no benchmarks by criterion (build.criterion)")
 
 
 def _message(line: str) -> dict[str, Any]:
@@ -86,20 +87,22 @@ def _message(line: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def asv_name(id_: str) -> str | None:
+def asv_name(names: Mapping[str, str], id_: str) -> str | None:
     """What asv calls the benchmark of the same function; None where it has none."""
-    for pattern, name in _NAMES:
-        if match := pattern.fullmatch(id_):
-            return f"data_plane.{match.expand(name)}"
+    for pattern, name in names.items():
+        if match := re.fullmatch(pattern, id_):
+            return match.expand(name)
     return None
 
 
-def ids(program: Path) -> dict[str, str]:
+def ids(builds: Builds, program: Path) -> dict[str, str]:
     """asv's name of each benchmark that has one, and criterion's own."""
     listed = subprocess.run(
         [program, "--bench", "--list"], capture_output=True, text=True, check=True
     ).stdout
-    return {name: id_ for id_ in _LISTED.findall(listed) if (name := asv_name(id_))}
+    names = _declared(builds).names
+    found = _LISTED.findall(listed)
+    return {name: id_ for id_ in found if (name := asv_name(names, id_))}
 
 
 def times(program: Path, wanted: Mapping[str, str]) -> dict[str, float]:

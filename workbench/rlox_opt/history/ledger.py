@@ -12,15 +12,15 @@ from rlox_opt.history import records
 from rlox_opt.history.records import Record, Result
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
+from rlox_opt.project.project import Project
+from rlox_opt.sampling import workloads
 from rlox_opt.system.files import read_json, understood
-
-ALGOS = ("ppo", "sac")
 
 
 @dataclass(frozen=True)
 class Line:
     """One optimisation. `realised` is the record and result that check its prediction; `ladders`
-    what it brought to training, {algo: the step of the newest ladder}."""
+    what it brought to training, {name of the run: the step of the newest ladder}."""
 
     card: Card
     records: Sequence[Record]
@@ -41,12 +41,12 @@ class Line:
         return re.search(rf"\(.*\b{self.card.id}\b", benchmark) is not None
 
 
-def lines(folder: Path = cards.FOLDER) -> list[Line]:
+def lines(project: Project) -> list[Line]:
     """Every card with its records. Raises cards.CardError and NotReadError."""
-    of = folder / "record"
-    climbed = {algo: _newest_ladder(algo, of) for algo in ALGOS}
+    of = project.comparisons
+    climbed = {algo: _newest_ladder(algo, of) for algo in workloads.names(project)}
     out = []
-    for card in cards.load(folder):
+    for card in cards.load(project):
         found = records.records(card.id, of)
         ladders = {
             algo: step
@@ -54,7 +54,7 @@ def lines(folder: Path = cards.FOLDER) -> list[Line]:
             for step in ladder.get("steps", ())
             if step["id"] == card.id
         }
-        out.append(Line(card, found, records.realised(card, found, folder=of), ladders))
+        out.append(Line(card, found, records.realised(card, found, of), ladders))
     return out
 
 

@@ -22,8 +22,10 @@ from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison, Restart
 from rlox_opt.history import causes, condensed, criterion
 from rlox_opt.history.store import Cell, Entry, Profile
-from rlox_opt.project import cards, revisions
-from rlox_opt.project.revisions import Artefact, NotBuiltError, Revision
+from rlox_opt.project import cards
+from rlox_opt.project.builds import Artefact, NotBuiltError
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.sampling import brief, workloads
 from rlox_opt.stats.paired import LOOKS
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 
 RESTARTS, MORE = LOOKS[0], LOOKS[-1]  # of a benchmark, and where time is left in the end
 STAGES = ("time", "counts", "memory", "profile", "pairs", "criterion")
-ALGOS = ("ppo", "sac")
 BEARABLE = (
     *(ContestError, ChildError, NotBuiltError, UsageError),
     *(ValueError, OSError, subprocess.SubprocessError),
@@ -54,6 +55,7 @@ class Recording:
     """What is known of a commit so far, beside the `control`, which its ratios are to. `before` is
     the entry of an ancestor of the same features and control, `pattern` what is wanted."""
 
+    project: Project
     commit: Artefact
     control: Artefact
     pattern: re.Pattern[str]
@@ -76,7 +78,7 @@ class Recording:
         """All stages. What was known before a KeyboardInterrupt stays."""
         with contextlib.ExitStack() as stack:
             packages = self._packages = stack.enter_context(
-                side_by_side(self.control, self.commit, again=False)
+                side_by_side(self.project.builds, self.control, self.commit, again=False)
             )
             self.build = packages.builds()["head"]
             there = packages.names_of("time", "peakmemory")
@@ -92,7 +94,7 @@ class Recording:
             self.alone = frozenset(n for n in self.times.names if "base" not in there["time"][n])
             by_itself = packages
             if self.alone:
-                pair = side_by_side(self.commit, self.commit, again=False)
+                pair = side_by_side(self.project.builds, self.commit, self.commit, again=False)
                 by_itself = stack.enter_context(pair)
 
             def restart(names: Sequence[str], seed: int) -> Iterator[Outcome]:
@@ -171,15 +173,16 @@ class Recording:
         self.others.append(Cell(name, "peak_memory", value, restarts=len(peaks)))
 
     def _profile(self) -> None:
-        wanted = [algo for algo in ALGOS if self.pattern.search(f"train.{algo}")]
+        names = workloads.names(self.project)
+        wanted = [algo for algo in names if self.pattern.search(f"train.{algo}")]
         if wanted and importlib.util.find_spec("torch") is None:
-            raise ValueError("torch is not installed: pip install 'rlox-rl[train]'")
+            raise ValueError("torch is not installed: pip install torch")
         for algo in wanted:
             self._bear(f"train.{algo}", partial(self._train, algo))
 
     def _train(self, algo: str) -> None:
         """The commit's training and the control's, one after the other in random order."""
-        spec, sampler = workloads.reference(algo), brief.tool()
+        spec, sampler = workloads.reference(self.project, algo), brief.tool()
         control: list[float] = []
 
         def of_control() -> None:
@@ -193,14 +196,14 @@ class Recording:
             self._bear(f"train.{algo} of the control", of_control)
         ratio = speed.steps_per_s / control[0] if control else None
         self.others.append(Cell(f"train.{algo}", "steps", speed.steps_per_s, ratio))
-        text = causes.sources(self.commit.revision.commit)
+        text = causes.sources(self.project.commits, self.commit.revision.commit)
         self.profiles[algo] = condensed.profile(samples, speed.self_seconds, text)
 
     def _pairs(self) -> None:
         """The twins of this build, against each other: the baseline is the control."""
         wanted = {
             name: cell
-            for name, cell in predicted().items()
+            for name, cell in predicted(self.project).items()
             if self.pattern.search(name)
             and any(f"('{cell.id} {cell.workload} " in there for there in self._names["time"])
         }
@@ -222,9 +225,13 @@ class Recording:
 
     def _criterion(self) -> None:
         start = time.monotonic()
-        program = criterion.build(self.commit.revision)
+        program = criterion.build(self.project.builds, self.commit.revision)
         self._until += time.monotonic() - start  # builds are not of the budget
-        ids = {n: id_ for n, id_ in criterion.ids(program).items() if n in self.times.names}
+        ids = {
+            n: id_
+            for n, id_ in criterion.ids(self.project.builds, program).items()
+            if n in self.times.names
+        }
         for name, seconds in criterion.times(program, ids).items():
             self.others.append(Cell(name, "criterion", seconds))
 
@@ -232,20 +239,21 @@ class Recording:
         """Of what moved most from the entry before; beyond the budget, for it is seldom."""
         if self.before is None:
             return
-        for name, ratio in causes.moved(self.cells, self.before.cells)[:_MOST_CAUSES]:
+        for name, ratio in causes.moved(self.project, self.cells, self.before.cells)[:_MOST_CAUSES]:
             self.progress.note(f"cause of {name}")
             self._bear(f"cause of {name}", partial(self._cause, name, ratio, self.before.commit))
 
     def _cause(self, name: str, ratio: float, before: str) -> None:
-        built = revisions.build(Revision(before, before, self.commit.revision.features))
-        found = causes.of_benchmark(built, self.commit, name, ratio)
+        revision = Revision(before, before, self.commit.revision.features)
+        built = self.project.builds.build(revision)
+        found = causes.of_benchmark(self.project, built, self.commit, name, ratio)
         self.causes[name] = {"before": before, **asdict(found)}
 
 
-def predicted() -> dict[str, restarts.Cell]:
+def predicted(project: Project) -> dict[str, restarts.Cell]:
     """The cell that each card of a pair predicts, by asv's name of its optimised twin."""
     found = {}
-    for card in cards.load():
+    for card in cards.load(project):
         if card.prediction and card.prediction.size:
             size = tuple(sorted(card.prediction.size.items()))
             of = f"{card.id} {card.prediction.workload} " + ",".join(f"{k}={n}" for k, n in size)

@@ -1,7 +1,8 @@
 """The records of optimisations: one JSON file a measurement, written once and never changed.
 
-They lie in `optimizations/record/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_p5.json`, a folder a machine. The
-keys of a file are `schema` (1) and the fields of `Record`, its results' those of `Result`.
+They lie beside the cards, in `record/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_p5.json`, a folder a
+machine. The keys of a file are `schema` (1) and the fields of `Record`, its results' those of
+`Result`.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
 from rlox_opt.system.files import NotReadError, check_folder, read_json, write_new
 from rlox_opt.system.machine import machine, slug
 
-FOLDER = cards.FOLDER / "record"
 SCHEMA = 1
 VERDICTS = ("faster", "slower", "same", "undecided")
 
@@ -86,7 +85,7 @@ class Record:
         return None
 
 
-def records(id_: str, folder: Path = FOLDER) -> list[Record]:
+def records(id_: str, folder: Path) -> list[Record]:
     """The complete records of an optimisation on every machine, newest last.
 
     A file that is malformed or incomplete is left out, and named on stderr.
@@ -125,7 +124,7 @@ def newest(
 
 
 def realised(
-    card: Card, found: Sequence[Record], prefer: str | None = None, folder: Path = FOLDER
+    card: Card, found: Sequence[Record], folder: Path, prefer: str | None = None
 ) -> tuple[Record, Result] | None:
     """What came of a card's prediction: the result at its workload and size.
 
@@ -161,12 +160,12 @@ def read(path: Path) -> Record:
         raise RecordError(error.why) from error
 
 
-def check(folder: Path = FOLDER) -> None:
+def check(folder: Path) -> None:
     """See that records of this machine can be written. Raises `NotWrittenError`."""
     check_folder(folder / slug(machine()))
 
 
-def append(record: Mapping[str, Any], folder: Path = FOLDER) -> Path:
+def append(record: Mapping[str, Any], folder: Path) -> Path:
     """Write a record as a new file, whole or not at all; returns its path.
 
     It lies under its machine, named for its date and id; a name that is taken gets -2, -3, ….

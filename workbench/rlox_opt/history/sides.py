@@ -16,7 +16,7 @@ from rlox_opt.history import condensed
 from rlox_opt.history.causes import sources
 from rlox_opt.history.compared import Compared, Run
 from rlox_opt.history.store import Profile
-from rlox_opt.project import revisions
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import brief, workloads
 from rlox_opt.sampling.driver import Progress
 from rlox_opt.sampling.functions import Text
@@ -24,7 +24,7 @@ from rlox_opt.sampling.processes.report import KIND as PROCESSES
 from rlox_opt.sampling.samples import OUTSIDE
 from rlox_opt.sampling.spec import Spec
 from rlox_opt.system.files import read_json, understood
-from rlox_opt.system.machine import ROOT, slug
+from rlox_opt.system.machine import slug
 from rlox_opt.system.usage import UsageError
 
 PROFILE = "profile.json"  # in a profile's folder, its condensed form
@@ -213,35 +213,44 @@ def _specs(arguments: argparse.Namespace) -> tuple[Spec, Spec]:
     """What A and B train; the switches are of B alone."""
     without = copy.copy(arguments)
     without.enable = without.disable = frozenset()
-    of = workloads.known()
+    project: Project = arguments.project
+    of = workloads.known(project)
     if of is None:
         raise UsageError("profile diff: this project names no training runs; compare two reports")
-    return of.spec_of(without), of.spec_of(arguments)
+    return of.spec_of(project, without), of.spec_of(project, arguments)
 
 
 def _sides(
     arguments: argparse.Namespace, specs: tuple[Spec, Spec], progress: Progress
 ) -> Sequence[_Side]:
+    project: Project = arguments.project
     switches = [f"+{id_.lower()}" for id_ in sorted(arguments.enable)]
     switches += [f"-{id_.lower()}" for id_ in sorted(arguments.disable)]
     added = "".join(f" {switch}" for switch in switches)
     if arguments.after is None:
         titles = "installed", f"installed{added}"
-        return [_Side(t, None, spec, installed) for t, spec in zip(titles, specs, strict=True)]
-    resolved = [revisions.resolve(text) for text in (arguments.before, arguments.after)]
+        return [
+            _Side(t, None, spec, installed(project)) for t, spec in zip(titles, specs, strict=True)
+        ]
+    resolved = [project.commits.resolve(text) for text in (arguments.before, arguments.after)]
     found = []
     for revision, spec, more in zip(resolved, specs, ("", added), strict=True):
         progress.begin(f"build of {revision.text}")
-        folder = revisions.build(revision).folder
+        folder = project.builds.build(revision).folder
         progress.end("ready")
-        found.append(_Side(f"{revision.title}{more}", folder, spec, sources(revision.commit)))
+        text = sources(project.commits, revision.commit)
+        found.append(_Side(f"{revision.title}{more}", folder, spec, text))
     return found
 
 
-def installed(path: str) -> str:
-    """A file of the tree that is installed; "" where it is not there."""
-    source = ROOT / path
-    return source.read_text(encoding="utf-8") if source.exists() else ""
+def installed(project: Project) -> Text:
+    """The files of the working tree, by path; "" for what is not there."""
+
+    def text(path: str) -> str:
+        source = project.root / path
+        return source.read_text(encoding="utf-8") if source.exists() else ""
+
+    return text
 
 
 def _round(sides: Sequence[_Side], sampler: str, progress: Progress) -> tuple[Run, Run]:

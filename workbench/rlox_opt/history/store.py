@@ -1,6 +1,6 @@
 """The history: what a commit measured, one JSON file a commit, feature set and recording.
 
-They lie in `asv_bench/history/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_<commit>.json`, named for the time
+They lie in a project's `history/<machine>/<YYYY-MM-DD>T<HHMMSS>Z_<commit>.json`, named for the time
 of measuring, written once and never changed. The keys of a file are `schema` (1) and the fields of
 `Entry`, its cells' those of `Cell`, its profiles' those of `Profile`. A commit that is recorded
 again gets another file, and the newest counts.
@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.system.files import NotReadError, read_json, write_new
-from rlox_opt.system.machine import ROOT, slug
+from rlox_opt.system.machine import slug
 
-FOLDER = ROOT / "asv_bench" / "history"
 SCHEMA = 1
 # What a cell's value is: kind -> unit.
 UNITS = {
@@ -107,7 +106,7 @@ class Entry:
         return slug(dict(self.machine))
 
 
-def append(entry: Entry, folder: Path = FOLDER) -> Path:
+def append(entry: Entry, folder: Path) -> Path:
     """Write an entry as a new file, whole or not at all; returns its path.
 
     Raises:
@@ -134,7 +133,7 @@ def read(path: Path) -> Entry:
         raise HistoryError(f"{path}: {error}") from error
 
 
-def entries(folder: Path = FOLDER) -> list[tuple[Path, Entry]]:
+def entries(folder: Path) -> list[tuple[Path, Entry]]:
     """All entries of all machines, in the order of their measurement. Raises HistoryError."""
     return _in_time(folder.glob("*/*.json"))
 

@@ -6,15 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from rlox_opt.project import revisions
-
-# The library, what it is built of, and its benchmarks; not those parts of the workbench that no
-# benchmark and no trainer loads.
-MEASURED = (
-    *("rlox", "crates", "Cargo.toml", "Cargo.lock", "pyproject.toml"),
-    *(".cargo", "rust-toolchain.toml", "asv_bench/benchmarks"),
-    *(f":(exclude)rlox/{part}" for part in ("history", "opt", "report")),
-)
+from rlox_opt.project.project import Project
 
 
 @dataclass(frozen=True)
@@ -38,18 +30,18 @@ class Unrecorded:
         return f"{said}: `rlox-opt record {newest}..HEAD`" if self.ahead else said
 
 
-def changing(tip: str = "HEAD") -> set[str]:
+def changing(project: Project, tip: str = "HEAD") -> set[str]:
     """The commits on the line of a commit's first parents that change what is measured."""
-    return set(revisions.line(tip, *MEASURED))
+    return set(project.commits.line(tip, *project.measured))
 
 
-def of(recorded: Collection[str], line: Sequence[str]) -> Unrecorded | None:
+def of(project: Project, recorded: Collection[str], line: Sequence[str]) -> Unrecorded | None:
     """What a line of commits, the oldest first, lacks; None where it has no recording at all."""
     there = [number for number, commit in enumerate(line) if commit in recorded]
     if not there:
         return None
     without = [n for n in range(there[0], len(line)) if line[n] not in recorded]
-    changes = changing(line[-1])
+    changes = changing(project, line[-1])
     needing = [n for n in without if line[n] in changes]
     ahead = tuple(line[n] for n in needing if n > there[-1])
     commits = len(line) - there[0]

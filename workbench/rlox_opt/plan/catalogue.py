@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+from collections.abc import Callable
+from typing import NoReturn
 
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card, CardError
+from rlox_opt.project.project import Project
 
 
-def all_cards(parser: argparse.ArgumentParser) -> list[Card]:
+def all_cards(arguments: argparse.Namespace) -> list[Card]:
     """Every card; ends the program, asked wrongly, where they cannot be read."""
+    project: Project = arguments.project
+    error: Callable[[str], NoReturn] = arguments.parser.error
     try:
-        found = cards.load()
-    except CardError as error:
-        parser.error(str(error))
+        found = cards.load(project)
+    except CardError as problem:
+        error(str(problem))
     if not found:
-        parser.error("there are no cards: optimizations/ lies in the repository, not in the wheel")
+        error(f"{project.cards}: holds no cards of optimisations; `rlox-opt new` writes one")
     return found
 
 
-def card_named(parser: argparse.ArgumentParser, id_: str) -> Card:
+def card_named(arguments: argparse.Namespace, id_: str) -> Card:
     """The card with an id, in either case; ends the program, asked wrongly, where there is none."""
-    found = {card.id: card for card in all_cards(parser)}
+    found = {card.id: card for card in all_cards(arguments)}
     if id_.upper() not in found:
-        parser.error(f"ID {id_}: has no card; use one of {', '.join(found).lower()}")
+        arguments.parser.error(f"ID {id_}: has no card; use one of {', '.join(found).lower()}")
     return found[id_.upper()]
 
 

@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from rlox_opt.harness import restarts
 from rlox_opt.harness.restarts import Cell, Reading
 from rlox_opt.history import records
-from rlox_opt.plan.features import features_of
-from rlox_opt.project import measured
+from rlox_opt.plan.features import features
 from rlox_opt.project.cards import Card
-from rlox_opt.project.measured import build_info
+from rlox_opt.project.project import Project
 from rlox_opt.stats import paired
-from rlox_opt.system.machine import ROOT, commit, machine
+from rlox_opt.system import plugins
+from rlox_opt.system.machine import commit, machine
+from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
-PAIRS_WORKER = ROOT / "workloads" / "pairs_worker.py"
 _SLICES = 0.12  # seconds of a contest in one restart
 
 
@@ -56,24 +56,29 @@ def compare(
     card: Card, cells: Sequence[Cell], arguments: argparse.Namespace, progress: Lines
 ) -> dict[str, Any]:
     """Measure one card and append its record; what was measured before a Ctrl-C is kept."""
-    from rlox_opt.plan import also_measured, counts
+    from rlox_opt.plan import counts
 
     start, also, complete = time.monotonic(), dict[str, Any](), True
+    project: Project = arguments.project
     counted: dict[Cell, Any] = {}
     series: list[Series] = []
-    build: dict[str, Any] = {**build_info()}
+    build: dict[str, Any] = {**project.installed.build_info()}
+    paired_builds = card.seam.kind == "build"
+    besides = card.also_measured and card.id.startswith("P") and not arguments.sizes
+    plugin = beside(project, card) if paired_builds or besides else None
     progress.begin(card.id)
     try:
-        if card.seam.kind == "build":
-            results = also_measured.profiles(series, arguments.restarts, progress, also)
+        if plugin and paired_builds:
+            results = plugin.profiles(project, series, arguments.restarts, progress, also)
         else:
             series = [Series(cell) for cell in cells]
-            extension, build = with_needs(card, progress)
+            extension, build = with_needs(project, card, progress)
             restart = partial(restarts.twins, extension)
             left_out = card.same_code(build["features"])
             if card.id.startswith("R"):
-                restart = partial(restart, script=PAIRS_WORKER)
-                left_out |= missing(series, extension)
+                script = project.root / project.settings.twins.worker
+                restart = partial(restart, script=script)
+                left_out |= missing(series, extension, script)
             series = [one for one in series if one.cell.workload not in left_out]
             also |= {f"{workload} skipped": why for workload, why in left_out.items()}
             measure(series, restart, arguments.restarts, progress)
@@ -81,11 +86,11 @@ def compare(
                 progress.note("counting instructions and allocations")
                 cores = len(os.sched_getaffinity(0))
                 timed = [one.cell for one in series]
-                counted = counts.count(timed, build["features"], cores)
+                counted = counts.count(project, timed, build["features"], cores)
             results = [result(s, counted) for s in series]
-            if not left_out and not arguments.sizes and card.id.startswith("P"):
-                results += also_measured.extra(
-                    card.id, extension, results, arguments.restarts, also, progress
+            if plugin and not left_out:
+                results += plugin.extra(
+                    project, card.id, extension, results, arguments.restarts, also, progress
                 )
     except KeyboardInterrupt:
         complete = False
@@ -93,17 +98,52 @@ def compare(
     record = {
         "schema": 1,
         "id": card.id,
-        **provenance(build),
+        **provenance(project, build),
         "seconds": round(time.monotonic() - start, 1),
         "complete": complete,
         "results": results,
         **({"also": also} if also else {}),
     }
     if results and not arguments.no_record:
-        path = records.append(record)
-        record["record"] = str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+        path = records.append(record, project.comparisons)
+        record["record"] = str(path.relative_to(project.root))
     progress.end(f"{len(results)} ratios")
     return record
+
+
+class Beside(Protocol):
+    """What the project's plug-in `also_measured.py`, beside its cards, brings: what some of its
+    optimisations must show besides the speed of a call."""
+
+    def extra(
+        self,
+        project: Project,
+        id_: str,
+        extension: Path,
+        results: Sequence[dict[str, Any]],
+        most: int,
+        also: dict[str, Any],
+        progress: Lines,
+    ) -> list[dict[str, Any]]:
+        """Fill `also` for the optimisation `id_`; returns results of further workloads."""
+
+    def profiles(
+        self,
+        project: Project,
+        series: list[Series],
+        most: int,
+        progress: Lines,
+        also: dict[str, Any],
+    ) -> list[dict[str, Any]]:
+        """The results of one that is a pair of builds; its readings go into `series`."""
+
+
+def beside(project: Project, card: Card) -> Beside:
+    """The plug-in. Raises UsageError where a card needs one, and there is none."""
+    path = project.cards / "also_measured.py"
+    if not path.exists():
+        raise UsageError(f"{card.id}: is measured by {path}, which is not there")
+    return cast(Beside, plugins.load(path))
 
 
 def cells_of(card: Card, sizes: Sequence[str] | None, error: Callable[[str], Any]) -> list[Cell]:
@@ -155,25 +195,25 @@ def measure(
         done = look
 
 
-def missing(series: Sequence[Series], extension: Path) -> dict[str, str]:
+def missing(series: Sequence[Series], extension: Path, script: Path) -> dict[str, str]:
     """Why this machine cannot run what it cannot run, by workload."""
-    with restarts.worker(extension, random.Random(), PAIRS_WORKER) as ask:
+    with restarts.worker(extension, random.Random(), script) as ask:
         found = {one.cell.workload: one.cell.id for one in series}
         why = {workload: ask("missing", id_, workload) for workload, id_ in found.items()}
     return {workload: reason for workload, reason in why.items() if reason}
 
 
-def with_needs(card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:
+def with_needs(project: Project, card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:
     """An extension in which the card's twins have what they need, and what it says of itself: the
     installed one, if it will do."""
     from rlox_opt.plan.extensions import build
 
-    there = build_info()["features"]
-    needed = features_of(card.needs)
+    there = project.installed.build_info()["features"]
+    needed = features(project).of(card.needs)
     if set(needed) <= set(there):
-        return measured.extension(), {**build_info()}
+        return project.installed.extension(), {**project.installed.build_info()}
     progress.note(f"building with {', '.join(needed)}, which {card.id} needs")
-    built = build(f"for-{card.id.lower()}", sorted({*needed, *there}))
+    built = build(project, f"for-{card.id.lower()}", sorted({*needed, *there}))
     return built.path, built.info
 
 
@@ -198,9 +238,9 @@ def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:
     }
 
 
-def provenance(build: Mapping[str, Any]) -> dict[str, Any]:
+def provenance(project: Project, build: Mapping[str, Any]) -> dict[str, Any]:
     """Where, when and of what a record was made."""
-    revision, dirty = commit()
+    revision, dirty = commit(project.root)
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": revision,

@@ -13,7 +13,8 @@ from typing import Any
 
 from rlox_opt.harness.restarts import Cell
 from rlox_opt.plan.extensions import cargo
-from rlox_opt.system.machine import ROOT
+from rlox_opt.plan.features import cargo_of
+from rlox_opt.project.project import Project
 from rlox_opt.system.scratch import scratch
 
 _CALLS = 10
@@ -22,15 +23,18 @@ TWINS = ("baseline", "optimized")
 Counts = dict[str, dict[str, float] | None]
 
 
-def count(cells: Sequence[Cell], features: Sequence[str], workers: int) -> dict[Cell, Counts]:
+def count(
+    project: Project, cells: Sequence[Cell], features: Sequence[str], workers: int
+) -> dict[Cell, Counts]:
     """`{"instructions" | "allocations" | "allocated_bytes": {twin: per call}}` of each cell.
 
     All work runs in one thread. A workload that needs an interpreter is not counted; instructions
     are None where valgrind is not installed or took too long. Raises `BuildError`.
     """
-    cargo("build", "--locked", "--release", "-p", "rlox-bench", "--bin", "count",
+    crate = cargo_of(project).twins
+    cargo(project, "build", "--locked", "--release", "-p", crate, "--bin", "count",
           "--features", ",".join(features))  # fmt: skip
-    program = ROOT / "target" / "release" / "count"
+    program = project.root / "target" / "release" / "count"
     counted = [cell for cell in cells if not cell.workload.endswith("_numpy")]
     jobs = [(cell, twin) for cell in counted for twin in TWINS]
     with ThreadPoolExecutor(workers) as pool:

@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 
 from rlox_opt.project.cards import Card
+from rlox_opt.project.project import Project
 from rlox_opt.system import git
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.usage import UsageError
 
 BEFORE, WITH, AFTER = "before the work", "with the work", "after the work"
 MEASURED, UNCOMMITTED, NONE = "after it was measured", "not committed", "not predicted"
 VERDICTS = (BEFORE, WITH, AFTER, MEASURED, UNCOMMITTED, NONE)
-
-_SWITCHBOARD = "crates/rlox-core/src/switchboard.rs"
-_LEARNER = ("rlox/learner/switchboard.py", "rlox/learner/pairs.py")
 
 
 @dataclass(frozen=True)
@@ -31,18 +27,18 @@ class Course:
     verdict: str
 
 
-def course(card: Card, root: Path = ROOT) -> Course:
+def course(project: Project, card: Card) -> Course:
     """What came first.
 
     Raises:
         UsageError: the history is cut off.
-        git.GitError: `root` is no checkout, or there is no git.
+        git.GitError: the project is no checkout, or there is no git.
     """
-    of = git.of(root)
+    of = git.of(project.root)
     if of.run("rev-parse", "--is-shallow-repository").strip() == "true":
-        raise UsageError(f"{root}: has only a part of its history; git fetch --unshallow")
-    held = _predicted(of, card) if card.prediction else None
-    work, record = _worked(of, card), _recorded(of, card)
+        raise UsageError(f"{project.root}: has only a part of its history; git fetch --unshallow")
+    held = _predicted(of, project, card) if card.prediction else None
+    work, record = _worked(of, project, card), _recorded(of, project, card)
     if card.prediction is None:
         verdict = NONE
     elif held is None:
@@ -56,23 +52,24 @@ def course(card: Card, root: Path = ROOT) -> Course:
     return Course(held, work, record, verdict)
 
 
-def written(card: Card, root: Path = ROOT) -> bool:
+def written(project: Project, card: Card) -> bool:
     """Whether the working tree has the form after: it names the optimisation, and not as a skeleton
     of `rlox-opt new`."""
-    at, name = _named(card)
-    texts = [path.read_text(encoding="utf-8") for path in map(root.joinpath, at) if path.is_file()]
+    at, name = _named(project, card)
+    paths = map(project.root.joinpath, at)
+    texts = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
     if not any(name in text for text in texts):
         return False
-    seam = root / card.seam.address
+    seam = project.root / card.seam.address
     files = [seam] if seam.is_file() else seam.rglob("*.rs")
     return not any(re.search(_skeleton(card), path.read_text("utf-8")) for path in files)
 
 
-def _named(card: Card) -> tuple[tuple[str, ...], str]:
+def _named(project: Project, card: Card) -> tuple[tuple[str, ...], str]:
     """The files of which one names an optimisation that is there, and the name."""
-    if card.id.startswith("P"):
-        return (_SWITCHBOARD,), f'"{card.feature}"'
-    return _LEARNER, f'"{card.id}"'
+    kind = card.id[0]
+    name = card.feature if kind == "P" else card.id
+    return project.settings.twins.switches.get(kind, ()), f'"{name}"'
 
 
 def _skeleton(card: Card) -> str:
@@ -80,13 +77,13 @@ def _skeleton(card: Card) -> str:
     return rf"{card.id}: (optimized\.rs|[A-Za-z0-9]+Optimized) is not written yet"
 
 
-def _predicted(of: git.Repository, card: Card) -> str | None:
+def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
     assert card.prediction is not None
     now = dict(card.prediction.size), list(card.prediction.ratio)
     stem = f"{card.id[0].lower()}{int(card.id[1:]):02}"
     listed = of.run(
         "log", "--reverse", "--no-renames", "--diff-filter=AM", "--format=%x00%H", "--name-only",
-        "--", f":(glob)optimizations/{stem}_*.toml",
+        "--", f":(glob){project.settings.cards}/{stem}_*.toml",
     )  # fmt: skip
     for entry in listed.split("\0")[1:]:
         commit, *paths = entry.split()
@@ -100,17 +97,19 @@ def _predicted(of: git.Repository, card: Card) -> str | None:
     return None
 
 
-def _worked(of: git.Repository, card: Card) -> str | None:
-    at, name = _named(card)
+def _worked(of: git.Repository, project: Project, card: Card) -> str | None:
+    at, name = _named(project, card)
     named = _log(of, f"-S{name}", "--", *at)
-    drafts = _log(of, "--pickaxe-regex", f"-S{_skeleton(card)}", "--", "crates")
+    drafts = _log(
+        of, "--pickaxe-regex", f"-S{_skeleton(card)}", "--", card.seam.address.partition("/")[0]
+    )
     if drafts:  # a skeleton came, and went when the form after was written
         return drafts[-1] if len(drafts) > 1 else None
     return named[0] if named else None
 
 
-def _recorded(of: git.Repository, card: Card) -> str | None:
-    name = f":(glob)optimizations/record/*/*Z_{card.id.lower()}"
+def _recorded(of: git.Repository, project: Project, card: Card) -> str | None:
+    name = f":(glob){project.settings.cards}/record/*/*Z_{card.id.lower()}"
     found = _log(of, "--diff-filter=A", "--", f"{name}.json", f"{name}-*.json")
     return found[0] if found else None
 

@@ -19,9 +19,8 @@ from rlox_opt.stats.family import judge, restarts_to_settle
 from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.stats.student import deviation
 from rlox_opt.system.files import check_folder, read_json, understood, write_new
-from rlox_opt.system.machine import ROOT, machine, slug
+from rlox_opt.system.machine import machine, slug
 
-RECORDS = ROOT / "asv_bench" / "record"
 _DRAWS = 300
 _POWER = 0.95
 _THRESHOLDS = (1.0, 3.0)  # per cent: the default, and that of the hook and the workflow
@@ -100,38 +99,38 @@ def _found(log_ratios: Sequence[float]) -> bool:
     return False
 
 
-def check_records() -> None:
+def check_records(records: Path) -> None:
     """See that `keep` can write. Raises NotWrittenError."""
-    check_folder(RECORDS / slug(machine()))
+    check_folder(records / slug(machine()))
 
 
-def keep(kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
-    """Write what was found on this machine, now, as a new file of `RECORDS`; returns the file, and
-    all that it says."""
+def keep(records: Path, kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
+    """Write what was found on this machine, now, as a new file in the folder `records`; returns the
+    file, and all that it says."""
     date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     record = {"schema": 1, "date": date, "machine": machine(), **found}
-    folder = RECORDS / slug(record["machine"])
+    folder = records / slug(record["machine"])
     text = json.dumps(record, indent=1) + "\n"
     return write_new(text, folder, f"{date.replace(':', '')}_{kind}"), record
 
 
-def newest(of: str | None = None) -> dict[str, Any] | None:
+def newest(records: Path, of: str | None = None) -> dict[str, Any] | None:
     """The newest calibration of a machine, by its folder; without one of this. Raises
     NotReadError."""
-    path = _newest(of or slug(machine()))
+    path = _newest(records / (of or slug(machine())))
     return read_json(path) if path else None
 
 
-def _newest(of: str) -> Path | None:
-    return max((RECORDS / of).glob("*_calibration*.json"), default=None)
+def _newest(folder: Path) -> Path | None:
+    return max(folder.glob("*_calibration*.json"), default=None)
 
 
-def smallest() -> dict[str, dict[str, float]]:
+def smallest(records: Path) -> dict[str, dict[str, float]]:
     """By machine and benchmark, the smallest log-ratio that the machine can tell apart. Raises
     NotReadError."""
     found: dict[str, dict[str, float]] = {}
-    for of in sorted({path.parent.name for path in RECORDS.glob("*/*_calibration*.json")}):
-        if path := _newest(of):
+    for of in sorted({path.parent.name for path in records.glob("*/*_calibration*.json")}):
+        if path := _newest(records / of):
             table = read_json(path)
             with understood(path, "calibration"):
                 rows = table["benchmarks"].items()
@@ -139,13 +138,13 @@ def smallest() -> dict[str, dict[str, float]]:
     return found
 
 
-def plan(names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
+def plan(records: Path, names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
     """What a comparison of these benchmarks will take on this machine, by its calibration, and
     what the budget cannot decide. Raises NotReadError."""
-    calibration = newest()
+    calibration = newest(records)
     seconds = GUESS_S
     if calibration is not None:
-        with understood(RECORDS / slug(machine()), "calibration"):
+        with understood(records / slug(machine()), "calibration"):
             seconds = float(calibration["seconds_per_restart"])
             rows = calibration["benchmarks"]
             known = [rows[name] for name in names if name in rows]

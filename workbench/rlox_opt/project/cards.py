@@ -13,12 +13,9 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rlox_opt.project import measured
+from rlox_opt.project.project import Project
 from rlox_opt.system.files import NotReadError, read_toml
-from rlox_opt.system.machine import ROOT
 
-FOLDER = ROOT / "optimizations"
-RECORDS = "optimizations/record/"
 STACKS = ("rust", "boundary", "python", "torch")
 KINDS = ("function", "type", "build", "python", "setting")
 STATUSES = ("candidate", "accepted", "graduated", "rejected")
@@ -127,16 +124,18 @@ class Card:
         }
 
 
-def load(folder: Path = FOLDER) -> list[Card]:
-    """All cards, P1 … R16 in order.
+def load(project: Project) -> list[Card]:
+    """All cards of a project, P1 … R16 in order; none where it has no folder of them.
 
     Raises `CardError` for a card that does not hold to the schema, and for a `needs` or an `id`
-    that does not fit the other cards. A missing folder (an installed wheel) has no cards.
+    that does not fit the other cards.
     """
+    folder = project.cards
     cards = [parse(path) for path in sorted(folder.glob("*.toml"))]
     known = {card.id for card in cards}
     if len(known) < len(cards):
         raise CardError(f"{folder}: two cards share an `id`; give each its own")
+    paired = project.installed.paired() if cards else set()
     for card in cards:
         for other in card.needs:
             if other not in known:
@@ -147,15 +146,15 @@ def load(folder: Path = FOLDER) -> list[Card]:
                     f"{folder}: {card.id} has same_with {workload} = {other!r}; write one of its "
                     "workloads and the id of a card"
                 )
+        records = f"{folder.name}/record/"
+        if card.record and not card.record.startswith(records):
+            raise CardError(
+                f"{folder}: {card.id} has record {card.record!r}; it lies under {records}"
+            )
         in_rust = card.seam.kind in ("function", "type")
-        if in_rust and card.status != "candidate" and card.id not in paired():
+        if in_rust and card.status != "candidate" and card.id not in paired:
             raise CardError(f"{folder}: {card.id} is {card.status}, but has no pair to show it")
     return sorted(cards, key=lambda card: (card.id[0], int(card.id[1:])))
-
-
-def paired() -> set[str]:
-    """Ids of the optimisations whose twins this build holds side by side."""
-    return {id_ for id_, _, _ in measured.pairs()}
 
 
 def parse(path: Path) -> Card:
@@ -183,8 +182,6 @@ def parse(path: Path) -> Card:
         raise CardError(f"{path.name}: `id` is {card.id!r}; write P or R and a number")
     if card.prediction:
         _check_prediction(path, card.prediction)
-    if card.record and not card.record.startswith(RECORDS):
-        raise CardError(f"{path.name}: `record` is {card.record!r}; it lies under {RECORDS}")
     if card.status != "candidate":
         for key in ("prediction", "finding", "record"):
             if not getattr(card, key):

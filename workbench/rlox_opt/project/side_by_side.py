@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.harness import callgrind
 from rlox_opt.harness.packages import SIDES, Failure, Packages
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import calibration, revisions
-from rlox_opt.project.revisions import BENCHMARKS, REVISIONS, Artefact
+from rlox_opt.project import builds, calibration
+from rlox_opt.project.builds import Artefact, Builds
+from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.machine import machine
@@ -49,6 +50,7 @@ class Found:
     seconds: float = 0.0
     complete: bool = False
     needless: bool = False  # both packages are the same, which needs no measuring
+    calibrated: Mapping[str, Any] | None = None  # this machine's newest calibration
 
     def verdicts(self) -> list[Judgement]:
         """Of all benchmarks that could be measured."""
@@ -69,7 +71,11 @@ class Found:
 
 
 def measured(
-    base: Artefact, head: Artefact, arguments: argparse.Namespace, progress: Lines
+    project: Project,
+    base: Artefact,
+    head: Artefact,
+    arguments: argparse.Namespace,
+    progress: Lines,
 ) -> Found:
     """Time, weigh and count; what was known before a Ctrl-C is kept, marked incomplete.
 
@@ -81,16 +87,17 @@ def measured(
     until = start + arguments.budget
     counted = not arguments.no_counts and callgrind.available()
     band = math.log1p(arguments.threshold / 100)
-    with side_by_side(base, head) as packages:
+    with side_by_side(project.builds, base, head) as packages:
         names, missing = _chosen(packages, arguments.bench)
         times = Comparison(names["time"], band)
         memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
         found = Found(base, head, times, memory, missing)
+        found.calibrated = calibration.newest(project.records)
         try:
             of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
             of_counts = _OF_COUNTS * arguments.budget if counted else 0.0
             of_times = until - time.monotonic() - of_memory - of_counts
-            for line in calibration.plan(times.names, band, of_times):
+            for line in calibration.plan(project.records, times.names, band, of_times):
                 progress.console.print(line, highlight=False)
             progress.begin("timing")
             times.run(
@@ -127,16 +134,18 @@ def measured(
 
 
 @contextlib.contextmanager
-def side_by_side(base: Artefact, head: Artefact, *, again: bool = True) -> Iterator[Packages]:
+def side_by_side(
+    of: Builds, base: Artefact, head: Artefact, *, again: bool = True
+) -> Iterator[Packages]:
     """Base, head, and unless told otherwise base again, each in a folder of its own: the loader
     takes a library that it has loaded from the same file for the same."""
-    with scratch(REVISIONS) as folder:
+    with scratch(of.folder) as folder:
         folders = {}
         sides = dict(zip(SIDES, (base, head, base) if again else (base, head), strict=False))
         for side, artefact in sides.items():
             folders[side] = folder / side
             shutil.copytree(artefact.folder, folders[side])
-        yield Packages("rlox", folders, BENCHMARKS, _PATIENCE_S)
+        yield Packages(of.package, folders, of.suite, _PATIENCE_S)
 
 
 def _chosen(
@@ -181,7 +190,7 @@ def facts(found: Found) -> dict[str, Any]:
         "base": found.base.revision.commit,
         "head": found.head.revision.commit,
         "features": {"base": found.base.features, "head": found.head.features},
-        "identical": revisions.same_parts(found.base, found.head),
+        "identical": builds.same_parts(found.base, found.head),
         "machine": machine(),
         "threshold": math.expm1(found.times.band),
         "results": _rows(found, found.times, found.times.judgements),

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from rlox_opt.race.primitives import cases
-from rlox_opt.race.primitives.checks import WrongError, check
+from rlox_opt.plan.features import cargo_of
+from rlox_opt.project.project import Project
+from rlox_opt.race.primitives import cases, checks
 from rlox_opt.race.primitives.tables import Tables, conclude
 from rlox_opt.system import exits
 from rlox_opt.system.commands import CompileError, cargo
 from rlox_opt.system.commands import run as run_command
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -63,17 +63,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Time as asked; returns the exit code."""
     from rlox_opt.views import backends as report
 
-    families, engines = cases.load("backends.toml")
+    project: Project = arguments.project
+    families, engines = cases.load(project, "backends.toml")
     chosen = [case for family in families for case in family.cases]
     threads = min(arguments.threads, len(os.sched_getaffinity(0)))
-    tables = Tables("backends", families, chosen, engines, threads)
+    tables = Tables(project, "backends", families, chosen, engines, threads)
 
     def finish(found: dict[str, Any]) -> dict[str, Any]:
         times: dict[str, Any] = {}
         if not arguments.no_criterion:
             print("rlox-opt peers: criterion builds and times its backends", file=sys.stderr)
             try:
-                times, wrong = by_criterion(threads)
+                times, wrong = by_criterion(project, threads)
             except (CompileError, UsageError) as problem:
                 wrong = {"criterion": {f"fails: {str(problem).splitlines()[-1]}": []}}
             found["left_out"] |= wrong
@@ -84,10 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
     return conclude(tables, arguments, report, finish)
 
 
-def by_criterion(threads: int) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]]]:
+def by_criterion(
+    project: Project, threads: int
+) -> tuple[dict[str, Any], dict[str, dict[str, list[str]]]]:
     """Criterion's medians by step and backend, {"s", "ci95"}, and what was left out of which steps
     for being wrong. Of a benchmark that stops midway what it has timed stays. Raises CompileError
     where there is nothing."""
+    given = checks.given(cases.folder(project))
     with scratch() as folder:
         home, answers = folder / "criterion", folder / "answers"
         answers.mkdir()
@@ -96,15 +100,15 @@ def by_criterion(threads: int) -> tuple[dict[str, Any], dict[str, dict[str, list
             "RLOX_NN_ANSWERS": str(answers),
             "RAYON_NUM_THREADS": str(threads),
         }
-        bench = ("bench", "--locked", "-p", "rlox-bench", "--bench", _BENCH)
+        bench = ("bench", "--locked", "-p", cargo_of(project).twins, "--bench", _BENCH)
         features = ("--features", "nn-backends,accepted")
         done = run_command(
             [cargo(), *bench, *features, "--", "--noplot"],
-            ROOT,
+            project.root,
             environment,
             limit_s=_LIMIT_S,
         )
-        wrong = _wrong(answers)
+        wrong = _wrong(answers, given)
         times: dict[str, Any] = {}
         for path in home.rglob("new/estimates.json"):
             of = json.loads(path.with_name("benchmark.json").read_text(encoding="utf-8"))
@@ -127,14 +131,15 @@ def _median(path: Path) -> dict[str, Any]:
     return {"s": found["point_estimate"] / 1e9, "ci95": ci95}
 
 
-def _wrong(answers: Path) -> dict[str, dict[str, list[str]]]:
+def _wrong(answers: Path, given: checks.Given) -> dict[str, dict[str, list[str]]]:
     """Backends whose numbers are not the reference's, the reason, and the steps."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in sorted(answers.glob("*.f32")):
         step, _, backend = path.stem.rpartition("_")
         try:
-            check(cases.Case(step, {}), named(step, np.fromfile(path, "<f4")))
-        except WrongError as wrong:
+            answer = named(step, np.fromfile(path, "<f4"))
+            checks.check(cases.Case(step, {}), answer, given)
+        except checks.WrongError as wrong:
             found.setdefault(backend, {}).setdefault(f"is wrong: {wrong}", []).append(step)
     return found
 

@@ -15,16 +15,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox_opt.project.project import Project
 from rlox_opt.system.files import read_text, read_toml, understood, write
-from rlox_opt.system.machine import ROOT, slug
+from rlox_opt.system.machine import slug
 from rlox_opt.system.process import end_group
 from rlox_opt.system.scratch import scratch
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
-FOLDER = ROOT / "peers"
-ENVIRONMENTS = ROOT / "target" / "peers"
 _INSTALL_S = 1800
 _TAIL_LINES = 4
 
@@ -35,13 +34,14 @@ class PeerError(RuntimeError):
 
 @dataclass(frozen=True)
 class Peer:
-    """Who races. `form` says how its driver runs it, `lock` is None for this interpreter."""
+    """Who races. `driver` is the program that runs it, in that `form`; `lock` is of
+    its environment, None for this interpreter."""
 
     name: str
     what: str
-    driver: str
+    driver: Path
     form: str | list[str]
-    lock: str | None = None
+    lock: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,19 @@ class Outcome:
     episodes: list[tuple[float, int, float]]
 
 
-def load(algo: str) -> tuple[dict[str, Any], list[Peer]]:
+def load(project: Project, algo: str) -> tuple[dict[str, Any], list[Peer]]:
     """What is raced, and the peers that have `algo`. Raises NotReadError."""
-    path = FOLDER / "peers.toml"
+    path = project.peers / "peers.toml"
     table = read_toml(path)
     with understood(path, "list of peers"):
         peers = [
-            Peer(row["name"], row["what"], row["driver"], row["forms"][algo], row.get("lock"))
+            Peer(
+                row["name"],
+                row["what"],
+                project.peers / row["driver"],
+                row["forms"][algo],
+                lock_of(project, row),
+            )
             for row in table["peer"]
             if algo in row["forms"]
         ]
@@ -71,38 +77,44 @@ def load(algo: str) -> tuple[dict[str, Any], list[Peer]]:
         return job, peers
 
 
-def digest(peer: Peer) -> str:
+def digest(project: Project, peer: Peer) -> str:
     """Of all that decides how the peer runs, but for this tree's library."""
-    parts = [FOLDER / "run.py", FOLDER / peer.driver]
+    parts = [project.peers / "run.py", peer.driver]
     if peer.lock:
-        parts.append(_lock(peer.lock))
+        parts.append(peer.lock)
     hashed = hashlib.sha256(json.dumps(peer.form).encode())
     for part in parts:
         hashed.update(part.read_bytes())
     return hashed.hexdigest()[:12]
 
 
-def _lock(name: str) -> Path:
-    return FOLDER / "locks" / f"{name}.lock"
+def lock_of(project: Project, row: Mapping[str, Any]) -> Path | None:
+    """The lock of the environment that a row names; None where it names none."""
+    return project.peers / "locks" / f"{row['lock']}.lock" if row.get("lock") else None
 
 
-def python_of(peer: Peer) -> Path:
-    """The interpreter of the peer's environment, which is made if it is not there.
+def home(project: Project) -> Path:
+    """Where environments are kept, and the runs of a race that is not over."""
+    return project.cache / "peers"
+
+
+def python_of(peer: Peer, environments: Path) -> Path:
+    """The interpreter of the peer's environment, which is made if it is not there, in
+    `environments`.
 
     Raises PeerError when it cannot be made.
     """
     if peer.lock is None:
         return Path(sys.executable)
-    lock = _lock(peer.lock)
-    key = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    target = ENVIRONMENTS / f"{peer.lock}-{key}"
+    key = hashlib.sha256(peer.lock.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    target = environments / f"{peer.lock.stem}-{key}"
     python = target / "bin" / "python"
     if python.exists():
         return python
-    with scratch(ENVIRONMENTS) as making:
+    with scratch(environments) as making:
         # Scripts in bin/ hold the path of the making; the drivers need the interpreter alone.
         _uv("venv", "--quiet", "--clear", "--python", sys.executable, str(making))
-        _uv("pip", "sync", "--quiet", "--require-hashes", "--python", str(making), str(lock))
+        _uv("pip", "sync", "--quiet", "--require-hashes", "--python", str(making), str(peer.lock))
         try:
             making.rename(target)
         except OSError:
@@ -130,7 +142,7 @@ def version(peer: Peer, python: Path, package: str = "") -> str:
     if peer.lock is None:
         return ""
     if not package:
-        package = (FOLDER / "locks" / f"{peer.lock}.in").read_text().split()[0].partition("==")[0]
+        package = peer.lock.with_suffix(".in").read_text().split()[0].partition("==")[0]
     # Read, not asked of the interpreter, which might hang.
     folders = [str(path) for path in python.parents[1].glob("lib/python*/site-packages")]
     found = next(iter(metadata.distributions(name=package, path=folders)), None)
@@ -138,7 +150,7 @@ def version(peer: Peer, python: Path, package: str = "") -> str:
 
 
 def install(
-    wanted: Sequence[tuple[str, Peer, str]], progress: Lines
+    wanted: Sequence[tuple[str, Peer, str]], environments: Path, progress: Lines
 ) -> tuple[dict[str, Path], dict[str, str], dict[str, str]]:
     """Make the environments that are not there, of peers by name, each with its distribution (as
     `version` takes it); by name, the interpreters, the versions, and why others are left out."""
@@ -148,7 +160,7 @@ def install(
     for number, (name, peer, package) in enumerate(wanted):
         progress.note(name, number / len(wanted))
         try:
-            python = python_of(peer)
+            python = python_of(peer, environments)
             versions[name] = version(peer, python, package)
             pythons[name] = python
         except PeerError as problem:
@@ -169,7 +181,7 @@ def train(
     said = folder / "said.txt"
     with said.open("wb") as file, environment(peer) as env:
         process = subprocess.Popen(
-            [str(python), str(FOLDER / peer.driver), json.dumps(job)],
+            [str(python), str(peer.driver), json.dumps(job)],
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -194,9 +206,11 @@ def train(
 def environment(peer: Peer) -> Iterator[dict[str, str]]:
     """Nothing of this process's Python for the others; compilers start with empty caches, so that
     every run pays for its own compiling."""
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-    if peer.lock is None:
-        env["PYTHONPATH"] = str(ROOT)
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if peer.lock is None or not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
     with scratch() as cache:
         yield env | {"TORCHINDUCTOR_CACHE_DIR": str(cache), "JAX_PLATFORMS": "cpu"}
 
@@ -211,9 +225,9 @@ def kept(path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in whole.splitlines()]
 
 
-def records_of(where: Mapping[str, Any]) -> Path:
+def records_of(project: Project, where: Mapping[str, Any]) -> Path:
     """The folder of the records of a machine."""
-    return FOLDER / "record" / slug(dict(where))
+    return project.peers / "record" / slug(dict(where))
 
 
 def _last(text: str) -> str:

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import perf, pyspy, results, scalene, torch_profiler
 from rlox_opt.sampling.results import Rates
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.spec import Job, Spec
 from rlox_opt.sampling.torch_profiler import Event
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.process import Child, ChildError, end
 from rlox_opt.system.scratch import scratch
 
@@ -30,7 +30,6 @@ _START_UP_S = 15.0  # of a child, for the estimate of the time left
 SILENCE_S = 600.0  # a child that says nothing for so long hangs
 _LATE_S = 120.0  # what a sampler may take beyond its window to read symbols and write
 
-_CHILD_OF = ROOT / "workloads" / "child_of.py"
 _SAMPLERS = {"py-spy": pyspy, "perf": perf}
 _MISSING: dict[str, Callable[[], str | None]] = {
     "py-spy": pyspy.unavailable,
@@ -67,21 +66,22 @@ class Findings:
     steady: Rates | None = None  # of the plain run after warm-up
 
 
-def profile(job: Job, progress: Progress) -> Findings:
+def profile(project: Project, job: Job, progress: Progress) -> Findings:
     """Run the plain run and the tools; an interruption keeps what is finished.
 
     Raises:
         ChildError: the plain run failed, so that there is nothing to report.
     """
     started = time.perf_counter()
-    found = Findings(results.skeleton(job.spec, job.tools, {t: job.window(t) for t in job.tools}))
+    windows = {tool: job.window(tool) for tool in job.tools}
+    found = Findings(results.skeleton(project, job.spec, windows))
     steps: list[tuple[str, float, Callable[[Path], str]]] = [
         ("plain run", _START_UP_S * 2, lambda folder: _plain(job, found, folder, progress)),
         *(
             (
                 tool,
                 _START_UP_S + job.window(tool),
-                lambda folder, tool=tool: _tool(job, found, tool, folder, progress),
+                lambda folder, tool=tool: _tool(project, job, found, tool, folder, progress),
             )
             for tool in job.tools
         ),
@@ -102,7 +102,7 @@ def profile(job: Job, progress: Progress) -> Findings:
                 tool |= {"status": "interrupted", "reason": "The run was interrupted before."}
         progress.end("interrupted")
     progress.plan([])
-    results.conclude(found)
+    results.conclude(project, found)
     found.report["profile_s"] = round(time.perf_counter() - started, 2)
     return found
 
@@ -126,7 +126,9 @@ def _plain(job: Job, found: Findings, folder: Path, progress: Progress) -> str:
     return f"{found.report['sps']:,.0f} steps/s, {found.report['train_s']:.2f} s of training"
 
 
-def _tool(job: Job, found: Findings, tool: str, folder: Path, progress: Progress) -> str:
+def _tool(
+    project: Project, job: Job, found: Findings, tool: str, folder: Path, progress: Progress
+) -> str:
     """Run one tool and put what it found into the report, or why it found nothing."""
     section = found.report["tools"][tool]
     run = {"scalene": _scalene, "torch.profiler": _torch_profiler}.get(tool, _sampler)
@@ -139,7 +141,7 @@ def _tool(job: Job, found: Findings, tool: str, folder: Path, progress: Progress
         run(replace(job.spec, folder=str(folder), seconds=job.window(tool)), found, tool, progress)
     # One tool's trouble, of whatever kind, must not cost the others' results.
     except Exception as error:
-        reason = results.anonymous(f"{tool} failed: {error}")
+        reason = results.anonymous(f"{tool} failed: {error}", project.root)
         section |= {"status": "failed", "reason": reason}
         return reason.splitlines()[0]
     section["status"] = "ok"
@@ -158,7 +160,7 @@ def sampled(
     spec: Spec, tool: str, progress: Progress, package: Path | None = None
 ) -> tuple[Samples, tuple[int, int]]:
     """What py-spy or perf saw of a child that trained until it was told to stop, and the ends of
-    its window in ns; `package` is the folder of another build of `rlox`.
+    its window in ns; `package` is the folder of another build.
 
     Raises:
         ChildError: the child failed.
@@ -207,7 +209,7 @@ def _scalene(spec: Spec, found: Findings, tool: str, progress: Progress) -> None
     spec = replace(spec, mode="scalene")
     folder = Path(spec.folder)
     ready = 0.0
-    with Child(scalene.command(spec.save(), folder), folder, environment(spec)) as child:
+    with Child(scalene.command(spec, folder), folder, environment(spec)) as child:
         for message in child.messages(SILENCE_S):
             if message.get("ready"):
                 ready = time.monotonic()
@@ -249,10 +251,9 @@ def _note(
 
 
 def command(spec: Spec, package: Path | None = None) -> list[str]:
-    """What starts a child: of this `rlox`, or of the one in the folder `package`."""
-    if package is None:
-        return [sys.executable, "-m", "workloads.child", str(spec.save())]
-    return [sys.executable, "-P", str(_CHILD_OF), str(package), str(spec.save())]
+    """What starts a child: of the package that is installed, or of the one in a folder."""
+    of = [] if package is None else [str(package)]
+    return [sys.executable, spec.child, str(spec.save()), *of]
 
 
 def environment(spec: Spec) -> dict[str, str]:

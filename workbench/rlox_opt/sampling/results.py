@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlox_opt.project import cards
-from rlox_opt.project.measured import build_info, versions
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import bottlenecks, pyspy
 from rlox_opt.sampling.attribution import LayerShare, attribute
 from rlox_opt.sampling.layers import torch_role
@@ -19,7 +19,7 @@ from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.spec import Spec
 from rlox_opt.sampling.torch_profiler import TorchProfile
-from rlox_opt.system.machine import ROOT, commit, machine
+from rlox_opt.system.machine import commit, machine
 
 if TYPE_CHECKING:
     from rlox_opt.sampling.driver import Findings
@@ -65,10 +65,10 @@ class Ticks(NamedTuple):
         return Rates(steps / wall_ns * 1e9, cpu_ns / wall_ns, delay_ns / wall_ns)
 
 
-def skeleton(spec: Spec, tools: Sequence[str], windows: Mapping[str, float]) -> Json:
-    """A report of a run that has not begun."""
+def skeleton(project: Project, spec: Spec, windows: Mapping[str, float]) -> Json:
+    """A report of a run that has not begun: `windows` are the seconds of each tool."""
     now = datetime.now(UTC)
-    head, dirty = commit()
+    head, dirty = commit(project.root)
     return {
         "schema": SCHEMA,
         "complete": False,
@@ -83,9 +83,9 @@ def skeleton(spec: Spec, tools: Sequence[str], windows: Mapping[str, float]) -> 
         "seed": spec.seed,
         "commit": head,
         "dirty": dirty,
-        "features": build_info()["features"],
+        "features": project.installed.build_info()["features"],
         "machine": machine(),
-        "versions": versions(),
+        "versions": project.installed.versions(),
         "settings": spec.trainer | {"device": spec.device, "threads": spec.threads},
         "sps": None,
         "init_s": None,
@@ -103,12 +103,12 @@ def skeleton(spec: Spec, tools: Sequence[str], windows: Mapping[str, float]) -> 
             tool: {
                 "status": "to do",
                 "slowdown": None,
-                "seconds": windows[tool],
+                "seconds": seconds,
                 "samples": 0,
                 "errors": 0,
                 "layers": [],
             }
-            for tool in tools
+            for tool, seconds in windows.items()
         },
         "micro": [],
         "crossings": [],
@@ -241,7 +241,7 @@ def add_torch(found: Findings, recorded: TorchProfile, ticks: Ticks) -> None:
     }
 
 
-def conclude(found: Findings) -> None:
+def conclude(project: Project, found: Findings) -> None:
     """Rank the layers and the bottlenecks by the best tool there is; say where tools disagree."""
     report, tools = found.report, found.report["tools"]
     source = next((tool for tool in (*SOURCES, "scalene") if tool in found.samples), None)
@@ -257,7 +257,7 @@ def conclude(found: Findings) -> None:
     report["layers"] = tools[source]["layers"]
     settings = report["settings"] | {"n_envs": report["n_envs"]}
     on = {*report["features"], *settings.get("optimizations", ())}
-    every = cards.load()
+    every = cards.load(project)
     open_ = [card for card in every if not on & {card.feature, card.id}]  # what is on, was gained
     seen, run = (found.samples[source], found.self_seconds), (report["algo"], settings)
     report["bottlenecks"] = bottlenecks.rank(*seen, open_, *run)
@@ -273,9 +273,9 @@ def read_ticks(folder: Path) -> Ticks:
     return Ticks(ticks, result.get("start_ns", 0), result.get("end_ns", 0))
 
 
-def anonymous(text: str) -> str:
-    """The text without the folders of this machine."""
-    for folder in (str(ROOT), sys.prefix, sys.base_prefix, os.path.expanduser("~")):  # noqa: PTH111
+def anonymous(text: str, root: Path) -> str:
+    """The text without the folders of this machine, of which one is the project's `root`."""
+    for folder in (str(root), sys.prefix, sys.base_prefix, os.path.expanduser("~")):  # noqa: PTH111
         if len(folder) > 1:
             text = text.replace(folder + "/", "")
     return text

@@ -20,6 +20,7 @@ from rlox_opt.sampling.addresses import resolver
 from rlox_opt.sampling.layers import classify
 from rlox_opt.sampling.phases import phase_by_line
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
+from rlox_opt.sampling.spec import Spec
 
 PROFILE = "scalene.json"
 _LAUNCHER = "run_child.py"
@@ -33,17 +34,17 @@ def unavailable() -> str | None:
     return None
 
 
-def command(spec: Path, folder: Path) -> list[str]:
-    """The command that runs the child of `spec` under scalene, leaving its profile in `folder`."""
-    # The program's folder goes first on sys.path, so it is not this one: it has modules named like
-    # the tools that they drive.
+def command(spec: Spec, folder: Path) -> list[str]:
+    """The command that runs a child under scalene, leaving its profile in `folder`."""
+    # The program's folder goes first on sys.path, so it is one without modules.
     launcher = folder / _LAUNCHER
-    launcher.write_text("from workloads.child import main\n\nmain()\n", encoding="utf-8")
+    text = f"import runpy\n\nrunpy.run_path({spec.child!r}, run_name='__main__')\n"
+    launcher.write_text(text, encoding="utf-8")
     options = ["--cpu-only", "--profile-all", "--off", "--stacks", "--cpu-percent-threshold", "0"]
     outfile = str(folder / PROFILE)
     return [
         *(sys.executable, "-m", "scalene", "run", *options, "-o", outfile),
-        *(str(launcher), "---", str(spec)),
+        *(str(launcher), "---", str(spec.save())),
     ]
 
 

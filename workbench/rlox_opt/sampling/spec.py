@@ -18,8 +18,10 @@ class Spec:
     """One child's work.
 
     Args:
+        child: the program that trains so: `python CHILD SPEC.json [PACKAGE]`, where PACKAGE is a
+            folder with another build of the package.
         mode: one of `MODES`.
-        algo: "ppo" or "sac".
+        algo: the name of the run.
         env_id: a registered Gymnasium environment.
         total_timesteps: steps of the plain run; the other modes train until their window is over.
         seed: of the trainer and the environments.
@@ -33,6 +35,7 @@ class Spec:
         plain: seconds of undisturbed training before those.
     """
 
+    child: str
     mode: str
     algo: str
     env_id: str
@@ -50,8 +53,6 @@ class Spec:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise ValueError(f"mode is {self.mode!r}; it may be one of {', '.join(MODES)}")
-        if self.algo not in ("ppo", "sac"):
-            raise ValueError(f"algo is {self.algo!r}; it may be 'ppo' or 'sac'")
 
     def save(self) -> Path:
         """Write `spec.json` into the folder, which is made; return its path."""

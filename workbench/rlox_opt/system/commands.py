@@ -19,7 +19,6 @@ from rlox_opt.system.usage import UsageError
 Hear = Callable[[str], None]  # is told every line of output
 
 _TAIL_LINES = 30
-_PACKAGE = "rlox-bench"
 _NOT_RUN = ("--no-run", "--message-format=json-render-diagnostics")
 
 
@@ -96,16 +95,20 @@ def cargo() -> str:
 
 
 def compile_pairs(
-    root: Path, profile: str = "test", env: Mapping[str, str] | None = None, hear: Hear = print
+    root: Path,
+    crate: str,
+    profile: str = "test",
+    env: Mapping[str, str] | None = None,
+    hear: Hear = print,
 ) -> Path:
-    """The compiled unit tests of the pairs in the checkout `root`, under a cargo profile.
+    """The compiled unit tests of a crate in the checkout `root`, under a cargo profile.
 
     Raises:
         CompileError: they do not compile.
         UsageError: there is no cargo.
     """
     done = run(
-        [cargo(), "test", "-p", _PACKAGE, "--lib", "--locked", "--profile", profile, *_NOT_RUN],
+        [cargo(), "test", "-p", crate, "--lib", "--locked", "--profile", profile, *_NOT_RUN],
         root,
         env,
         lambda line: None if line.startswith("{") else hear(line),
@@ -113,7 +116,7 @@ def compile_pairs(
     for line in done.output.splitlines():
         if line.startswith("{"):
             message = json.loads(line)
-            if message.get("executable") and message["target"]["name"] == "rlox_bench":
+            if message.get("executable") and message["target"]["name"] == crate.replace("-", "_"):
                 return Path(message["executable"])
     readable = [line for line in done.output.splitlines() if not line.startswith("{")]
     raise CompileError("\n".join(readable[-_TAIL_LINES:]))
@@ -130,9 +133,10 @@ def names_in(binary: Path) -> dict[str, str]:
     }
 
 
-def run_one(binary: Path, name: str, root: Path, hear: Hear, limit_s: float = 600.0) -> Done:
-    """Run the one test called `name`; its status is 0 only if it was run and passed."""
-    done = run([binary, "--exact", name], root / "crates" / _PACKAGE, None, hear, limit_s)
+def run_one(binary: Path, name: str, folder: Path, hear: Hear, limit_s: float = 600.0) -> Done:
+    """Run the one test called `name` in the folder of its crate; its status is 0 only if it was run
+    and passed."""
+    done = run([binary, "--exact", name], folder, None, hear, limit_s)
     if done.status == 0 and "1 passed" not in done.output:
         raise CannotTell(f"{name}: {binary} holds no such test\n{done.tail}")
     return done

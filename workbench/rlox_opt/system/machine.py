@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import platform
 import re
@@ -10,23 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.system import git
-
-_TABLE = "[tool.rlox-opt"
-
-
-def _root(start: Path) -> Path:
-    """The nearest folder from `start` upwards whose pyproject.toml has our table; else `start`."""
-    for folder in (start, *start.parents):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            if _TABLE in (folder / "pyproject.toml").read_text(encoding="utf-8"):
-                return folder
-    return start
-
-
-try:
-    ROOT = _root(Path.cwd())
-except FileNotFoundError:  # the working directory is gone
-    ROOT = Path("/")
 
 
 def machine() -> dict[str, Any]:
@@ -49,7 +31,7 @@ def slug(info: dict[str, Any]) -> str:
     return "-".join([*words, f"{info['cores']}c"])
 
 
-def commit(root: Path = ROOT) -> tuple[str | None, bool | None]:
+def commit(root: Path) -> tuple[str | None, bool | None]:
     """The checkout's commit, and whether tracked files differ from it; (None, None) outside one."""
     try:
         repository = git.of(root)

@@ -14,7 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from rlox_opt.harness.sequential import Comparison, tally
-from rlox_opt.project import calibration, revisions
+from rlox_opt.project import calibration
+from rlox_opt.project.builds import same_parts
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.views import units
@@ -114,7 +115,7 @@ def closing(found: Found) -> Iterator[str]:
         return
     yield f"{', '.join(said) or 'nothing measured'}, in {found.seconds:.0f} s."
     yield from _unfinished(found)
-    identical = revisions.same_parts(found.base, found.head)
+    identical = same_parts(found.base, found.head)
     if len(identical) == 2:
         yield "Both packages are byte for byte the same: any difference is noise."
     elif identical:
@@ -155,7 +156,7 @@ def _unfinished(found: Found) -> Iterator[str]:
 
 def _blind(found: Found) -> Iterator[str]:
     """What this machine cannot see, by its calibration."""
-    newest = calibration.newest()
+    newest = found.calibrated
     if newest is None:
         yield "Not calibrated: `rlox-opt calibrate` says how small a change this machine can see."
         return

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib.util
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlox_opt.plan.features import cargo_of
+from rlox_opt.project.project import Project
 from rlox_opt.system.commands import (
     CannotTell,
     CompileError,
@@ -18,13 +20,10 @@ from rlox_opt.system.commands import (
     run,
     run_one,
 )
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 PROFILES = ("release-baseline", "release")  # the twins of P6
-_PYTHON_TESTS = {"P": "tests/pairs/test_pairs.py", "R": "tests/pairs/test_training_pairs.py"}
-
 
 WORDS = DIFFER, AGREE, SKIPPED, UNTESTED = "differ", "agree", "skipped", "untested"
 
@@ -58,15 +57,19 @@ def together(outcomes: Sequence[Outcome | None]) -> Outcome:
     )
 
 
-def rust(ids: Iterable[str] | None, hear: Hear, profile: str = "test") -> dict[str, Outcome]:
+def rust(
+    project: Project, ids: Iterable[str] | None, hear: Hear, profile: str = "test"
+) -> dict[str, Outcome]:
     """The outcomes of all pairs in Rust, or of those of `ids` that have one, under a cargo profile.
 
     Raises:
         CannotTell: the tests do not compile.
         UsageError: there is no cargo.
     """
+    crate = cargo_of(project).twins
+    folder = project.root / "crates" / crate
     try:
-        binary = compile_pairs(ROOT, profile, hear=hear)
+        binary = compile_pairs(project.root, crate, profile, hear=hear)
     except CompileError as error:
         why = f"the tests of the pairs do not compile; repair that first\n{error}"
         raise CannotTell(why) from None
@@ -74,23 +77,23 @@ def rust(ids: Iterable[str] | None, hear: Hear, profile: str = "test") -> dict[s
     outcomes = {}
     for id_ in names if ids is None else ids:
         if id_ in names:
-            done = run_one(binary, names[id_], ROOT, hear)
+            done = run_one(binary, names[id_], folder, hear)
             outcomes[id_] = Outcome(done.status == 0, done.seconds, done.tail)
     return outcomes
 
 
-def profiles(hear: Hear) -> Outcome:
+def profiles(project: Project, hear: Hear) -> Outcome:
     """P6 has no functions: every pair's test, under the profile before and the one after."""
     seconds = 0.0
     for profile in PROFILES:
-        for id_, outcome in rust(None, hear, profile).items():
+        for id_, outcome in rust(project, None, hear, profile).items():
             seconds += outcome.seconds
             if not outcome.passed:
                 return Outcome(False, seconds, f"{id_} under {profile}:\n{outcome.output}")
     return Outcome(True, seconds)
 
 
-def python(ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
+def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
     """The outcomes of `ids`, which all have a pair in the extension or in the trainers.
 
     Raises:
@@ -102,17 +105,20 @@ def python(ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
     for package in ("pytest", "hypothesis"):
         if importlib.util.find_spec(package) is None:
             raise UsageError(f"{package}: is not installed; `make setup` installs it into .venv")
-    return pytest_outcomes(ids, ROOT, hear)
+    return pytest_outcomes(ids, project.root, project.settings.twins.tests, hear)
 
 
-def pytest_outcomes(ids: Sequence[str], root: Path, hear: Hear) -> dict[str, Outcome]:
-    """Runs the Python property tests of `ids` in the checkout `root`, against its extension."""
+def pytest_outcomes(
+    ids: Sequence[str], root: Path, tests: Mapping[str, str], hear: Hear
+) -> dict[str, Outcome]:
+    """Runs the Python property tests of `ids` in the checkout `root`, against its extension: the
+    files `tests`, by the letter of an id."""
     with scratch() as folder:
         report = folder / "report.xml"
         done = run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
             + ["--junitxml", str(report), "-m", "slow or not slow"]
-            + [f"{_PYTHON_TESTS[id_[0]]}::test_the_twins_agree[{id_}]" for id_ in ids],
+            + [f"{tests[id_[0]]}::test_the_twins_agree[{id_}]" for id_ in ids],
             root,
             {"PYTHONPATH": str(root)},
             hear,
@@ -131,7 +137,7 @@ def pytest_outcomes(ids: Sequence[str], root: Path, hear: Hear) -> dict[str, Out
     return outcomes
 
 
-def stale(extension: Path) -> bool:
-    """Whether the extension is older than a Rust source, so that it may not be what they say."""
-    built = extension.stat().st_mtime
-    return any(source.stat().st_mtime > built for source in (ROOT / "crates").rglob("*.rs"))
+def stale(project: Project) -> bool:
+    """Whether the installed extension is older than a Rust source: it may not be what they say."""
+    built = project.installed.extension().stat().st_mtime
+    return any(source.stat().st_mtime > built for source in (project.root / "crates").rglob("*.rs"))

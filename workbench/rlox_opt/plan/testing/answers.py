@@ -16,7 +16,8 @@ from rich.text import Text
 from rlox_opt.plan.features import Build
 from rlox_opt.plan.testing import agreement, every_build, planted
 from rlox_opt.plan.testing.agreement import Outcome
-from rlox_opt.project import cards, measured
+from rlox_opt.project import cards
+from rlox_opt.project.project import Project
 from rlox_opt.system.commands import CannotTell
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox_opt.system.progress import Lines
@@ -53,23 +54,24 @@ class Answer:
             print(f"\n{text}", file=sys.stderr)
 
 
-def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
+def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
     """Do the twins of `ids` agree?"""
-    by_profile = [card.id for card in cards.load() if card.seam.kind == "build" and card.id in ids]
-    paired = [id_ for id_ in ids if id_ in cards.paired()]
+    every, held = cards.load(project), project.installed.paired()
+    by_profile = [card.id for card in every if card.seam.kind == "build" and card.id in ids]
+    paired = [id_ for id_ in ids if id_ in held]
     progress.plan([(step, 0.0) for step in ("Rust", "Python", *by_profile)])
     progress.begin("Rust")
-    in_rust = agreement.rust(paired, progress.note) if paired else {}
+    in_rust = agreement.rust(project, paired, progress.note) if paired else {}
     progress.end(_count(in_rust))
     progress.begin("Python")
     loop = [id_ for id_ in ids if id_.startswith("R")]
-    same = _one_code(paired)
+    same = _one_code(project, paired)
     told_apart = [id_ for id_ in [*paired, *loop] if id_ not in same]
-    in_python = same | agreement.python(told_apart, progress.note)
+    in_python = same | agreement.python(project, told_apart, progress.note)
     progress.end(_count(in_python))
     for id_ in by_profile:
         progress.begin(id_)
-        in_rust[id_] = agreement.profiles(progress.note)
+        in_rust[id_] = agreement.profiles(project, progress.note)
         progress.end(" and ".join(agreement.PROFILES))
 
     rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
@@ -78,7 +80,7 @@ def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
     verdict = "; ".join(_told(word, of, found) for word, of in by_word.items() if of)
     if by_word[agreement.AGREE] == list(ids):
         verdict = "all twins agree"
-    if paired and agreement.stale(measured.extension()):
+    if paired and agreement.stale(project):
         verdict += "\nPython tested an extension older than the Rust sources; make setup builds it"
     untold = by_word[agreement.UNTESTED] or not by_word[agreement.AGREE]
     return Answer(
@@ -104,13 +106,13 @@ def of_agreement(ids: Sequence[str], progress: Lines) -> Answer:
     )
 
 
-def _one_code(ids: Sequence[str]) -> dict[str, Outcome]:
+def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Outcome]:
     """Those whose twins are one and the same code in the installed extension, as skipped."""
-    features = measured.build_info()["features"]
-    found = {card.id: card.same_code(features) for card in cards.load() if card.id in ids}
+    features, every = project.installed.build_info()["features"], cards.load(project)
+    found = {card.id: card.same_code(features) for card in every if card.id in ids}
     return {
         card.id: Outcome(None, 0.0, "; ".join(sorted(set(found[card.id].values()))))
-        for card in cards.load()
+        for card in every
         if card.id in found and card.sizes and found[card.id].keys() >= card.sizes.keys()
     }
 
@@ -128,17 +130,18 @@ def _told(word: str, ids: Sequence[str], found: Mapping[str, Outcome]) -> str:
     return told[word]
 
 
-def of_planted(ids: Sequence[str], progress: Lines) -> Answer:
+def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
     """Is each bug of the list that lies in a twin of `ids` caught?"""
-    bugs = [bug for bug in planted.load() if bug.id in ids]
+    listed = project.root / project.settings.twins.planted
+    bugs = [bug for bug in planted.load(listed) if bug.id in ids]
     if not bugs:
-        raise CannotTell(f"no bug is listed for {', '.join(ids)}; add some to {planted.LIST}")
+        raise CannotTell(f"no bug is listed for {', '.join(ids)}; add some to {listed}")
     progress.plan([("no bug", 60.0), *((_title(bug), 10.0) for bug in bugs)])
     results: list[planted.Result] = []
     complete = False
     try:
         progress.begin("no bug")
-        scratch = planted.Scratch(progress.note)
+        scratch = planted.Scratch(project, progress.note)
         planted.check_unplanted(dict.fromkeys(bug.id for bug in bugs), scratch)
         progress.end("every test passes")
         for bug in bugs:
@@ -181,14 +184,14 @@ def of_planted(ids: Sequence[str], progress: Lines) -> Answer:
     )
 
 
-def of_builds(chosen: Sequence[Build], progress: Lines) -> Answer:
+def of_builds(project: Project, chosen: Sequence[Build], progress: Lines) -> Answer:
     """Does every chosen build pass the Rust tests, with the same golden runs?"""
     progress.plan([(name, 40.0) for name, _ in chosen])
     finished: list[every_build.Finished] = []
     try:
         for build in chosen:
             progress.begin(build[0])
-            finished.append(every_build.tested(build, progress.note))
+            finished.append(every_build.tested(project.root, build, progress.note))
             progress.end(finished[-1].summary)
     except KeyboardInterrupt:
         pass

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from rlox_opt.plan.features import Build
 from rlox_opt.system.commands import Hear, cargo, run
-from rlox_opt.system.machine import ROOT
 
 _RESULT = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed", re.MULTILINE)
 _CLOSE = (
@@ -39,14 +39,14 @@ class Finished:
         return f"{self.failed} failed, {self.passed} passed" if self.failed else "did not finish"
 
 
-def tested(build: Build, hear: Hear) -> Finished:
+def tested(root: Path, build: Build, hear: Hear) -> Finished:
     """Run every Rust test of the workspace in this build."""
     name, features = build
     done = run(
         [cargo(), "test", "--workspace", "--locked", "--no-fail-fast"]
         + (["--features", ",".join(features)] if features else [])
         + ["--", "--show-output"],
-        ROOT,
+        root,
         hear=hear,
     )
     counts = [(int(passed), int(failed)) for passed, failed in _RESULT.findall(done.output)]

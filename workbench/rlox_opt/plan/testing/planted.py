@@ -16,7 +16,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from rlox_opt.plan.features import cargo_of
 from rlox_opt.plan.testing.agreement import pytest_outcomes
+from rlox_opt.project.project import Project
 from rlox_opt.system import git
 from rlox_opt.system.commands import (
     CannotTell,
@@ -30,11 +32,8 @@ from rlox_opt.system.commands import (
     run_one,
 )
 from rlox_opt.system.files import read_toml
-from rlox_opt.system.machine import ROOT
 from rlox_opt.system.usage import UsageError
 
-LIST = ROOT / "tests" / "pairs" / "planted.toml"
-SCRATCH = ROOT / "target" / "planted"
 STATUSES = CAUGHT, SURVIVED, NOT_COMPILED, BROKE = "caught", "survived", "did not compile", "broke"
 
 _LIMIT_S = 300.0  # a bug may make a loop endless
@@ -72,7 +71,7 @@ class Result:
         return self.status == (SURVIVED if self.bug.survives else CAUGHT)
 
 
-def load(path: Path = LIST) -> list[Bug]:
+def load(path: Path) -> list[Bug]:
     """The bugs of the list.
 
     Raises:
@@ -105,7 +104,7 @@ def planted_in(text: str, bug: Bug) -> str:
     times = text.count(bug.find)
     if times != 1:
         raise UsageError(
-            f"{LIST.name}: {bug.id}, {bug.story}: 'find' is {times} times in {bug.file}; "
+            f"{bug.id}, {bug.story}: 'find' is {times} times in {bug.file}; "
             "make it what stands there once"
         )
     return text.replace(bug.find, bug.replace)
@@ -117,11 +116,13 @@ class Scratch:
     Only one process may use it; a second one is told so.
     """
 
-    def __init__(self, hear: Hear, folder: Path = SCRATCH) -> None:
+    def __init__(self, project: Project, hear: Hear, folder: Path | None = None) -> None:
+        folder = folder or project.cache / "planted"
+        self._project, self._by = project, cargo_of(project)
         self.tree = folder / "tree"
         self._hear = hear
         self._env = {"CARGO_TARGET_DIR": str(folder / "target"), "PYO3_PYTHON": sys.executable}
-        self._library = folder / "target" / "debug" / "lib_core.so"
+        self._library = folder / "target" / "debug" / f"lib{self._by.library}.so"
         self.tree.mkdir(parents=True, exist_ok=True)
         self._lock = (folder / "lock").open("w")
         try:
@@ -138,9 +139,11 @@ class Scratch:
             CompileError: it does not compile.
         """
         if id_ in self._rust:
-            return run_one(self._compile(), self._rust[id_], self.tree, self._hear, _LIMIT_S)
+            folder = self.tree / "crates" / self._by.twins
+            return run_one(self._compile(), self._rust[id_], folder, self._hear, _LIMIT_S)
         self._build_extension()
-        found = pytest_outcomes([id_], self.tree, self._hear)[id_]
+        tests = self._project.settings.twins.tests
+        found = pytest_outcomes([id_], self.tree, tests, self._hear)[id_]
         return Done(0 if found.passed else 1, found.output, found.seconds)
 
     @contextlib.contextmanager
@@ -155,12 +158,12 @@ class Scratch:
             path.write_text(right, encoding="utf-8")
 
     def _compile(self) -> Path:
-        return compile_pairs(self.tree, env=self._env, hear=self._hear)
+        return compile_pairs(self.tree, self._by.twins, env=self._env, hear=self._hear)
 
     def _build_extension(self) -> None:
-        """rlox._core into the copy of the package, compiled as the tests are: quickly."""
+        """The extension into the copy of the package, compiled as the tests are: quickly."""
         done = run(
-            [cargo(), "build", "-p", "rlox-python", "--locked", "--profile", "test"],
+            [cargo(), "build", "-p", self._by.crate, "--locked", "--profile", "test"],
             self.tree,
             self._env,
             self._hear,
@@ -168,19 +171,21 @@ class Scratch:
         if done.status != 0:
             raise CompileError(done.tail)
         suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-        shutil.copy(self._library, self.tree / "rlox" / f"_core{suffix}")
-        found = run([sys.executable, "-c", "import rlox._core as c; print(c.__file__)"], self.tree)
+        package, module = self._project.package, self._by.library
+        shutil.copy(self._library, self.tree / package / f"{module}{suffix}")
+        asked = f"import {package}.{module} as c; print(c.__file__)"
+        found = run([sys.executable, "-c", asked], self.tree)
         if not found.output.startswith(str(self.tree)):
             raise CannotTell(f"python imports another extension than the copy's:\n{found.tail}")
 
     def _copy(self) -> None:
         """What is unchanged keeps its time stamp, so that cargo need not compile it again."""
         try:
-            listed = git.of(ROOT).run("ls-files", "-z")
+            listed = git.of(self._project.root).run("ls-files", "-z")
         except git.GitError as error:
             raise UsageError(f"planted bugs need a git checkout to copy: {error}") from None
         for name in listed.split("\0"):
-            source, copy = ROOT / name, self.tree / name
+            source, copy = self._project.root / name, self.tree / name
             if not source.is_file():
                 continue
             content = source.read_bytes()

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.race import environments as racing
-from rlox_opt.race.environments import Peer
+from rlox_opt.project.project import Project
+from rlox_opt.race.environments import Peer, lock_of
 from rlox_opt.system.files import read_toml, understood
 
 Size = Mapping[str, int | str]
 
 
-def folder() -> Path:
+def folder(project: Project) -> Path:
     """Where the engines' modules lie."""
-    return racing.FOLDER / "primitives"
+    return project.peers / "primitives"
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,13 @@ class Engine:
     peer: Peer
 
 
-def load(name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
+def load(project: Project, name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
     """Those of a file, in its order. Raises NotReadError."""
-    path = folder() / name
+    path = folder(project) / name
     table = read_toml(path)
     with understood(path, "list of operations"):
-        return [_family(row) for row in table["family"]], [_engine(row) for row in table["engine"]]
+        engines = [_engine(project, row) for row in table["engine"]]
+        return [_family(row) for row in table["family"]], engines
 
 
 def _family(row: Mapping[str, Any]) -> Family:
@@ -103,9 +104,10 @@ def _family(row: Mapping[str, Any]) -> Family:
     return Family(name, row["what"], cases, pictures, row.get("p99", False), growth)
 
 
-def _engine(row: Mapping[str, Any]) -> Engine:
+def _engine(project: Project, row: Mapping[str, Any]) -> Engine:
     module, form = row["module"], row.get("form", "")
-    peer = Peer(row["name"], row["what"], f"primitives/{module}.py", form, row.get("lock"))
+    driver = folder(project) / f"{module}.py"
+    peer = Peer(row["name"], row["what"], driver, form, lock_of(project, row))
     return Engine(
         row["name"],
         row["what"],
@@ -118,11 +120,13 @@ def _engine(row: Mapping[str, Any]) -> Engine:
     )
 
 
-def digest() -> str:
+def digest(project: Project) -> str:
     """Of all that decides what is timed, but for this tree's library."""
     hashed = hashlib.sha256()
-    for path in sorted(path for kind in ("py", "c", "toml") for path in folder().glob(f"*.{kind}")):
+    for path in sorted(
+        path for kind in ("py", "c", "toml") for path in folder(project).glob(f"*.{kind}")
+    ):
         hashed.update(path.read_bytes())
-    for path in sorted((racing.FOLDER / "locks").glob("*.lock")):
+    for path in sorted((project.peers / "locks").glob("*.lock")):
         hashed.update(path.read_bytes())
     return hashed.hexdigest()[:12]

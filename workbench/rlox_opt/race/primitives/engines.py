@@ -12,8 +12,8 @@ import numpy as np
 
 from rlox_opt.harness.restarts import ContestError, ProcessEndedError, Worker
 from rlox_opt.race import environments as racing
-from rlox_opt.race.primitives.cases import Case, Engine, folder
-from rlox_opt.race.primitives.checks import Answer, WrongError, check
+from rlox_opt.race.primitives.cases import Case, Engine
+from rlox_opt.race.primitives.checks import Answer, WrongError, check, given
 from rlox_opt.system.scratch import scratch
 
 LIMIT_S = 600.0  # for one answer
@@ -53,7 +53,7 @@ class Process:
             env["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # or it leaves processes behind
             arguments = [self.engine.module, self.engine.form, str(self._threads)]
             self._ask = Worker(
-                folder() / "serve.py",
+                self.engine.peer.driver.with_name("serve.py"),
                 arguments,
                 self._rng,
                 LIMIT_S,
@@ -77,7 +77,7 @@ def validate(process: Process, case: Case) -> None:
         try:
             with np.load(path) as found:
                 answer: Answer = {name: found[name] for name in found.files}
-            check(case, answer)
+            check(case, answer, given(process.engine.peer.driver.parent))
         except (LookupError, TypeError, ValueError) as problem:
             raise WrongError(f"its answer cannot be read: {problem!r}") from None
 

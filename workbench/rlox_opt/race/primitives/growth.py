@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Time as asked; returns the exit code."""
     from rlox_opt.views import growth as report
 
-    every, engines = cases.load()
+    every, engines = cases.load(arguments.project)
     families = {family.name: family for family in every if family.growth}
     names = list(families)
     if arguments.only is not None:
@@ -71,7 +71,9 @@ def run(arguments: argparse.Namespace) -> int:
     threads = min(arguments.threads or cores, cores)
     chosen = [case for name in names for case in cases_of(families[name])]
     takes = [in_this_interpreter(one) for one in engines if one.ours or one.control]
-    tables = Tables("growth", list(families.values()), chosen, takes, threads, weigh=True)
+    tables = Tables(
+        arguments.project, "growth", list(families.values()), chosen, takes, threads, weigh=True
+    )
     return conclude(tables, arguments, report, lambda found: with_knees(found, families))
 
 

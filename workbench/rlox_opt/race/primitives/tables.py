@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
 from rlox_opt.race.primitives import cases, contest, results
 from rlox_opt.race.primitives.cases import Case, Engine, Family
 from rlox_opt.race.primitives.engines import Processes
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import add_row, check_folder, write_new
-from rlox_opt.system.machine import ROOT
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
@@ -32,6 +32,7 @@ class Tables:
 
     def __init__(
         self,
+        project: Project,
         name: str,
         families: Sequence[Family],
         chosen: Sequence[Case],
@@ -40,17 +41,18 @@ class Tables:
         weigh: bool = False,
     ) -> None:
         from rlox_opt.plan.comparing import provenance
-        from rlox_opt.project.measured import build_info, extension
 
+        self.project, self.home = project, racing.home(project)
         self.name, self.families = name, {family.name: family for family in families}
         self.cases, self.engines, self.threads, self._weigh = chosen, engines, threads, weigh
         self.ours = [engine.name for engine in engines if engine.ours]
-        self.where = provenance(build_info())
+        self.where = provenance(project, project.installed.build_info())
         names = [engine.name for engine in engines]
-        built = hashlib.sha256(extension().read_bytes()).hexdigest()
-        what = [cases.digest(), names, threads, built, self.where["commit"], self.where["machine"]]
+        built = hashlib.sha256(project.installed.extension().read_bytes()).hexdigest()
+        where = self.where["commit"], self.where["machine"]
+        what = [cases.digest(project), names, threads, built, *where]
         key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
-        self.path = racing.ENVIRONMENTS / f"{name}-{key}.jsonl"
+        self.path = self.home / f"{name}-{key}.jsonl"
         wanted = {case.key for case in chosen}
         self.rows = [row for row in racing.kept(self.path) if row["case"] in wanted]
         self._left_out: dict[str, str] = {}
@@ -61,7 +63,7 @@ class Tables:
         """Make the environments that are not there."""
         progress.begin("environments")
         wanted = [(engine.name, engine.peer, engine.package) for engine in self.engines]
-        self._pythons, self._versions, self._left_out = racing.install(wanted, progress)
+        self._pythons, self._versions, self._left_out = racing.install(wanted, self.home, progress)
         progress.end(f"{len(self._pythons)} of {len(self.engines)} engines")
 
     def time(self, restarts: int, progress: Lines) -> None:
@@ -157,9 +159,9 @@ def conclude(
     from rlox_opt.system.progress import reporter
     from rlox_opt.views.comparison import show_table
 
-    check_folder(racing.ENVIRONMENTS)
+    check_folder(tables.home)
     if not arguments.no_record:
-        check_folder(racing.records_of(tables.where["machine"]))
+        check_folder(racing.records_of(tables.project, tables.where["machine"]))
     try:
         with reporter() as progress:
             tables.install(progress)
@@ -177,7 +179,7 @@ def conclude(
         return CANNOT_TELL
     found = finish(found)
     if not arguments.no_record:
-        found["record"] = write(found, tables.name, report)
+        found["record"] = write(tables.project, found, tables.name, report)
     tables.forget()
     if arguments.json:
         print(json.dumps(found))
@@ -186,12 +188,12 @@ def conclude(
     return 0
 
 
-def write(found: Mapping[str, Any], name: str, report: Any) -> str:
+def write(project: Project, found: Mapping[str, Any], name: str, report: Any) -> str:
     """Write a record with the page and the Markdown that `report` makes of it, never over others;
     returns the record's path from the root."""
-    folder = racing.records_of(found["machine"])
+    folder = racing.records_of(project, found["machine"])
     stem = f"{found['date'].replace(':', '')}_{name}"
     path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
     write_new(report.markdown(found), folder, path.stem, ".md")
     write_new(report.page(found), folder, path.stem, ".html")
-    return str(path.relative_to(ROOT))
+    return str(path.relative_to(project.root))

@@ -20,7 +20,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.project.measured import versions
+from rlox_opt.project import installed
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
@@ -43,8 +43,8 @@ _HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it en
 Json = dict[str, Any]
 
 
-def report(run: Run, trace: Path) -> Json:
-    """Read all that a run left, write its trace, and tell what it shows."""
+def report(run: Run, trace: Path, root: Path) -> Json:
+    """Read all that a run left, write its trace, and tell what it shows: of the checkout `root`."""
     incomplete = read_samplers(run)
     uses: dict[str, list[ThreadUse]] = {}
     for process in run.processes:
@@ -52,14 +52,14 @@ def report(run: Run, trace: Path) -> Json:
     shown = [process for process in run.processes if _worth_telling(process, uses[process.key])]
     layers, ranking = together(shown, uses)
     names = titles(run.processes)
-    head, dirty = commit()
+    head, dirty = commit(root)
     now = datetime.now(UTC)
     told = write_trace(trace, run)
     start_ns = run.clock.after_ns
     return {
         "schema": SCHEMA,
         "kind": KIND,
-        "command": [anonymous(word) for word in run.about["command"]],
+        "command": [anonymous(word, root) for word in run.about["command"]],
         "status": run.about.get("status"),
         "interrupted": bool(run.about.get("interrupted")),
         "date": now.astimezone().strftime("%Y-%m-%d"),
@@ -93,7 +93,7 @@ def _versions(run: Run) -> dict[str, str]:
             found.setdefault(name, set()).add(version)
     told = {name: " and ".join(sorted(each)) for name, each in found.items()}
     tool = run.about.get("sampler")
-    looked_on = versions().get(tool) if tool else None
+    looked_on = installed.version(tool) if tool else None
     return told | ({tool: looked_on} if tool and looked_on else {})
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from rlox_opt.history.ledger import Line
 from rlox_opt.system.files import understood
-from rlox_opt.system.machine import ROOT
 from rlox_opt.views.site import benchmark, commit, diffs, optimisations, overview, profiles, trust
 from rlox_opt.views.site.layout import benchmark_path, card_path, commit_path, diff_path, raw_path
 from rlox_opt.views.site.model import Commit, History
@@ -40,9 +39,9 @@ class Published:
 def publish(
     out: Path,
     history: History,
-    ledger: Sequence[Line] = (),
-    trusted: Path = trust.FOLDER,
-    root: Path = ROOT,
+    ledger: Sequence[Line],
+    trusted: Path,
+    root: Path,
     tell: Tell = lambda _text, _done: None,
 ) -> Published:
     """Make the pages of a history, in `out`.

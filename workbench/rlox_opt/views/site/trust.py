@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.system.files import read_json
-from rlox_opt.system.machine import ROOT
 from rlox_opt.views import units
 from rlox_opt.views.site.axis import Row, chart
 from rlox_opt.views.site.layout import (
@@ -24,13 +23,12 @@ from rlox_opt.views.site.layout import (
 )
 from rlox_opt.views.site.scores import SCORES
 
-FOLDER = ROOT / "asv_bench" / "record"
 _WANTED = 1.03  # the change that should be found
 
 Table = Mapping[str, Any]
 
 
-def read(folder: Path = FOLDER) -> dict[str, dict[str, list[Table]]]:
+def read(folder: Path) -> dict[str, dict[str, list[Table]]]:
     """The records of each machine by their kind ("calibration", "injected-score", …), the oldest
     first. Raises NotReadError."""
     found: dict[str, dict[str, list[Table]]] = {}

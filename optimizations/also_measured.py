@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlox_opt.harness import restarts
 from rlox_opt.harness.restarts import Cell
-from rlox_opt.project import measured
+from rlox_opt.project.project import Project
 
 if TYPE_CHECKING:
     from rlox_opt.plan.comparing import Series
@@ -28,7 +28,13 @@ _SHARE_S = 0.3
 
 
 def extra(
-    id_: str, extension: Path, results: Sequence[Result], most: int, also: Also, progress: Lines
+    project: Project,
+    id_: str,
+    extension: Path,
+    results: Sequence[Result],
+    most: int,
+    also: Also,
+    progress: Lines,
 ) -> list[Result]:
     """Fill `also` for the optimisation `id_`; returns results of further workloads."""
     if id_ == "P5":
@@ -37,7 +43,7 @@ def extra(
         progress.note("looking for the crossover")
         also["crossover_elements"] = crossover(extension, progress)
     elif id_ == "P11":
-        return other_thread(extension, most, progress)
+        return other_thread(project, extension, most, progress)
     elif id_ in ("P3", "P12"):
         also["bytes_copied"] = [copied(result) for result in results if _counted(result)]
     return []
@@ -87,12 +93,14 @@ def crossover(extension: Path, progress: Lines) -> float | None:
     return None
 
 
-def other_thread(extension: Path, most: int, progress: Lines) -> list[Result]:
+def other_thread(project: Project, extension: Path, most: int, progress: Lines) -> list[Result]:
     """P11: the share of its full speed that another Python thread keeps while this one samples."""
     from rlox_opt.plan.comparing import Series, measure, result
 
     shared = []
-    for size in next(s for i, w, s in measured.pairs() if (i, w) == ("P11", "sample_256_numpy")):
+    for size in next(
+        s for i, w, s in project.installed.pairs() if (i, w) == ("P11", "sample_256_numpy")
+    ):
         series = Series(Cell("P11", "sample_256_numpy", tuple(size.items())))
 
         def one(cells: Sequence[Cell], _: float, seed: int) -> Any:
@@ -119,25 +127,26 @@ def copied(result: Result) -> Result:
     return {"workload": result["workload"], "size": size, **bytes_}
 
 
-def profiles(series: list[Series], most: int, progress: Lines, also: Also) -> list[Result]:
+def profiles(
+    project: Project, series: list[Series], most: int, progress: Lines, also: Also
+) -> list[Result]:
     """P6: the extension built with either profile; the second size of every workload of the core,
     and all of them together. Cold builds, for the time of building. Readings go into `series`."""
     from rlox_opt.plan.comparing import Series, measure, result
     from rlox_opt.plan.extensions import build
-    from rlox_opt.project.measured import build_info
     from rlox_opt.stats import paired
 
-    features = build_info()["features"]
+    features = project.installed.build_info()["features"]
     built = {}
     for side, profile in (("baseline", "release-baseline"), ("optimized", "release")):
         progress.note(f"building with the profile {profile}, from nothing")
-        built[side] = build(f"p6-{side}", features, profile, cold=True)
+        built[side] = build(project, f"p6-{side}", features, profile, cold=True)
     also["build_seconds"] = {side: round(b.seconds, 1) for side, b in built.items()}
     also["bytes"] = {side: b.bytes for side, b in built.items()}
 
     series += [
         Series(Cell(id_, workload, tuple(sizes[1].items())))
-        for id_, workload, sizes in measured.pairs()
+        for id_, workload, sizes in project.installed.pairs()
         if not workload.endswith("_numpy")
     ]
     restart = partial(restarts.builds, {side: b.path for side, b in built.items()})

@@ -1,0 +1,7 @@
+"""The project that these programs are of."""
+
+from pathlib import Path
+
+from rlox_opt.project.project import Project
+
+PROJECT = Project.find(Path(__file__).resolve().parent)

@@ -1,0 +1,177 @@
+"""What a project is: what its pyproject.toml says, what is found where that says nothing, and what
+is told of a mistake."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import projects
+import pytest
+from rlox_opt.project.builds import Cargo, Command, NotBuiltError
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project, Settings
+from rlox_opt.system.usage import UsageError
+
+
+def write(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").write_text(text)
+    return folder
+
+
+def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:
+    root = write(tmp_path / "a project", '[tool.rlox-opt]\npackage = "it"\n')
+    inner = write(root / "docs" / "deep", '[project]\nname = "docs"\n')  # without our table
+    assert Project.find(inner).root == root
+    assert Project.find(root).package == "it"
+    nearer = write(inner / "another", "[tool.rlox-opt]\n")
+    assert Project.find(nearer).root == nearer
+
+
+def test_what_the_table_leaves_out_is_found(tmp_path: Path) -> None:
+    write(tmp_path, '[project]\nname = "my-thing"\n')
+    conf = '// asv has comments\n{\n  // here, too\n  "benchmark_dir": "bench/marks"\n}\n'
+    (tmp_path / "asv.conf.json").write_text(conf)
+    found = Project.find(tmp_path)
+    assert found.root == tmp_path
+    assert found.package == "my_thing"
+    assert found.suite == tmp_path / "bench" / "marks"
+    assert found.measured == ("my_thing", "src/my_thing", "bench/marks")
+    assert found.history == tmp_path / ".rlox-opt" / "history"
+    assert found.revisions == tmp_path / ".rlox-opt" / "cache" / "revisions"
+    write(tmp_path, '[project]\nname = "x"\n[tool.maturin]\nmodule-name = "y._core"\n')
+    assert Project.find(tmp_path).package == "y"
+
+
+def test_what_cannot_be_found_is_asked_for(tmp_path: Path) -> None:
+    found = Project.find(tmp_path)
+    with pytest.raises(UsageError, match=r'no package to measure.* write package = "…" under'):
+        _ = found.package
+    with pytest.raises(UsageError, match=r'no asv\.conf\.json .* write suite = "…"'):
+        _ = found.suite
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "told"),
+    [
+        ("pakage = 'x'", 4, "unknown field `pakage`.*; there are package, suite"),
+        ("package = 3", 4, r"Expected `str`, got `int` - at `\$\.package`"),
+        ("cache = 'x'\nmeasured = ['a', 2]", 5, r"Expected `str`, got `int` - at `\$\.measured"),
+        ("build.by = 'make'", 4, "Invalid value 'make' - at `\\$.build.by`"),
+        ("[tool.rlox-opt.build]\nby = 'cargo'\ncrat = 'x'", 6, "unknown field `crat`"),
+        ("build = { by = 'command' }", 4, "missing required field `command`"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_what_would_do(
+    table: str, line: int, told: str, tmp_path: Path
+) -> None:
+    write(tmp_path, f'[project]\nname = "x"\n[tool.rlox-opt]\n{table}\n')
+    where = rf"pyproject\.toml, line {line}: \[tool\.rlox-opt\]: "
+    with pytest.raises(UsageError, match=f"{where}.*{told}"):
+        Project.find(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "rlox_opt.cli.main", "list"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert f"line {line}: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_no_toml_is_told_where_it_has_our_table(tmp_path: Path) -> None:
+    write(tmp_path, "[tool.rlox-opt]\npackage = \n")
+    with pytest.raises(UsageError, match=r"pyproject\.toml is no TOML: .*line 2"):
+        Project.find(tmp_path)
+    write(tmp_path, "this = is no TOML\n")  # that is another tool's trouble
+    assert Project.find(tmp_path) == Project(tmp_path, Settings())
+
+
+def test_this_repository_is_described_by_its_own_table() -> None:
+    assert projects.HERE.root == Path(__file__).parents[2]
+    assert isinstance(projects.HERE.settings.build, Cargo)
+    assert projects.HERE.suite.is_dir()
+    assert projects.HERE.history.is_dir()
+    for kind, files in projects.HERE.settings.twins.switches.items():
+        assert kind in projects.HERE.settings.twins.tests
+        assert all((projects.HERE.root / file).is_file() for file in files)
+
+
+def repository(folder: Path, *packages: str) -> tuple[Path, list[str]]:
+    """A checkout whose commits have the module `thing` with these texts."""
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, check=True)
+        return done.stdout.decode().strip()
+
+    folder.mkdir()
+    git("init", "--quiet")
+    commits = []
+    for text in packages:
+        (folder / "thing.py").write_text(text)
+        git("add", "--all")
+        git("commit", "--quiet", "-m", "a commit")
+        commits.append(git("rev-parse", "HEAD"))
+    return folder, commits
+
+
+def test_a_command_builds_what_a_commit_has(tmp_path: Path) -> None:
+    root, (first, second) = repository(tmp_path / "a thing", "ONE = 1\n", "TWO = 2\n")
+    copies = "import shutil, sys; shutil.copy('thing.py', sys.argv[1] + '/thing.py')"
+    by = Command((sys.executable, "-c", copies, "{out}"))
+    project = Project(root, Settings(package="thing.py", suite=".", build=by))
+    built = [project.builds.build(Revision(of, of)) for of in (first, second)]
+    assert [(of.folder / "thing.py").read_text() for of in built] == ["ONE = 1\n", "TWO = 2\n"]
+    assert built[0].digests != built[1].digests
+    assert project.builds.build(Revision(first, first)).folder == built[0].folder
+
+
+@pytest.mark.parametrize(
+    ("program", "told"),
+    [
+        ("raise SystemExit('no compiler')", "does not build:\nno compiler"),
+        ("pass", "left no thing in {out}"),
+    ],
+)
+def test_a_command_that_fails_or_leaves_nothing_is_told(
+    program: str, told: str, tmp_path: Path
+) -> None:
+    root, (commit,) = repository(tmp_path / "thing", "ONE = 1\n")
+    by = Command((sys.executable, "-c", program, "{out}"))
+    project = Project(root, Settings(package="thing", suite=".", build=by))
+    with pytest.raises(NotBuiltError, match=told):
+        project.builds.build(Revision(commit, commit))
+    with pytest.raises(UsageError, match="features are cargo's; this project is built by"):
+        project.builds.build(Revision(f"{commit}+x", commit, ("x",)))
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("list",), "holds no cards of optimisations"),
+        (("cmp", "p1"), "holds no cards of optimisations"),
+        (("test", "all"), "no cargo|is not there"),
+        (("ladder", "ppo"), "names no training runs"),
+        (("profile", "ppo"), "names no training runs|no such file"),
+        (("peers", "ppo"), "peers.toml"),
+        (("regressions",), "has no entries; `rlox-opt record`"),
+        (("publish",), "holds no recordings; `rlox-opt record`"),
+        (("claims",), "claims.toml"),
+        (("record",), "is no git checkout"),
+        (("diff", "HEAD"), "is no git checkout"),
+    ],
+    ids=lambda of: " ".join(of) if isinstance(of, tuple) else None,
+)
+def test_a_project_that_has_nothing_for_a_verb_is_told_so(
+    words: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    projects.write(tmp_path, 'package = "json"\nsuite = "."')
+    done = subprocess.run(
+        [sys.executable, "-m", "rlox_opt.cli.main", *words],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert re.search(told, done.stderr), done.stderr
+    assert done.stderr.count("rlox-opt ") <= 2  # its own name, and that of what would help
+    assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]

@@ -1,0 +1,185 @@
+"""Commits of a project, as people name them, and what git knows of each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox_opt.project import checkouts
+from rlox_opt.system import git
+from rlox_opt.system.usage import UsageError
+
+WORKING_TREE = "."
+_FEATURE = re.compile(r"[a-z0-9-]+")
+_END = "--end-of-options"  # what follows comes from files and people, and is none
+
+
+@dataclass(frozen=True)
+class Revision:
+    """A commit and the cargo features to build it with; None: those of its own pyproject.toml."""
+
+    text: str
+    commit: str
+    features: tuple[str, ...] | None = None
+
+    @property
+    def title(self) -> str:
+        """For people: as it was asked for, with its commit."""
+        name, plus, listed = self.text.partition("+")
+        short = self.commit[:10]
+        return f"{short}{plus}{listed}" if name.startswith(short) else f"{self.text} ({short})"
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Those of the checkout in `root`. Commits of its working tree are kept in `beside`, and
+    nothing is written into the checkout.
+
+    All methods raise UsageError where git is missing or fails.
+    """
+
+    root: Path
+    beside: Path
+
+    def resolve(self, text: str) -> Revision:
+        """The revision that `text` names: REV, or REV+FEATURE,… (`main+opt-p5`, `HEAD+none`); the
+        working tree is ".".
+
+        Raises:
+            UsageError: there is no such commit, or no such checkout.
+        """
+        name, plus, listed = text.partition("+")
+        features: tuple[str, ...] | None = None
+        if plus:
+            features = () if listed == "none" else tuple(sorted(listed.split(",")))
+            for feature in features:
+                if not _FEATURE.fullmatch(feature):
+                    raise UsageError(
+                        f"{text!r}: {feature!r} is no cargo feature; write {name}+opt-p5"
+                    )
+        commit = (
+            self._snapshot()
+            if name == WORKING_TREE
+            else self._maybe("rev-parse", "--verify", "--quiet", _END, f"{name}^{{commit}}")
+        )
+        if commit is None:
+            shallow = self._maybe("rev-parse", "--is-shallow-repository") == "true"
+            remedy = "; the clone is shallow: `git fetch --unshallow`" if shallow else ""
+            raise UsageError(f"{name!r}: is no commit of this repository{remedy}")
+        return Revision(text, commit, features)
+
+    def between(self, good: Revision, bad: Revision) -> list[str]:
+        """The commits after `good`, in order, to `bad`: along the first parents, where `good`
+        is one.
+
+        Raises:
+            UsageError: `bad` does not descend from `good`.
+        """
+        if self._maybe("merge-base", "--is-ancestor", good.commit, bad.commit) is None:
+            raise UsageError(
+                f"{bad.title} does not descend from {good.title}; name a GOOD that came first"
+            )
+        span = f"{good.commit}..{bad.commit}"
+        commits = self._run(
+            "rev-list", "--reverse", "--first-parent", "--ancestry-path", span
+        ).split()
+        if not commits:
+            raise UsageError(f"{good.title} and {bad.title} are one commit")
+        return commits
+
+    def line(self, tip: str = "HEAD", *paths: str) -> list[str]:
+        """A commit and its first parents, the oldest first, or those that changed one of the paths;
+        none outside a checkout."""
+        try:
+            return self._run(
+                "rev-list", "--first-parent", "--reverse", _END, tip, "--", *paths
+            ).split()
+        except UsageError:
+            return []
+
+    def described(self, commit: str) -> str:
+        """A commit in a line: its hash, date and subject, without what would steer a terminal."""
+        said = self._run("show", "--no-patch", "--format=%h %as %s", _END, commit)
+        return "".join(of if of.isprintable() else "\N{REPLACEMENT CHARACTER}" for of in said)
+
+    def span(self, text: str) -> list[Revision]:
+        """The revisions that `text` names: REV, or FROM..TO along the first parents, oldest
+        first; each with features as `resolve` takes them.
+
+        Raises:
+            UsageError: there is no such commit, or nothing lies between the two.
+        """
+        name, plus, listed = text.partition("+")
+        first, dots, last = name.partition("..")
+        if not dots:
+            return [self.resolve(text)]
+        ends = [self.resolve(f"{end or 'HEAD'}{plus}{listed}") for end in (first, last)]
+        return [
+            dataclasses.replace(ends[1], text=f"{commit}{plus}{listed}", commit=commit)
+            for commit in self.between(*ends)
+        ]
+
+    def about(self, commit: str) -> tuple[str | None, datetime.datetime, str]:
+        """A commit's first parent, its time and its subject."""
+        first, _, subject = self._run(
+            "show", "--no-patch", "--format=%cI %P%n%s", _END, commit
+        ).partition("\n")
+        when, *parents = first.split()
+        return next(iter(parents), None), datetime.datetime.fromisoformat(when), subject
+
+    def ancestors(self, commit: str, most: int) -> list[str]:
+        """Those before it along the first parents, the nearest first."""
+        return self._run(
+            "rev-list", "--first-parent", f"--max-count={most + 1}", _END, commit
+        ).split()[1:]
+
+    def text(self, commit: str, path: str) -> str:
+        """A file as it is in a commit; "" where it is not."""
+        return self._maybe("show", _END, f"{commit}:{path}") or ""
+
+    def dirty(self) -> bool:
+        """Whether the working tree differs from HEAD."""
+        return bool(self._run("status", "--porcelain"))
+
+    def tree(self, commit: str, *paths: str) -> str | None:
+        """What git calls these parts of a commit; None where there is no such commit."""
+        return self._maybe("ls-tree", _END, commit, "--", *paths)
+
+    def repository(self) -> git.Repository:
+        """The checkout's, with the commits of its working tree."""
+        with as_usage_error():
+            return dataclasses.replace(git.of(self.root), beside=self.beside / "objects")
+
+    def _snapshot(self) -> str:
+        """The working tree as a commit."""
+        repository = self.repository()
+        with as_usage_error(), checkouts.alone(self.beside) as lock:
+            held = dataclasses.replace(repository, lock=lock)
+            return held.commit(
+                "HEAD", "working tree", "rlox-opt", lambda to: to.run("add", "--all"), self.beside
+            )
+
+    def _run(self, *arguments: str) -> str:
+        repository = self.repository()
+        with as_usage_error():
+            return repository.run(*arguments).strip()
+
+    def _maybe(self, *arguments: str) -> str | None:
+        repository = self.repository()
+        with as_usage_error():
+            said = repository.maybe(*arguments)
+        return said if said is None else said.strip()
+
+
+@contextlib.contextmanager
+def as_usage_error() -> Iterator[None]:
+    """What is wrong with git or with the repository, for who asked."""
+    try:
+        yield
+    except git.GitError as error:
+        raise UsageError(f"{error}") from None

@@ -1,0 +1,92 @@
+"""What the measured package says of itself, asked only when it is wanted: importing it takes most
+of a second, and a project need not have it in this environment."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rlox_opt.system.usage import UsageError
+
+
+@dataclass(frozen=True)
+class Installed:
+    """`package` as this environment has it, with the extension `library`. All methods raise
+    UsageError where it cannot be imported."""
+
+    package: str
+    library: str
+    beside: tuple[str, ...]
+    """Distributions that take part in what it does."""
+
+    def build_info(self) -> Mapping[str, Any]:
+        """How it was built: `version commit profile features rustc`."""
+        said: Mapping[str, Any] = _imported(self.package).build_info()
+        return said
+
+    def pairs(self) -> list[tuple[str, str, list[dict[str, int]]]]:
+        """The workloads whose twins it holds side by side: id, name and sizes of each."""
+        extension = _imported(f"{self.package}.{self.library}")
+        catalogue: list[tuple[str, str, list[dict[str, int]]]] = extension.pairs.catalogue()
+        return catalogue
+
+    def paired(self) -> set[str]:
+        """Ids of the optimisations whose twins it holds."""
+        return {id_ for id_, _, _ in self.pairs()}
+
+    def extension(self) -> Path:
+        """The file of its extension."""
+        return Path(_imported(f"{self.package}.{self.library}").__file__ or "")
+
+    def versions(self) -> dict[str, str | None]:
+        """Versions of what takes part; None for what is not installed."""
+        build = self.build_info()
+        return {
+            "python": platform.python_version(),
+            self.package: build["version"],
+            "rustc": build["rustc"].removeprefix("rustc ").split(" ")[0],
+            "build_profile": build["profile"],
+        } | {name: version(name) for name in ("perf", *self.beside, "py-spy", "scalene")}
+
+
+def _imported(module: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(
+            f"{module}, which is measured, cannot be imported: {error}; `{sys.executable} -c "
+            f"'import {module}'` shows where"
+        ) from error
+
+
+def version(distribution: str) -> str | None:
+    """Of what is installed, or of the program perf; None where it is not there."""
+    if distribution == "perf":
+        return _perf_version()
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _perf_version() -> str | None:
+    text = _output("perf", "--version") if shutil.which("perf") else None
+    return text.removeprefix("perf version ") if text else None
+
+
+def _output(*command: str) -> str | None:
+    """What a command printed, stripped; None when it is not there or fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

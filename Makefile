@@ -93,6 +93,7 @@ lint: .venv/.built ## Format check, lints and types, Rust and Python
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 -p rlox_opt
 
 format: .venv/.built ## Format Rust and Python
 	cargo fmt --all

@@ -39,7 +39,6 @@ SHIPPED = ("shipped",)
 # Training is told by its profiles; its parts take minutes to prepare.
 BY_DEFAULT = re.compile(r"^(?!trainers\.)")
 _BUILD_S = 10.0  # most commits change no Rust
-_OWN = ("rustc", "build_profile")  # of what is installed, not of what is measured
 _ANCESTORS = 50  # among which the entry before is looked for
 _EXAMPLES = """\
 examples:
@@ -245,11 +244,9 @@ def _one(
     """Measure a commit and append its entry; returns how it went, in a few words."""
     project: Project = arguments.project
     start = time.monotonic()
-    now = datetime.datetime.now(datetime.UTC)
+    now = datetime.datetime.now(datetime.timezone.utc)
     parent, committed, subject = project.commits.about(revision.commit)
-    own = project.package, *_OWN
-    versions = project.installed.versions().items()
-    known = {name: version for name, version in versions if version and name not in own}
+    known = {name: version for name, version in project.installed.around().items() if version}
     entry = Entry(
         commit=revision.commit,
         parent=parent,

@@ -13,13 +13,14 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from rlox_opt.project.cards import Card
 from rlox_opt.system.files import NotReadError, check_folder, read_json, write_new
 from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.moments import moment
 
 SCHEMA = 1
 VERDICTS = ("faster", "slower", "same", "undecided")
@@ -180,7 +181,7 @@ def append(record: Mapping[str, Any], folder: Path) -> Path:
         directory = folder / slug(dict(parsed.machine))
     except (KeyError, AttributeError) as error:
         raise RecordError(f"`machine` is {parsed.machine}; it takes cpu and cores") from error
-    stem = f"{parsed.date.astimezone(UTC):%Y-%m-%dT%H%M%SZ}_{parsed.id.lower()}"
+    stem = f"{parsed.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{parsed.id.lower()}"
     return write_new(text, directory, stem)
 
 
@@ -264,7 +265,7 @@ def _pair(ends: Sequence[Any], name: str) -> tuple[float, float]:
 
 def _date(text: str) -> datetime:
     try:
-        date = datetime.fromisoformat(text)
+        date = moment(text)
     except ValueError:
         date = datetime.min
     if date.tzinfo is None:

@@ -13,13 +13,14 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rlox_opt.system.files import NotReadError, read_json, write_new
 from rlox_opt.system.machine import slug
+from rlox_opt.system.moments import moment
 
 SCHEMA = 1
 # What a cell's value is: kind -> unit.
@@ -119,7 +120,7 @@ def append(entry: Entry, folder: Path) -> Path:
     except (TypeError, ValueError) as error:
         raise HistoryError(f"cannot be written: {error}") from error
     parse(json.loads(text))
-    stem = f"{entry.date.astimezone(UTC):%Y-%m-%dT%H%M%SZ}_{entry.commit[:10]}"
+    stem = f"{entry.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{entry.commit[:10]}"
     return write_new(text, folder / entry.slug, stem)
 
 
@@ -244,7 +245,7 @@ def _cell(number: int, row: Mapping[str, Any]) -> Cell:
 
 def _time(text: str) -> datetime:
     """A time, which takes a zone: others cannot be put in order."""
-    found = datetime.fromisoformat(text)
+    found = moment(text)
     if found.tzinfo is None:
         raise HistoryError(f"{text!r} is a time without its zone")
     return found

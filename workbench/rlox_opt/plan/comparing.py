@@ -242,7 +242,7 @@ def provenance(project: Project, build: Mapping[str, Any]) -> dict[str, Any]:
     """Where, when and of what a record was made."""
     revision, dirty = commit(project.root)
     return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": revision,
         "dirty": dirty,
         "machine": machine(),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass
 
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
-from rlox_opt.system import git
+from rlox_opt.system import git, toml
 from rlox_opt.system.usage import UsageError
 
 BEFORE, WITH, AFTER = "before the work", "with the work", "after the work"
@@ -89,8 +88,8 @@ def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
         commit, *paths = entry.split()
         for path in paths:
             try:
-                told = tomllib.loads(of.run("show", f"{commit}:{path}")).get("prediction", {})
-            except tomllib.TOMLDecodeError:
+                told = toml.loads(of.run("show", f"{commit}:{path}")).get("prediction", {})
+            except toml.TOMLDecodeError:
                 continue
             if (told.get("size"), told.get("ratio")) == now:
                 return commit

@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 import time
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project import checkouts
 from rlox_opt.project.commits import Commits, Revision, as_usage_error
-from rlox_opt.system import git
+from rlox_opt.system import git, toml
 from rlox_opt.system.commands import cargo, run
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
@@ -300,8 +299,8 @@ def _is_as_written(file: Path) -> bool:
 
 def _own_features(checkout: Path) -> tuple[str, ...]:
     try:
-        table = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError):
+        table = toml.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, toml.TOMLDecodeError):
         return ()
     return tuple(sorted(table.get("tool", {}).get("maturin", {}).get("features", ())))
 
@@ -309,8 +308,8 @@ def _own_features(checkout: Path) -> tuple[str, ...]:
 def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
     """The optimisations that cargo turns on for these features."""
     try:
-        table = tomllib.loads(manifest.read_text(encoding="utf-8")).get("features", {})
-    except (OSError, tomllib.TOMLDecodeError):
+        table = toml.loads(manifest.read_text(encoding="utf-8")).get("features", {})
+    except (OSError, toml.TOMLDecodeError):
         table = {}
     on, left = set[str](), [*features]
     while left:

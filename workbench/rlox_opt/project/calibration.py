@@ -10,7 +10,7 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def check_records(records: Path) -> None:
 def keep(records: Path, kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
     """Write what was found on this machine, now, as a new file in the folder `records`; returns the
     file, and all that it says."""
-    date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    date = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
     record = {"schema": 1, "date": date, "machine": machine(), **found}
     folder = records / slug(record["machine"])
     text = json.dumps(record, indent=1) + "\n"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rlox_opt.project import checkouts
 from rlox_opt.system import git
+from rlox_opt.system.moments import moment
 from rlox_opt.system.usage import UsageError
 
 WORKING_TREE = "."
@@ -130,7 +131,7 @@ class Commits:
             "show", "--no-patch", "--format=%cI %P%n%s", _END, commit
         ).partition("\n")
         when, *parents = first.split()
-        return next(iter(parents), None), datetime.datetime.fromisoformat(when), subject
+        return next(iter(parents), None), moment(when), subject
 
     def ancestors(self, commit: str, most: int) -> list[str]:
         """Those before it along the first parents, the nearest first."""

@@ -20,8 +20,8 @@ from rlox_opt.system.usage import UsageError
 
 @dataclass(frozen=True)
 class Installed:
-    """`package` as this environment has it, with the extension `library`. All methods raise
-    UsageError where it cannot be imported."""
+    """`package` as this environment has it, with the extension `library`. All methods
+    but `around` raise UsageError where it cannot be imported."""
 
     package: str
     library: str
@@ -51,11 +51,15 @@ class Installed:
         """Versions of what takes part; None for what is not installed."""
         build = self.build_info()
         return {
-            "python": platform.python_version(),
             self.package: build["version"],
             "rustc": build["rustc"].removeprefix("rustc ").split(" ")[0],
             "build_profile": build["profile"],
-        } | {name: version(name) for name in ("perf", *self.beside, "py-spy", "scalene")}
+        } | self.around()
+
+    def around(self) -> dict[str, str | None]:
+        """The same without the package itself, which need not be installed here."""
+        names = ("perf", *self.beside, "py-spy", "scalene")
+        return {"python": platform.python_version()} | {name: version(name) for name in names}
 
 
 def _imported(module: str) -> ModuleType:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.installed import Installed
+from rlox_opt.system import toml
 from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.usage import UsageError
 
@@ -217,8 +217,8 @@ class Project:
 
 def _settings(path: Path, text: str) -> Settings:
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = toml.loads(text)
+    except toml.TOMLDecodeError as error:
         raise UsageError(f"{path} is no TOML: {error}") from None
     try:
         return msgspec.convert(table["tool"]["rlox-opt"], Settings)
@@ -252,6 +252,6 @@ def _line_of(text: str, error: str) -> int:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(read_text(path))
-    except (NotReadError, tomllib.TOMLDecodeError):
+        return toml.loads(read_text(path))
+    except (NotReadError, toml.TOMLDecodeError):
         return {}

@@ -186,7 +186,7 @@ def facts(found: Found) -> dict[str, Any]:
     """What `--json` prints."""
     return {
         "schema": 1,
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "base": found.base.revision.commit,
         "head": found.head.revision.commit,
         "features": {"base": found.base.features, "head": found.head.features},

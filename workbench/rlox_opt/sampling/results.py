@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Ticks(NamedTuple):
 
 def skeleton(project: Project, spec: Spec, windows: Mapping[str, float]) -> Json:
     """A report of a run that has not begun: `windows` are the seconds of each tool."""
-    now = datetime.now(UTC)
+    now = datetime.now(timezone.utc)
     head, dirty = commit(project.root)
     return {
         "schema": SCHEMA,

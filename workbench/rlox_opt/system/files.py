@@ -11,10 +11,11 @@ import os
 import secrets
 import stat
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
+
+from rlox_opt.system import toml
 
 _MOST_BYTES = 256 << 20  # of a file that is read: all of ours are smaller
 _BLOCK = b"\0" * 4096
@@ -213,7 +214,7 @@ def _int(text: str) -> int:
 def read_toml(path: Path) -> dict[str, Any]:
     """The table in a file of TOML. Raises NotReadError."""
     try:
-        return tomllib.loads(read_text(path))
+        return toml.loads(read_text(path))
     except NotReadError:
         raise
     except (ValueError, RecursionError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -12,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from rlox_opt.system.moments import moment
 from rlox_opt.views import units
 from rlox_opt.views.chart import Axis, Point
 
@@ -212,7 +212,7 @@ def _at(record: Mapping[str, Any], prediction: Mapping[str, Any]) -> Mapping[str
 
 
 def _when(record: Mapping[str, Any]) -> str:
-    return f"{datetime.fromisoformat(record['date']):%Y-%m-%d %H:%M}"
+    return f"{moment(record['date']):%Y-%m-%d %H:%M}"
 
 
 def size(numbers: Mapping[str, int]) -> str:

@@ -95,7 +95,7 @@ def _digests(texts: Iterable[str]) -> str:
 
 def asset(name: str) -> str:
     """A file that pages are made of."""
-    return files("rlox_opt.views").joinpath("page", name).read_text(encoding="utf-8")
+    return files("rlox_opt.views").joinpath("page").joinpath(name).read_text(encoding="utf-8")
 
 
 def _headline(report: Report) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ def report(run: Run, trace: Path, root: Path) -> Json:
     layers, ranking = together(shown, uses)
     names = titles(run.processes)
     head, dirty = commit(root)
-    now = datetime.now(UTC)
+    now = datetime.now(timezone.utc)
     told = write_trace(trace, run)
     start_ns = run.clock.after_ns
     return {

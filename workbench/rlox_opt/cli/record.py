@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import datetime
-import fcntl
 import hashlib
 import json
 import os
@@ -352,14 +351,16 @@ def _entries(
 @contextlib.contextmanager
 def _own(project: Project, revision: Revision) -> Iterator[bool]:
     """Whether this process has the revision for itself, until the block ends; the system lets go of
-    a lock whose process was killed. Each revision is a byte of the one file."""
-    key = f"{revision.commit} {revision.features}".encode()
-    at = int(hashlib.sha256(key).hexdigest()[:15], 16)
-    project.revisions.mkdir(parents=True, exist_ok=True)
-    with (project.revisions / "recording.lock").open("a") as file:
+    a lock whose process was killed."""
+    from filelock import FileLock, Timeout
+
+    digest = hashlib.sha256(f"{revision.commit} {revision.features}".encode()).hexdigest()
+    folder = project.revisions / "recording"
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, at)
-        except OSError:
+            held.enter_context(FileLock(folder / f"{digest[:12]}.lock", blocking=False))
+        except Timeout:
             yield False
         else:
             yield True

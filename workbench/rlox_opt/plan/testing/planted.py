@@ -7,7 +7,6 @@ the bug's pair. A bug is caught when that test finds the twins to differ, nothin
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import importlib.machinery
 import re
 import shutil
@@ -15,6 +14,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from rlox_opt.plan.features import cargo_of
 from rlox_opt.plan.testing.agreement import pytest_outcomes
@@ -124,10 +125,10 @@ class Scratch:
         self._env = {"CARGO_TARGET_DIR": str(folder / "target"), "PYO3_PYTHON": sys.executable}
         self._library = folder / "target" / "debug" / f"lib{self._by.library}.so"
         self.tree.mkdir(parents=True, exist_ok=True)
-        self._lock = (folder / "lock").open("w")
+        self._lock = FileLock(folder / "lock", blocking=False)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            self._lock.acquire()
+        except Timeout:
             raise CannotTell(f"{folder}: another run is using it; wait for its end") from None
         self._copy()
         self._rust = names_in(self._compile())

@@ -129,7 +129,7 @@ def test_what_is_missing_of_a_side_is_told(tmp_path: Path) -> None:
         ([], "name two folders or revisions"),
         (["one"], "needs a B"),
         (["run", "main"], "'main': holds no report.json"),
-        (["run", "run", "--runs", "0"], "not a whole number from 1"),
+        (["run", "run", "--runs", "0"], "expected a whole number from 1 to 100"),
         (["run", "run", "--page", "not/there/x.html"], "--page not/there/x.html: no such folder"),
         (["--enable", "r4", "--page", "run"], "--page run: is a folder; name a file"),
     ],

@@ -134,7 +134,7 @@ def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None
         (["nothere.py"], "script nothere.py: no such file"),
         (["ppo", "--nproc", "3"], "--nproc 3: the processes share 8 environments; use --n-envs 9"),
         (["sac", "--nproc", "2"], "--nproc 2: SAC trains in one; use ppo"),
-        (["ppo", "--nproc", "2", "--every", "0"], "--every 0: keeps nothing"),
+        (["ppo", "--nproc", "2", "--every", "0"], "--every: is '0', expected a whole number from 1 on"),
         (["ppo", "--nproc", "2", "--for", "0.5"], "--for 0.5: keeps nothing; use 1 or more"),
         (["ppo", "--nproc", "0"], "--nproc 0: trains nowhere; use 1 or more"),
         (

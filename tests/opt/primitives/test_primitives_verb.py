@@ -144,7 +144,7 @@ def test_cases_and_engines_are_listed_without_running_any(
         (["--case", "gea"], "--case: 'gea' is in no case of gae"),
         (["--case", "("], "--case: is '(', no regular expression"),
         (["--only", "numpi"], "--only: is 'numpi', expected some of rlox, slow"),
-        (["--runs", "0"], "--runs: '0' is not a whole number from 1 on"),
+        (["--runs", "0"], "--runs: is '0', expected a whole number from 1 on"),
     ],
 )
 def test_what_cannot_be_asked_is_told_in_one_line(

@@ -10,6 +10,7 @@ from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
 from rlox_opt.sampling.spec import TOOLS, Job
 from rlox_opt.system.files import check_folder
+from rlox_opt.system.numbers import real
 from rlox_opt.system.usage import UsageError
 
 FOLDER = Path("profiles")  # of reports, in the current folder
@@ -29,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
         metavar="LIST",
         help=f"comma-separated: {', '.join(TOOLS)}; or all, or none (all)",
     )
-    add("--seconds", type=_seconds, metavar="S", help="how long each tool records (60; perf 25)")
+    add(
+        "--seconds",
+        type=real(3, 3600, "seconds"),
+        metavar="S",
+        help="how long each tool records (60; perf 25)",
+    )
     add = parser.add_argument_group("output").add_argument
     add(
         "--out",
@@ -60,16 +66,6 @@ def check_out(out: Path | None) -> None:
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"--out {out}: is there already, and is not overwritten; use a new folder")
     check_folder(FOLDER if out is None else out.parent)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 3 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 3 to 3600")
-    return seconds
 
 
 def _tools(text: str) -> tuple[str, ...]:

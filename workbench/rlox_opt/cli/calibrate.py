@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rlox_opt.cli.types import pattern, positive
+from rlox_opt.cli.types import pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
@@ -20,6 +20,7 @@ from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.numbers import positive
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.types import pattern, positive
+from rlox_opt.cli.types import pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.builds import NotBuiltError, same_parts
@@ -17,6 +17,7 @@ from rlox_opt.project.side_by_side import BY_DEFAULT, Found, facts, measured
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.numbers import positive
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:

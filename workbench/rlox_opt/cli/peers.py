@@ -27,6 +27,7 @@ from rlox_opt.race.standings import WINDOW, row_of, standings
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import add_row, check_folder, write_new
+from rlox_opt.system.numbers import whole
 from rlox_opt.system.scratch import scratch
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def add_to(verbs: Any, project: Project) -> None:
     for algo in ("ppo", "sac"):
         _add_race(kinds, algo)
     for kind in (primitives, growth, backends):
-        kind.add_to(kinds, _count)
+        kind.add_to(kinds)
 
 
 def _add_race(kinds: Any, algo: str) -> None:
@@ -77,25 +78,27 @@ def _add_race(kinds: Any, algo: str) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--runs", type=_count, default=10, metavar="N", help="rounds (default: 10)")
+    add("--runs", type=whole(1), default=10, metavar="N", help="rounds (default: 10)")
     add(
         "--only", metavar="LIST", help="comma-separated peers; the first is what others are held to"
     )
-    add("--total-timesteps", type=_count, metavar="N", help="(default: 50000 of PPO, 20000 of SAC)")
     add(
-        "--threads", type=_count, metavar="N", help="of torch and XLA (default: 1 of PPO, 2 of SAC)"
+        "--total-timesteps",
+        type=whole(1),
+        metavar="N",
+        help="(default: 50000 of PPO, 20000 of SAC)",
+    )
+    add(
+        "--threads",
+        type=whole(1),
+        metavar="N",
+        help="of torch and XLA (default: 1 of PPO, 2 of SAC)",
     )
     add("--reach", type=float, metavar="R", help="the return to be reached (default: 150, or -300)")
-    add("--time-limit", type=_count, default=900, metavar="S", help="of one run (default: 900)")
+    add("--time-limit", type=whole(1), default=900, metavar="S", help="of one run (default: 900)")
     add("--no-record", action="store_true", help="write no record")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser, algo=algo)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

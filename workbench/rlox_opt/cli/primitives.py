@@ -13,6 +13,7 @@ from rlox_opt.race.primitives import cases
 from rlox_opt.race.primitives.cases import Case, Engine, Family
 from rlox_opt.race.primitives.tables import Tables, conclude
 from rlox_opt.system import exits
+from rlox_opt.system.numbers import whole
 
 _EXAMPLES = """\
 examples:
@@ -29,8 +30,8 @@ is timed: the same command goes on.
 """
 
 
-def add_to(verbs: Any, count: Any) -> None:
-    """Add the verb to the command line; `count` reads a whole number from 1 on."""
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
     parser = verbs.add_parser(
         "primitives",
         help="single operations against other libraries",
@@ -45,10 +46,10 @@ def add_to(verbs: Any, count: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--runs", type=count, default=10, metavar="N", help="restarts (default: 10)")
+    add("--runs", type=whole(1), default=10, metavar="N", help="restarts (default: 10)")
     add("--only", metavar="LIST", help="comma-separated engines beside our own")
     add("--case", type=pattern, metavar="REGEX", help="cases whose name it is found in")
-    add("--threads", type=count, default=1, metavar="N", help="cores of each engine (default: 1)")
+    add("--threads", type=whole(1), default=1, metavar="N", help="cores an engine (default: 1)")
     add("--list", action="store_true", help="print cases and engines, and stop")
     add("--no-record", action="store_true", help="write no record")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")

@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.types import positive
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
 from rlox_opt.system.files import NotWrittenError, check_folder, write
+from rlox_opt.system.numbers import positive, whole
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
@@ -57,7 +57,13 @@ def add_to(verbs: Any, project: Project) -> None:
     add = parser.add_argument
     add("--threshold", metavar="PERCENT", type=positive, default=2.0,
         help="of a step: changes this small count as the same (default: 2)")  # fmt: skip
-    add("--runs", metavar="N", type=_runs, default=5, help="rounds of revisions (default: 5)")
+    add(
+        "--runs",
+        metavar="N",
+        type=whole(1, 100),
+        default=5,
+        help="rounds of revisions (default: 5)",
+    )
     add("--page", metavar="FILE", type=Path, help="write a page with the differential flamegraph")
     add("--markdown", action="store_true", help="print tables for a pull request")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
@@ -68,12 +74,6 @@ def add_to(verbs: Any, project: Project) -> None:
         of.add_training(parser)
         of.add_switches(parser, "train B")
     parser.set_defaults(run=run, parser=parser, tools=(), seconds=None, out=None)
-
-
-def _runs(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 100:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 100")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

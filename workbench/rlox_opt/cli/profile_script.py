@@ -21,6 +21,7 @@ from rlox_opt.sampling import workloads
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED, OWN_ERROR
 from rlox_opt.system.files import NotReadError, read_text, write
+from rlox_opt.system.numbers import real, whole
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -104,7 +105,7 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--from",
-        type=_seconds,
+        type=real(0, 1e6, "seconds"),
         default=0.0,
         dest="from_s",
         metavar="S",
@@ -112,21 +113,21 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--for",
-        type=_seconds,
+        type=real(0, 1e6, "seconds"),
         dest="for_s",
         metavar="S",
         help="keep so many seconds (to the end; of a very long run the last)",
     )
     add(
         "--every",
-        type=int,
+        type=whole(1),
         default=1,
         metavar="N",
         help="of N seconds keep the spans of one (1: of all)",
     )
     add(
         "--torch",
-        type=_seconds,
+        type=real(0, 1e6, "seconds"),
         default=0.0,
         dest="torch_s",
         metavar="S",
@@ -213,8 +214,6 @@ def profile(
     from rlox_opt.sampling.processes import samplers
     from rlox_opt.sampling.processes.launch import Options
 
-    if arguments.every < 1:
-        raise UsageError(f"--every {arguments.every}: keeps nothing; use 1 or more")
     if arguments.for_s is not None and arguments.for_s < 1:
         raise UsageError(f"--for {arguments.for_s:g}: keeps nothing; use 1 or more")
     try:
@@ -386,13 +385,3 @@ def _place(part: Path, out: Path | None, name: str) -> Path:
             if not os.path.lexists(target):
                 raise
     raise FileExistsError(f"{wanted}: is there a thousand times")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
-    return seconds

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.types import pattern, positive
+from rlox_opt.cli.types import pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
 from rlox_opt.history.recording import Recording
@@ -29,6 +29,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import check_folder
 from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.numbers import positive
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:

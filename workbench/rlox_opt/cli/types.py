@@ -1,9 +1,8 @@
-"""Types of arguments that several verbs take."""
+"""Types of arguments that several verbs take, beside numbers."""
 
 from __future__ import annotations
 
 import argparse
-import math
 import re
 
 _LONGEST = 60  # of a pattern that is told
@@ -16,14 +15,3 @@ def pattern(text: str) -> re.Pattern[str]:
     except (re.error, RecursionError, OverflowError) as error:
         given = repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
         raise argparse.ArgumentTypeError(f"is {given}, no regular expression: {error}") from None
-
-
-def positive(text: str) -> float:
-    """A number over 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"is {text!r}, expected a number over 0")
-    return value

@@ -19,6 +19,7 @@ from rlox_opt.race.primitives.tables import Tables, conclude
 from rlox_opt.system import exits
 from rlox_opt.system.commands import CompileError, cargo
 from rlox_opt.system.commands import run as run_command
+from rlox_opt.system.numbers import whole
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -36,8 +37,8 @@ after the other: between its times and those from Python no ratio is taken.
 """
 
 
-def add_to(verbs: Any, count: Any) -> None:
-    """Add the verb to the command line; `count` reads a whole number from 1 on."""
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
     parser = verbs.add_parser(
         "backends",
         help="small networks in Burn, Candle, PyTorch and our own path",
@@ -51,8 +52,8 @@ def add_to(verbs: Any, count: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--runs", type=count, default=10, metavar="N", help="restarts of Python (default: 10)")
-    add("--threads", type=count, default=1, metavar="N", help="of each backend (default: 1)")
+    add("--runs", type=whole(1), default=10, metavar="N", help="restarts of Python (default: 10)")
+    add("--threads", type=whole(1), default=1, metavar="N", help="of each backend (default: 1)")
     add("--no-criterion", action="store_true", help="only what is called from Python")
     add("--no-record", action="store_true", help="write no record")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")

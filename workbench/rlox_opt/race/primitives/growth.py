@@ -14,6 +14,7 @@ from rlox_opt.race.primitives.cases import Case, Engine, Family, Growth
 from rlox_opt.race.primitives.tables import Tables, conclude
 from rlox_opt.stats import slopes
 from rlox_opt.system import exits
+from rlox_opt.system.numbers import whole
 
 _PER_DECADE = 4
 _WEIGHTS = ("share", "held", "peak", "faults")
@@ -31,8 +32,8 @@ Ctrl-C keeps what is timed: the same command goes on.
 """
 
 
-def add_to(verbs: Any, count: Any) -> None:
-    """Add the verb to the command line; `count` reads a whole number from 1 on."""
+def add_to(verbs: Any) -> None:
+    """Add the verb to the command line."""
     parser = verbs.add_parser(
         "growth",
         help="how the cost of single operations grows with their size",
@@ -46,9 +47,9 @@ def add_to(verbs: Any, count: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--runs", type=count, default=5, metavar="N", help="restarts (default: 5)")
+    add("--runs", type=whole(1), default=5, metavar="N", help="restarts (default: 5)")
     add("--only", metavar="LIST", help="comma-separated operations")
-    add("--threads", type=count, metavar="N", help="cores of each engine (default: all)")
+    add("--threads", type=whole(1), metavar="N", help="cores of each engine (default: all)")
     add("--no-record", action="store_true", help="write no record")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)

@@ -30,9 +30,10 @@ _OUTPUTS = ("asv_bench/history", "asv_bench/record", "asv_bench/pages", "optimiz
 _QUICK = ("--no-counts", "--restarts", "5", "--budget", "0.01")
 # Words that end a verb before work of minutes, behind all others: the last of an option counts.
 _ENDED_BY: dict[tuple[str, ...], tuple[str, ...]] = {
-    ("profile",): ("--device", "none"),
-    ("profile-script",): (),
-    ("profile-diff",): ("--device", "none"),
+    ("profile", "train"): ("--device", "none"),
+    ("profile", "bench"): ("--at", "no such"),
+    ("profile", "script"): (),
+    ("profile", "diff"): ("--device", "none"),
     ("cmp",): ("--sizes", "no_such=1"),
     ("peers", "ppo"): ("--only", "no such"),
     ("peers", "sac"): ("--only", "no such"),
@@ -130,10 +131,8 @@ def drawn(rng: random.Random) -> list[str]:
     if rng.random() < 0.2:
         options.insert(rng.randint(0, len(options)), rng.choice(VALUES))
     words += options
-    if words[:1] == ["profile-script"] and rng.random() < 0.5:
-        words[0] = "profile"
-    if words[:1] == ["profile-diff"]:
-        words[:1] = ["profile", "diff"]
+    if words[:2] in (["profile", "script"], ["profile", "train"]) and rng.random() < 0.5:
+        del words[1]  # as it may be said, too
     # Behind a lone "--" no option is one.
     at = words.index("--") if "--" in words else len(words)
     words[at:at] = _ENDED_BY.get(verb.words, ())

@@ -7,7 +7,7 @@ import pytest
 from command_line import rlox_opt
 from rlox_opt.cli.arguments import job_of
 from rlox_opt.cli.main import Parser
-from rlox_opt.cli.profile import add_to
+from rlox_opt.cli.profile_train import add_to
 from rlox_opt.sampling.spec import TOOLS, Job
 from rlox_opt.system.files import NotWrittenError
 from rlox_opt.system.usage import UsageError
@@ -17,7 +17,7 @@ def job(*arguments: str) -> Job:
     parser = Parser("rlox-opt")
     parser.set_defaults(project=projects.HERE)
     add_to(parser.add_subparsers(), projects.HERE)
-    return job_of(parser.parse_args(["profile", *arguments]))
+    return job_of(parser.parse_args(["train", *arguments]))
 
 
 def test_the_defaults_are_the_reference_runs() -> None:
@@ -118,7 +118,7 @@ def test_a_folder_that_cannot_be_made_is_refused_before_training(tmp_path: Path)
 
 
 def test_help_shows_every_option_and_examples() -> None:
-    done = rlox_opt("profile", "--help")
+    done = rlox_opt("profile", "train", "--help")
     assert done.returncode == 0
     for name in ["env-id", "total-timesteps", "n-envs", "n-steps", "seed", "device", "threads"]:
         assert f"--{name} " in done.stdout

@@ -6,6 +6,7 @@ from pathlib import Path
 import projects
 import pytest
 import toy_packages
+from rlox_opt.cli import profile_bench
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import causes
 from rlox_opt.history.store import Cell
@@ -82,3 +83,19 @@ def test_a_benchmark_that_fails_has_no_cause(toys: Project) -> None:
     after = Artefact(Revision("HEAD", "HEAD"), broken, (), {}, 0.0)
     with pytest.raises(ContestError, match="no such thing"):
         causes.of_benchmark(toys, toy(toys.cache, 10), after, "toys.time_raises", 2.0)
+
+
+@pytest.mark.skipif(NO_SAMPLER, reason="neither perf nor py-spy can be used here")
+def test_the_calls_of_a_benchmark_are_ranked_by_layer_and_function(
+    toys: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = {name: ((0, 1), 1.0 if name != "py-spy" else 2.0) for name in causes._WINDOWS}
+    monkeypatch.setattr(causes, "_WINDOWS", short)
+    found = causes.of_calls(toys, toy(toys.cache, 20), "toys.time_work")
+    assert sum(found.layers.values()) == pytest.approx(1, abs=0.01)
+    assert found.layers["python"] > 0.8
+    told = list(profile_bench.sentences("toys.time_work", found))
+    assert told[0] == f"toys.time_work: {found.samples} samples"
+    assert told[1].endswith("  Python")
+    shares = [float(line.split()[0]) for line in told if line.split()[1:2] == ["%"]]
+    assert shares[0] == pytest.approx(100 * found.layers["python"], abs=0.1)

@@ -12,7 +12,7 @@ from typing import Any
 import projects
 import pytest
 from rlox_opt.cli import main as cli
-from rlox_opt.cli import profile_script
+from rlox_opt.cli import profile, profile_script
 from rlox_opt.sampling.processes import launch
 
 SCRIPT = """
@@ -104,28 +104,34 @@ def test_a_run_in_one_process_that_fails_is_told(tmp_path: Path) -> None:
     ("words", "expected"),
     [
         (["profile", "train.py", "--out", "x", "--", "--lr", "3"],
-         (["profile-script", "train.py", "--out", "x"], ["--lr", "3"])),
-        (["profile", "train.py", "--", "ppo"], (["profile-script", "train.py"], ["ppo"])),
+         (["profile", "script", "train.py", "--out", "x"], ["--lr", "3"])),
+        (["profile", "train.py", "--", "ppo"], (["profile", "script", "train.py"], ["ppo"])),
         (["profile", "train.py", "--out", "ppo"],
-         (["profile-script", "train.py", "--out", "ppo"], [])),
+         (["profile", "script", "train.py", "--out", "ppo"], [])),
         (["profile", "--peer", "sac", "train.py"],
-         (["profile-script", "--peer", "sac", "train.py"], [])),
+         (["profile", "script", "--peer", "sac", "train.py"], [])),
         (["profile", "train.py", "--serial", "ppo"],
-         (["profile-script", "train.py", "--serial", "ppo"], [])),
+         (["profile", "script", "train.py", "--serial", "ppo"], [])),
         (["profile", "--json", "train.py", "--serial", "ppo"],
-         (["profile-script", "--json", "train.py", "--serial", "ppo"], [])),
-        (["profile", "-m", "sac"], (["profile-script", "-m", "sac"], [])),
+         (["profile", "script", "--json", "train.py", "--serial", "ppo"], [])),
+        (["profile", "-m", "sac"], (["profile", "script", "-m", "sac"], [])),
         (["profile", "ppo", "--nproc", "2", "--serial"],
-         (["profile", "ppo", "--nproc", "2", "--serial"], [])),
-        (["profile", "--out", "x", "ppo"], (["profile", "--out", "x", "ppo"], [])),
-        (["profile", "--serial", "ppo"], (["profile", "--serial", "ppo"], [])),
-        (["profile", "--seed", "3", "ppo"], (["profile", "--seed", "3", "ppo"], [])),
+         (["profile", "train", "ppo", "--nproc", "2", "--serial"], [])),
+        (["profile", "--out", "x", "ppo"], (["profile", "train", "--out", "x", "ppo"], [])),
+        (["profile", "--serial", "ppo"], (["profile", "train", "--serial", "ppo"], [])),
+        (["profile", "--seed", "3", "ppo"], (["profile", "train", "--seed", "3", "ppo"], [])),
         (["profile", "--help"], (["profile", "--help"], [])),
+        (["profile", "diff", "--", "a", "b"], (["profile", "diff", "--", "a", "b"], [])),
+        (["profile", "script", "train.py", "--", "--help", "--", "x"],
+         (["profile", "script", "train.py"], ["--help", "--", "x"])),
+        (["profile-script", "a.py", "--", "x"], (["profile", "script", "a.py"], ["x"])),
+        (["profile-diff", "a", "b"], (["profile", "diff", "a", "b"], [])),
+        (["profile"], (["profile"], [])),
         (["list", "x"], (["list", "x"], [])),
     ],
 )  # fmt: skip
 def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None:
-    assert profile_script.split(words, projects.HERE) == expected
+    assert profile.split(words, projects.HERE) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,7 +140,10 @@ def test_what_is_no_trainer_is_a_script(words: list[str], expected: Any) -> None
         (["nothere.py"], "script nothere.py: no such file"),
         (["ppo", "--nproc", "3"], "--nproc 3: the processes share 8 environments; use --n-envs 9"),
         (["sac", "--nproc", "2"], "--nproc 2: SAC trains in one; use ppo"),
-        (["ppo", "--nproc", "2", "--every", "0"], "--every: is '0', expected a whole number from 1 on"),
+        (
+            ["ppo", "--nproc", "2", "--every", "0"],
+            "--every: is '0', expected a whole number from 1 on",
+        ),
         (["ppo", "--nproc", "2", "--for", "0.5"], "--for 0.5: keeps nothing; use 1 or more"),
         (["ppo", "--nproc", "0"], "--nproc 0: trains nowhere; use 1 or more"),
         (

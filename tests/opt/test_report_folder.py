@@ -6,7 +6,7 @@ from pathlib import Path
 import projects
 import pytest
 import rlox_opt.views.report_folder
-from rlox_opt.cli import profile
+from rlox_opt.cli import profile_train as profile
 from rlox_opt.sampling import results
 from rlox_opt.sampling.driver import Findings
 from rlox_opt.sampling.spec import Spec

@@ -79,6 +79,6 @@ def _tools(text: str) -> tuple[str, ...]:
             near = difflib.get_close_matches(name, TOOLS, 1)
             hint = f"did you mean {near[0]}? " if near else ""
             raise argparse.ArgumentTypeError(
-                f"{name!r} is no tool; {hint}There are {', '.join(TOOLS)}, all and none"
+                f"{name!r} is no tool; {hint}there are {', '.join(TOOLS)}, all and none"
             )
     return tuple(tool for tool in TOOLS if tool in asked)

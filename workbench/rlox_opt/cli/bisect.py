@@ -16,7 +16,7 @@ from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import side_by_side
+from rlox_opt.project.side_by_side import named, side_by_side
 from rlox_opt.stats.family import Judgement, judge
 from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.stats.student import t_tail, welch
@@ -234,7 +234,7 @@ class Bisection:
         title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
         self._progress.begin(title)
         with side_by_side(self._builds, base, head) as packages:
-            name = self._name(packages.names("time"))
+            name = named(self._bench, packages.names("time"), "--bench")
             comparison = kind([name])
             comparison.run(
                 packages.contests,
@@ -258,15 +258,6 @@ class Bisection:
             }
         )
         return judgement, comparison.until_look()[name]
-
-    def _name(self, there: dict[str, list[str]]) -> str:
-        if self._bench in there:
-            return self._bench
-        found = [name for name in there if self._bench in name]
-        if len(found) == 1:
-            return found[0]
-        what = f"{len(found)} benchmarks: {', '.join(found[:4])}" if found else "no benchmark"
-        raise UsageError(f"--bench: {self._bench!r} is part of the name of {what}; it takes one")
 
 
 def facts(search: Search) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from rlox_opt.cli import (
     peers,
     predict,
     profile,
-    profile_diff,
-    profile_script,
     publish,
     record,
     regressions,
@@ -39,7 +37,7 @@ from rlox_opt.system.guard import guarded
 from rlox_opt.system.usage import UsageError
 
 VERBS = (
-    profile, profile_script, profile_diff, list_, show, test, cmp, ladder, peers, new, predict,
+    profile, list_, show, test, cmp, ladder, peers, new, predict,
     diff, gate, bisect, calibrate, record, regressions, publish, claims,
 )  # fmt: skip
 
@@ -104,9 +102,7 @@ def _run(words: list[str], prog: list[str]) -> int:
         verb.add_to(verbs, project)
     if any("\0" in word for word in words):
         parser.error("arguments: one holds a NUL character, which no name can")
-    words, rest = profile_script.split(words, project)
-    if words[:2] == ["profile", "diff"]:
-        words[:2] = [profile_diff.VERB]
+    words, rest = profile.split(words, project)
     arguments = parser.parse_args(words)
     arguments.project, arguments.rest = project, rest
     prog.append(arguments.parser.prog)

@@ -20,7 +20,6 @@ from rlox_opt.system.usage import UsageError
 if TYPE_CHECKING:
     from rlox_opt.history.compared import Compared
 
-VERB = "profile-diff"  # "profile diff" for who types it
 _EXAMPLES = """\
 examples:
   rlox-opt profile diff profiles/before profiles/after
@@ -36,11 +35,10 @@ Times of two machines are not compared: of such folders only shares are.
 
 
 def add_to(verbs: Any, project: Project) -> None:
-    """Add the verb to the command line, which takes "profile diff" for it."""
+    """Add the kind to `profile`."""
     parser = verbs.add_parser(
-        VERB,
-        prog="rlox-opt profile diff",
-        help="two profiles, commits or flag sets against each other (profile diff)",
+        "diff",
+        help="two profiles, commits or flag sets against each other",
         description="What takes more and what less time in training, by layer, phase and function, "
         "with intervals over repeated runs and a differential flamegraph.",
         epilog=_EXAMPLES

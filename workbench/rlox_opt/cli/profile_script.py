@@ -1,4 +1,4 @@
-"""`rlox-opt profile script.py -- arguments`: where the time of any Python program goes, in all the
+"""`rlox-opt profile script`: where the time of any Python program goes, in all the
 processes that it starts."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -29,19 +29,18 @@ if TYPE_CHECKING:
     from rlox_opt.sampling.processes.launch import Options, Outcome
     from rlox_opt.sampling.processes.samplers import Sampler
 
-VERB = "profile-script"
 _NAMING = ("--out", "--python", "--peer", "--beside")  # whose value may be any word
 _EXAMPLES = """\
 examples:
-  rlox-opt profile train.py -- --lr 3e-4              every process that it starts, in one report
-  rlox-opt profile train.py --from 60 --for 30        of a long run, half a minute after the first
-  rlox-opt profile train.py --torch 2                 with torch's operators, for two seconds
-  rlox-opt profile -m package.train -- --steps 1000   a module
-  rlox-opt profile train.py --serial='--workers=0'    and what its processes cost
-  rlox-opt profile -m sf_examples.train_gym_env --peer sample-factory \\
+  rlox-opt profile script train.py -- --lr 3e-4       every process that it starts, in one report
+  rlox-opt profile script train.py --from 60 --for 30  of a long run, half a minute after the first
+  rlox-opt profile script train.py --torch 2          with torch's operators, for two seconds
+  rlox-opt profile script -m package.train -- --steps 1000  a module
+  rlox-opt profile script train.py --serial='--workers=0'  and what its processes cost
+  rlox-opt profile script -m sf_examples.train_gym_env --peer sample-factory \\
     --beside train_dir/cartpole/sf_log.txt -- --env=CartPole-v1 --experiment=cartpole \\
     --train_for_env_steps=200000 --use_rnn=False --device=cpu     its own report, and ours
-  rlox-opt profile train.py --python env/bin/python   in an environment that need not have rlox
+  rlox-opt profile script train.py --python env/bin/python  in an environment of its own
 
 The program's own phases show if it says them: `with timing.add_time("load"):` of a
 rlox.timing.Timing, or `@rlox.timing.span`. Ctrl-C ends the program, and what it did until then is
@@ -50,11 +49,11 @@ reported.
 
 
 def add_to(verbs: Any, project: Project) -> None:
-    """Add the verb to the command line, where `split` leads to it."""
+    """Add the kind to `profile`."""
     parser = verbs.add_parser(
-        VERB,
-        help="profile any program, with all processes that it starts",
-        usage="rlox-opt profile [-m] SCRIPT [options] [-- arguments of the script]",
+        "script",
+        help="any program, with all processes that it starts",
+        usage="rlox-opt profile script [-m] SCRIPT [options] [-- arguments of the script]",
         description="Run a program as it is, and tell where its time goes in all its processes.",
         epilog=_EXAMPLES
         + exits.told(
@@ -135,27 +134,18 @@ def add_recording(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def split(words: list[str], project: Project) -> tuple[list[str], list[str]]:
-    """The words of the command line with `profile SCRIPT` led here, and what follows `--`."""
-    at = words.index("--") if "--" in words else len(words)
-    if words[:1] != ["profile"] or not _names_script(words[:at], project):
-        return words, []
-    return [VERB, *words[1:at]], words[at + 1 :]
-
-
-def _names_script(words: list[str], project: Project) -> bool:
-    """Whether it is a script that `profile …` names, and not a trainer, nor folders to compare."""
-    others = {*workloads.names(project), "diff"}
-    named = [
+def named(words: list[str], runs: Collection[str]) -> bool:
+    """Whether `profile …`, without a kind, names a script, and not one of the training runs."""
+    there = [
         word
         for before, word in pairwise(words)
         if not word.startswith("-") and before not in _NAMING
     ]
-    if not named or "-m" in words:
-        return bool(named)
-    if named[0] == words[1]:  # no option precedes it whose value it could be
-        return named[0] not in others
-    return any(word.endswith(".py") for word in named) or not others.intersection(named)
+    if not there or "-m" in words:
+        return bool(there)
+    if there[0] == words[1]:  # no option precedes it whose value it could be
+        return there[0] not in runs
+    return any(word.endswith(".py") for word in there) or not set(runs).intersection(there)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,7 +18,7 @@ from contextlib import closing
 from rlox_opt.harness.restarts import Worker
 from rlox_opt.history import condensed
 from rlox_opt.history.cause import Cause, cause
-from rlox_opt.history.store import Cell
+from rlox_opt.history.store import Cell, Profile
 from rlox_opt.project import calibration
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.commits import Commits
@@ -106,16 +106,26 @@ def _between(
     project: Project, before: Artefact, after: Artefact, benchmark: str, ratio: float, sampler: str
 ) -> Cause:
     seen = _seen(project, before, after, benchmark, sampler)
-    profiles = []
-    for side, samples in zip((before, after), seen, strict=True):
-        # Samples are all there is: no clock of the program's own says how long a phase takes.
-        seconds: defaultdict[str, float] = defaultdict(float)
-        for sample in samples.samples:
-            if sample.thread == MAIN_THREAD:
-                seconds[sample.phase] += sample.weight
-        text = sources(project.commits, side.revision.commit)
-        profiles.append(condensed.profile(samples, seconds, text))
-    return cause(profiles[0], profiles[1], ratio)
+    then, now = (_profile(project, *of) for of in zip((before, after), seen, strict=True))
+    return cause(then, now, ratio)
+
+
+def _profile(project: Project, built: Artefact, samples: Samples) -> Profile:
+    """Of the samples of a build, which are all there is: no clock of the program's own says how
+    long a phase takes."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for sample in samples.samples:
+        if sample.thread == MAIN_THREAD:
+            seconds[sample.phase] += sample.weight
+    return condensed.profile(samples, seconds, sources(project.commits, built.revision.commit))
+
+
+def of_calls(project: Project, built: Artefact, benchmark: str) -> Profile:
+    """Where the calls of a benchmark spend their time. Raises as `of_benchmark` does."""
+    sampler = brief.tool()
+    first, second = _seen(project, built, built, benchmark, sampler)
+    first.samples += second.samples
+    return _profile(project, built, first)
 
 
 def _ours(found: Cause) -> bool:

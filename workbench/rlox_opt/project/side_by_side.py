@@ -9,7 +9,7 @@ import math
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -146,6 +146,18 @@ def side_by_side(
             folders[side] = folder / side
             shutil.copytree(artefact.folder, folders[side])
         yield Packages(of.package, folders, of.suite, _PATIENCE_S)
+
+
+def named(text: str, there: Collection[str], option: str) -> str:
+    """The one benchmark of that name, or that has it for a part. Raises UsageError, which names the
+    `option`."""
+    if text in there:
+        return text
+    found = [name for name in there if text in name]
+    if len(found) == 1:
+        return found[0]
+    what = f"{len(found)} benchmarks: {', '.join(found[:4])}" if found else "no benchmark"
+    raise UsageError(f"{option}: {text!r} is part of the name of {what}; it takes one")
 
 
 def _chosen(

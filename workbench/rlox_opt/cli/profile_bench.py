@@ -1,0 +1,94 @@
+"""`rlox-opt profile bench`: where the calls of one benchmark spend their time."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.history import causes
+from rlox_opt.history.store import Profile
+from rlox_opt.project.builds import NotBuiltError
+from rlox_opt.project.project import Project
+from rlox_opt.project.side_by_side import named, side_by_side
+from rlox_opt.sampling.layers import TITLES
+from rlox_opt.system import exits
+from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.usage import UsageError
+from rlox_opt.views import units
+
+_FUNCTIONS = 15  # are printed
+_EXAMPLES = """\
+examples:
+  rlox-opt profile bench 'data_plane.Gae.time_gae(2048)'
+  rlox-opt profile bench time_sample_256 --at main --json
+
+The benchmark is prepared as asv does it, then called over and over while perf looks on, or py-spy
+where perf is not to be had. What of it is slower than before, `rlox-opt diff` and `bisect` say.
+"""
+
+
+def add_to(verbs: Any, project: Project) -> None:
+    """Add the kind to `profile`."""
+    parser = verbs.add_parser(
+        "bench",
+        help="the calls of one benchmark: layers and functions",
+        description="Sample the calls of one benchmark, and rank the layers and functions that "
+        "they spend their time in.",
+        epilog=_EXAMPLES + exits.told(interrupted="nothing is printed"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("bench", metavar="NAME", help="its name, or a part of it that no other has")
+    parser.add_argument(
+        "--at", metavar="REV", default="HEAD", help='a revision, or "." (default: HEAD)'
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Sample as asked; returns the exit code."""
+    from rlox_opt.system.progress import reporter
+
+    error: Callable[[str], Any] = arguments.parser.error
+    project: Project = arguments.project
+    try:
+        revision = project.commits.resolve(arguments.at)
+        with reporter() as progress:
+            progress.begin(f"build of {revision.title}")
+            built = project.builds.build(revision)
+            progress.end("ready")
+            with side_by_side(project.builds, built, built, again=False) as packages:
+                name = named(arguments.bench, packages.names("time"), "NAME")
+            progress.begin(name)
+            found = causes.of_calls(project, built, name)
+            progress.end(f"{found.samples} samples")
+    except UsageError as problem:
+        error(str(problem))
+    except (NotBuiltError, ContestError, ValueError) as problem:
+        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+        return CANNOT_TELL
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    if arguments.json:
+        print(json.dumps({"schema": 1, "benchmark": name, "commit": revision.commit}
+                         | asdict(found)))  # fmt: skip
+    else:
+        print("\n".join(sentences(name, found)))
+    return 0
+
+
+def sentences(name: str, found: Profile) -> Iterator[str]:
+    """For people: the layers, then the functions, the largest first."""
+    yield f"{name}: {found.samples} samples"
+    for layer, share in sorted(found.layers.items(), key=lambda of: -of[1]):
+        if share:
+            yield f"  {units.percent(share):>7}  {TITLES.get(layer, layer)}"
+    yield "Functions"
+    for function, share in list(found.functions.items())[:_FUNCTIONS]:
+        layer, _, place = function.partition(":")
+        yield f"  {units.percent(share):>7}  {place} ({TITLES.get(layer, layer)})"

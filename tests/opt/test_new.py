@@ -14,11 +14,12 @@ from pathlib import Path
 import projects
 import pytest
 from rlox_opt.cli.main import main
-from rlox_opt.plan import skeleton
-from rlox_opt.plan.skeleton import New, SkeletonError
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system.files import NotWrittenError
+
+from optimizations import skeleton
+from optimizations.skeleton import New, SkeletonError
 
 ROOT = projects.HERE.cards.parent
 TAKEN = [int(card.id[1:]) for card in cards.load(projects.HERE) if card.id.startswith("P")]
@@ -326,7 +327,7 @@ def test_the_empty_pairs_compile_cleanly_and_fail_until_they_are_filled(both: Pa
         assert chosen.returncode == 0, chosen.stdout
 
 
-@pytest.mark.parametrize("text", ["README.md", "CONTRIBUTING.md", "workbench/rlox_opt/cli/new.py"])
+@pytest.mark.parametrize("text", ["README.md", "CONTRIBUTING.md", "optimizations/new.py"])
 def test_the_optimisation_that_is_named_as_new_is_not_taken(text: str) -> None:
     told = (ROOT / text).read_text(encoding="utf-8")
     _, after, steps = told.partition("## Add an optimisation")

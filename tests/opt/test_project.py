@@ -146,6 +146,19 @@ def test_a_command_that_fails_or_leaves_nothing_is_told(
         project.builds.build(Revision(f"{commit}+x", commit, ("x",)))
 
 
+def test_a_plug_in_that_does_not_load_is_named(tmp_path: Path) -> None:
+    projects.write(tmp_path)
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads" / "options.py").write_text("import no_such_module\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "rlox_opt.cli.main", "list"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "workloads/options.py: does not load: ModuleNotFoundError" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -155,6 +168,7 @@ def test_a_command_that_fails_or_leaves_nothing_is_told(
         (("ladder", "ppo"), "names no training runs"),
         (("profile", "ppo"), "names no training runs|no such file"),
         (("peers", "ppo"), "peers.toml"),
+        (("new", "p1", "a title"), "new.py would write the parts"),
         (("regressions",), "has no entries; `rlox-opt record`"),
         (("publish",), "holds no recordings; `rlox-opt record`"),
         (("claims",), "claims.toml"),

@@ -10,13 +10,14 @@ from pathlib import Path
 import projects
 import pytest
 import users_repository
-from rlox_opt.plan import skeleton
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.project import Project
 from rlox_opt.system import commands, git, machine
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views.site import diffs
 from users_repository import fingerprint
+
+from optimizations import skeleton
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A tree whose engines are ours, one slower, and four that fail in their ways."""
     folder = tmp_path / "primitives"
     folder.mkdir()
-    for name in ("serve.py", "arm.py", "inputs.py", "equations.py"):
+    for name in ("serve.py", "arm.py", "inputs.py", "equations.py", "checks.py", "networks.py"):
         shutil.copy(cases.folder(projects.HERE) / name, folder)
     (folder / "fakes.py").write_text(FAKES)
     engines = [

@@ -8,9 +8,10 @@ import numpy as np
 import projects
 import pytest
 from rlox_opt.race import backends
-from rlox_opt.race.primitives import cases, checks, networks
 from rlox_opt.system.commands import CompileError, Done
 from rlox_opt.views import backends as report
+
+from peers.primitives import checks, networks
 
 
 def criterion(folder: Path, step: str, backend: str, ns: float) -> None:
@@ -32,7 +33,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None
     def run(command: Any, cwd: Path, env: dict[str, str], limit_s: float) -> Done:
         assert "nn-backends,accepted" in command
         for step, reference in networks.STEPS.items():
-            expected = reference(checks.given(cases.folder(projects.HERE)).inputs)
+            expected = reference(checks.inputs())
             numbers = np.concatenate([np.ravel(one) for one in expected.values()])
             for backend in ("native", "candle"):
                 criterion(Path(env["CRITERION_HOME"]), step, backend, 98_000.0)

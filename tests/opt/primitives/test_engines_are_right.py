@@ -11,14 +11,14 @@ import numpy as np
 import projects
 import pytest
 from rlox_opt.race.environments import home, python_of
-from rlox_opt.race.primitives import cases, networks
-from rlox_opt.race.primitives.cases import Case, Engine
-from rlox_opt.race.primitives.checks import WrongError, check, given
+from rlox_opt.race.primitives import cases
+from rlox_opt.race.primitives.cases import Case, Engine, WrongError
 from rlox_opt.race.primitives.engines import MissingError, Process, Processes, validate
 from rlox_opt.race.primitives.growth import in_this_interpreter
 
+from peers.primitives import checks, networks
+
 FAMILIES, ENGINES = cases.load(projects.HERE)
-GIVEN = given(cases.folder(projects.HERE))
 # Small, so that the whole takes seconds.
 SMALL: dict[str, dict[str, Any]] = {
     "gae": {"n": 100},
@@ -98,7 +98,7 @@ def test_an_engine_of_this_interpreter_is_right_in_all_that_it_has(process: Proc
 
 
 def test_pushes_apart_have_two_observations_to_store_and_joined_ones_one() -> None:
-    inputs = GIVEN.inputs
+    inputs = checks.inputs()
     joined, apart = (inputs.one(4, steps=steps) for steps in ("joined", "apart"))
     assert (joined[0] == joined[1]).all()
     assert (apart[0] != apart[1]).all()
@@ -199,26 +199,26 @@ def test_a_column_that_is_off_is_seen(
     answers: dict[str, dict[str, Any]], family: str, column: str
 ) -> None:
     case = Case(family, SMALL[family])
-    check(case, answers[family], GIVEN)
+    checks.check(case, answers[family])
     wrong = {name: array.copy() for name, array in answers[family].items()}
     flat = wrong[column].reshape(-1)
     flat[min(5, len(flat) - 1)] += 0.01
     with pytest.raises(WrongError, match=column):
-        check(case, wrong, GIVEN)
+        checks.check(case, wrong)
 
 
 def test_draws_that_favour_some_rows_are_seen(answers: dict[str, dict[str, Any]]) -> None:
     low = answers["sample"]["reward"].reshape(-1) < 50_000
     biased = {name: column[low.nonzero()[0]] for name, column in answers["sample"].items()}
     with pytest.raises(WrongError, match="mean index"):
-        check(Case("sample", SMALL["sample"]), biased, GIVEN)
+        checks.check(Case("sample", SMALL["sample"]), biased)
 
 
 def test_environments_that_stand_still_are_seen(answers: dict[str, dict[str, Any]]) -> None:
     still = {name: array.copy() for name, array in answers["env_step"].items()}
     still["obs"][:] = still["obs"][0]
     with pytest.raises(WrongError, match="obs"):
-        check(Case("env_step", SMALL["env_step"]), still, GIVEN)
+        checks.check(Case("env_step", SMALL["env_step"]), still)
 
 
 def test_our_networks_compute_what_plain_numpy_does() -> None:
@@ -246,7 +246,7 @@ def test_torch_computes_what_plain_numpy_does() -> None:
 
 
 def test_the_gradient_of_the_reference_is_that_of_differences() -> None:
-    inputs = GIVEN.inputs
+    inputs = checks.inputs()
     net = networks.Net(inputs, inputs.Q_NET, False, 0)
     x = inputs.numbers(12, 3).reshape(3, 4)
     by_output = inputs.numbers(6, 5).reshape(3, 2)
@@ -264,7 +264,7 @@ def test_the_gradient_of_the_reference_is_that_of_differences() -> None:
 def test_rust_and_python_start_from_the_same_numbers() -> None:
     source = Path(__file__).parents[3] / "crates/rlox-bench/benches/nn_backends/cases.rs"
     text = source.read_text().replace("_", "")
-    inputs = GIVEN.inputs
+    inputs = checks.inputs()
     assert "0.6180339887498949" in text
     for name in ("LR", "EPS", "CLIPRANGE", "VFCOEF", "ENTCOEF"):
         python = {key.replace("_", ""): value for key, value in vars(inputs).items()}[name]

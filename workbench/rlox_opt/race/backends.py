@@ -14,7 +14,7 @@ import numpy as np
 
 from rlox_opt.plan.features import cargo_of
 from rlox_opt.project.project import Project
-from rlox_opt.race.primitives import cases, checks
+from rlox_opt.race.primitives import cases
 from rlox_opt.race.primitives.tables import Tables, conclude
 from rlox_opt.system import exits
 from rlox_opt.system.commands import CompileError, cargo
@@ -92,7 +92,7 @@ def by_criterion(
     """Criterion's medians by step and backend, {"s", "ci95"}, and what was left out of which steps
     for being wrong. Of a benchmark that stops midway what it has timed stays. Raises CompileError
     where there is nothing."""
-    given = checks.given(cases.folder(project))
+    checks = cases.checks(cases.folder(project))
     with scratch() as folder:
         home, answers = folder / "criterion", folder / "answers"
         answers.mkdir()
@@ -109,7 +109,7 @@ def by_criterion(
             environment,
             limit_s=_LIMIT_S,
         )
-        wrong = _wrong(answers, given)
+        wrong = _wrong(answers, checks)
         times: dict[str, Any] = {}
         for path in home.rglob("new/estimates.json"):
             of = json.loads(path.with_name("benchmark.json").read_text(encoding="utf-8"))
@@ -132,15 +132,15 @@ def _median(path: Path) -> dict[str, Any]:
     return {"s": found["point_estimate"] / 1e9, "ci95": ci95}
 
 
-def _wrong(answers: Path, given: checks.Given) -> dict[str, dict[str, list[str]]]:
+def _wrong(answers: Path, checks: cases.Checks) -> dict[str, dict[str, list[str]]]:
     """Backends whose numbers are not the reference's, the reason, and the steps."""
     found: dict[str, dict[str, list[str]]] = {}
     for path in sorted(answers.glob("*.f32")):
         step, _, backend = path.stem.rpartition("_")
         try:
             answer = named(step, np.fromfile(path, "<f4"))
-            checks.check(cases.Case(step, {}), answer, given)
-        except checks.WrongError as wrong:
+            checks.check(cases.Case(step, {}), answer)
+        except cases.WrongError as wrong:
             found.setdefault(backend, {}).setdefault(f"is wrong: {wrong}", []).append(step)
     return found
 

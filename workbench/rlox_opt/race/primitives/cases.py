@@ -6,18 +6,38 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
+
+from numpy.typing import NDArray
 
 from rlox_opt.project.project import Project
 from rlox_opt.race.environments import Peer, lock_of
+from rlox_opt.system import plugins
 from rlox_opt.system.files import read_toml, understood
 
 Size = Mapping[str, int | str]
+Answer = Mapping[str, NDArray[Any]]  # one call's results, by name
+
+
+class WrongError(Exception):
+    """An engine's result is not what it should be; the message says how far it is off."""
+
+
+class Checks(Protocol):
+    """What the project's plug-in `checks.py`, beside its engines, brings."""
+
+    def check(self, case: Case, answer: Answer) -> None:
+        """Raises WrongError if the answer is wrong."""
 
 
 def folder(project: Project) -> Path:
     """Where the engines' modules lie."""
     return project.peers / "primitives"
+
+
+def checks(folder: Path) -> Checks:
+    """The plug-in in a folder of engines."""
+    return cast(Checks, plugins.load(folder / "checks.py"))
 
 
 @dataclass(frozen=True)

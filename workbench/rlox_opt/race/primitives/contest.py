@@ -14,8 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rlox_opt.harness.restarts import ContestError
-from rlox_opt.race.primitives.cases import Case
-from rlox_opt.race.primitives.checks import WrongError
+from rlox_opt.race.primitives.cases import Case, WrongError
 from rlox_opt.race.primitives.engines import MissingError, Process, Processes, one_line, validate
 
 _SLICE_S = 0.0005

@@ -12,8 +12,7 @@ import numpy as np
 
 from rlox_opt.harness.restarts import ContestError, ProcessEndedError, Worker
 from rlox_opt.race import environments as racing
-from rlox_opt.race.primitives.cases import Case, Engine
-from rlox_opt.race.primitives.checks import Answer, WrongError, check, given
+from rlox_opt.race.primitives.cases import Answer, Case, Engine, WrongError, checks
 from rlox_opt.system.scratch import scratch
 
 LIMIT_S = 600.0  # for one answer
@@ -77,7 +76,7 @@ def validate(process: Process, case: Case) -> None:
         try:
             with np.load(path) as found:
                 answer: Answer = {name: found[name] for name in found.files}
-            check(case, answer, given(process.engine.peer.driver.parent))
+            checks(process.engine.peer.driver.parent).check(case, answer)
         except (LookupError, TypeError, ValueError) as problem:
             raise WrongError(f"its answer cannot be read: {problem!r}") from None
 

@@ -1,4 +1,5 @@
-"""Whether an engine's results are right, by plain NumPy written from the equations.
+"""Whether an engine's results are right, by plain NumPy written from the equations: what `rlox-opt
+peers` asks before it times.
 
 float64 agrees within rtol 1e-6 and atol 1e-10. Where an engine computes in float32, the reference
 is computed in float64 from its float32 inputs, and the bounds are those of float32. Draws are
@@ -7,19 +8,18 @@ random, so of a drawn row every column is held to the transition that it says it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from rlox_opt.race.primitives import networks
-from rlox_opt.race.primitives.cases import Case, Size
+from rlox_opt.race.primitives.cases import Answer, Case, Size, WrongError
 from rlox_opt.system import plugins
 
-Answer = Mapping[str, NDArray[Any]]
+_HERE = Path(__file__).parent
+networks = plugins.load(_HERE / "networks.py")
 
 RTOL, ATOL = 1e-6, 1e-10
 _FLOAT32 = (1e-4, 1e-4)
@@ -27,29 +27,22 @@ _PHYSICS = (1e-5, 1e-5)
 _SIGMAS = 6.0  # a fair draw is farther off once in 500 million times
 
 
-class WrongError(Exception):
-    """An engine's result is not what it should be; the message says how far it is off."""
-
-
-class Given(NamedTuple):
-    """What the engines' own folder brings: what every engine is given (of NumPy alone), and the
-    equations that results are held to, in plain NumPy."""
-
-    inputs: ModuleType
-    equations: ModuleType
-
-
-def given(folder: Path) -> Given:
-    """Those of a folder of engines."""
-    return Given(plugins.load(folder / "inputs.py"), plugins.load(folder / "equations.py"))
-
-
-def check(case: Case, answer: Answer, of: Given) -> None:
+def check(case: Case, answer: Answer) -> None:
     """Raises WrongError if `answer`, one call's results by name, is wrong."""
     if case.family in networks.STEPS:
-        _network(answer, case.family, of)
+        _network(answer, case.family)
     else:
-        _CHECKS[case.family](answer, case.size, of)
+        _CHECKS[case.family](answer, case.size)
+
+
+def inputs() -> ModuleType:
+    """What every engine is given: the engines' own module, which needs NumPy alone."""
+    return plugins.load(_HERE / "inputs.py")
+
+
+def reference() -> ModuleType:
+    """The equations that results are held to, in plain NumPy."""
+    return plugins.load(_HERE / "equations.py")
 
 
 def _close(name: str, found: Any, expected: Any, bounds: tuple[float, float]) -> None:
@@ -76,26 +69,25 @@ def _wide(columns: tuple[NDArray[Any], ...]) -> list[NDArray[np.float64]]:
     return [np.asarray(column, np.float64) for column in columns]
 
 
-def _gae(answer: Answer, size: Size, of: Given) -> None:
+def _gae(answer: Answer, size: Size) -> None:
     shape = [size["n"]] if "n" in size else [size["n_steps"], size["n_envs"]]
     rewards, values, dones, last = _wide(
-        of.inputs.rollout(*shape, dtype=size.get("dtype", "float64"))
+        inputs().rollout(*shape, dtype=size.get("dtype", "float64"))
     )
-    expected = of.equations.compute_gae(
-        rewards, values, dones, last, of.inputs.GAMMA, of.inputs.GAE_LAMBDA
-    )
+    given = inputs()
+    expected = reference().compute_gae(rewards, values, dones, last, given.GAMMA, given.GAE_LAMBDA)
     _equal(answer, ("advantages", "returns"), expected, size)
 
 
-def _vtrace(answer: Answer, size: Size, of: Given) -> None:
+def _vtrace(answer: Answer, size: Size) -> None:
     """Espeholt et al. 2018, remark 1: the recursion."""
-    n, dtype = int(size["n"]), size["dtype"]
-    rewards, values, dones, last = _wide(of.inputs.rollout(n, dtype=dtype))
-    rho = np.minimum(1.0, np.exp(np.asarray(of.inputs.log_rhos(n, dtype), np.float64)))
+    given, n, dtype = inputs(), int(size["n"]), size["dtype"]
+    rewards, values, dones, last = _wide(given.rollout(n, dtype=dtype))
+    rho = np.minimum(1.0, np.exp(np.asarray(given.log_rhos(n, dtype), np.float64)))
     vs, advantages = np.empty(n), np.empty(n)
     next_value = next_vs = float(last)
     for s in reversed(range(n)):
-        discount = of.inputs.GAMMA * (1 - dones[s])
+        discount = given.GAMMA * (1 - dones[s])
         delta = rho[s] * (rewards[s] + discount * next_value - values[s])
         vs[s] = values[s] + delta + discount * rho[s] * (next_vs - next_value)
         advantages[s] = rho[s] * (rewards[s] + discount * next_vs - values[s])
@@ -103,18 +95,18 @@ def _vtrace(answer: Answer, size: Size, of: Given) -> None:
     _equal(answer, ("vs", "pg_advantages"), (vs, advantages), size)
 
 
-def _token_kl(answer: Answer, size: Size, of: Given) -> None:
-    policy, ref = _wide(of.inputs.log_probs(size["rows"], size["tokens"], size["dtype"]))
-    _equal(answer, ("kl",), (of.equations.compute_token_kl(policy, ref),), size)
+def _token_kl(answer: Answer, size: Size) -> None:
+    policy, ref = _wide(inputs().log_probs(size["rows"], size["tokens"], size["dtype"]))
+    _equal(answer, ("kl",), (reference().compute_token_kl(policy, ref),), size)
 
 
-def _group_advantages(answer: Answer, size: Size, of: Given) -> None:
-    rewards = of.inputs.group_rewards(size["groups"], size["size"])
-    expected = of.equations.compute_group_advantages(rewards, int(size["size"]))
+def _group_advantages(answer: Answer, size: Size) -> None:
+    rewards = inputs().group_rewards(size["groups"], size["size"])
+    expected = reference().compute_group_advantages(rewards, int(size["size"]))
     _equal(answer, ("advantages",), (expected,), size)
 
 
-def _rows(answer: Answer, n: int, obs_dim: int, of: Given) -> NDArray[np.int64]:
+def _rows(answer: Answer, n: int, obs_dim: int) -> NDArray[np.int64]:
     """Which of the first `n` transitions were drawn; the first 256 rows must be theirs, whole."""
     rewards = answer["reward"].reshape(-1)
     numbers = np.rint(rewards).astype(np.int64)
@@ -123,7 +115,7 @@ def _rows(answer: Answer, n: int, obs_dim: int, of: Given) -> NDArray[np.int64]:
     names = ("obs", "next_obs", "action", "reward", "terminated")
     # Wide rows one at a time: all of them at once would take gigabytes.
     for row, number in enumerate(numbers[:256]):
-        columns = of.inputs.transitions(number, number + 1, obs_dim)
+        columns = inputs().transitions(number, number + 1, obs_dim)
         for name, expected in zip(names, columns, strict=False):
             found = answer[name].reshape(len(numbers), -1)[row]
             if (found != expected.reshape(-1)).any():
@@ -131,22 +123,22 @@ def _rows(answer: Answer, n: int, obs_dim: int, of: Given) -> NDArray[np.int64]:
     return numbers
 
 
-def _stored(answer: Answer, size: Size, of: Given) -> None:
-    _rows(answer, _KNOWN, int(size["obs_dim"]), of)
+def _stored(answer: Answer, size: Size) -> None:
+    _rows(answer, _KNOWN, int(size["obs_dim"]))
 
 
-def _uniform(answer: Answer, size: Size, of: Given) -> None:
+def _uniform(answer: Answer, size: Size) -> None:
     obs_dim = int(size["obs_dim"])
-    n = of.inputs.capacity(obs_dim)
-    numbers = _rows(answer, n, obs_dim, of)
+    n = inputs().capacity(obs_dim)
+    numbers = _rows(answer, n, obs_dim)
     _fair(numbers.mean() / (n - 1), 0.5, (1 / 12 / len(numbers)) ** 0.5)
 
 
-def _prioritized(answer: Answer, size: Size, of: Given) -> None:
+def _prioritized(answer: Answer, size: Size) -> None:
     """Schaul et al. 2016: P(i) of p^alpha, weights by beta and the largest in the buffer."""
     n = int(size["capacity"])
-    numbers = _rows(answer, n, 4, of)
-    p = of.inputs.priorities(n) ** 0.6
+    numbers = _rows(answer, n, 4)
+    p = inputs().priorities(n) ** 0.6
     p /= p.sum()
     weights = (p / p.min()) ** -0.4
     _close("weights", answer["weights"].reshape(-1), weights[numbers], _FLOAT32)
@@ -160,7 +152,7 @@ def _fair(found: float, expected: float, sigma: float) -> None:
         raise WrongError(f"draws have a mean index of {found:.4g}, expected {expected:.4g}")
 
 
-def _env_step(answer: Answer, _size: Size, _of: Given) -> None:
+def _env_step(answer: Answer, _: Size) -> None:
     """Barto, Sutton and Anderson 1983, by Euler's method, as Gymnasium has it."""
     obs = np.asarray(answer["obs"], np.float64)
     dones = np.asarray(answer["dones"], np.bool_)
@@ -195,34 +187,35 @@ def _cart_pole(obs: NDArray[np.float64], actions: NDArray[Any]) -> NDArray[np.fl
     return obs + 0.02 * np.stack(moved, axis=1)
 
 
-def _rollout(answer: Answer, size: Size, of: Given) -> None:
+def _rollout(answer: Answer, size: Size) -> None:
     shape = (size["n_steps"], size["n_envs"])
-    values = of.inputs.values(int(shape[0]) + 1, shape[1])
+    values = inputs().values(int(shape[0]) + 1, shape[1])
     rewards, dones = (np.asarray(answer[name], np.float64) for name in ("rewards", "dones"))
     for name in ("rewards", "dones"):
         if answer[name].shape != shape:
             raise WrongError(f"{name} has shape {answer[name].shape}, expected {shape}")
-    expected = of.equations.compute_gae(
+    given = inputs()
+    expected = reference().compute_gae(
         rewards,
         np.asarray(values[:-1], np.float64),
         dones,
         np.asarray(values[-1], np.float64),
-        of.inputs.GAMMA,
-        of.inputs.GAE_LAMBDA,
+        given.GAMMA,
+        given.GAE_LAMBDA,
     )
     for name, one in zip(("advantages", "returns"), expected, strict=True):
         _close(name, answer[name], one, _FLOAT32)
-    _env_step(answer, size, of)
+    _env_step(answer, size)
 
 
-def _network(answer: Answer, step: str, of: Given) -> None:
-    expected = networks.STEPS[step](of.inputs)
+def _network(answer: Answer, step: str) -> None:
+    expected = networks.STEPS[step](inputs())
     for name, found in answer.items():
         _close(name, found, expected[name], networks.BOUNDS)
 
 
 _KNOWN = 128  # transitions in the buffer that a push is checked in
-_CHECKS: dict[str, Callable[[Answer, Size, Given], None]] = {
+_CHECKS: dict[str, Callable[[Answer, Size], None]] = {
     "gae": _gae,
     "gae_batched": _gae,
     "vtrace": _vtrace,

@@ -56,6 +56,7 @@ FORMATS = (
             ("new", "p26", "a title", "--in", "no such"), ("test", "p5", "--planted"))),
     Format("acknowledgements", "asv_bench/acknowledged.toml", (("regressions",), _SITE),
            codes=(1,)),
+    Format("settings", "pyproject.toml", (("list",), ("regressions",), _SITE, _DIFF), codes=(1,)),
     Format("planted bugs", "tests/pairs/planted.toml", (("test", "p5", "--planted"),), codes=(1,)),
     Format("list of pages", "../site/.published.json", (_SITE,), made_by=_SITE),
     Format("peers", "peers/peers.toml", (("peers", "ppo", "--runs", "1", "--time-limit", "5"),),

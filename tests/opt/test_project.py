@@ -81,7 +81,7 @@ def test_a_mistake_is_told_with_its_line_and_what_would_do(
 
 def test_a_file_that_is_no_toml_is_told_where_it_has_our_table(tmp_path: Path) -> None:
     write(tmp_path, "[tool.rlox-opt]\npackage = \n")
-    with pytest.raises(UsageError, match=r"pyproject\.toml is no TOML: .*line 2"):
+    with pytest.raises(UsageError, match=r"pyproject\.toml: is not TOML: .*line 2"):
         Project.find(tmp_path)
     write(tmp_path, "this = is no TOML\n")  # that is another tool's trouble
     assert Project.find(tmp_path) == Project(tmp_path, Settings())

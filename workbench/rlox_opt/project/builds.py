@@ -18,6 +18,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -25,8 +26,9 @@ from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project import checkouts
 from rlox_opt.project.commits import Commits, Revision, as_usage_error
-from rlox_opt.system import git, toml
+from rlox_opt.system import git
 from rlox_opt.system.commands import cargo, run
+from rlox_opt.system.files import NotReadError, read_toml
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -298,19 +300,17 @@ def _is_as_written(file: Path) -> bool:
 
 
 def _own_features(checkout: Path) -> tuple[str, ...]:
-    try:
-        table = toml.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))
-    except (OSError, toml.TOMLDecodeError):
-        return ()
-    return tuple(sorted(table.get("tool", {}).get("maturin", {}).get("features", ())))
+    with contextlib.suppress(NotReadError, AttributeError, TypeError):
+        table = read_toml(checkout / "pyproject.toml")
+        return tuple(sorted(table.get("tool", {}).get("maturin", {}).get("features", ())))
+    return ()
 
 
 def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
     """The optimisations that cargo turns on for these features."""
-    try:
-        table = toml.loads(manifest.read_text(encoding="utf-8")).get("features", {})
-    except (OSError, toml.TOMLDecodeError):
-        table = {}
+    table: dict[str, Any] = {}
+    with contextlib.suppress(NotReadError):
+        table = read_toml(manifest).get("features", {})
     on, left = set[str](), [*features]
     while left:
         feature = left.pop()

@@ -16,8 +16,7 @@ import msgspec
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.installed import Installed
-from rlox_opt.system import toml
-from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.files import NotReadError, read_text, read_toml
 from rlox_opt.system.usage import UsageError
 
 _TABLE = "tool.rlox-opt"
@@ -217,9 +216,9 @@ class Project:
 
 def _settings(path: Path, text: str) -> Settings:
     try:
-        table = toml.loads(text)
-    except toml.TOMLDecodeError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from None
+        table = read_toml(path)
+    except NotReadError as error:
+        raise UsageError(f"{error}") from None
     try:
         return msgspec.convert(table["tool"]["rlox-opt"], Settings)
     except msgspec.ValidationError as error:
@@ -252,6 +251,6 @@ def _line_of(text: str, error: str) -> int:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return toml.loads(read_text(path))
-    except (NotReadError, toml.TOMLDecodeError):
+        return read_toml(path)
+    except NotReadError:
         return {}

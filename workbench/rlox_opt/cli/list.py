@@ -19,6 +19,7 @@ from rlox_opt.views import units
 if TYPE_CHECKING:
     from rich.table import Table
 
+_ON = {True: "on", False: "off", None: units.MISSING}
 _EXAMPLES = """\
 examples:
   rlox-opt list
@@ -83,10 +84,13 @@ def row_of(project: Project, card: Card, found: Sequence[Record]) -> dict[str, A
     }
 
 
-def active(project: Project, card: Card) -> bool:
-    """Whether it is on: in this build, or of the training loop, in a trainer not told otherwise."""
+def active(project: Project, card: Card) -> bool | None:
+    """Whether it is on: in the installed build (None where there is none), or of the training loop,
+    in a trainer not told otherwise."""
     if card.id.startswith("R"):
         return card.status in ("accepted", "graduated")
+    if not project.installed.there():
+        return None
     return card.feature in project.installed.build_info()["features"]
 
 
@@ -114,7 +118,7 @@ def table(rows: Sequence[Mapping[str, Any]], narrow: bool = False) -> Table:
     for title in ("id", "title", *between, "realised"):
         table.add_column(title, no_wrap=title != "title")
     for row in rows:
-        state = [row["layer"], "on" if row["active"] else "off", row["status"]]
+        state = [row["layer"], _ON[row["active"]], row["status"]]
         predicted, found = units.band(row["predicted"]), row["realised"]
         realised = units.estimate(found["ratio"], found["ci95"]) if found else units.MISSING
         if narrow:

@@ -14,6 +14,7 @@ import importlib.util
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -255,7 +256,11 @@ class Builds:
         try:
             found = packages.builds()["base"]
         except ContestError as error:
-            raise NotBuiltError(f"{revision.title} cannot be imported: {error}") from None
+            last = str(error).splitlines()[-1]
+            raise NotBuiltError(
+                f"{revision.title} cannot be imported: {last}; `PYTHONPATH={folder} "
+                f"{sys.executable} -c 'import {self.package}'` shows where"
+            ) from None
         commit: str = found.get("commit", "unknown")
         wrong = [
             f"{what} {found.get(what)}"

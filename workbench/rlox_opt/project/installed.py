@@ -4,6 +4,7 @@ of a second, and a project need not have it in this environment."""
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import platform
 import shutil
 import subprocess
@@ -21,12 +22,16 @@ from rlox_opt.system.usage import UsageError
 @dataclass(frozen=True)
 class Installed:
     """`package` as this environment has it, with the extension `library`. All methods
-    but `around` raise UsageError where it cannot be imported."""
+    but `there` and `around` raise UsageError where it cannot be imported."""
 
     package: str
     library: str
     beside: tuple[str, ...]
     """Distributions that take part in what it does."""
+
+    def there(self) -> bool:
+        """Whether this environment has it."""
+        return importlib.util.find_spec(self.package) is not None
 
     def build_info(self) -> Mapping[str, Any]:
         """How it was built: `version commit profile features rustc`."""

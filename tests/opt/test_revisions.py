@@ -274,6 +274,15 @@ def test_a_build_that_is_not_what_was_asked_for_is_refused(
     assert not list(project.revisions.glob("extension-*.so"))
 
 
+@pytest.mark.parametrize("wrong", [{"commit": 0}, {"features": 3}, {"profile": None}])
+def test_a_build_that_says_nothing_sensible_is_refused(
+    compiled: list[str], says: dict[str, object], project: Project, wrong: dict[str, object]
+) -> None:
+    says |= wrong
+    with pytest.raises(NotBuiltError, match=r"its build_info\(\) is none: Expected `"):
+        project.builds.build(project.commits.resolve("main"))
+
+
 def test_a_subject_cannot_steer_the_terminal(repository: Path, revisions: Commits) -> None:
     message = "bell \x07 escape \x1b[31m \u202e right to left"
     git(repository, "commit", "--quiet", "--allow-empty", "--message", message)

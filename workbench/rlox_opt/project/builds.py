@@ -80,6 +80,14 @@ class Command(
     command: tuple[str, ...]
 
 
+class _Said(msgspec.Struct):
+    """What an extension says of itself."""
+
+    commit: str = "unknown"
+    profile: str = ""
+    features: tuple[str, ...] = ()
+
+
 class NotBuiltError(RuntimeError):
     """A revision that does not build, or whose build is not the one asked for."""
 
@@ -261,22 +269,22 @@ class Builds:
                 f"{revision.title} cannot be imported: {last}; `PYTHONPATH={folder} "
                 f"{sys.executable} -c 'import {self.package}'` shows where"
             ) from None
-        commit: str = found.get("commit", "unknown")
-        wrong = [
-            f"{what} {found.get(what)}"
-            for what, right in (
-                ("commit", self._sources(commit) == self._sources(revision.commit)),
-                ("profile", found.get("profile") == "release"),
-                ("features", expected == {*found.get("features", ())}),
-            )
-            if not right
-        ]
+        try:
+            said = msgspec.convert(found, _Said)
+        except msgspec.ValidationError as error:
+            raise NotBuiltError(f"{revision.title}: its build_info() is none: {error}") from None
+        right = {
+            "commit": self._sources(said.commit) == self._sources(revision.commit),
+            "profile": said.profile == "release",
+            "features": expected == {*said.features},
+        }
+        wrong = [f"{what} {found.get(what)}" for what, is_right in right.items() if not is_right]
         if wrong:
             raise NotBuiltError(
                 f"{revision.title}: the extension says {', '.join(wrong)}, which is not what was "
                 f"asked for; it is not timed, and not kept"
             )
-        return commit
+        return said.commit
 
     def _sources(self, commit: str) -> str:
         """What git calls the parts of a commit that the extension is made of."""

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rlox_opt.history import store
 from rlox_opt.history.store import UNITS, Cell, Entry, HistoryError, Profile
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError
 
 MACHINE = {"cpu": "Toy(R) CPU @ 1.00GHz", "cores": 2}
 
@@ -93,11 +95,11 @@ def table(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"schema": 2}, "`schema` is 2; this version reads 1"),
+        ({"schema": 2}, "`schema` is 2; it takes 1"),
         ({"committed": "yesterday"}, "yesterday"),
         (
             {"cells": [{"benchmark": "a", "kind": "tme", "value": 1.0}]},
-            r"cells\[0\].kind` is 'tme'",
+            r"cells\[0\]`: `kind` is 'tme'; it takes time",
         ),
         (
             {"cells": [{"benchmark": "a", "kind": "time", "value": -1.0}]},
@@ -107,24 +109,28 @@ def table(**changes: Any) -> Any:
             {"cells": [{"benchmark": "a", "kind": "time", "value": 1.0, "ratio": 0.0}]},
             r"cells\[0\].ratio` is 0",
         ),
-        ({"cells": [{"name": "a"}]}, "name"),
-        ({"cells": 3}, "int"),
-        ({"profiles": []}, "list"),
-        ({"features": [[]]}, "expected str instance, list found"),
-        ({"optimizations": [3]}, "expected str instance, int found"),
+        ({"cells": [{"name": "a"}]}, r"the key `cells\[0\].benchmark` is missing"),
+        ({"cells": 3}, "`cells` is 3; it takes `array`"),
+        (
+            {"profiles": {"ppo": {"samples": 1, "layers": {"a": 1, "b": "x"}, "phases": {}}}},
+            "`profiles.ppo.layers.b` is 'x'; it takes `float`",
+        ),
+        ({"profiles": []}, r"`profiles` is \[\]; it takes `object`"),
+        ({"features": [[]]}, r"`features\[0\]` is \[\]; it takes `str`"),
+        ({"optimizations": [3]}, r"`optimizations\[0\]` is 3; it takes `str`"),
     ],
 )
 def test_what_breaks_the_schema_is_named(changes: dict[str, Any], says: str) -> None:
-    with pytest.raises(HistoryError, match=says):
-        store.parse(table(**changes))
+    with pytest.raises(NotReadError, match=says):
+        schema.parse(json.dumps(table(**changes)), Entry, Path("x.json"))
 
 
-@pytest.mark.parametrize("key", ["commit", "cells", "causes"])
+@pytest.mark.parametrize("key", ["commit", "cells", "control"])
 def test_a_key_that_is_missing_is_named(key: str) -> None:
     short = table()
     del short[key]
-    with pytest.raises(HistoryError, match=f"the key `{key}` is missing"):
-        store.parse(short)
+    with pytest.raises(NotReadError, match=f"the key `{key}` is missing"):
+        schema.parse(json.dumps(short), Entry, Path("x.json"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"schema": 1'])

@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from rlox_opt.system.files import NotReadError, read_json, write_new
+from msgspec import Meta
+
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError, write_new
 from rlox_opt.system.machine import slug
-from rlox_opt.system.moments import moment
+from rlox_opt.system.schema import Count, NotNegative, Positive, Real
 
-SCHEMA = 1
 # What a cell's value is: kind -> unit.
 UNITS = {
     "time": "seconds",  # of a call, Python's, paired with the control
@@ -50,10 +51,14 @@ class Cell:
 
     benchmark: str
     kind: str
-    value: float
-    ratio: float | None = None
-    ratio_ci99: tuple[float, float] | None = None
-    restarts: int | None = None
+    value: NotNegative
+    ratio: Positive | None = None
+    ratio_ci99: tuple[Positive, Positive] | None = None
+    restarts: Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in UNITS:
+            raise ValueError(f"`kind` is {self.kind!r}; it takes {', '.join(UNITS)}")
 
 
 @dataclass(frozen=True)
@@ -63,10 +68,10 @@ class Profile:
     the largest "layer:function", each the innermost one of ours; `folded` the stacks, as text of
     `phase;…;frame;frame;… millionths of the whole`, or None."""
 
-    samples: int
-    layers: Mapping[str, float]
-    phases: Mapping[str, float]
-    functions: Mapping[str, float] = field(default_factory=dict)
+    samples: Count
+    layers: Mapping[str, Real]
+    phases: Mapping[str, Real]
+    functions: Mapping[str, Real] = field(default_factory=dict)
     folded: str | None = None
 
 
@@ -83,23 +88,39 @@ class Entry:
     stopped, or told to measure only some benchmarks; what it holds is sound.
     """
 
+    schema: Literal[1] = field(default=1, kw_only=True)
     commit: str
     parent: str | None
     subject: str
-    committed: datetime
-    date: datetime
+    committed: Annotated[datetime, Meta(tz=True)]
+    date: Annotated[datetime, Meta(tz=True)]
     machine: Mapping[str, Any]
     toolchain: Mapping[str, str]
     profile: str
     features: tuple[str, ...]
     control: Mapping[str, Any]
-    seconds: float
+    seconds: Real
     complete: bool
     cells: tuple[Cell, ...]
     profiles: Mapping[str, Profile] = field(default_factory=dict)
     failures: tuple[Mapping[str, str], ...] = ()
     optimizations: tuple[str, ...] = ()
     causes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            int.bit_length(self.machine["cores"])
+            str.lower(self.machine["cpu"])
+        except (LookupError, TypeError):
+            raise ValueError(f"`machine` is {dict(self.machine)}; it takes cpu and cores") from None
+        try:
+            "".join([self.control["commit"], *self.control["features"]])
+        except (LookupError, TypeError):
+            takes = "it takes a commit and features"
+            raise ValueError(f"`control` is {dict(self.control)}; {takes}") from None
+        for failure in self.failures:
+            if not failure.keys() >= {"benchmark", "reason"}:
+                raise ValueError(f"`failures` has {dict(failure)}; it takes benchmark and reason")
 
     @cached_property
     def slug(self) -> str:
@@ -115,11 +136,11 @@ def append(entry: Entry, folder: Path) -> Path:
         NotWrittenError: it cannot be written; it is kept elsewhere.
     """
     try:
-        table = {"schema": SCHEMA} | dataclasses.asdict(entry)
-        text = json.dumps(table, indent=1, allow_nan=False, default=_isoformat) + "\n"
+        table = dataclasses.asdict(entry)
+        text = json.dumps(table, indent=1, allow_nan=False, default=datetime.isoformat) + "\n"
+        schema.parse(text, Entry, Path())
     except (TypeError, ValueError) as error:
         raise HistoryError(f"cannot be written: {error}") from error
-    parse(json.loads(text))
     stem = f"{entry.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{entry.commit[:10]}"
     return write_new(text, folder / entry.slug, stem)
 
@@ -127,11 +148,9 @@ def append(entry: Entry, folder: Path) -> Path:
 def read(path: Path) -> Entry:
     """The entry in a file. Raises HistoryError."""
     try:
-        return parse(read_json(path))
+        return schema.read(path, Entry)
     except NotReadError as error:
         raise HistoryError(str(error)) from error
-    except ValueError as error:
-        raise HistoryError(f"{path}: {error}") from error
 
 
 def entries(folder: Path) -> list[tuple[Path, Entry]]:
@@ -165,93 +184,3 @@ def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]
         if key not in found or entry.complete or not found[key].complete:
             found[key] = entry
     return found
-
-
-_KINDS: dict[str, Any] = {
-    **dict.fromkeys(("commit", "subject", "profile"), str),
-    **dict.fromkeys(("machine", "toolchain", "control", "profiles", "causes"), dict),
-    **dict.fromkeys(("features", "optimizations", "failures", "cells"), list),
-    "parent": (str, type(None)),
-    "seconds": (int, float),
-    "complete": bool,
-}
-
-
-def parse(table: Any) -> Entry:
-    """An entry from what its file holds. Raises HistoryError where it breaks the schema."""
-    if not isinstance(table, Mapping):
-        raise HistoryError(f"is {type(table).__name__}; it takes an object")
-    if table.get("schema") != SCHEMA:
-        raise HistoryError(f"`schema` is {table.get('schema')!r}; this version reads {SCHEMA}")
-    names = [f.name for f in dataclasses.fields(Entry)]
-    if missing := [name for name in names if name not in table]:
-        raise HistoryError(f"the key `{missing[0]}` is missing")
-    for name, kinds in _KINDS.items():
-        if not isinstance(table[name], kinds):
-            kind = type(table[name]).__name__
-            raise HistoryError(f"`{name}` is {table[name]!r}, of another kind: {kind}")
-    try:
-        slug(table["machine"])
-        int.bit_length(table["machine"]["cores"])
-        for features in (table["features"], table["optimizations"], table["control"]["features"]):
-            "".join(features)  # or they are no names
-        str.lower(table["control"]["commit"])
-        for cause in table["causes"].values():
-            cause.get("layer")
-        for failure in table["failures"]:
-            str.lower(failure["benchmark"] + failure["reason"])
-        return Entry(
-            **{name: table[name] for name in names}
-            | {
-                "committed": _time(table["committed"]),
-                "date": _time(table["date"]),
-                "features": tuple(table["features"]),
-                "optimizations": tuple(table["optimizations"]),
-                "failures": tuple(table["failures"]),
-                "cells": tuple(_cell(i, row) for i, row in enumerate(table["cells"])),
-                "profiles": {name: _profile(of) for name, of in table["profiles"].items()},
-            }
-        )
-    except KeyError as error:
-        raise HistoryError(f"the key {error} is missing") from error
-    except (TypeError, AttributeError, ValueError) as error:
-        raise error if isinstance(error, HistoryError) else HistoryError(str(error)) from error
-
-
-def _profile(table: Mapping[str, Any]) -> Profile:
-    found = Profile(**table)
-    sum([found.samples, *found.layers.values(), *found.phases.values(), *found.functions.values()])
-    str.lower(found.folded or "")
-    return found
-
-
-def _cell(number: int, row: Mapping[str, Any]) -> Cell:
-    interval = row.get("ratio_ci99")
-    cell = Cell(**{**row, "ratio_ci99": None if interval is None else tuple(interval)})
-    if cell.kind not in UNITS:
-        raise HistoryError(f"`cells[{number}].kind` is {cell.kind!r}; it takes {', '.join(UNITS)}")
-    if not 0 <= cell.value < math.inf:
-        raise HistoryError(f"`cells[{number}].value` is {cell.value}; it takes a number from 0 up")
-    if cell.ratio is not None and not 0 < cell.ratio < math.inf:
-        raise HistoryError(f"`cells[{number}].ratio` is {cell.ratio}; it takes a number over 0")
-    if cell.ratio_ci99 is not None:
-        low, high = cell.ratio_ci99
-        if not (0 < low < math.inf and 0 < high < math.inf):
-            raise HistoryError(f"`cells[{number}].ratio_ci99` is {interval}; it takes [low, high]")
-    if not isinstance(cell.benchmark, str):
-        raise HistoryError(f"`cells[{number}].benchmark` is {cell.benchmark!r}; it takes a text")
-    return cell
-
-
-def _time(text: str) -> datetime:
-    """A time, which takes a zone: others cannot be put in order."""
-    found = moment(text)
-    if found.tzinfo is None:
-        raise HistoryError(f"{text!r} is a time without its zone")
-    return found
-
-
-def _isoformat(value: Any) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(f"{type(value).__name__} is not JSON")

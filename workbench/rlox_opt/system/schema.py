@@ -1,0 +1,115 @@
+"""Files that are read by a schema: a dataclass, a `msgspec.Struct`, or another type that msgspec
+knows. A dataclass leaves out keys that it does not know, as what a later version writes may hold
+more; a Struct with `forbid_unknown_fields` refuses them, in what people write."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from rlox_opt.system.files import NotReadError, read_text
+
+# Numbers that arithmetic can take: no NaN, no infinity, no integer that is too long for a float.
+MOST = sys.float_info.max
+Real = Annotated[float, Meta(ge=-MOST, le=MOST)]
+NotNegative = Annotated[float, Meta(ge=0, le=MOST)]
+Positive = Annotated[float, Meta(gt=0, le=MOST)]
+Count = Annotated[int, Meta(ge=0, le=2**53)]
+
+_T = TypeVar("_T")
+_STEP = re.compile(r"\[(\d+)\]|\[(\.\.\.)\]|\.?([^.\[\]$`]+)")
+_KEY = re.compile(r"Object (?:contains|missing) (unknown|required) field `(.*)`")
+_SHOWN = 80  # characters of a value
+
+
+def read(path: Path, kind: type[_T]) -> _T:
+    """What a file of JSON, or of TOML by its name, holds, as a `kind`.
+
+    Raises:
+        NotReadError: it cannot be read, is neither, or is no `kind`; the message names the place,
+            what stands there and what it takes.
+    """
+    return parse(read_text(path), kind, path)
+
+
+def parse(text: str, kind: type[_T], path: Path) -> _T:
+    """The same of the text of a file. Raises NotReadError."""
+    toml = path.suffix == ".toml"
+    try:
+        if text.startswith("\ufeff"):
+            raise ValueError("it begins with a byte order mark; save it as UTF-8 without one")
+        if not toml:
+            return msgspec.json.decode(text, type=kind)
+        table = msgspec.toml.decode(text)
+    except msgspec.ValidationError as error:
+        found, problem = msgspec.json.decode(text), error
+    except (ValueError, RecursionError) as error:
+        raise NotReadError(path, f"is not {'TOML' if toml else 'JSON'}: {error}") from error
+    else:
+        try:
+            return msgspec.convert(table, kind)
+        except msgspec.ValidationError as error:
+            found, problem = table, error
+    raise NotReadError(path, _told(problem, found, kind)) from problem
+
+
+def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:
+    """What is wrong with a table, where, and what would do."""
+    what, _, place = str(error).partition(" - at `")
+    if place.startswith("key` in `"):
+        what = f"has a key of another kind: {what}"
+    where, value, types = "", table, [msgspec.inspect.type_info(kind)]
+    for index, some, name in _STEP.findall(place.rpartition("$")[2]):
+        key: Any = int(index) if index else name
+        if some:
+            key = _wrong_key(str(error), table, value, kind)
+        value = value[key]
+        where += f"[{key}]" if index else f".{key}"
+        types = [inner for of in types for inner in _inner(of, key)]
+    where = where.lstrip(".")
+    if named := _KEY.fullmatch(what):
+        full = f"{where}.{named[2]}".lstrip(".")
+        if named[1] == "required":
+            return f"the key `{full}` is missing"
+        names = [f.encode_name for of in types for f in getattr(of, "fields", ())]
+        return f"unknown key `{full}`; it may be one of {', '.join(names)}"
+    if what.startswith("Invalid enum value"):
+        takes = [str(of) for kind in types for of in getattr(kind, "values", ())]
+        what = f"it takes {' or '.join(takes)}"
+    elif not what.startswith(("Expected", "Invalid", "Number", "Integer")):
+        return f"`{where}`: {what}" if where else what  # of the schema's own
+    what = re.sub("^Expected", "it takes", what.partition(", got")[0])
+    shown = repr(value)
+    shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+    return f"`{where}` is {shown}; {what}" if where else f"is {shown}; {what}"
+
+
+def _wrong_key(told: str, whole: Any, table: dict[str, Any], kind: Any) -> str:
+    """The key of a table, within the whole, whose value is what is told of: msgspec names none.
+    The table keeps this one alone."""
+    every = dict(table)
+    for key, value in every.items():
+        table.clear()
+        table[key] = value
+        try:
+            msgspec.convert(whole, kind)
+        except msgspec.ValidationError as error:
+            if str(error) == told:
+                return key
+    raise AssertionError(told)
+
+
+def _inner(of: Any, key: str | int) -> list[Any]:
+    """The types that lie under a key of a type."""
+    if isinstance(of, msgspec.inspect.UnionType):
+        return [inner for each in of.types for inner in _inner(each, key)]
+    if items := getattr(of, "item_types", ()):
+        return [items[int(key)]]
+    found = [field.type for field in getattr(of, "fields", ()) if field.encode_name == key]
+    beside = getattr(of, "item_type", None) or getattr(of, "value_type", None)
+    return found + [beside] * (beside is not None)

@@ -135,7 +135,7 @@ def test_what_could_not_be_read_again_is_not_written(
     [
         ("", "is not JSON"),
         ('{"schema": 1, "id": "P5"', "is not JSON"),
-        ("[]", "is list; it takes an object"),
+        ("[]", "is []; it takes `object`"),
         (json.dumps(record(results=[3])), "`results[0]` is 3"),
         (json.dumps(record(id="P6")), "`id` is 'P6'"),
         (json.dumps(record(complete=False)), "is not complete"),

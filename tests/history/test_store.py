@@ -99,7 +99,7 @@ def table(**changes: Any) -> Any:
         ({"committed": "yesterday"}, "yesterday"),
         (
             {"cells": [{"benchmark": "a", "kind": "tme", "value": 1.0}]},
-            r"cells\[0\]`: `kind` is 'tme'; it takes time",
+            r"cells\[0\].kind` is 'tme'; it takes time",
         ),
         (
             {"cells": [{"benchmark": "a", "kind": "time", "value": -1.0}]},

@@ -8,26 +8,23 @@ machine. The keys of a file are `schema` (1) and the fields of `Record`, its res
 from __future__ import annotations
 
 import json
-import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from rlox_opt.project.cards import Card
-from rlox_opt.system.files import NotReadError, check_folder, read_json, write_new
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError, check_folder, write_new
 from rlox_opt.system.machine import machine, slug
-from rlox_opt.system.moments import moment
+from rlox_opt.system.schema import Count, Id, Positive, Real
 
-SCHEMA = 1
-VERDICTS = ("faster", "slower", "same", "undecided")
-
-_ID = re.compile(r"[PR][1-9]\d*")
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z_([pr]\d+)(?:-(\d+))?\.json")
-_COUNTS = ("instructions", "allocations")
 
 
 class RecordError(ValueError):
@@ -46,32 +43,47 @@ class Result:
 
     workload: str
     size: Mapping[str, int]
-    ratio: float
-    ci95: tuple[float, float] | None
-    verdict: str
-    restarts: int
-    baseline_s: float | None = None
-    optimized_s: float | None = None
-    instructions: Mapping[str, float] | None = None
-    allocations: Mapping[str, float] | None = None
+    ratio: Positive
+    ci95: tuple[Positive, Positive] | None
+    verdict: Literal["faster", "slower", "same", "undecided"]
+    restarts: Count
+    baseline_s: Real | None = None
+    optimized_s: Real | None = None
+    instructions: Mapping[str, Real] | None = None
+    allocations: Mapping[str, Real] | None = None
     aa: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.ci95 and self.ci95[0] > self.ci95[1]:
+            raise ValueError(f"`ci95` is {[*self.ci95]}; it takes [low, high]")
+        for name, counts in (
+            ("instructions", self.instructions),
+            ("allocations", self.allocations),
+        ):
+            for twin in ("baseline", "optimized"):
+                if counts is not None and twin not in counts:
+                    raise ValueError(f"`{name}.{twin}` is missing")
 
 
 @dataclass(frozen=True)
 class Record:
     """One measurement of one optimisation; `path` is its file."""
 
-    path: Path
-    id: str
-    date: datetime
+    path: Path = field(default=Path(), kw_only=True)
+    schema: Literal[1] = field(default=1, kw_only=True)
+    id: Id
+    date: Annotated[datetime, Meta(tz=True)]
     commit: str | None
     dirty: bool | None
     machine: Mapping[str, Any]
     build: Mapping[str, Any]
-    seconds: float
+    seconds: Real
     complete: bool
     results: tuple[Result, ...]
     also: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        slug(dict(self.machine))
 
     @property
     def slug(self) -> str:
@@ -156,7 +168,7 @@ def root_of(folder: Path) -> Path:
 def read(path: Path) -> Record:
     """The record in `path`. Raises `RecordError` when it cannot be read or breaks the schema."""
     try:
-        return parse(read_json(path), path)
+        return replace(schema.read(path, Record), path=path)
     except NotReadError as error:
         raise RecordError(error.why) from error
 
@@ -174,102 +186,9 @@ def append(record: Mapping[str, Any], folder: Path) -> Path:
     """
     try:
         text = json.dumps(record, indent=1, allow_nan=False) + "\n"
+        parsed = schema.parse(text, Record, Path("record"))
     except (TypeError, ValueError) as error:
         raise RecordError(f"cannot be written: {error}") from error
-    parsed = parse(json.loads(text), Path())
-    try:
-        directory = folder / slug(dict(parsed.machine))
-    except (KeyError, AttributeError) as error:
-        raise RecordError(f"`machine` is {parsed.machine}; it takes cpu and cores") from error
+    directory = folder / slug(dict(parsed.machine))
     stem = f"{parsed.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{parsed.id.lower()}"
     return write_new(text, directory, stem)
-
-
-def parse(table: Any, path: Path) -> Record:
-    """A record from what its file holds. Raises `RecordError` when it breaks the schema."""
-    schema = _value(table, "schema", int)
-    if schema != SCHEMA:
-        raise RecordError(f"`schema` is {schema}; this version reads {SCHEMA}")
-    id_ = _value(table, "id", str)
-    if not _ID.fullmatch(id_):
-        raise RecordError(f"`id` is {id_!r}; it takes P or R and a number")
-    results = _value(table, "results", list)
-    return Record(
-        path=path,
-        id=id_,
-        date=_date(_value(table, "date", str)),
-        commit=_value(table, "commit", str, None),
-        dirty=_value(table, "dirty", bool, None),
-        machine=_value(table, "machine", dict),
-        build=_value(table, "build", dict),
-        seconds=_value(table, "seconds", float),
-        complete=_value(table, "complete", bool),
-        results=tuple(_result(row, f"results[{i}].") for i, row in enumerate(results)),
-        also=_value({"also": {}} | table, "also", dict),
-    )
-
-
-def _result(table: Any, where: str) -> Result:
-    if not isinstance(table, dict):
-        raise RecordError(f"`{where.rstrip('.')}` is {table!r}; it takes a table")
-    ratio = _value(table, "ratio", float, where=where)
-    ci95 = _value(table, "ci95", list, tuple, None, where=where)
-    if not 0 < ratio < math.inf:
-        raise RecordError(f"`{where}ratio` is {ratio}; it takes a number over 0")
-    verdict = _value(table, "verdict", str, where=where)
-    if verdict not in VERDICTS:
-        raise RecordError(f"`{where}verdict` is {verdict!r}; it takes {', '.join(VERDICTS)}")
-    # What need not have been measured may be null, or left out.
-    maybe = dict.fromkeys(("baseline_s", "optimized_s", *_COUNTS, "aa")) | table
-    for key in _COUNTS:
-        counts = _value(maybe, key, dict, None, where=where)
-        for twin in ("baseline", "optimized") if counts is not None else ():
-            _value(counts, twin, float, where=f"{where}{key}.")
-    size = _value(table, "size", dict, where=where)
-    for name in size:
-        _value(size, name, int, where=f"{where}size.")
-    return Result(
-        workload=_value(table, "workload", str, where=where),
-        size=size,
-        ratio=ratio,
-        ci95=None if ci95 is None else _pair(ci95, f"{where}ci95"),
-        verdict=verdict,
-        restarts=_value(table, "restarts", int, where=where),
-        baseline_s=_value(maybe, "baseline_s", float, None, where=where),
-        optimized_s=_value(maybe, "optimized_s", float, None, where=where),
-        instructions=maybe["instructions"],
-        allocations=maybe["allocations"],
-        aa=_value(maybe, "aa", dict, None, where=where),
-    )
-
-
-def _value(table: Any, key: str, *kinds: type | None, where: str = "") -> Any:
-    """`table[key]`, which must be there and of one of `kinds`; float takes whole numbers too."""
-    if not isinstance(table, Mapping) or key not in table:
-        raise RecordError(f"the key `{where}{key}` is missing")
-    value = table[key]
-    allowed = [type(None) if kind is None else kind for kind in kinds]
-    if isinstance(value, (*allowed, int) if float in allowed else tuple(allowed)):
-        return value
-    words = " or ".join("null" if kind is None else kind.__name__ for kind in kinds)
-    raise RecordError(f"`{where}{key}` is {value!r}; it takes {words}")
-
-
-def _pair(ends: Sequence[Any], name: str) -> tuple[float, float]:
-    if len(ends) == 2 and all(isinstance(end, (int, float)) for end in ends):
-        low, high = ends
-        if 0 < low <= high < math.inf:
-            return low, high
-    raise RecordError(f"`{name}` is {ends}; it takes [low, high], both over 0")
-
-
-def _date(text: str) -> datetime:
-    try:
-        date = moment(text)
-    except ValueError:
-        date = datetime.min
-    if date.tzinfo is None:
-        raise RecordError(
-            f"`date` is {text!r}; it takes a time with its zone: 2026-01-31T12:00:00Z"
-        )
-    return date

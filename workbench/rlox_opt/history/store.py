@@ -108,11 +108,7 @@ class Entry:
     causes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        try:
-            int.bit_length(self.machine["cores"])
-            str.lower(self.machine["cpu"])
-        except (LookupError, TypeError):
-            raise ValueError(f"`machine` is {dict(self.machine)}; it takes cpu and cores") from None
+        slug(dict(self.machine))
         try:
             "".join([self.control["commit"], *self.control["features"]])
         except (LookupError, TypeError):
@@ -138,7 +134,7 @@ def append(entry: Entry, folder: Path) -> Path:
     try:
         table = dataclasses.asdict(entry)
         text = json.dumps(table, indent=1, allow_nan=False, default=datetime.isoformat) + "\n"
-        schema.parse(text, Entry, Path())
+        schema.parse(text, Entry, Path("recording"))
     except (TypeError, ValueError) as error:
         raise HistoryError(f"cannot be written: {error}") from error
     stem = f"{entry.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{entry.commit[:10]}"

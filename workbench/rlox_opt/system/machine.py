@@ -25,10 +25,14 @@ def machine() -> dict[str, Any]:
 
 def slug(info: dict[str, Any]) -> str:
     """The machine as part of a folder's name: "Intel(R) Xeon(R) … @ 2.80GHz" of two cores is
-    "intel-xeon-2.80ghz-2c"."""
-    model = re.sub(r"\((r|tm|c)\)|\b(cpu|processor|[\w-]+-core)\b", " ", info["cpu"].lower())
+    "intel-xeon-2.80ghz-2c". Raises ValueError where it does not say so."""
+    try:
+        cpu, cores = str.lower(info["cpu"]), int.__index__(info["cores"])
+    except (LookupError, TypeError):
+        raise ValueError(f"`machine` is {info}; it takes cpu and cores") from None
+    model = re.sub(r"\((r|tm|c)\)|\b(cpu|processor|[\w-]+-core)\b", " ", cpu)
     words = re.findall(r"[a-z0-9.]+", model)
-    return "-".join([*words, f"{info['cores']}c"])
+    return "-".join([*words, f"{cores}c"])
 
 
 def commit(root: Path) -> tuple[str | None, bool | None]:

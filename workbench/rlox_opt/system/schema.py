@@ -19,6 +19,7 @@ MOST = sys.float_info.max
 Real = Annotated[float, Meta(ge=-MOST, le=MOST)]
 NotNegative = Annotated[float, Meta(ge=0, le=MOST)]
 Positive = Annotated[float, Meta(gt=0, le=MOST)]
+Id = Annotated[str, Meta(pattern=r"^[PR][1-9]\d{0,5}\Z")]  # of an optimisation
 Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 _T = TypeVar("_T")
@@ -82,7 +83,10 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:
         takes = [str(of) for kind in types for of in getattr(kind, "values", ())]
         what = f"it takes {' or '.join(takes)}"
     elif not what.startswith(("Expected", "Invalid", "Number", "Integer")):
-        return f"`{where}`: {what}" if where else what  # of the schema's own
+        inner = f".{what[1:]}" if what.startswith("`") else f"`: {what}"
+        return f"`{where}{inner}" if where else what  # of the schema's own
+    if "datetime" in what:
+        what = "it takes a time with its zone: 2026-01-31T12:00:00Z"
     what = re.sub("^Expected", "it takes", what.partition(", got")[0])
     shown = repr(value)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

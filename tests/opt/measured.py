@@ -1,11 +1,11 @@
 """Records for tests of the verbs that read them: figures made up, shape as `cmp` writes it."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import projects
+from msgspec import structs
 from rlox_opt.history.records import append
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
@@ -29,7 +29,7 @@ def card(id_: str, **changes: Any) -> Card:
     """The card `id_` as it was before it was measured, changed."""
     found = next(card for card in cards.load(projects.HERE) if card.id == id_)
     unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
-    return dataclasses.replace(found, **unmeasured | changes)
+    return structs.replace(found, **unmeasured | changes)
 
 
 def result(

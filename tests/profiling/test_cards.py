@@ -112,10 +112,10 @@ def test_a_spot_holds_samples_by_phase_layer_and_frame() -> None:
         ('id = "P2"', 'id = "X2"', "`id`"),
         ('id = "P2"', 'id = "P2"\ncolour = "red"', "unknown key `colour`"),
         ('kind = "type"', 'kind = "type"\nfile = "a"', "unknown key `seam.file`"),
-        ('phases = ["env_step"]', 'phase = ["env_step"]', "unknown key `spot.phase`"),
-        ('phases = ["env_step"]', 'phases = "env_step"', "`spot.phases`"),
-        ('phases = ["env_step"]', "phases = [1]", "`spot.phases`"),
-        ("'mmap'", "'(mmap'", "`spot.frames`"),
+        ('phases = ["env_step"]', 'phase = ["env_step"]', "unknown key `spot[0].phase`"),
+        ('phases = ["env_step"]', 'phases = "env_step"', "`spot[0].phases`"),
+        ('phases = ["env_step"]', "phases = [1]", "`spot[0].phases[0]` is 1"),
+        ("'mmap'", "'(mmap'", "`spot[0].frames`"),
         ('layer = "rust"', "", "the key `layer` is missing"),
         (
             "needs = []",
@@ -123,7 +123,13 @@ def test_a_spot_holds_samples_by_phase_layer_and_frame() -> None:
             "P2 has record '/tmp/p2.json'; it lies under ",
         ),
         ("[[spot]]", "[spot]", "not TOML"),
-        ('[seam]\nkind = "type"', 'kind = "type"', "[seam] is missing"),
+        ("needs = []", "needs = []\ntolerance = nan", "`tolerance` is nan; it takes"),
+        ("ratio = [", "ratio = [9e9, ", "`prediction.ratio` is"),
+        (
+            '[seam]\nkind = "type"',
+            'kind = "type"',
+            "unknown key `prediction.kind`; it may be one of workload, size, ratio, why",
+        ),
     ],
 )
 def test_a_broken_card_is_an_error_that_names_file_and_key(

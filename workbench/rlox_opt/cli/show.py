@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from rlox_opt.cli.list import row_of
 from rlox_opt.history import records
 from rlox_opt.history.records import Record
@@ -74,8 +76,8 @@ def detail_of(project: Project, card: Card) -> dict[str, Any]:
         "claim": card.claim,
         "note": card.note,
         "finding": card.finding,
-        "prediction": asdict(card.prediction) if card.prediction else None,
-        "seam": asdict(card.seam) | {"files": files(card.seam.address, project.root)},
+        "prediction": structs.asdict(card.prediction) if card.prediction else None,
+        "seam": structs.asdict(card.seam) | {"files": files(card.seam.address, project.root)},
         "shown": row["realised"]["record"] if row["realised"] else shown,
         "records": [_told(record, project.root) for record in reversed(found)],
     }

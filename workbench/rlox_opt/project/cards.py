@@ -9,34 +9,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from rlox_opt.project.project import Project
-from rlox_opt.system.files import NotReadError, read_toml
-
-STACKS = ("rust", "boundary", "python", "torch")
-KINDS = ("function", "type", "build", "python", "setting")
-STATUSES = ("candidate", "accepted", "graduated", "rejected")
-
-_T = TypeVar("_T")
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.schema import Id, NotNegative, Positive, read
 
 
 class CardError(ValueError):
     """A card that cannot be used; the message names the file, the key and the remedy."""
 
 
-@dataclass(frozen=True)
-class Seam:
+class Seam(Struct, frozen=True, forbid_unknown_fields=True):
     """The one thing an optimisation varies: its `kind`, and its address in the tree."""
 
-    kind: str
+    kind: Literal["function", "type", "build", "python", "setting"]
     address: str
 
 
-@dataclass(frozen=True)
-class Prediction:
+class Prediction(Struct, frozen=True, forbid_unknown_fields=True):
     """Baseline time / optimised time as we expect it at one size of one workload, and `why`.
 
     Written down, by `rlox-opt predict`, before the form after is.
@@ -44,12 +38,15 @@ class Prediction:
 
     workload: str
     size: Mapping[str, int]
-    ratio: tuple[float, float]
+    ratio: tuple[Positive, Positive]
     why: str
 
+    def __post_init__(self) -> None:
+        if self.ratio[0] > self.ratio[1]:
+            raise ValueError(f"`ratio` is {[*self.ratio]}; it takes 0 < low <= high")
 
-@dataclass(frozen=True)
-class Spot:
+
+class Spot(Struct, frozen=True, forbid_unknown_fields=True):
     """Samples that an optimisation could remove, on runs of `algos` under `conditions`.
 
     A sample lies on the spot if its phase is one of `phases` or below one, its layer one of
@@ -62,6 +59,13 @@ class Spot:
     phases: tuple[str, ...] = ()
     layers: tuple[str, ...] = ()
     frames: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for pattern in self.frames:
+            try:
+                re.compile(pattern)
+            except (re.error, RecursionError, OverflowError) as error:
+                raise ValueError(f"`frames` holds {pattern!r}: {error}") from error
 
     def applies(self, algo: str, settings: Mapping[str, Any]) -> bool:
         """Whether a run of `algo` with `settings` (`collector`, `prioritized`, …) has this spot."""
@@ -84,9 +88,8 @@ def _bare(function: str) -> str:
     return function.partition("<")[0] or function
 
 
-@dataclass(frozen=True)
-class Card:
-    """One optimisation. `layer` is the part of the stack it changes, one of `STACKS`.
+class Card(Struct, frozen=True, forbid_unknown_fields=True):
+    """One optimisation. `layer` is the part of the stack it changes.
 
     `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
     the bit. In the data plane it is float64's, and float32 has as many units in the last place.
@@ -95,23 +98,28 @@ class Card:
     `record` measured, the path of a file of `optimizations/record/` from the repository's root.
     """
 
-    id: str
+    id: Id
     title: str
-    layer: str
+    layer: Literal["rust", "boundary", "python", "torch"]
     feature: str
-    status: str
+    status: Literal["candidate", "accepted", "graduated", "rejected"]
     claim: str
     seam: Seam
     needs: tuple[str, ...]
     also_measured: tuple[str, ...]
-    tolerance: float = 0.0
+    tolerance: NotNegative = 0.0
     same_with: Mapping[str, str] = field(default_factory=dict)
-    sizes: Mapping[str, Any] = field(default_factory=dict)
+    sizes: Mapping[str, Sequence[Mapping[str, int]]] = field(default_factory=dict)
     prediction: Prediction | None = None
     finding: str = ""
     record: str = ""
     note: str = ""
     spot: tuple[Spot, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("prediction", "finding", "record") if self.status != "candidate" else ():
+            if not getattr(self, name):
+                raise ValueError(f"`{name}` is missing, and {self.status} needs one")
 
     def same_code(self, features: Collection[str]) -> dict[str, str]:
         """The workloads whose twins are one and the same code in a build with these `features`, so
@@ -161,85 +169,6 @@ def load(project: Project) -> list[Card]:
 def parse(path: Path) -> Card:
     """The card in `path`. Raises `CardError`, naming file and key, when it breaks the schema."""
     try:
-        table = read_toml(path)
+        return read(path, Card)
     except NotReadError as error:
         raise CardError(f"{path.name}: {error.why}") from error
-    seam = _build(Seam, table.pop("seam", None), path, "seam.")
-    spots = table.pop("spot", [])
-    if "prediction" in table:
-        table["prediction"] = _build(Prediction, table["prediction"], path, "prediction.")
-    if not isinstance(spots, list):
-        raise CardError(f"{path.name}: `spot` is an array of tables; write [[spot]]")
-    card = _build(
-        Card,
-        table | {"seam": seam, "spot": [_build(Spot, spot, path, "spot.") for spot in spots]},
-        path,
-        "",
-    )
-    _one_of(path, "layer", card.layer, STACKS)
-    _one_of(path, "status", card.status, STATUSES)
-    _one_of(path, "seam.kind", seam.kind, KINDS)
-    if not re.fullmatch(r"[PR][1-9]\d*", card.id):
-        raise CardError(f"{path.name}: `id` is {card.id!r}; write P or R and a number")
-    if card.prediction:
-        _check_prediction(path, card.prediction)
-    if card.status != "candidate":
-        for key in ("prediction", "finding", "record"):
-            if not getattr(card, key):
-                raise CardError(f"{path.name}: `{key}` is missing, and {card.status} needs one")
-    for pattern in (pattern for spot in card.spot for pattern in spot.frames):
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise CardError(f"{path.name}: `spot.frames` holds {pattern!r}: {error}") from error
-    return card
-
-
-def _build(kind: type[_T], table: Any, path: Path, prefix: str) -> _T:
-    """A `kind` from a table: unknown, missing and ill-typed keys are errors by name."""
-    if not isinstance(table, dict):
-        raise CardError(f"{path.name}: the table [{prefix.rstrip('.')}] is missing")
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    for key in table.keys() - known.keys():
-        raise CardError(
-            f"{path.name}: unknown key `{prefix}{key}`; it may be one of {', '.join(known)}"
-        )
-    values: dict[str, Any] = {}
-    for name, f in known.items():
-        if name not in table:
-            if f.default is MISSING and f.default_factory is MISSING:
-                raise CardError(f"{path.name}: the key `{prefix}{name}` is missing")
-            continue
-        value: Any = table[name]
-        # Annotations are strings here; their first word is all the shape a card needs.
-        shape: Any = {
-            "str": str,
-            "tuple": list,
-            "float": (int, float),
-            "Mapping": dict,
-            "Seam": Seam,
-            "Prediction": Prediction,
-        }[re.split(r"\W", str(f.type))[0]]
-        if not isinstance(value, shape):
-            takes = "number" if isinstance(shape, tuple) else shape.__name__
-            raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes a {takes}")
-        if "tuple[str" in str(f.type) and not all(isinstance(item, str) for item in value):
-            raise CardError(f"{path.name}: `{prefix}{name}` is {value!r}; it takes strings")
-        values[name] = tuple(value) if isinstance(value, list) else value
-    return kind(**values)
-
-
-def _check_prediction(path: Path, prediction: Prediction) -> None:
-    ratio = prediction.ratio
-    if len(ratio) != 2 or not all(isinstance(x, (int, float)) for x in ratio):
-        raise CardError(f"{path.name}: `prediction.ratio` is {list(ratio)}; it takes [low, high]")
-    low, high = ratio
-    if not 0 < low <= high:
-        raise CardError(
-            f"{path.name}: `prediction.ratio` is {list(ratio)}; it takes 0 < low <= high"
-        )
-
-
-def _one_of(path: Path, key: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise CardError(f"{path.name}: `{key}` is {value!r}; it may be one of {', '.join(allowed)}")

@@ -64,7 +64,7 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:
     what, _, place = str(error).partition(" - at `")
     if place.startswith("key` in `"):
         what = f"has a key of another kind: {what}"
-    where, value, types = "", table, [msgspec.inspect.type_info(kind)]
+    where, value, types = "", table, _each(msgspec.inspect.type_info(kind))
     for index, some, name in _STEP.findall(place.rpartition("$")[2]):
         key: Any = int(index) if index else name
         if some:
@@ -109,11 +109,14 @@ def _wrong_key(told: str, whole: Any, table: dict[str, Any], kind: Any) -> str:
 
 
 def _inner(of: Any, key: str | int) -> list[Any]:
-    """The types that lie under a key of a type."""
-    if isinstance(of, msgspec.inspect.UnionType):
-        return [inner for each in of.types for inner in _inner(each, key)]
+    """The types that may stand under a key of a type."""
     if items := getattr(of, "item_types", ()):
-        return [items[int(key)]]
+        return _each(items[int(key)])
     found = [field.type for field in getattr(of, "fields", ()) if field.encode_name == key]
-    beside = getattr(of, "item_type", None) or getattr(of, "value_type", None)
-    return found + [beside] * (beside is not None)
+    found += [getattr(of, name) for name in ("item_type", "value_type") if hasattr(of, name)]
+    return [each for inner in found for each in _each(inner)]
+
+
+def _each(of: Any) -> list[Any]:
+    """The types of a union, or the one type."""
+    return [*of.types] if isinstance(of, msgspec.inspect.UnionType) else [of]

@@ -12,6 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from rlox_opt.cli.types import pattern
 from rlox_opt.history import acknowledged, series, store, unrecorded
 from rlox_opt.history.acknowledged import AcknowledgedError, Acknowledgement
@@ -100,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     code = DIFFERENCE if unexplained else 0
     if arguments.json:
         listed = [row for row in shown if row["slower"] or arguments.all]
-        beside = [asdict(entry) for entry in unused]
+        beside = [structs.asdict(entry) for entry in unused]
         found = {"open": listed, "unused": beside, "unrecorded": lacking and asdict(lacking)}
         print(json.dumps(found | {"exit_code": code}, indent=1))
     else:

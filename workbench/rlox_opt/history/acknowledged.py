@@ -17,32 +17,46 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+
+from msgspec import Struct
 
 from rlox_opt.history.series import MORE_IS_BETTER, Series
 from rlox_opt.history.store import UNITS
 from rlox_opt.stats.levels import Change
-from rlox_opt.system.files import NotReadError, read_toml
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.schema import Positive, read
 
 NEAR = 2
-_COMMIT = re.compile(r"[0-9a-f]{7,40}")
 
 
 class AcknowledgedError(ValueError):
     """A file that cannot be used; the message names it, the entry, the value and what would do."""
 
 
-@dataclass(frozen=True)
-class Acknowledgement:
+class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
     """One entry of the file."""
 
     benchmark: str
     commit: str
     kind: str
-    ratio: float
+    ratio: Positive
     reason: str
+
+    def __post_init__(self) -> None:
+        more = self.kind in MORE_IS_BETTER
+        fits = 0 < self.ratio < 1 if more else self.ratio > 1
+        bounds = "over 0 and under 1" if more else "a number over 1"
+        for name, does, takes in (
+            ("commit", re.fullmatch("[0-9a-f]{7,40}", self.commit), "7 to 40 digits of its hash"),
+            ("kind", self.kind in UNITS, f"what is excused: {', '.join(UNITS)}"),
+            ("ratio", fits, f"how much is excused, new / old level: of {self.kind}, {bounds}"),
+            ("benchmark", self.benchmark.strip(), "a text"),
+            ("reason", self.reason.strip(), "a text"),
+        ):
+            if not does:
+                raise ValueError(f"`{name}` is {getattr(self, name)!r}; it takes {takes}")
 
     def fits(self, series: Series, change: Change) -> bool:
         """Whether a change of a series is the regression meant, of whatever size."""
@@ -69,43 +83,13 @@ def answer(
     return max(fitting, key=lambda entry: abs(math.log(entry.ratio)), default=None)
 
 
+class _File(Struct, forbid_unknown_fields=True):
+    acknowledged: tuple[Acknowledgement, ...] = ()
+
+
 def load(path: Path) -> list[Acknowledgement]:
     """The entries of a file. Raises AcknowledgedError."""
     try:
-        table = read_toml(path)
+        return [*read(path, _File).acknowledged]
     except NotReadError as error:
         raise AcknowledgedError(str(error)) from error
-    if wrong := sorted(table.keys() - {"acknowledged"}):
-        raise AcknowledgedError(f"{path}: has `{wrong[0]}`; it takes [[acknowledged]] alone")
-    rows = table.get("acknowledged", [])
-    if not isinstance(rows, list):
-        raise AcknowledgedError(f"{path}: `acknowledged` is a table; write [[acknowledged]]")
-    return [_entry(row, f"{path}: acknowledged[{number}]") for number, row in enumerate(rows)]
-
-
-def _entry(row: object, where: str) -> Acknowledgement:
-    if not isinstance(row, dict):
-        raise AcknowledgedError(f"{where} is {row!r}; it takes a table")
-    names = Acknowledgement.__dataclass_fields__
-    if wrong := sorted(row.keys() - names.keys()):
-        raise AcknowledgedError(f"{where}: has `{wrong[0]}`; it takes {', '.join(names)}")
-
-    def take(name: str, does: bool, takes: str) -> None:
-        if not does:
-            found = repr(row[name]) if name in row else "missing"
-            raise AcknowledgedError(f"{where}: `{name}` is {found}; it takes {takes}")
-
-    for name in ("benchmark", "commit", "reason"):
-        take(name, isinstance(row.get(name), str) and bool(row[name].strip()), "a text")
-    commit = bool(_COMMIT.fullmatch(row["commit"]))
-    take("commit", commit, "7 to 40 digits of its hash")
-    kind = row.get("kind")
-    take("kind", isinstance(kind, str) and kind in UNITS, f"what is excused: {', '.join(UNITS)}")
-    ratio = row["ratio"] if type(row.get("ratio")) in (int, float) else math.nan
-    if kind in MORE_IS_BETTER:
-        fewer = f"how much is excused, new / old level: of {kind}, over 0 and under 1"
-        take("ratio", 0 < ratio < 1, fewer)
-    else:
-        more = f"how much is excused, new / old level: of {kind}, a number over 1"
-        take("ratio", 1 < ratio < math.inf, more)
-    return Acknowledgement(**row)

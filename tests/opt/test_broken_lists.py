@@ -61,7 +61,7 @@ def test_a_broken_list_is_refused_by_name(
     path, read = of(tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    if of is bugs and content in (b"", b"a = 1"):
+    if of is bugs and content == b"":
         assert read() == []  # a list without bugs
         return
     with pytest.raises((NotReadError, UsageError), match=path.name):

@@ -21,6 +21,7 @@ from rlox_opt.plan.testing.planted import Bug
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system.commands import CannotTell, CompileError, Done, run
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.progress import Lines
 from rlox_opt.system.usage import UsageError
 
@@ -287,16 +288,19 @@ replace = "a <= b"
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (BUG.replace("story", "storey"), "'storey'"),
-        (BUG.replace('find = "a < b"\n', ""), "'find' is missing"),
-        (BUG.replace("baseline", "before"), "'before'"),
-        (BUG.replace("a <= b", "a < b"), "'replace' is 'find'"),
+        (BUG.replace("story", "storey"), r"unknown key `bug\[1\].storey`"),
+        (BUG.replace('find = "a < b"\n', ""), r"the key `bug\[1\].find` is missing"),
+        (
+            BUG.replace("baseline", "before"),
+            "is 'before'; it takes baseline or optimized",
+        ),
+        (BUG.replace("a <= b", "a < b"), r"`bug\[1\].replace` is `find`"),
     ],
 )
 def test_a_wrong_list_is_told_by_its_key(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "planted.toml"
     path.write_text(BUG + text)
-    with pytest.raises(UsageError, match=f"bug 2: .*{says}"):
+    with pytest.raises(NotReadError, match=says):
         planted.load(path)
 
 

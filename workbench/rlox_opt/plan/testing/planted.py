@@ -12,8 +12,11 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
 
 from filelock import FileLock, Timeout
 
@@ -32,7 +35,7 @@ from rlox_opt.system.commands import (
     run,
     run_one,
 )
-from rlox_opt.system.files import read_toml
+from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
 STATUSES = CAUGHT, SURVIVED, NOT_COMPILED, BROKE = "caught", "survived", "did not compile", "broke"
@@ -41,20 +44,27 @@ _LIMIT_S = 300.0  # a bug may make a loop endless
 _DIFFERENCE = re.compile(r"the twins differ at character \d+")
 
 
-@dataclass(frozen=True)
-class Bug:
+class Bug(Struct, frozen=True, forbid_unknown_fields=True):
     """One bug: in `file`, the text `find`, which is there once, becomes `replace`.
 
     `story` says what goes wrong then, and `survives` why no property test can see it, if so.
     """
 
     id: str
-    twin: str
+    twin: Literal["baseline", "optimized"]
     file: str
     story: str
     find: str
     replace: str
     survives: str = ""
+
+    def __post_init__(self) -> None:
+        if self.find == self.replace:
+            raise ValueError("`replace` is `find`; write what is wrong")
+
+
+class _List(Struct, forbid_unknown_fields=True):
+    bug: tuple[Bug, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,31 +83,8 @@ class Result:
 
 
 def load(path: Path) -> list[Bug]:
-    """The bugs of the list.
-
-    Raises:
-        NotReadError: the list cannot be read.
-        UsageError: it is wrong; the bug and its key are named.
-    """
-    names = [f.name for f in fields(Bug)]
-    bugs = []
-    tables = read_toml(path).get("bug", [])
-    for number, table in enumerate(tables if isinstance(tables, list) else [tables], 1):
-        where = f"{path.name}: bug {number}"
-        if not isinstance(table, dict):
-            raise UsageError(f"{where}: is {table!r}; write a table under [[bug]]")
-        for key in table.keys() - set(names):
-            raise UsageError(f"{where}: unknown key {key!r}; it may be one of {', '.join(names)}")
-        for key in names if "survives" in table else names[:-1]:
-            if not isinstance(table.get(key), str):
-                raise UsageError(f"{where}: {key!r} is missing, or no string")
-        bug = Bug(**table)
-        if bug.twin not in ("baseline", "optimized"):
-            raise UsageError(f"{where}: 'twin' is {bug.twin!r}; write baseline or optimized")
-        if bug.find == bug.replace:
-            raise UsageError(f"{where}: 'replace' is 'find'; write what is wrong")
-        bugs.append(bug)
-    return bugs
+    """The bugs of the list. Raises NotReadError, which names the bug and its key."""
+    return [*read(path, _List).bug]
 
 
 def planted_in(text: str, bug: Bug) -> str:

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.history import code_changes
-from rlox_opt.history.figures import FigureError, figure, read, value
+from msgspec import Struct
+
+from rlox_opt.history import code_changes, figures
+from rlox_opt.history.figures import FigureError, figure, value
 from rlox_opt.history.passages import Number, Passage, passages
 from rlox_opt.system import git
-from rlox_opt.system.files import NotReadError, read_text, read_toml, understood
+from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.machine import slug
+from rlox_opt.system.schema import read
 
 FEW = 5  # rounds, from which on an interval is worth its name
 _NAMED = 3  # of what changed
@@ -72,20 +75,39 @@ class Checked:
     stale: list[str]
 
 
+class _Record(Struct, forbid_unknown_fields=True):
+    path: str
+    rounds: str
+    measures: tuple[str, ...]
+
+
+class _Claim(Struct, forbid_unknown_fields=True):
+    text: str
+    says: str
+    record: str
+    figures: dict[str, str]
+
+
+class _File(Struct, forbid_unknown_fields=True):
+    texts: tuple[str, ...]
+    record: dict[str, _Record]
+    claim: tuple[_Claim, ...] = ()
+    plain: dict[str, tuple[str, ...]] = {}
+
+    def __post_init__(self) -> None:
+        for number, claim in enumerate(self.claim):
+            if claim.record not in self.record:
+                known = ", ".join(self.record)
+                what = f"`claim[{number}].record` is {claim.record!r}"
+                raise ValueError(f"{what}; it may be one of {known}")
+
+
 def load(path: Path) -> Book:
     """Raises NotReadError."""
-    table = read_toml(path)
-    with understood(path, "list of claims"):
-        sources = {
-            name: Source(name, row["path"], str(row["rounds"]), tuple(row["measures"]))
-            for name, row in table["record"].items()
-        }
-        claims = [
-            Claim(row["text"], row["says"], sources[row["record"]], dict(row["figures"]))
-            for row in table.get("claim", ())
-        ]
-        plain = {text: tuple(phrases) for text, phrases in table.get("plain", {}).items()}
-        return Book(path.parent, tuple(table["texts"]), tuple(claims), plain)
+    file = read(path, _File)
+    sources = {n: Source(n, r.path, r.rounds, r.measures) for n, r in file.record.items()}
+    claims = tuple(Claim(c.text, c.says, sources[c.record], c.figures) for c in file.claim)
+    return Book(path.parent, file.texts, claims, file.plain)
 
 
 def check(book: Book) -> tuple[list[Checked], list[str]]:
@@ -108,7 +130,7 @@ def check(book: Book) -> tuple[list[Checked], list[str]]:
             source = claim.source
             if source.path not in read_already:
                 try:
-                    read_already[source.path] = read(book.root / source.path)
+                    read_already[source.path] = figures.read(book.root / source.path)
                 except FigureError as error:
                     raise NotReadError(book.root / source.path, str(error)) from error
             record = read_already[source.path]

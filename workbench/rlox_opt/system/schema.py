@@ -4,6 +4,7 @@ more; a Struct with `forbid_unknown_fields` refuses them, in what people write."
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from pathlib import Path
@@ -44,19 +45,18 @@ def parse(text: str, kind: type[_T], path: Path) -> _T:
     try:
         if text.startswith("\ufeff"):
             raise ValueError("it begins with a byte order mark; save it as UTF-8 without one")
-        if not toml:
-            return msgspec.json.decode(text, type=kind)
-        table = msgspec.toml.decode(text)
-    except msgspec.ValidationError as error:
-        found, problem = msgspec.json.decode(text), error
+        if toml:
+            table = msgspec.toml.decode(text)
+        else:
+            with contextlib.suppress(msgspec.ValidationError):
+                return msgspec.json.decode(text, type=kind)
+            table = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
         raise NotReadError(path, f"is not {'TOML' if toml else 'JSON'}: {error}") from error
-    else:
-        try:
-            return msgspec.convert(table, kind)
-        except msgspec.ValidationError as error:
-            found, problem = table, error
-    raise NotReadError(path, _told(problem, found, kind)) from problem
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise NotReadError(path, _told(error, table, kind)) from error
 
 
 def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:
@@ -88,7 +88,10 @@ def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:
     if "datetime" in what:
         what = "it takes a time with its zone: 2026-01-31T12:00:00Z"
     what = re.sub("^Expected", "it takes", what.partition(", got")[0])
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except (RecursionError, ValueError):  # nested too deeply, or a number of too many digits
+        shown = type(value).__name__
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     return f"`{where}` is {shown}; {what}" if where else f"is {shown}; {what}"
 

@@ -14,7 +14,34 @@ from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
-from rlox_opt.system.files import read_json, understood
+from rlox_opt.system.schema import Positive, read
+
+
+@dataclass
+class _Gain:
+    ratio: Positive
+    verdict: str
+    ci95: tuple[Positive, Positive] | None = None
+
+
+@dataclass
+class _Bound:
+    bound: Positive
+
+
+@dataclass
+class _Step:
+    id: str
+    alone: _Gain
+    with_the_others: _Gain
+    bound: _Bound | None = None
+
+
+@dataclass
+class _Ladder:
+    """What is read of a ladder's record."""
+
+    steps: tuple[_Step, ...]
 
 
 @dataclass(frozen=True)
@@ -63,13 +90,5 @@ def _newest_ladder(algo: str, folder: Path) -> dict[str, Any]:
     newest = max(found, key=lambda path: path.name, default=None)
     if newest is None:
         return {}
-    table = read_json(newest)
-    with understood(newest, "ladder"):
-        for step in table["steps"]:
-            for of in (step["alone"], step["with_the_others"]):
-                if not min(of["ratio"], *(of.get("ci95") or [1, 1])) > 0:
-                    raise ValueError(f"{step['id']!r} has {of}")
-                str.upper(of["verdict"])
-            if step.get("bound") and not step["bound"]["bound"] > 0:
-                raise ValueError(f"{step['id']!r} has {step['bound']}")
-    return table
+    read(newest, _Ladder)
+    return read(newest, dict[str, Any])

@@ -4,10 +4,12 @@ import json
 import math
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rlox_opt.project import calibration
 from rlox_opt.system.files import NotReadError
+from rlox_opt.system.machine import machine, slug
 
 
 def restarts(sd: float, bias: float = 0.0, n: int = 40, seed: int = 0) -> list[float]:
@@ -51,33 +53,41 @@ def test_alarms_are_told_at_each_threshold() -> None:
     assert found["3"] == {"run_alarms": 0.0, "cell_alarms": 0.0}
 
 
-def test_a_plan_says_how_long_and_what_will_stay_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _of(sd: float) -> dict[str, float]:
+    return {"sd": sd, "detectable": 1.01}
+
+
+def _kept(folder: Path, found: Any) -> Path:
+    """A calibration of this machine."""
+    path = folder / slug(machine()) / "2026-01-02T000000Z_calibration.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(found))
+    return path
+
+
+def test_a_plan_says_how_long_and_what_will_stay_open(tmp_path: Path) -> None:
     found = {
         "date": "2026-01-02T00:00:00Z",
         "seconds_per_restart": 0.5,
-        "benchmarks": {"steady": {"sd": 0.003}, "noisy": {"sd": 0.05}},
+        "benchmarks": {"steady": _of(0.003), "noisy": _of(0.05)},
     }
-    monkeypatch.setattr(calibration, "newest", lambda records: found)
+    path = _kept(tmp_path, found)
     (said,) = calibration.plan(tmp_path, ["steady", "noisy", "new"], 0.01, 600.0)
     assert "2026-01-02 about 22 s" in said  # 5 and 40 restarts
     assert "1 of 2 are too noisy" in said
     assert not [*calibration.plan(tmp_path, ["new"], 0.01, 600.0)]
-    monkeypatch.setattr(calibration, "newest", lambda records: None)
+    path.unlink()
     assert not [*calibration.plan(tmp_path, ["steady"], 0.01, 600.0)]
 
 
-def test_a_plan_says_what_the_budget_cannot_reach(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_says_what_the_budget_cannot_reach(tmp_path: Path) -> None:
     """Five restarts of 0.5 s: 10 s are enough for four benchmarks."""
     found = {
         "date": "2026-01-02T00:00:00Z",
         "seconds_per_restart": 0.5,
-        "benchmarks": {str(n): {"sd": 0.003} for n in range(9)},
+        "benchmarks": {str(n): _of(0.003) for n in range(9)},
     }
-    monkeypatch.setattr(calibration, "newest", lambda records: found)
+    _kept(tmp_path, found)
     said, _ = calibration.plan(tmp_path, [str(n) for n in range(9)], 0.01, 10.0)
     assert "of about 4 of 9 benchmarks; --bench chooses" in said
     (alone,) = calibration.plan(tmp_path, [str(n) for n in range(9)], 0.01, 60.0)
@@ -86,21 +96,24 @@ def test_a_plan_says_what_the_budget_cannot_reach(
 
 @pytest.mark.parametrize("broken", [{}, {"seconds_per_restart": []}])
 def test_a_plan_refuses_a_broken_calibration_by_name(
-    broken: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broken: dict[str, object], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(calibration, "newest", lambda records: broken)
-    with pytest.raises(NotReadError, match="is no calibration"):
+    path = _kept(tmp_path, broken)
+    with pytest.raises(NotReadError, match=path.name):
         [*calibration.plan(tmp_path, ["steady"], 0.01, 600.0)]
 
 
 def test_the_newest_calibration_of_this_machine_is_taken(tmp_path: Path) -> None:
     assert calibration.newest(tmp_path) is None
-    folder = tmp_path / calibration.slug(calibration.machine())
+    folder = tmp_path / slug(machine())
     folder.mkdir()
     for day in (1, 2):
+        table = {"date": f"{day}", "seconds_per_restart": 1, "benchmarks": {}}
         path = folder / f"2026-01-0{day}T000000Z_calibration.json"
-        path.write_text(f'{{"day": {day}}}')
-    assert calibration.newest(tmp_path) == {"day": 2}
+        path.write_text(json.dumps(table))
+    found = calibration.newest(tmp_path)
+    assert found is not None
+    assert found["date"] == "2"
 
 
 def test_the_smallest_change_is_known_of_every_calibrated_machine(
@@ -112,7 +125,11 @@ def test_the_smallest_change_is_known_of_every_calibrated_machine(
         ("b", "2026-01-01", 1.05),
     ):
         (tmp_path / name).mkdir(exist_ok=True)
-        found = {"benchmarks": {"gae": {"detectable": ratio}}}
+        found = {
+            "date": date,
+            "seconds_per_restart": 1,
+            "benchmarks": {"gae": {"sd": 0.01, "detectable": ratio}},
+        }
         (tmp_path / name / f"{date}T000000Z_calibration.json").write_text(json.dumps(found))
     assert calibration.smallest(tmp_path) == {
         "a": {"gae": pytest.approx(math.log(1.02))},

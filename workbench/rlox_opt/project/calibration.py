@@ -10,6 +10,7 @@ import random
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from rlox_opt.harness.sequential import GUESS_S
 from rlox_opt.stats.family import judge, restarts_to_settle
 from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.stats.student import deviation
-from rlox_opt.system.files import check_folder, read_json, understood, write_new
+from rlox_opt.system.files import check_folder, write_new
 from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.schema import NotNegative, Positive, read
 
 _DRAWS = 300
 _POWER = 0.95
@@ -99,6 +101,23 @@ def _found(log_ratios: Sequence[float]) -> bool:
     return False
 
 
+@dataclass
+class Detectable:
+    """Of one benchmark: the scatter of its log-ratios, and the smallest ratio that is found."""
+
+    sd: NotNegative
+    detectable: Positive
+
+
+@dataclass
+class Calibration:
+    """What is read of a calibration's record."""
+
+    date: str
+    seconds_per_restart: Positive
+    benchmarks: dict[str, Detectable]
+
+
 def check_records(records: Path) -> None:
     """See that `keep` can write. Raises NotWrittenError."""
     check_folder(records / slug(machine()))
@@ -118,7 +137,7 @@ def newest(records: Path, of: str | None = None) -> dict[str, Any] | None:
     """The newest calibration of a machine, by its folder; without one of this. Raises
     NotReadError."""
     path = _newest(records / (of or slug(machine())))
-    return read_json(path) if path else None
+    return read(path, dict[str, Any]) if path and read(path, Calibration) else None
 
 
 def _newest(folder: Path) -> Path | None:
@@ -131,25 +150,23 @@ def smallest(records: Path) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for of in sorted({path.parent.name for path in records.glob("*/*_calibration*.json")}):
         if path := _newest(records / of):
-            table = read_json(path)
-            with understood(path, "calibration"):
-                rows = table["benchmarks"].items()
-                found[of] = {name: math.log(row["detectable"]) for name, row in rows}
+            rows = read(path, Calibration).benchmarks.items()
+            found[of] = {name: math.log(row.detectable) for name, row in rows}
     return found
 
 
 def plan(records: Path, names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
     """What a comparison of these benchmarks will take on this machine, by its calibration, and
     what the budget cannot decide. Raises NotReadError."""
-    calibration = newest(records)
-    seconds = GUESS_S
+    path = _newest(records / slug(machine()))
+    calibration = read(path, Calibration) if path else None
+    seconds, known = GUESS_S, []
     if calibration is not None:
-        with understood(records / slug(machine()), "calibration"):
-            seconds = float(calibration["seconds_per_restart"])
-            rows = calibration["benchmarks"]
-            known = [rows[name] for name in names if name in rows]
-            restarts = [restarts_to_settle(of["sd"], band) for of in known]
-            date = calibration["date"][:10]
+        seconds = calibration.seconds_per_restart
+        rows = calibration.benchmarks
+        known = [rows[name] for name in names if name in rows]
+        restarts = [restarts_to_settle(of.sd, band) for of in known]
+        date = calibration.date[:10]
     reached = int(budget_s / (LOOKS[0] * seconds))
     if reached < len(names):
         yield (
@@ -157,7 +174,7 @@ def plan(records: Path, names: Sequence[str], band: float, budget_s: float) -> I
             f"takes at the least, of about {max(1, reached)} of {len(names)} benchmarks; "
             "--bench chooses, --budget gives more time"
         )
-    if calibration is None or not known:
+    if not known:
         return
     line = (
         f"by the calibration of {date} about "

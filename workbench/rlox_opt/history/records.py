@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec import Meta
 
@@ -65,6 +65,15 @@ class Result:
                     raise ValueError(f"`{name}.{twin}` is missing")
 
 
+class Build(TypedDict, total=False):
+    """What the extension said of itself."""
+
+    commit: str | None
+    profile: str
+    features: list[str]
+    rustc: str | None
+
+
 @dataclass(frozen=True)
 class Record:
     """One measurement of one optimisation; `path` is its file."""
@@ -76,7 +85,7 @@ class Record:
     commit: str | None
     dirty: bool | None
     machine: Mapping[str, Any]
-    build: Mapping[str, Any]
+    build: Build
     seconds: Real
     complete: bool
     results: tuple[Result, ...]

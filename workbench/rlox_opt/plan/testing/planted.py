@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from msgspec import Struct
-
 from filelock import FileLock, Timeout
+from msgspec import Struct
 
 from rlox_opt.plan.features import cargo_of
 from rlox_opt.plan.testing.agreement import pytest_outcomes

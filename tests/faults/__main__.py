@@ -24,7 +24,8 @@ from rlox_opt.system.exits import DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR  # no
 
 RECORDS = HERE / "record"
 KINDS = {name.replace("_", "-"): name for name in (
-    "kills", "full_disk", "hostile_files", "command_lines", "boundary_calls", "levels", "odd_names",
+    "kills", "full_disk", "hostile_files", "hostile_readers", "command_lines", "boundary_calls",
+    "levels", "odd_names",
 )}  # fmt: skip
 _EXAMPLES = """\
 examples:

@@ -86,7 +86,7 @@ def trial(seed: int, folder: Path) -> Trial:
     server = command_lines.here()
     path = rng.choice(_files(of, server, folder))
     command = _words(rng.choice(of.commands), server)
-    with _broken(path, of, rng) as how:
+    with broken(path, of, rng) as how:
         found = Trial(seed, f"{of.name} {path.name}, {how}: {' '.join(command)}")
         done = server.run(command, folder)
     found.counts[f"exit {done.code}" if done.code is not None else "hang"] += 1
@@ -119,7 +119,7 @@ def _files(of: Format, server: Server, folder: Path) -> list[Path]:
 
 
 @contextlib.contextmanager
-def _broken(path: Path, of: Format, rng: random.Random) -> Iterator[str]:
+def broken(path: Path, of: Format, rng: random.Random) -> Iterator[str]:
     """The file is broken meanwhile; how, in words."""
     content, mode = path.read_bytes(), path.stat().st_mode
     stamp = path.stat().st_mtime_ns

@@ -115,7 +115,7 @@ def _report() -> int:
     from rlox_opt.sampling.processes.report import report
     from rlox_opt.sampling.processes.run import read_run
 
-    report(read_run(Path(sys.argv[1])), Path("trace.json"), Path())
+    report(read_run(Path(sys.argv[1])), Path("trace.json"), Path.cwd())
     return 0
 
 

@@ -43,6 +43,10 @@ def test_broken_files_are_refused_in_a_line() -> None:
     assert not found("hostile_files")
 
 
+def test_hostile_files_are_read_or_refused_in_a_line() -> None:
+    assert not found("hostile_readers")
+
+
 def test_hostile_command_lines_are_answered_in_a_line() -> None:
     assert not found("command_lines")
 

@@ -38,7 +38,7 @@ class _Step:
 
 
 @dataclass
-class _Ladder:
+class Ladder:
     """What is read of a ladder's record."""
 
     steps: tuple[_Step, ...]
@@ -90,5 +90,5 @@ def _newest_ladder(algo: str, folder: Path) -> dict[str, Any]:
     newest = max(found, key=lambda path: path.name, default=None)
     if newest is None:
         return {}
-    read(newest, _Ladder)
+    read(newest, Ladder)
     return read(newest, dict[str, Any])

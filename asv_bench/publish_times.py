@@ -57,7 +57,7 @@ def published(folder: Path, commits: int, series: int) -> tuple[dict[str, float]
             store, commits + more, first=commits if more else commits + 1, **named
         )
         start = time.perf_counter()
-        done = publish(out, History.of(read(store)), (), PROJECT.records, PROJECT.root)
+        done = publish(out, History.of(read(store)), (), PROJECT)
         seconds[name] = round(time.perf_counter() - start, 2)
         print(f"{name:16} {seconds[name]:7.1f} s  {done}", flush=True)
     return seconds, out, names

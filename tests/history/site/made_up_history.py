@@ -14,6 +14,7 @@ import projects
 from rlox_opt.history import store
 from rlox_opt.history.ledger import Line
 from rlox_opt.history.store import UNITS, Cell, Entry, Profile
+from rlox_opt.project.project import Project
 from rlox_opt.views import site
 from rlox_opt.views.site import Published
 from rlox_opt.views.site.model import History
@@ -209,8 +210,7 @@ def publish(
     out: Path,
     history: History,
     ledger: Sequence[Line] = (),
-    trusted: Path = projects.HERE.records,
-    root: Path = projects.ROOT,
+    project: Project = projects.HERE,
 ) -> Published:
     """Make the pages of a history, with this repository's commits and calibrations."""
-    return site.publish(out, history, ledger, trusted, root)
+    return site.publish(out, history, ledger, project)

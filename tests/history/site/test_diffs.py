@@ -75,7 +75,9 @@ def test_without_a_repository_no_commit_is_known(tmp_path: Path) -> None:
 
 
 def test_the_page_escapes_the_patch_and_marks_its_lines() -> None:
-    page = diffs.diff_page(commit("a" * 40), ["+<script>", "-gone", "@@ -1 +1 @@", " same"])
+    page = diffs.diff_page(commit("a" * 40), ["+<script>", "-gone", "@@ -1 +1 @@", " same"]).of(
+        "rlox"
+    )
     assert '<span class="added">+&lt;script&gt;</span>' in page
     assert '<span class="removed">-gone</span>' in page
     assert "A &lt;subject&gt;" in page
@@ -83,4 +85,4 @@ def test_the_page_escapes_the_patch_and_marks_its_lines() -> None:
 
 
 def test_the_page_of_an_unknown_commit_says_so() -> None:
-    assert "does not have this commit" in diffs.diff_page(commit("a" * 40), None)
+    assert "does not have this commit" in diffs.diff_page(commit("a" * 40), None).of("rlox")

@@ -245,22 +245,33 @@ def test_a_history_that_shrinks_loses_its_pages(tmp_path: Path) -> None:
 
 
 def test_commits_that_git_has_show_their_code(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
-    done = subprocess.run(
-        ["git", "-C", str(root), "rev-parse", "HEAD"], capture_output=True, text=True
-    )
+    asked = ["git", "-C", str(projects.ROOT), "rev-parse", "HEAD"]
+    done = subprocess.run(asked, capture_output=True, text=True)
     if done.returncode:
         pytest.skip("no git checkout")
     head = done.stdout.strip()
     made_up_history.write(tmp_path / "store", hashes=[head, "f" * 40], benchmarks=1)
-    publish(tmp_path / "pages", History.of(read(tmp_path / "store")), root=root)
+    publish(tmp_path / "pages", History.of(read(tmp_path / "store")))
     assert "diff --git" in (tmp_path / "pages" / diff_path(head)).read_text()
     unknown = (tmp_path / "pages" / diff_path("f" * 40)).read_text()
     assert "does not have this commit" in unknown
 
 
+def test_every_page_is_titled_with_the_package_and_made_anew_for_another(tmp_path: Path) -> None:
+    made_up_history.write(tmp_path / "store", commits=2, benchmarks=1)
+    history, out = History.of(read(tmp_path / "store")), tmp_path / "pages"
+    for package in ("rlox", "<b>other"):
+        publish(out, history, project=projects.of(tmp_path, package=package))
+        pages = {path: path.read_text() for path in out.rglob("*.html")}
+        kinds = {path.parent.relative_to(out).as_posix() for path in pages}
+        assert kinds == {".", "benchmark", "commit", "diff"}
+        site = f"{escape(package)} performance history"
+        assert [at for at, page in pages.items() if f": {site}</title>" not in page] == []
+        assert f'<p class="over">{site}</p>' in pages[out / "index.html"]
+
+
 def test_without_any_recording_there_are_pages_that_say_so(tmp_path: Path) -> None:
-    done = publish(tmp_path / "pages", History.of([]), trusted=tmp_path / "nothing")
+    done = publish(tmp_path / "pages", History.of([]), project=projects.of(tmp_path))
     assert done == Published(0, 0, done.written, 0, 0)
     for name, text in (
         ("index", "Nothing is recorded yet"),

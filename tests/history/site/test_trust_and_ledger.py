@@ -53,7 +53,7 @@ def test_scores_count_what_was_found_and_what_was_flagged_for_nothing(tmp_path: 
     ]
     record = {"date": "2026-11-21T00:00:00Z", "commit": "f" * 40, "rows": rows}
     write(tmp_path, "2026-11-21T000000Z_injected-score.json", record)
-    text = text_of(trust.trust(trust.read(tmp_path)))
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
     told = row(text, "diff, threshold 1 %")
     # 3 %, 10 %, where nothing changed, beside a change; the bounds are those of printed tables.
     assert told[1:5] == ["1 of 2", "1 of 1", "1 of 4 (< 75.1 %)", "1 of 4 (< 75.1 %)"]
@@ -70,7 +70,7 @@ def test_a_tools_score_of_a_place_is_told_by_its_newest_record_alone(tmp_path: P
     record(20, "diff", "slower")
     record(21, "diff", "same", "same")
     record(22, "asv", "slower", "same", "same")
-    text = text_of(trust.trust(trust.read(tmp_path)))
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
     assert row(text, "asv")[1] == "1 of 3 (< 86.5 %)"
     assert row(text, "diff")[1] == "0 of 2 (< 77.6 %)"
     assert "2026-11-20" not in text
@@ -81,7 +81,7 @@ def test_another_threshold_and_another_load_are_told_beside_the_newest(tmp_path:
         rows = [{"what": "aa", "cells": {"diff": {"of": {"verdict": "same"}}}, **setting}]
         found = {"date": f"2026-11-{day}T00:00:00Z", "rows": rows}
         write(tmp_path, f"2026-11-{day}T000000Z_injected-aa.json", found)
-    text = text_of(trust.trust(trust.read(tmp_path)))
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
     for told in ("diff, threshold 1 %", "diff, threshold 3 %", "diff, beside `make`"):
         assert row(text, told)[1] == "0 of 1 (< 95.0 %)"
 
@@ -94,7 +94,7 @@ def test_false_alarms_count_by_benchmark_and_by_run(tmp_path: Path) -> None:
     rows = [run("same", "slower"), run("same", "same"), run("faster", "slower")]
     record = {"date": "2026-11-21T00:00:00Z", "rows": rows}
     write(tmp_path, "2026-11-21T000000Z_injected-aa.json", record)
-    told = row(text_of(trust.trust(trust.read(tmp_path))), "diff, threshold 1 %")
+    told = row(text_of(trust.trust(trust.read(tmp_path)).of("rlox")), "diff, threshold 1 %")
     assert told[1:3] == ["3 of 6 (< 84.7 %)", "2 of 3 (< 98.3 %)"]
 
 
@@ -109,7 +109,7 @@ def test_the_newest_calibration_counts_and_older_ones_are_named(tmp_path: Path) 
             "run_alarms": alarms, "cell_alarms": alarms / 2, "benchmarks": benchmarks,
         }  # fmt: skip
         write(tmp_path, f"2026-11-{day}T000000Z_calibration.json", record)
-    page = trust.trust(trust.read(tmp_path))
+    page = trust.trust(trust.read(tmp_path)).of("rlox")
     text = text_of(page)
     assert "2026-11-20: 11.0 %" in text
     assert "1 of 2" in text  # find 3 %
@@ -148,10 +148,10 @@ def test_a_prediction_came_true_or_did_not(tmp_path: Path) -> None:
 
 def test_the_ledger_counts_what_came_true(tmp_path: Path) -> None:
     lines = [realised(tmp_path / str(ratio), ratio) for ratio in (5.0, 9.0)]
-    page = optimisations.ledger_page([lines[0]])
+    page = optimisations.ledger_page([lines[0]]).of("rlox")
     assert "1 of 1" in page
     assert "as predicted" in page
-    assert "more than predicted" in optimisations.ledger_page([lines[1]])
+    assert "more than predicted" in optimisations.ledger_page([lines[1]]).of("rlox")
 
 
 def test_the_ladders_of_the_repository_reach_the_cards() -> None:
@@ -182,7 +182,7 @@ def test_the_detectors_score_is_put_together_from_its_cells(tmp_path: Path) -> N
     ]
     record = {"date": "2026-11-21T00:00:00Z", "near": 2, "cells": cells}
     write(tmp_path, "2026-11-21T000000Z_levels.json", record)
-    told = row(text_of(trust.trust(trust.read(tmp_path))), "gauss")
+    told = row(text_of(trust.trust(trust.read(tmp_path)).of("rlox")), "gauss")
     assert told[1:5] == ["levels", "0.010", "0.950", "0.990"]
 
 
@@ -204,7 +204,7 @@ def test_a_detectors_score_is_the_newest_of_each_shape_with_counts_by_themselves
     for day, cells in ((21, old), (22, new)):
         record = {"date": f"2026-11-{day}T00:00:00Z", "near": 2, "cells": cells}
         write(tmp_path, f"2026-11-{day}T000000Z_levels.json", record)
-    text = text_of(trust.trust(trust.read(tmp_path)))
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
     assert row(text, "gauss")[1:5] == ["levels", "–", "0.100", "–"]  # of 3 and of 14 %
     assert row(text, "recorded")[1:5] == ["levels", "0.030", "0.050", "0.870"]
     assert row(text, "recorded, counted")[1:5] == ["levels", "–", "–", "0.950"]
@@ -218,7 +218,7 @@ def test_attribution_counts_layers_and_functions(tmp_path: Path) -> None:
     ]
     record = {"date": "2026-11-21T00:00:00Z", "rows": rows}
     write(tmp_path, "2026-11-21T000000Z_injected-attribute.json", record)
-    text = text_of(trust.trust(trust.read(tmp_path)))
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
     assert row(text, "10 %")[1:3] == ["2 of 2", "1 of 2"]
     assert row(text, "20 %")[1:3] == ["0 of 1", "0 of 1"]
 
@@ -226,11 +226,11 @@ def test_attribution_counts_layers_and_functions(tmp_path: Path) -> None:
 def test_the_ledger_tells_how_often_intervals_held(tmp_path: Path) -> None:
     # P5 predicts 4.5 to 6.7: two inside, and one far outside, which widths of three cannot tell.
     lines = [realised(tmp_path / str(ratio), ratio) for ratio in (5.0, 5.5, 50.0)]
-    text = text_of(optimisations.ledger_page(lines))
+    text = text_of(optimisations.ledger_page(lines).of("rlox"))
     assert "On the cards 2 of 3 held." in text
     assert "earlier ones say, –." in text
     # Two more: of five, the widths of four others, one of which is far off, hold what was inside.
     lines += [realised(tmp_path / str(ratio), ratio) for ratio in (5.2, 5.6)]
-    text = text_of(optimisations.ledger_page(lines))
+    text = text_of(optimisations.ledger_page(lines).of("rlox"))
     assert "On the cards 4 of 5 held. As wide as the errors of all others say, 4 of 5" in text
-    assert "How often" not in text_of(optimisations.ledger_page(lines[:1]))
+    assert "How often" not in text_of(optimisations.ledger_page(lines[:1]).of("rlox"))

@@ -79,12 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress.end(f"{len(history.moved)} in {len(history.series)} series")
             progress.begin("pages")
             found = publish(
-                arguments.out,
-                history,
-                ledger.lines(project),
-                project.records,
-                project.root,
-                tell=progress.note,
+                arguments.out, history, ledger.lines(project), project, tell=progress.note
             )
             progress.end(f"{found.written} written, {found.kept} as they were")
     except ForeignFolderError as problem:

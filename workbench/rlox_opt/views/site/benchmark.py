@@ -11,6 +11,7 @@ from rlox_opt.views import units
 from rlox_opt.views.site.causes import layers_in_words, split
 from rlox_opt.views.site.layout import (
     Html,
+    Page,
     benchmark_path,
     breakable,
     commit_link,
@@ -19,7 +20,6 @@ from rlox_opt.views.site.layout import (
     html,
     join,
     link,
-    page,
     pairs,
     paragraph,
     plot,
@@ -127,7 +127,7 @@ def _moved(history: History, series: Sequence[Series]) -> list[Moved]:
     return sorted(found, key=lambda moved: moved.commit.index)
 
 
-def benchmark(history: History, name: str) -> str:
+def benchmark(history: History, name: str) -> Page:
     """The page."""
     every = history.by_benchmark[name]
     main = every[0]
@@ -144,7 +144,7 @@ def benchmark(history: History, name: str) -> str:
         f"{link(data_path(name), 'The figures of this page')} are JavaScript whose value is JSON."
     )
     parts.append(paragraph(Html(data_of), "note"))
-    return page(
+    return Page(
         benchmark_path(name),
         name,
         join(parts, "\n"),

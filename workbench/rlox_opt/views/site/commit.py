@@ -13,6 +13,7 @@ from rlox_opt.views.site.flame import flame
 from rlox_opt.views.site.layout import (
     Column,
     Html,
+    Page,
     benchmark_link,
     breakable,
     colour,
@@ -22,7 +23,6 @@ from rlox_opt.views.site.layout import (
     html,
     join,
     link,
-    page,
     pairs,
     paragraph,
     raw_path,
@@ -38,7 +38,7 @@ _MOST = 15  # differences to the recording before that are listed
 _NO_STACKS = "There is no profile with stacks of both this commit and the recording before it."
 
 
-def commit(history: History, of: Commit) -> str:
+def commit(history: History, of: Commit) -> Page:
     """The page."""
     moved = history.moved_at.get(of.hash, [])
     found = {recording.title: differences(history, recording) for recording in of.recordings}
@@ -58,7 +58,7 @@ def commit(history: History, of: Commit) -> str:
         if 0 <= of.index + step < len(history.commits)
     ]
     over = join([link("commits.html", "Commits"), *near], " · ")
-    return page(
+    return Page(
         commit_path(of.hash),
         f"{of.short} {of.subject}",
         join(parts, "\n"),

@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 
 from rlox_opt.system import git
-from rlox_opt.views.site.layout import Html, commit_path, diff_path, link, page, paragraph, tag
+from rlox_opt.views.site.layout import Html, Page, commit_path, diff_path, link, paragraph, tag
 from rlox_opt.views.site.model import Commit
 
 LINES = 1500  # of a commit that are shown
@@ -61,7 +61,7 @@ def _ended(lines: list[str], left: int) -> list[str]:
     return [*lines, f"… and {left:,} more lines, which `git show` has"] if left else lines
 
 
-def diff_page(commit: Commit, lines: Sequence[str] | None) -> str:
+def diff_page(commit: Commit, lines: Sequence[str] | None) -> Page:
     """The page of a commit's `lines`, which are None where the repository does not have it."""
     if lines is None:
         body = paragraph(
@@ -73,7 +73,7 @@ def diff_page(commit: Commit, lines: Sequence[str] | None) -> str:
         body = tag("pre", told, class_="diff", tabindex="0", aria_label="Changes", role="region")
     path = diff_path(commit.hash)
     over = link(commit_path(commit.hash), f"Commit {commit.short}")
-    return page(path, f"Code of {commit.short}", body, over=over, heading=commit.subject)
+    return Page(path, f"Code of {commit.short}", body, over=over, heading=commit.subject)
 
 
 def _line(line: str) -> str:

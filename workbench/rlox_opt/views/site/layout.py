@@ -95,31 +95,36 @@ def commit_link(commit: Commit, depth: int = 1) -> Html:
     )
 
 
-def page(
-    path: str,
-    title: str,
-    body: object,
-    over: object = "rlox performance history",
-    heading: object = None,
-    styles: Sequence[str] = (),
-    scripts: Sequence[str] = (),
-) -> str:
-    """A whole page; `path` says where it lies, `scripts` run in order after it was read."""
-    depth = path.count("/")
-    root = "../" * depth
-    return _TEMPLATE.substitute(
-        title=escape(f"{title}: rlox performance history"),
-        root=root,
-        head="\n".join(f'<link rel="stylesheet" href="{root}static/{name}">' for name in styles),
-        nav="\n".join(
-            link(to, name, depth, aria_current="page" if to == path else None)
-            for to, name in PAGES.items()
-        ),
-        over=html(over),
-        heading=html(title if heading is None else heading),
-        body=html(body),
-        foot="\n".join(f'<script defer src="{root}{name}"></script>' for name in scripts),
-    )
+class Page(NamedTuple):
+    """A page of the site; `path` says where it lies, `scripts` run in order after it was read."""
+
+    path: str
+    title: str
+    body: object
+    over: object = None
+    heading: object = None
+    styles: Sequence[str] = ()
+    scripts: Sequence[str] = ()
+
+    def of(self, package: str) -> str:
+        """The whole page; its titles say whose performance it is about."""
+        depth = self.path.count("/")
+        root = "../" * depth
+        site = f"{package} performance history"
+        sheets = (f'<link rel="stylesheet" href="{root}static/{name}">' for name in self.styles)
+        return _TEMPLATE.substitute(
+            title=escape(f"{self.title}: {site}"),
+            root=root,
+            head="\n".join(sheets),
+            nav="\n".join(
+                link(to, name, depth, aria_current="page" if to == self.path else None)
+                for to, name in PAGES.items()
+            ),
+            over=html(site if self.over is None else self.over),
+            heading=html(self.title if self.heading is None else self.heading),
+            body=html(self.body),
+            foot="\n".join(f'<script defer src="{root}{name}"></script>' for name in self.scripts),
+        )
 
 
 def breakable(name: str) -> Html:

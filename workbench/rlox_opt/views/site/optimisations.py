@@ -14,12 +14,12 @@ from rlox_opt.views.site.coverage import coverage
 from rlox_opt.views.site.layout import (
     Column,
     Html,
+    Page,
     benchmark_link,
     card_path,
     html,
     join,
     link,
-    page,
     pairs,
     paragraph,
     section,
@@ -33,11 +33,11 @@ from rlox_opt.views.site.sparkline import sparkline
 _PLACES = {"inside": "as predicted", "below": "less than predicted", "above": "more than predicted"}
 
 
-def ledger_page(ledger: Sequence[Line]) -> str:
+def ledger_page(ledger: Sequence[Line]) -> Page:
     """`optimisations.html`."""
     if not ledger:
         body: Html = paragraph("There are no cards in optimizations/.")
-        return page("optimisations.html", "Optimisations", body)
+        return Page("optimisations.html", "Optimisations", body)
     checked = [line for line in ledger if line.outcome]
     inside = sum(line.outcome == "inside" for line in checked)
     status = Counter(line.card.status for line in ledger)
@@ -73,7 +73,7 @@ def ledger_page(ledger: Sequence[Line]) -> str:
         Column("Realised (95 % interval)"), Column("Outcome", True),
         Column("PPO end to end", True), Column("SAC end to end", True),
     ]  # fmt: skip
-    return page(
+    return Page(
         "optimisations.html",
         "Optimisations",
         join(
@@ -133,7 +133,7 @@ def _judged(of: Mapping[str, Any]) -> str:
     return f"within the noise, {units.factors(of['ci95'])}"
 
 
-def card_page(history: History, line: Line) -> str:
+def card_page(history: History, line: Line) -> Page:
     """A card's page."""
     card = line.card
     facts: list[tuple[object, object]] = [
@@ -157,7 +157,7 @@ def card_page(history: History, line: Line) -> str:
         _in_history(history, line),
         _records(line.records),
     ]
-    return page(
+    return Page(
         card_path(card.id),
         f"{card.id} {card.title}",
         join(parts, "\n"),

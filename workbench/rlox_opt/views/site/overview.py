@@ -12,13 +12,13 @@ from rlox_opt.views.site.axis import estimate
 from rlox_opt.views.site.layout import (
     Column,
     Html,
+    Page,
     benchmark_link,
     commit_link,
     commit_path,
     html,
     join,
     link,
-    page,
     pairs,
     paragraph,
     section,
@@ -45,7 +45,7 @@ _RECENT = 6  # commits whose level changes are told
 _OF_ONE = 4  # level changes of one commit
 
 
-def overview(history: History) -> str:
+def overview(history: History) -> Page:
     """`index.html`."""
     rows = [_of(history, found) for found in _rows(history)]
     commits = history.commits
@@ -90,7 +90,7 @@ def overview(history: History) -> str:
     else:
         command = tag("code", "rlox-opt record")
         parts.append(paragraph(Html(f"Nothing is recorded yet: {command} measures commits.")))
-    return page(
+    return Page(
         "index.html",
         "Overview",
         join(parts, "\n"),
@@ -243,7 +243,7 @@ def _controls(history: History, rows: int) -> Html:
     )
 
 
-def commits(history: History) -> str:
+def commits(history: History) -> Page:
     """`commits.html`; a row's id is the hash in eight digits, by which asv's pages lead there."""
     rows = []
     for commit in reversed(history.commits):
@@ -268,4 +268,4 @@ def commits(history: History) -> str:
     ]  # fmt: skip
     ids = [{"id": commit.hash[:8]} for commit in reversed(history.commits)]
     body = table(columns, rows, "Recorded commits, the newest first", ids, shown=False)
-    return page("commits.html", "Commits", body)
+    return Page("commits.html", "Commits", body)

@@ -10,11 +10,11 @@ from rlox_opt.views.site.benchmark import script
 from rlox_opt.views.site.causes import points
 from rlox_opt.views.site.layout import (
     Html,
+    Page,
     colour,
     commit_link,
     html,
     join,
-    page,
     paragraph,
     plot,
     radios,
@@ -74,12 +74,12 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 5)
 
 
-def page_of(history: History) -> str:
+def page_of(history: History) -> Page:
     """`profiles.html`."""
     every = lines(history)
     if not every:
         body: Html = paragraph("No commit was recorded with a profile of training yet.")
-        return page("profiles.html", "Profiles", body)
+        return Page("profiles.html", "Profiles", body)
     titles = list(dict.fromkeys(title for _, title in every))
     newest = max(every, key=lambda key: every[key][-1][0].index)[1]
     compared = any(cost(r.entry, name) for (name, _), line in every.items() for _, r in line)
@@ -100,7 +100,7 @@ def page_of(history: History) -> str:
         *(_section(number, key, line) for number, (key, line) in enumerate(every.items())),
     ]
     scripts = ["uPlot.iife.min.js", "chart.js", "stacked.js"]
-    return page(
+    return Page(
         "profiles.html", "Profiles", join(parts, "\n"),
         heading="Where does training spend its time?",
         styles=["uPlot.min.css"],

@@ -9,9 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 
 from rlox_opt.history.ledger import Line
+from rlox_opt.project.project import Project
 from rlox_opt.system.files import understood
 from rlox_opt.views.site import benchmark, commit, diffs, optimisations, overview, profiles, trust
-from rlox_opt.views.site.layout import benchmark_path, card_path, commit_path, diff_path, raw_path
+from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path, raw_path
 from rlox_opt.views.site.model import Commit, History
 from rlox_opt.views.site.writer import Writer, digest
 
@@ -40,41 +41,39 @@ def publish(
     out: Path,
     history: History,
     ledger: Sequence[Line],
-    trusted: Path,
-    root: Path,
+    project: Project,
     tell: Tell = lambda _text, _done: None,
 ) -> Published:
     """Make the pages of a history, in `out`.
 
     Args:
         ledger: the optimisations with their records.
-        trusted: the folder of calibrations and scores.
-        root: the repository that has the commits; those it lacks have no code to show.
+        project: whose package the pages are about, whose calibrations and scores are shown, and
+            whose repository has the commits; those it lacks have no code to show.
         tell: is told what is made, and how much of it is done.
 
     Raises:
+        UsageError: nothing says what the project's package is.
         NotReadError: a calibration or score is broken.
         writer.ForeignFolderError: `out` holds other files.
     """
+    package = project.package
     with Writer(out) as writer:
         _static(writer)
-        writer.text("index.html", overview.overview(history))
-        writer.text("commits.html", overview.commits(history))
-        writer.text("profiles.html", profiles.page_of(history))
-        with understood(trusted, "folder of calibrations and scores"):
-            trust_page = trust.trust(trust.read(trusted))
-        writer.text("trust.html", trust_page)
-        writer.text("optimisations.html", optimisations.ledger_page(ledger))
-        for line in ledger:
-            writer.text(card_path(line.card.id), optimisations.card_page(history, line))
+        with understood(project.records, "folder of calibrations and scores"):
+            trust_page = trust.trust(trust.read(project.records))
+        cards = (optimisations.card_page(history, line) for line in ledger)
+        lists = overview.overview(history), overview.commits(history), profiles.page_of(history)
+        for page in (*lists, trust_page, optimisations.ledger_page(ledger), *cards):
+            writer.text(page.path, page.of(package))
         writer.text("data/commits.js", benchmark.commits_data(history))
         writer.text("data/profiles.js", profiles.data(history))
         for number, name in enumerate(history.by_benchmark, 1):
-            writer.text(benchmark_path(name), benchmark.benchmark(history, name))
+            writer.text(benchmark_path(name), benchmark.benchmark(history, name).of(package))
             writer.text(benchmark.data_path(name), benchmark.data(history, name))
             tell(f"benchmark {number}", 0.5 * number / len(history.by_benchmark))
-        _commits(writer, history, tell)
-        _diffs(writer, history, root)
+        _commits(writer, history, package, tell)
+        _diffs(writer, history, project)
     return Published(
         len(history.commits), len(history.series), writer.written, writer.kept, writer.removed
     )
@@ -87,14 +86,19 @@ def _static(writer: Writer) -> None:
             writer.text(f"static/{name}", at.joinpath(name).read_bytes())
 
 
-def _commits(writer: Writer, history: History, tell: Tell) -> None:
+def _commits(writer: Writer, history: History, package: str, tell: Tell) -> None:
     """A page a commit, and its raw recordings, which are written once and never changed."""
     for one in history.commits:
         path = commit_path(one.hash)
-        writer.file(path, digest(_shown(history, one)), partial(commit.commit, history, one))
+        key = digest([package, *_shown(history, one)])
+        writer.file(path, key, partial(_of_commit, history, one, package))
         for recording in one.recordings:
             writer.file(raw_path(recording), recording.path.name, recording.path.read_bytes)
         tell(f"commit {one.index + 1}", 0.5 + 0.5 * one.index / len(history.commits))
+
+
+def _of_commit(history: History, one: Commit, package: str) -> str:
+    return commit.commit(history, one).of(package)
 
 
 def _shown(history: History, one: Commit) -> Iterator[object]:
@@ -111,15 +115,16 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
         yield moved.answer, moved.excused
 
 
-def _diffs(writer: Writer, history: History, root: Path) -> None:
+def _diffs(writer: Writer, history: History, project: Project) -> None:
     """A page a commit with its code; what a commit changed never changes, so it is asked once."""
+    package, root = project.package, project.root
     there = set(diffs.known([one.hash for one in history.commits], root))
 
     def write(one: Commit, lines: Sequence[str] | None) -> None:
-        writer.file(diff_path(one.hash), key(one), lambda: diffs.diff_page(one, lines))
+        writer.file(diff_path(one.hash), key(one), lambda: diffs.diff_page(one, lines).of(package))
 
     def key(one: Commit) -> str:
-        return digest([one.hash, one.hash in there])
+        return digest([package, one.hash, one.hash in there])
 
     missing = {one.hash for one in history.commits if not writer.has(diff_path(one.hash), key(one))}
     for name, lines in diffs.texts(sorted(missing & there), root):

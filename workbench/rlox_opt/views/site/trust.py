@@ -12,9 +12,9 @@ from rlox_opt.views.site.axis import Row, chart
 from rlox_opt.views.site.layout import (
     Column,
     Html,
+    Page,
     breakable,
     join,
-    page,
     pairs,
     paragraph,
     section,
@@ -38,7 +38,7 @@ def read(folder: Path) -> dict[str, dict[str, list[Table]]]:
     return found
 
 
-def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> str:
+def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> Page:
     """`trust.html`."""
     parts: list[object] = [
         paragraph(
@@ -55,7 +55,7 @@ def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> str:
     if len(parts) == 1:
         command = tag("code", "rlox-opt calibrate")
         parts.append(paragraph(Html(f"No machine is calibrated yet: {command} does it.")))
-    return page("trust.html", "Trust", join(parts, "\n"), heading="Can these verdicts be trusted?")
+    return Page("trust.html", "Trust", join(parts, "\n"), heading="Can these verdicts be trusted?")
 
 
 def _calibration(machine: str, every: Sequence[Table]) -> Html:

@@ -163,30 +163,6 @@ def test_a_file_that_is_too_large_is_not_read(
         files.read_text(tmp_path / "large")
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "is not JSON: "),
-        ("[" * 100_000, "is not JSON: maximum recursion depth"),
-        ("[1" + "0" * 5000 + "]", "is not JSON: Exceeds the limit"),
-        ('{"ratio": 1' + "0" * 400 + "}", "is not JSON: int too large to convert to float"),
-        ("[]", "is list; it takes an object"),
-    ],
-)
-def test_what_is_no_object_of_json_is_told(text: str, says: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text(text)
-    with pytest.raises(NotReadError, match=f"file: {says}"):
-        files.read_json(tmp_path / "file")
-
-
-def test_toml_is_read_as_json_is(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("a = 1")
-    assert files.read_toml(tmp_path / "file") == {"a": 1}
-    (tmp_path / "file").write_text("a = ")
-    with pytest.raises(NotReadError, match="file: is not TOML: "):
-        files.read_toml(tmp_path / "file")
-
-
 def test_what_a_file_lacks_is_told_with_its_name() -> None:
     said = r"^f: is no report .* \(KeyError: 'sps'\)$"
     with pytest.raises(NotReadError, match=said), files.understood(Path("f"), "report"):

@@ -15,8 +15,9 @@ from rlox_opt.plan.testing import planted
 from rlox_opt.project import calibration
 from rlox_opt.race import environments as racing
 from rlox_opt.race.primitives import cases
-from rlox_opt.system.files import NotReadError, read_json
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views.site import trust as trust_page
 from toy_entries import cell, entry, written
@@ -109,7 +110,7 @@ def test_a_text_that_nothing_can_write_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "half a character.json"
     path.write_text(json.dumps({"subject": "\ud800"}))
     with pytest.raises(NotReadError, match=path.name):
-        read_json(path)
+        read(path, dict[str, Any])
 
 
 def test_what_is_in_the_tree_is_read() -> None:

@@ -6,6 +6,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import projects
 from rlox_opt.history import ledger, records
 from rlox_opt.history.ledger import Line
@@ -119,7 +120,7 @@ def test_the_newest_calibration_counts_and_older_ones_are_named(tmp_path: Path) 
 
 def card(**more: Any) -> cards.Card:
     found = next(card for card in cards.load(projects.HERE) if card.id == "P5")
-    return cards.Card(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, **more})
+    return msgspec.structs.replace(found, **more)
 
 
 def realised(folder: Path, ratio: float) -> Line:

@@ -33,7 +33,8 @@ from rlox_opt.history.injected import has_truth, is_near, slowed
 from rlox_opt.history.standing import standing
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.stats.rate import upper_bound
-from rlox_opt.system.files import read_json, read_text
+from rlox_opt.system import schema
+from rlox_opt.system.files import read_text
 
 MOST_ROUNDED = 0.03  # of its value: 4.79 is 4.8, and not 5
 _CALL = re.compile(r"(\w+)\((.*)\)")
@@ -54,11 +55,11 @@ def read(path: Path) -> dict[str, Any]:
     """A record: an object of JSON, the tables of a page, or of a folder the newest of its files,
     with how many there are. Raises NotReadError or FigureError."""
     if path.is_dir():
-        found = [read_json(file) for file in sorted(path.rglob("*.json"))]
+        found = [schema.read(file, dict[str, Any]) for file in sorted(path.rglob("*.json"))]
         if not found:
             raise FigureError(f"{path}: holds no record")
         return max(found, key=lambda one: str(one.get("date"))) | {"files": len(found)}
-    return _page(read_text(path)) if path.suffix == ".md" else read_json(path)
+    return _page(read_text(path)) if path.suffix == ".md" else schema.read(path, dict[str, Any])
 
 
 def figure(record: Mapping[str, Any], asked: str) -> str:

@@ -23,8 +23,9 @@ from rlox_opt.sampling.functions import Text
 from rlox_opt.sampling.processes.report import KIND as PROCESSES
 from rlox_opt.sampling.samples import OUTSIDE
 from rlox_opt.sampling.spec import Spec
-from rlox_opt.system.files import read_json, understood
+from rlox_opt.system.files import understood
 from rlox_opt.system.machine import slug
+from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
 PROFILE = "profile.json"  # in a profile's folder, its condensed form
@@ -94,7 +95,7 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    table = read_json(path)
+    table = read(path, dict[str, Any])
     of_processes = table.get("kind") == PROCESSES
     if not (table.get("wall_s") if of_processes else table.get("phases") and table.get("train_s")):
         raise ValueError(f"{path}: its plain run did not finish; profile again")
@@ -116,7 +117,7 @@ def _run(path: Path, table: dict[str, Any]) -> Run:
     step_s = 1 / table["sps"]
     kept = path.with_name(PROFILE)
     if kept.exists():
-        return Run(Profile(**read_json(kept)), step_s)
+        return Run(read(kept, Profile), step_s)
     whole = table["train_s"]
     phases = {phase["name"]: phase["self_seconds"] / whole for phase in table["phases"]}
     phases[OUTSIDE] = max(0.0, 1 - sum(phases.values()))

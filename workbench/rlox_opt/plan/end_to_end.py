@@ -21,7 +21,8 @@ from rlox_opt.project.project import Project
 from rlox_opt.sampling import workloads
 from rlox_opt.stats import paired
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
-from rlox_opt.system.files import read_json, understood
+from rlox_opt.system.files import understood
+from rlox_opt.system.schema import read
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
@@ -170,7 +171,7 @@ def bound(project: Project, card: Card, algo: str) -> dict[str, Any] | None:
     job = jobs(project)[algo]
     told = {key: job["settings"][key] for key in _PATHS if key in job["settings"]}
     for path in sorted((project.root / "profiles").glob("*/report.json"), reverse=True):
-        report = read_json(path)
+        report = read(path, dict[str, Any])
         # That of several processes names neither.
         alike = (report.get("algo"), report.get("env_id")) == (job["algo"], job["env_id"])
         with understood(path, "report"):

@@ -13,12 +13,18 @@ from pathlib import Path
 
 from rlox_opt.project.builds import Cargo
 from rlox_opt.project.project import Project
-from rlox_opt.system.files import read_toml, understood
+from rlox_opt.system.files import understood
+from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
 _PREFIX = "opt-p"
 
 Build = tuple[str, tuple[str, ...]]  # name, features in the order of the plan
+
+
+@dataclass
+class _Manifest:
+    features: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -65,10 +71,10 @@ class Features:
                 f"{self.manifest}: is not there; builds can only be tested in a checkout of the "
                 "sources"
             )
-        table = read_toml(self.manifest)
+        of = read(self.manifest, _Manifest).features
         with understood(self.manifest, "manifest with features"):
-            of = {n: list(on) for n, on in table["features"].items() if n.startswith(_PREFIX)}
-            return {name: of[name] for name in sorted(of, key=lambda f: int(f[len(_PREFIX) :]))}
+            names = [name for name in of if name.startswith(_PREFIX)]
+            return {name: of[name] for name in sorted(names, key=lambda f: int(f[len(_PREFIX) :]))}
 
 
 def features(project: Project) -> Features:

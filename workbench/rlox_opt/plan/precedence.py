@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
-from rlox_opt.system import git, toml
+from rlox_opt.system import git, schema
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.usage import UsageError
 
 BEFORE, WITH, AFTER = "before the work", "with the work", "after the work"
@@ -88,8 +91,9 @@ def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
         commit, *paths = entry.split()
         for path in paths:
             try:
-                told = toml.loads(of.run("show", f"{commit}:{path}")).get("prediction", {})
-            except toml.TOMLDecodeError:
+                text = of.run("show", f"{commit}:{path}")
+                told = schema.parse(text, dict[str, Any], Path(path)).get("prediction", {})
+            except NotReadError:
                 continue
             if (told.get("size"), told.get("ratio")) == now:
                 return commit

@@ -27,9 +27,9 @@ from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project import checkouts
 from rlox_opt.project.commits import Commits, Revision, as_usage_error
-from rlox_opt.system import git
+from rlox_opt.system import git, schema
 from rlox_opt.system.commands import cargo, run
-from rlox_opt.system.files import NotReadError, read_toml
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -314,7 +314,7 @@ def _is_as_written(file: Path) -> bool:
 
 def _own_features(checkout: Path) -> tuple[str, ...]:
     with contextlib.suppress(NotReadError, AttributeError, TypeError):
-        table = read_toml(checkout / "pyproject.toml")
+        table = schema.read(checkout / "pyproject.toml", dict[str, Any])
         return tuple(sorted(table.get("tool", {}).get("maturin", {}).get("features", ())))
     return ()
 
@@ -323,7 +323,7 @@ def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
     """The optimisations that cargo turns on for these features."""
     table: dict[str, Any] = {}
     with contextlib.suppress(NotReadError):
-        table = read_toml(manifest).get("features", {})
+        table = schema.read(manifest, dict[str, Any]).get("features", {})
     on, left = set[str](), [*features]
     while left:
         feature = left.pop()

@@ -16,7 +16,8 @@ import msgspec
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.installed import Installed
-from rlox_opt.system.files import NotReadError, read_text, read_toml
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.usage import UsageError
 
 _TABLE = "tool.rlox-opt"
@@ -216,7 +217,7 @@ class Project:
 
 def _settings(path: Path, text: str) -> Settings:
     try:
-        table = read_toml(path)
+        table = schema.read(path, dict[str, Any])
     except NotReadError as error:
         raise UsageError(f"{error}") from None
     try:
@@ -251,6 +252,6 @@ def _line_of(text: str, error: str) -> int:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return read_toml(path)
+        return schema.read(path, dict[str, Any])
     except NotReadError:
         return {}

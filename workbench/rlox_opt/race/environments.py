@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.project.project import Project
-from rlox_opt.system.files import read_text, read_toml, understood, write
+from rlox_opt.system.files import read_text, understood, write
 from rlox_opt.system.machine import slug
 from rlox_opt.system.process import end_group
+from rlox_opt.system.schema import read
 from rlox_opt.system.scratch import scratch
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Outcome:
 def load(project: Project, algo: str) -> tuple[dict[str, Any], list[Peer]]:
     """What is raced, and the peers that have `algo`. Raises NotReadError."""
     path = project.peers / "peers.toml"
-    table = read_toml(path)
+    table = read(path, dict[str, Any])
     with understood(path, "list of peers"):
         peers = [
             Peer(

@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from rlox_opt.system import toml
-
 _MOST_BYTES = 256 << 20  # of a file that is read: all of ours are smaller
 _BLOCK = b"\0" * 4096
 _MOST_OF_ONE_NAME = 1000
@@ -187,38 +185,6 @@ def read_text(path: Path, errors: str = "strict") -> str:
         return content.decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise NotReadError(path, f"is not UTF-8: byte {error.start} is no text") from error
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The object in a file of JSON. Raises NotReadError."""
-    try:
-        text = read_text(path)
-        found = json.loads(text, parse_int=_int)
-        if "\\u" in text:  # which may be half of a character, and that nothing can write
-            json.dumps(found, ensure_ascii=False).encode()
-    except NotReadError:
-        raise
-    except (ValueError, RecursionError, OverflowError) as error:
-        raise NotReadError(path, f"is not JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise NotReadError(path, f"is {type(found).__name__}; it takes an object")
-    return found
-
-
-def _int(text: str) -> int:
-    """An integer that arithmetic with floats can take, which JSON does not limit."""
-    float(number := int(text))
-    return number
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The table in a file of TOML. Raises NotReadError."""
-    try:
-        return toml.loads(read_text(path))
-    except NotReadError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise NotReadError(path, f"is not TOML: {error}") from error
 
 
 @contextlib.contextmanager

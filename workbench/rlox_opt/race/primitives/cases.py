@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rlox_opt.project.project import Project
 from rlox_opt.race.environments import Peer, lock_of
 from rlox_opt.system import plugins
-from rlox_opt.system.files import read_toml, understood
+from rlox_opt.system.files import understood
+from rlox_opt.system.schema import read
 
 Size = Mapping[str, int | str]
 Answer = Mapping[str, NDArray[Any]]  # one call's results, by name
@@ -108,7 +109,7 @@ class Engine:
 def load(project: Project, name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
     """Those of a file, in its order. Raises NotReadError."""
     path = folder(project) / name
-    table = read_toml(path)
+    table = read(path, dict[str, Any])
     with understood(path, "list of operations"):
         engines = [_engine(project, row) for row in table["engine"]]
         return [_family(row) for row in table["family"]], engines

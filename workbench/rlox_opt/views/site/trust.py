@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.system.files import read_json
+from rlox_opt.system import schema
 from rlox_opt.views import units
 from rlox_opt.views.site.axis import Row, chart
 from rlox_opt.views.site.layout import (
@@ -34,7 +34,9 @@ def read(folder: Path) -> dict[str, dict[str, list[Table]]]:
     found: dict[str, dict[str, list[Table]]] = {}
     for path in sorted(folder.glob("*/*.json"), key=lambda path: path.name):
         kind = path.stem.partition("_")[2].rstrip("-0123456789")
-        found.setdefault(path.parent.name, {}).setdefault(kind, []).append(read_json(path))
+        found.setdefault(path.parent.name, {}).setdefault(kind, []).append(
+            schema.read(path, dict[str, Any])
+        )
     return found
 
 

@@ -125,7 +125,7 @@ def card(**more: Any) -> cards.Card:
 
 def realised(folder: Path, ratio: float) -> Line:
     """P5 with a record of its prediction's workload and size."""
-    of = card(record="")
+    of = card(record="", status="candidate")
     assert of.prediction is not None
     result = {
         "workload": of.prediction.workload, "size": dict(of.prediction.size), "ratio": ratio,

@@ -58,7 +58,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         if self.kind not in UNITS:
-            raise ValueError(f"`kind` is {self.kind!r}; it takes {', '.join(UNITS)}")
+            raise ValueError(f"`kind` is {self.kind[:80]!r}; it takes {', '.join(UNITS)}")
 
 
 @dataclass(frozen=True)

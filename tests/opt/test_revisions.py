@@ -252,6 +252,7 @@ def test_a_build_of_another_commit_is_refused_and_not_kept(
     ("wrong", "told"),
     [
         ({"commit": "unknown"}, "commit unknown"),
+        ({"commit": "a\0b"}, "commit a\0b"),
         ({"profile": "debug"}, "profile debug"),
         ({"features": ["opt-p5"]}, r"features \['opt-p5'\]"),
         ({}, "commit None"),

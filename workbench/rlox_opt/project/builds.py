@@ -288,7 +288,8 @@ class Builds:
 
     def _sources(self, commit: str) -> str:
         """What git calls the parts of a commit that the extension is made of."""
-        listed = self.commits.tree(commit, *_RUST)
+        # A build says what it likes of itself.
+        listed = self.commits.tree(commit, *_RUST) if commit.isalnum() else None
         return listed if listed is not None else f"unknown commit {commit}"
 
     def _rustc(self) -> str:

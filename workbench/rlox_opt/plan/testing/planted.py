@@ -173,7 +173,7 @@ class Scratch:
             raise UsageError(f"planted bugs need a git checkout to copy: {error}") from None
         for name in listed.split("\0"):
             source, copy = self._project.root / name, self.tree / name
-            if not source.is_file():
+            if source.is_symlink() or not source.is_file():
                 continue
             content = source.read_bytes()
             if not copy.is_file() or copy.read_bytes() != content:

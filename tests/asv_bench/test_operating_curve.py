@@ -50,7 +50,7 @@ def test_a_curve_is_kept_and_drawn(
     points = json.loads(path.read_text())["points"]
     assert [sum(point["shares"].values()) for point in points] == [1.0] * 6
 
-    text = page.trust(page.read(tmp_path / "record"))
+    text = page.trust(page.read(tmp_path / "record")).of("rlox")
     pictures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
     assert len(pictures) == 2  # one a scatter
     # Where nothing changed, all of the height is "same": from the floor to the top.

@@ -295,6 +295,7 @@ replace = "a <= b"
             "is 'before'; it takes baseline or optimized",
         ),
         (BUG.replace("a <= b", "a < b"), r"`bug\[1\].replace` is `find`"),
+        (BUG.replace("a.rs", "a\\u0000.rs"), "holds a NUL character"),
     ],
 )
 def test_a_wrong_list_is_told_by_its_key(tmp_path: Path, text: str, says: str) -> None:

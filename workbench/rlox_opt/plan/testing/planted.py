@@ -60,6 +60,8 @@ class Bug(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.find == self.replace:
             raise ValueError("`replace` is `find`; write what is wrong")
+        if "\0" in self.file:
+            raise ValueError("`file` holds a NUL character, which no name can")
 
 
 class _List(Struct, forbid_unknown_fields=True):

@@ -5,15 +5,18 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.project.project import Project, Settings
+from rlox_opt.sampling.layers import Classifier
 
 HERE = Project.find(Path(__file__).parent)
 ROOT = HERE.root
+CLASSIFIER = Classifier(HERE.settings.layers)
 
 
 def of(root: Path, **settings: Any) -> Project:
     """A project in a folder, of this repository's package and build unless said otherwise."""
     ours: dict[str, Any] = {"package": "rlox", "suite": "benchmarks"}
     ours |= {"build": HERE.settings.build, "twins": HERE.settings.twins}
+    ours |= {"layers": HERE.settings.layers}
     return Project(root, Settings(**{**ours, **settings}))
 
 

@@ -21,7 +21,9 @@ def test_shares_are_those_of_the_run_that_nothing_disturbed() -> None:
         ((TORCH,), "update/forward", "torch_forward"),
         ((), "", "python"),
     )
-    found = condensed.profile(of, {"": 1.0, "gae": 3.0, "update/forward": 6.0}, lambda _: SOURCE)
+    found = condensed.profile(
+        of, {"": 1.0, "gae": 3.0, "update/forward": 6.0}, {RUST.module: SOURCE}.get
+    )
     assert found.samples == 4
     assert {k: v for k, v in found.layers.items() if v} == pytest.approx(
         {"rust": 0.3, "torch_forward": 0.6, "python": 0.1}

@@ -151,7 +151,7 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Training that takes twice as long without R4, as far as `brief` says."""
     asked: list[Any] = []
 
-    def profile(spec: Any, package: Any, sampler: str, progress: Any) -> tuple[Speed, Samples]:
+    def profile(spec: Any, package: Any, sampler: str, *_: Any) -> tuple[Speed, Samples]:
         asked.append(spec.trainer.get("optimizations", []))
         with_r4 = "R4" in asked[-1]
         seconds = {"": 1.0, "gradient_update": 1.0 if with_r4 else 3.0}

@@ -60,6 +60,9 @@ def test_what_cannot_be_found_is_asked_for(tmp_path: Path) -> None:
         ("cache = 'x'\nmeasured = ['a', 2]", 5, r"Expected `str`, got `int` - at `\$\.measured"),
         ("build.by = 'make'", 4, "Invalid value 'make' - at `\\$.build.by`"),
         ("[tool.rlox-opt.build]\nby = 'cargo'\ncrat = 'x'", 6, "unknown field `crat`"),
+        ("layers.own = 'a('", 4, r"'a\(' is no regular expression"),
+        ("layers.homes.rusty = 'a'", 4, "no layer is named 'rusty'; there are rust, torch_inf"),
+        ("[[tool.rlox-opt.layers.owners]]\nmodul = 'x'", 5, "unknown field `modul`"),
         ("build = { by = 'command' }", 4, "missing required field `command`"),
     ],
 )

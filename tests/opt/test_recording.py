@@ -91,7 +91,7 @@ def test_training_is_told_by_its_speed_beside_the_control_s_and_by_its_profile(
         (older.folder, "sac"): 400.0,
     }  # fmt: skip
 
-    def profile(spec: Spec, package: Path, sampler: str, progress: Lines) -> object:
+    def profile(spec: Spec, package: Path, sampler: str, _: object, progress: Lines) -> object:
         speed = Speed(steps_per_s[package, spec.algo], {"": 1.0, "env_step": 3.0})
         return speed, Samples(sampler, [sample])
 

@@ -28,6 +28,7 @@ from types import ModuleType
 import projects
 import pytest
 from mixture import MIXTURES
+from projects import CLASSIFIER
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.attribution import LayerShare, attribute
 from rlox_opt.sampling.layers import LAYERS
@@ -175,7 +176,7 @@ def measure(
     reports = {}
     for label, tool in tools.items():
         start_s = time.monotonic()
-        read = [tool.module.load(turn, spans).samples for turn in turns[label]]
+        read = [tool.module.load(turn, CLASSIFIER, spans).samples for turn in turns[label]]
         tool.read_s = time.monotonic() - start_s
         tool.samples = Samples(label, [sample for turn in read for sample in turn])
         tool.slowdown = pace(spans, windows[label]) / pace(spans, windows["plain"])

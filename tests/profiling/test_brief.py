@@ -6,7 +6,7 @@ from pathlib import Path
 
 import projects
 import pytest
-from projects import ROOT
+from projects import CLASSIFIER, ROOT
 from rich.console import Console
 from rlox_opt.sampling import brief, perf, pyspy
 from rlox_opt.sampling.attribution import attribute
@@ -49,7 +49,7 @@ def test_speed_phases_and_layers_of_another_build(
     source.write_text(source.read_text().replace("sys.exit(3)", ""))
     spec = reference(projects.HERE, "ppo")
     spec = replace(spec, trainer=spec.trainer | {"optimizations": []})  # all layers are there
-    speed, samples = brief.profile(spec, package, brief.tool(), QUIET)
+    speed, samples = brief.profile(spec, package, brief.tool(), CLASSIFIER, QUIET)
     assert speed.steps_per_s > 100
     assert speed.self_seconds["gradient_update/backward"] > 0
     assert min(speed.self_seconds.values()) >= -0.01

@@ -1,7 +1,8 @@
 """The functions of ours on a stack: by the line, where a tool's name is that of another."""
 
 import pytest
-from projects import ROOT
+from projects import HERE
+from rlox_opt.history.sides import installed
 from rlox_opt.sampling.functions import enclosing, innermost, short
 from rlox_opt.sampling.samples import Frame
 
@@ -9,9 +10,7 @@ PYTHON = Frame("step", "rlox/env/vec_env.py", 107)
 STD = Frame("exp", "library/std/src/f64.rs", 9)
 
 
-def text(path: str) -> str:
-    file = ROOT / path
-    return file.read_text() if file.exists() else ""
+text = installed(HERE)
 
 
 def test_the_innermost_function_of_ours_is_found_below_what_works_for_it() -> None:
@@ -30,7 +29,7 @@ def test_what_looks_on_is_not_ours(module: str) -> None:
 
 def test_what_is_inlined_is_named_by_its_line() -> None:
     path = "crates/rlox-core/src/llm/token_kl/baseline.rs"
-    lines = text(path).splitlines()
+    lines = (text(path) or "").splitlines()
     line = next(n for n, of in enumerate(lines, 1) if "let d = reference - policy" in of)
     inlined = Frame("_core::llm::compute_token_kl", path, line)
     assert innermost([inlined], text) == f"{path}:k3_sum"

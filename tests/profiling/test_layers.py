@@ -1,8 +1,9 @@
 """Beliefs about which layer a stack belongs to: a table of stacks as the samplers print them."""
 
 import pytest
-from rlox_opt.sampling.layers import LAYERS, TITLES, classify, wait_layer
-from rlox_opt.sampling.samples import Frame, short_module
+from projects import CLASSIFIER
+from rlox_opt.sampling.layers import LAYERS, TITLES
+from rlox_opt.sampling.samples import Frame
 
 SITE = "/venv/lib/python3.11/site-packages"
 LIBRARIES = {
@@ -99,23 +100,23 @@ def stack(*frames: str) -> tuple[Frame, ...]:
 def test_a_stack_belongs_to_the_innermost_known_owner(
     layer: str, phase: str, frames: list[str]
 ) -> None:
-    assert classify(stack(*frames), phase) == layer
+    assert CLASSIFIER.classify(stack(*frames), phase) == layer
 
 
 def test_who_is_responsible_for_kernel_time_is_its_caller() -> None:
     fault = stack(EVAL, "at::empty@torch", "asm_exc_page_fault@kernel")
-    assert classify(fault, "policy_forward", see_kernel=False) == "torch_inference"
+    assert CLASSIFIER.classify(fault, "policy_forward", see_kernel=False) == "torch_inference"
     read = stack("f@py", "os_read@python", "read@libc")
-    assert classify(read, "", see_kernel=False) == "python"
+    assert CLASSIFIER.classify(read, "", see_kernel=False) == "python"
 
 
 def test_a_stack_that_does_not_wait_is_no_wait() -> None:
-    assert wait_layer(stack(EVAL, "at::mm@torch"), "") is None
+    assert CLASSIFIER.wait_layer(stack(EVAL, "at::mm@torch"), "") is None
 
 
 def test_an_empty_or_unknown_stack_is_python() -> None:
-    assert classify((), "") == "python"
-    assert classify((Frame("[unknown]", "[unknown]"),), "") == "python"
+    assert CLASSIFIER.classify((), "") == "python"
+    assert CLASSIFIER.classify((Frame("[unknown]", "[unknown]"),), "") == "python"
 
 
 def test_every_layer_has_a_title() -> None:
@@ -137,4 +138,4 @@ def test_every_layer_has_a_title() -> None:
     ],
 )
 def test_shown_modules_say_nothing_of_the_machine(module: str, short: str) -> None:
-    assert short_module(module) == short
+    assert CLASSIFIER.short_module(module) == short

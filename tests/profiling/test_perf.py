@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from projects import CLASSIFIER
 from rlox_opt.sampling import perf
 from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.samples import MAIN_THREAD, Samples
@@ -27,7 +28,7 @@ def spans(*named: tuple[str, int, int]) -> SpanLog:
 
 
 def read(text: str = SCRIPT, log: SpanLog | None = None) -> Samples:
-    return perf.read(text.splitlines(keepends=True), PID, log, rate=1000)
+    return perf.read(text.splitlines(keepends=True), PID, CLASSIFIER, log, rate=1000)
 
 
 def test_each_record_has_the_phase_of_its_time_and_the_layer_of_its_leaf() -> None:
@@ -108,7 +109,7 @@ def test_frames_are_outermost_first_without_versions_and_paths() -> None:
 def test_a_run_that_left_nothing_says_what_the_tool_said(tmp_path: Path) -> None:
     (tmp_path / "perf.log").write_text("No permission to enable cpu-clock event.\n")
     with pytest.raises(ValueError, match="No permission"):
-        perf.load(tmp_path, None)
+        perf.load(tmp_path, CLASSIFIER)
 
 
 LIVE = """
@@ -137,7 +138,7 @@ def test_a_live_run_is_divided_by_phase_and_layer(tmp_path: Path) -> None:
         assert child.stdout.readline() == b"ready\n"
         assert perf.attach(child.pid, 1.5, tmp_path).wait(60) == 0
         assert child.wait(60) == 0
-    samples = perf.load(tmp_path, SpanLog.load(tmp_path / "spans"))
+    samples = perf.load(tmp_path, CLASSIFIER, SpanLog.load(tmp_path / "spans"))
     time_of: Counter[tuple[str, str]] = Counter()
     for sample in samples.samples:
         if sample.thread == MAIN_THREAD:

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from projects import CLASSIFIER
 from rlox_opt.sampling import pyspy
 from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Samples
@@ -22,7 +23,7 @@ def recorded(tmp_path: Path) -> Samples:
     raw = (DATA / "pyspy_raw.txt").read_text().replace("{source}", str(source))
     (tmp_path / "pyspy.raw").write_text(raw)
     (tmp_path / "pyspy.log").write_text("py-spy> Wrote raw data. Samples: 664 Errors: 3\n")
-    return pyspy.load(tmp_path)
+    return pyspy.load(tmp_path, CLASSIFIER)
 
 
 def test_each_stack_has_the_phase_of_its_lines_and_the_layer_of_its_leaf(
@@ -53,7 +54,7 @@ def test_period_errors_and_weights_are_read(recorded: Samples) -> None:
 
 def test_a_semicolon_inside_a_name_does_not_cut_the_stack(tmp_path: Path) -> None:
     (tmp_path / "pyspy.raw").write_text("thread (1): MainThread;f<[usize; 1]> (/a/lib.so) 2\n")
-    (sample, _) = pyspy.load(tmp_path).samples
+    (sample, _) = pyspy.load(tmp_path, CLASSIFIER).samples
     assert sample.frames == (Frame("f<[usize; 1]>", "lib.so"),)
 
 
@@ -62,13 +63,13 @@ def test_what_was_seen_while_the_sampler_settled_is_dropped(tmp_path: Path) -> N
     assert hasattr(child.Run, pyspy.SETTLING)
     raw = f"main (a.py:1);{function};learn (b.py:2) 703\nmain (a.py:2);learn (b.py:2) 5\n"
     (tmp_path / "pyspy.raw").write_text(raw)
-    assert len(pyspy.load(tmp_path).samples) == 5
+    assert len(pyspy.load(tmp_path, CLASSIFIER).samples) == 5
 
 
 def test_a_run_that_left_nothing_says_what_the_tool_said(tmp_path: Path) -> None:
     (tmp_path / "pyspy.log").write_text("Error: Permission Denied\n")
     with pytest.raises(ValueError, match="Permission Denied"):
-        pyspy.load(tmp_path)
+        pyspy.load(tmp_path, CLASSIFIER)
 
 
 LIVE = """
@@ -100,7 +101,7 @@ def test_a_live_run_is_divided_by_phase_and_layer(tmp_path: Path) -> None:
             assert pyspy.attach(child.pid, 2, tmp_path).wait(60) == 0
         finally:
             child.kill()
-    samples = pyspy.load(tmp_path)
+    samples = pyspy.load(tmp_path, CLASSIFIER)
     layers = Counter((s.phase, s.layer) for s in samples.samples if s.thread == MAIN_THREAD)
     assert layers["work", "python"] > 10
     assert layers["wait", "idle"] > 10

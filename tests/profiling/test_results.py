@@ -4,6 +4,7 @@ from pathlib import Path
 
 import projects
 import pytest
+from projects import CLASSIFIER
 from rlox_opt.sampling import results, torch_profiler
 from rlox_opt.sampling.driver import Findings
 from rlox_opt.sampling.results import Rates, Ticks
@@ -128,7 +129,7 @@ def test_a_handful_of_samples_is_refused() -> None:
 def test_torch_profilers_layers_are_fractions_of_the_plain_phases() -> None:
     found = findings()
     recorded = TorchProfile([Event("mm", 0, 1, 1)], [], {"gradient_update/backward": 0.5}, 10)
-    results.add_torch(found, recorded, steady_ticks(500))
+    results.add_torch(found, recorded, steady_ticks(500), CLASSIFIER)
     section = found.report["tools"]["torch.profiler"]
     assert section["layers"] == [
         {"name": "torch_backward", "seconds": 1.5, "share": 0.375, "ci95": None}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from projects import CLASSIFIER
 from rlox_opt.sampling import scalene
 
 MAIN, OTHER = 11, 22
@@ -72,7 +73,7 @@ def percent(python: float, c: float, system: float) -> dict[str, float]:
 
 
 def test_stacks_of_the_training_thread_become_samples(folder: Path) -> None:
-    found = scalene.load(folder, seconds=8.0)
+    found = scalene.load(folder, CLASSIFIER, seconds=8.0)
     assert len(found.samples) == 4
     assert sum(sample.weight for sample in found.samples) == pytest.approx(8)
     backward = [s for s in found.samples if s.phase == "gradient_update/backward"]
@@ -85,14 +86,14 @@ def test_stacks_of_the_training_thread_become_samples(folder: Path) -> None:
 def test_native_frames_are_named_by_their_library_and_the_interpreter_is_left_out(
     folder: Path,
 ) -> None:
-    found = scalene.load(folder, seconds=1.0)
+    found = scalene.load(folder, CLASSIFIER, seconds=1.0)
     frames = next(s.frames for s in found.samples if s.layer == "torch_backward")
     assert [frame.name for frame in frames] == ["train", "[unknown]"]
     assert frames[-1].module == "torch/lib/libtorch_cpu.so"
 
 
 def test_lines_are_whole_and_without_other_threads_waits(folder: Path) -> None:
-    first, second = scalene.lines(folder)
+    first, second = scalene.lines(folder, CLASSIFIER)
     assert (first["line"], first["source"]) == (4, "net()")
     assert first["share"] == pytest.approx(0.75)
     assert second["share"] == pytest.approx(0.25)
@@ -100,10 +101,10 @@ def test_lines_are_whole_and_without_other_threads_waits(folder: Path) -> None:
 
 def test_a_run_without_profile_or_with_an_empty_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no readable profile"):
-        scalene.load(tmp_path, 1.0)
+        scalene.load(tmp_path, CLASSIFIER, 1.0)
     write(tmp_path, [], [], {})
     with pytest.raises(ValueError, match="empty"):
-        scalene.load(tmp_path, 1.0)
+        scalene.load(tmp_path, CLASSIFIER, 1.0)
     write(tmp_path, [{"stack_index": 0, "thread_id": OTHER, "count": 1}], [[[]]], {"a": {}})
     with pytest.raises(ValueError, match="training thread"):
-        scalene.load(tmp_path, 1.0)
+        scalene.load(tmp_path, CLASSIFIER, 1.0)

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from projects import CLASSIFIER
 from recorded import Record, by_hand
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.sampled import read_samplers
@@ -26,7 +27,7 @@ def test_who_receives_waits_and_threads_have_their_names(tmp_path: Path) -> None
     left.mkdir()
     (left / "pyspy.raw").write_text(STACKS)
     (left / "pyspy.log").write_text("Samples: 10 Errors: 0\n")
-    assert read_samplers(by_hand(tmp_path)) == []
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
     samples = read_samples(tmp_path, worker.key)
     assert samples is not None
     seen = [(sample.thread, sample.layer) for sample in samples.samples]
@@ -67,7 +68,7 @@ def test_samples_that_are_all_of_times_that_were_not_kept_are_missed(
     if full:
         limit = "[ perf record: perf size limit reached (786432 KB), stopping session ]\n"
         (tmp_path / "perf.log").write_text(limit)
-    (said,) = read_samplers(by_hand(tmp_path))
+    (said,) = read_samplers(by_hand(tmp_path), CLASSIFIER)
     assert read_samples(tmp_path, record.key) is None
     assert said.endswith("Use --from and --for.")
     if full:
@@ -81,7 +82,7 @@ def test_samples_of_times_that_were_kept_are_not_missed(
 ) -> None:
     record = Record(tmp_path, 7).span("a", 0, 5000).until(5000)
     perf_said(tmp_path, monkeypatch, [1 + n / 99 for n in range(99)])
-    assert read_samplers(by_hand(tmp_path)) == []
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
     samples = read_samples(tmp_path, record.key)
     assert samples is not None
     assert [sample.phase for sample in samples.samples] == ["a"] * 99
@@ -94,7 +95,7 @@ def test_where_perfs_data_cannot_be_read_that_is_told_and_the_data_kept(
 ) -> None:
     record = Record(tmp_path, 7).span("a", 0, 5000).until(5000)
     perf_said(tmp_path, monkeypatch, [1 + n / 99 for n in range(read)], status=3)
-    (said,) = read_samplers(by_hand(tmp_path))
+    (said,) = read_samplers(by_hand(tmp_path), CLASSIFIER)
     assert said.startswith("perf script failed with status 3: broken")
     assert ("layers are not known" in said) == (not read)
     assert (read_samples(tmp_path, record.key) is None) == (not read)
@@ -112,6 +113,6 @@ def test_processes_that_pyspy_found_too_young_are_named(tmp_path: Path) -> None:
     Record(tmp_path, 10, "env worker", 1, main, begin=5000).write(end=[9 * 10**9, "exit"])
     run = by_hand(tmp_path)
     run.about["sampler"] = "py-spy"
-    (said,) = read_samplers(run)
+    (said,) = read_samplers(run, CLASSIFIER)
     assert "in its first seconds" in said
     assert said.endswith("nothing was sampled of env worker 0.")

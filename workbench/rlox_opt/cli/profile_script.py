@@ -301,7 +301,7 @@ def _recorded(
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
         with not_interrupted():
-            told = report(read_run(part / "run"), part / "trace.json", arguments.project.root)
+            told = report(read_run(part / "run"), part / "trace.json", arguments.project)
             told["versions"] |= getattr(arguments, "versions", {})
             if alone is not None:
                 _add_serial(told, part, alone)

@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import closing
+from functools import partial
 
 from rlox_opt.harness.restarts import Worker
 from rlox_opt.history import condensed
@@ -21,12 +22,12 @@ from rlox_opt.history.cause import Cause, cause
 from rlox_opt.history.store import Cell, Profile
 from rlox_opt.project import calibration
 from rlox_opt.project.builds import Artefact
-from rlox_opt.project.commits import Commits
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.sampling import brief, perf, pyspy
 from rlox_opt.sampling.driver import Progress
-from rlox_opt.sampling.functions import Text
+from rlox_opt.sampling.functions import Text, own
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import MAIN_THREAD, Samples
 from rlox_opt.sampling.workloads import reference
 from rlox_opt.system.process import end
@@ -91,11 +92,12 @@ def of_training(
     """The cause of a change of the training that `rlox-opt profile` takes unasked; without a
     function of ours on the stack, its phase. Raises ChildError and ValueError as `brief` does."""
     spec, sampler = reference(project, algo), brief.tool()
+    classifier = Classifier(project.settings.layers)
     profiles, seconds = [], [0.0, 0.0]
     for index, side in enumerate((before, after)):
-        speed, samples = brief.profile(spec, side.folder, sampler, progress)
+        speed, samples = brief.profile(spec, side.folder, sampler, classifier, progress)
         seconds[index] += 1 / speed.steps_per_s
-        text = sources(project.commits, side.revision.commit)
+        text = sources(project, side.revision.commit)
         profiles.append(condensed.profile(samples, speed.self_seconds, text))
     for index, side in ((1, after), (0, before)):  # and back: a drift hits both alike
         seconds[index] += 1 / brief.speed(spec, side.folder, progress).steps_per_s
@@ -117,7 +119,7 @@ def _profile(project: Project, built: Artefact, samples: Samples) -> Profile:
     for sample in samples.samples:
         if sample.thread == MAIN_THREAD:
             seconds[sample.phase] += sample.weight
-    return condensed.profile(samples, seconds, sources(project.commits, built.revision.commit))
+    return condensed.profile(samples, seconds, sources(project, built.revision.commit))
 
 
 def of_calls(project: Project, built: Artefact, benchmark: str) -> Profile:
@@ -132,16 +134,9 @@ def _ours(found: Cause) -> bool:
     return found.function is not None and found.function.partition(":")[0].endswith((".rs", ".py"))
 
 
-def sources(commits: Commits, commit: str) -> Text:
-    """The files of a commit, by path."""
-    known: dict[str, str] = {}
-
-    def text(path: str) -> str:
-        if path not in known:
-            known[path] = commits.text(commit, path)
-        return known[path]
-
-    return text
+def sources(project: Project, commit: str) -> Text:
+    """The files of a commit that are the project's own, by path."""
+    return own(project, partial(project.commits.text, commit))
 
 
 def _seen(
@@ -150,6 +145,7 @@ def _seen(
     """Samples of the calls in either build, both loaded in one process: it is the same memory, and
     nearly the same time."""
     order, seconds = _WINDOWS[sampler]
+    classifier = Classifier(project.settings.layers)
     seen = [Samples(sampler), Samples(sampler)]
     with (
         side_by_side(project.builds, before, after, again=False) as packages,
@@ -157,11 +153,11 @@ def _seen(
     ):
         for side in order:
             ask("prepare", side, benchmark)
-            seen[side].samples += _window(ask, sampler, seconds).samples
+            seen[side].samples += _window(ask, sampler, classifier, seconds).samples
     return seen
 
 
-def _window(ask: Worker, sampler: str, seconds: float) -> Samples:
+def _window(ask: Worker, sampler: str, classifier: Classifier, seconds: float) -> Samples:
     """What the sampler sees of the calls of the side prepared last."""
     start, calls = time.monotonic(), 1
     while time.monotonic() - start < _BURST_S:  # and so it is warm
@@ -180,5 +176,6 @@ def _window(ask: Worker, sampler: str, seconds: float) -> Samples:
         finally:
             end(watching)
         if sampler == "perf":
-            return perf.load(folder, None)
-        return pyspy.load(folder, rate=_PYTHON_RATE if sampler == "python" else pyspy.RATE)
+            return perf.load(folder, classifier)
+        rate = _PYTHON_RATE if sampler == "python" else pyspy.RATE
+        return pyspy.load(folder, classifier, rate=rate)

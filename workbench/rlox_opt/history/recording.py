@@ -28,6 +28,7 @@ from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.sampling import brief, workloads
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.stats.student import ratio_interval
 from rlox_opt.system.process import ChildError
@@ -191,12 +192,13 @@ class Recording:
 
         if first := random.random() < 0.5:
             self._bear(f"train.{algo} of the control", of_control)
-        speed, samples = brief.profile(spec, self.commit.folder, sampler, self.progress)
+        classifier = Classifier(self.project.settings.layers)
+        speed, samples = brief.profile(spec, self.commit.folder, sampler, classifier, self.progress)
         if not first:
             self._bear(f"train.{algo} of the control", of_control)
         ratio = speed.steps_per_s / control[0] if control else None
         self.others.append(Cell(f"train.{algo}", "steps", speed.steps_per_s, ratio))
-        text = causes.sources(self.project.commits, self.commit.revision.commit)
+        text = causes.sources(self.project, self.commit.revision.commit)
         self.profiles[algo] = condensed.profile(samples, speed.self_seconds, text)
 
     def _pairs(self) -> None:

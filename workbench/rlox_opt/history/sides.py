@@ -19,7 +19,8 @@ from rlox_opt.history.store import Profile
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import brief, workloads
 from rlox_opt.sampling.driver import Progress
-from rlox_opt.sampling.functions import Text
+from rlox_opt.sampling.functions import Text, own
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.processes.report import KIND as PROCESSES
 from rlox_opt.sampling.samples import OUTSIDE
 from rlox_opt.sampling.spec import Spec
@@ -176,6 +177,7 @@ def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
     from rlox_opt.system.progress import reporter
 
     sampler = brief.tool()
+    classifier = Classifier(arguments.project.settings.layers)
     specs = _specs(arguments)
     with reporter() as progress:
         named = [name for name in (arguments.before, arguments.after) if name is not None]
@@ -189,7 +191,7 @@ def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
         try:
             for number in range(arguments.runs):
                 progress.begin(f"round {number + 1}")
-                found = _round(sides, sampler, progress)
+                found = _round(sides, sampler, classifier, progress)
                 runs.append(found)
                 progress.end(f"a step takes {found[1].step_s / found[0].step_s:.3f} × A's")
         except KeyboardInterrupt:
@@ -239,27 +241,29 @@ def _sides(
         progress.begin(f"build of {revision.text}")
         folder = project.builds.build(revision).folder
         progress.end("ready")
-        text = sources(project.commits, revision.commit)
+        text = sources(project, revision.commit)
         found.append(_Side(f"{revision.title}{more}", folder, spec, text))
     return found
 
 
 def installed(project: Project) -> Text:
-    """The files of the working tree, by path; "" for what is not there."""
+    """The files of the working tree that are the project's own, by path."""
 
     def text(path: str) -> str:
         source = project.root / path
         return source.read_text(encoding="utf-8") if source.exists() else ""
 
-    return text
+    return own(project, text)
 
 
-def _round(sides: Sequence[_Side], sampler: str, progress: Progress) -> tuple[Run, Run]:
+def _round(
+    sides: Sequence[_Side], sampler: str, classifier: Classifier, progress: Progress
+) -> tuple[Run, Run]:
     """A run of each, in random order."""
     found: dict[int, Run] = {}
     for index in random.sample((0, 1), 2):
         side = sides[index]
-        speed, samples = brief.profile(side.spec, side.package, sampler, progress)
+        speed, samples = brief.profile(side.spec, side.package, sampler, classifier, progress)
         kept = condensed.profile(samples, speed.self_seconds, side.text)
         found[index] = Run(kept, 1 / speed.steps_per_s)
     return found[0], found[1]

@@ -16,6 +16,7 @@ import msgspec
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.installed import Installed
+from rlox_opt.project.layers import Layers
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.usage import UsageError
@@ -80,6 +81,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """How a commit is built."""
 
     twins: Twins = Twins()
+
+    layers: Layers = Layers()
+    """Whose code is whose, where time is divided."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,7 @@ def _settings(path: Path, text: str) -> Settings:
 
 def _told(error: str) -> str:
     """With the fields that there are, where one is unknown."""
-    if "unknown field" not in error:
+    if "unknown field" not in error or _PLACE.search(error):
         return error
     fields = msgspec.structs.fields(Settings)
     return f"{error}; there are {', '.join(field.encode_name for field in fields)}"

@@ -20,7 +20,7 @@ Resolver = Callable[[Frame], tuple[Frame, ...]]
 def resolver(raw: Iterable[Frame]) -> Resolver:
     """Frames (outermost first) for a frame whose `line` is an address in its `module`.
 
-    Other frames are returned as they are; without addr2line the frames keep their symbols.
+    Of other frames nothing is known; without addr2line the frames keep their symbols.
     """
     by_library: dict[str, list[Frame]] = defaultdict(list)
     for frame in raw:

@@ -1,4 +1,4 @@
-"""A short profile of training, of this `rlox` or of another build: seconds instead of minutes.
+"""A short profile of training, of this build or of another: seconds instead of minutes.
 
 One child trains undisturbed for a while, which gives its speed and its phases, and then under perf,
 or py-spy where perf is not to be had, which says what the phases are made of.
@@ -13,6 +13,7 @@ from pathlib import Path
 
 from rlox_opt.sampling import driver, perf, pyspy
 from rlox_opt.sampling.driver import Progress
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spec import Spec
 from rlox_opt.system.process import Child
@@ -51,7 +52,7 @@ def speed(spec: Spec, package: Path | None, progress: Progress) -> Speed:
 
 
 def profile(
-    spec: Spec, package: Path | None, sampler: str, progress: Progress
+    spec: Spec, package: Path | None, sampler: str, classifier: Classifier, progress: Progress
 ) -> tuple[Speed, Samples]:
     """How fast training goes, and what `sampler` sees of it.
 
@@ -61,7 +62,7 @@ def profile(
     """
     with scratch() as folder:
         spec = replace(spec, plain=PLAIN_S, seconds=SAMPLED_S[sampler], folder=str(folder))
-        samples, _ = driver.sampled(spec, sampler, progress, package)
+        samples, _ = driver.sampled(spec, sampler, classifier, progress, package)
         return _speed(folder), samples
 
 

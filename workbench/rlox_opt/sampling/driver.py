@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import perf, pyspy, results, scalene, torch_profiler
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.results import Rates
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
@@ -132,13 +133,15 @@ def _tool(
     """Run one tool and put what it found into the report, or why it found nothing."""
     section = found.report["tools"][tool]
     run = {"scalene": _scalene, "torch.profiler": _torch_profiler}.get(tool, _sampler)
+    classifier = Classifier(project.settings.layers)
     missing = _MISSING[tool]() if tool in _MISSING else None
     if missing:
         reason, _, remedy = missing.partition("; ")
         section |= {"status": "unavailable", "reason": reason, "remedy": remedy}
         return missing
     try:
-        run(replace(job.spec, folder=str(folder), seconds=job.window(tool)), found, tool, progress)
+        spec = replace(job.spec, folder=str(folder), seconds=job.window(tool))
+        run(spec, found, tool, classifier, progress)
     # One tool's trouble, of whatever kind, must not cost the others' results.
     except Exception as error:
         reason = results.anonymous(f"{tool} failed: {error}", project.root)
@@ -151,13 +154,19 @@ def _tool(
     return f"{section['samples']:,} {what}{slower}"
 
 
-def _sampler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
-    samples, bounds = sampled(spec, tool, progress)
+def _sampler(
+    spec: Spec, found: Findings, tool: str, classifier: Classifier, progress: Progress
+) -> None:
+    samples, bounds = sampled(spec, tool, classifier, progress)
     results.add_samples(found, tool, samples, results.read_ticks(Path(spec.folder)), bounds)
 
 
 def sampled(
-    spec: Spec, tool: str, progress: Progress, package: Path | None = None
+    spec: Spec,
+    tool: str,
+    classifier: Classifier,
+    progress: Progress,
+    package: Path | None = None,
 ) -> tuple[Samples, tuple[int, int]]:
     """What py-spy or perf saw of a child that trained until it was told to stop, and the ends of
     its window in ns; `package` is the folder of another build.
@@ -181,7 +190,7 @@ def sampled(
         for message in child.messages(SILENCE_S):
             _note(message, progress)
     progress.note("reading its samples", 1.0)
-    samples = module.load(folder, SpanLog.load(folder / "spans.bin"))
+    samples = module.load(folder, classifier, SpanLog.load(folder / "spans.bin"))
     window = round(spec.seconds * 1e9)
     # py-spy reads symbols before it samples, perf writes after: the window is at that end.
     return samples, ((end - window, end) if tool == "py-spy" else (start, start + window))
@@ -205,7 +214,9 @@ def _watch(
     return start, time.perf_counter_ns()
 
 
-def _scalene(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
+def _scalene(
+    spec: Spec, found: Findings, tool: str, classifier: Classifier, progress: Progress
+) -> None:
     spec = replace(spec, mode="scalene")
     folder = Path(spec.folder)
     ready = 0.0
@@ -218,12 +229,14 @@ def _scalene(spec: Spec, found: Findings, tool: str, progress: Progress) -> None
     ticks = results.read_ticks(folder)
     start = ticks.start_ns
     window = (start, start + round(spec.seconds * 1e9))
-    samples = scalene.load(folder, spec.seconds)
-    found.report["tools"][tool]["lines"] = scalene.lines(folder)
+    samples = scalene.load(folder, classifier, spec.seconds)
+    found.report["tools"][tool]["lines"] = scalene.lines(folder, classifier)
     results.add_samples(found, tool, samples, ticks, window)
 
 
-def _torch_profiler(spec: Spec, found: Findings, tool: str, progress: Progress) -> None:
+def _torch_profiler(
+    spec: Spec, found: Findings, tool: str, classifier: Classifier, progress: Progress
+) -> None:
     spec = replace(spec, mode="torch_profiler")
     folder = Path(spec.folder)
     with Child(command(spec), folder, environment(spec)) as child:
@@ -233,7 +246,7 @@ def _torch_profiler(spec: Spec, found: Findings, tool: str, progress: Progress) 
     spans = SpanLog.load(folder / "spans.bin")
     recorded = torch_profiler.load(folder, spans)
     found.torch_events = torch_profiler.with_phases(recorded.events, spans)
-    results.add_torch(found, recorded, ticks)
+    results.add_torch(found, recorded, ticks, classifier)
 
 
 def _note(

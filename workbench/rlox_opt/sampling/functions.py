@@ -1,4 +1,4 @@
-"""Which function of ours a stack was in: in the Rust crates, or in the Python that trains."""
+"""Which function of the project's own a stack was in."""
 
 from __future__ import annotations
 
@@ -6,25 +6,30 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
+from rlox_opt.project.project import Project
 from rlox_opt.sampling.samples import Frame
 
-Text = Callable[[str], str]  # the source in a file of the repository; "" where it is not there
+# The source in a file of the project; "" where it is not there, None of a file that is not its own.
+Text = Callable[[str], str | None]
 
-# The workbench does not count: it looks on.
-_OURS = re.compile(
-    r"crates/rlox-(core|python)/src/|rlox/(?!(timing|profiling|report|history|opt)/).*\.py$"
-)
 _FN = re.compile(r'^\s*(?:pub(?:\([\w ]+\))? |const |async |unsafe |extern "C" )*fn (\w+)')
 _AS_TRAIT = re.compile(r"^<(.+) as .+>::")
 _BRACKETS = re.compile(r"\(anonymous namespace\)::|<[^<>]*>|\([^()]*\)")
+
+
+def own(project: Project, read: Callable[[str], str]) -> Text:
+    """The project's own files, by path; `read` gives the source in one."""
+    ours = re.compile(project.settings.layers.own or r"(?!)")
+    return lru_cache(maxsize=None)(lambda path: read(path) if ours.search(path) else None)
 
 
 def innermost(frames: Sequence[Frame], text: Text) -> str | None:
     """The innermost function of ours on a stack (outermost first), as "path:name"; None where there
     is none."""
     for frame in reversed(frames):
-        if _OURS.match(frame.module):
-            name = enclosing(text(frame.module), frame.line) if frame.line else None
+        source = text(frame.module)
+        if source is not None:
+            name = enclosing(source, frame.line) if frame.line else None
             return f"{frame.module}:{name or short(frame.name).rpartition('::')[2]}"
     return None
 

@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 
 from rlox_opt.sampling import addresses
-from rlox_opt.sampling.layers import classify, wait_layer
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.phases import phases_by_clock
-from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
 RATE = 997  # Hz, at most; prime, so as not to beat with the program's own loops
@@ -87,7 +87,7 @@ def attach(
         )
 
 
-def load(folder: Path, spans: SpanLog | None) -> Samples:
+def load(folder: Path, classifier: Classifier, spans: SpanLog | None = None) -> Samples:
     """Read what `attach` left in the folder; `spans` of the same run give the phases.
 
     Raises:
@@ -99,7 +99,7 @@ def load(folder: Path, spans: SpanLog | None) -> Samples:
         raise ValueError(f"perf left no samples: {said.strip()[-500:] or 'it said nothing'}")
     asked = json.loads((folder / "perf.json").read_text())
     with script(data) as lines:
-        return read(lines, asked["pid"], spans, asked["rate"])
+        return read(lines, asked["pid"], classifier, spans, asked["rate"])
 
 
 @contextlib.contextmanager
@@ -129,11 +129,14 @@ def script(data: Path) -> Iterator[Iterable[str]]:
             raise ValueError(f"perf script failed with status {process.returncode}: {said}")
 
 
-def read(lines: Iterable[str], pid: int, spans: SpanLog | None, rate: float) -> Samples:
+def read(
+    lines: Iterable[str], pid: int, classifier: Classifier, spans: SpanLog | None, rate: float
+) -> Samples:
     """Samples of one process from the text of `perf script`, with phases and layers filled in."""
     events, errors = collect(lines, rate)
     log = SpanLog() if spans is None else spans
-    return place([event for found in events.values() for event in found], pid, log, rate, errors)
+    every = [event for found in events.values() for event in found]
+    return place(every, pid, classifier, log, rate, errors)
 
 
 def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[Event]], int]:
@@ -149,10 +152,18 @@ def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[Event]], 
     return events, lost
 
 
-def place(events: Sequence[Event], pid: int, log: SpanLog, rate: float, errors: int = 0) -> Samples:
+def place(
+    events: Sequence[Event],
+    pid: int,
+    classifier: Classifier,
+    log: SpanLog,
+    rate: float,
+    errors: int = 0,
+) -> Samples:
     """The events of one process, each in its phase and layer."""
     samples = Samples("perf", period_s=1 / rate, errors=errors)
-    whole = addresses.resolver({ip for e in events for ip in e.frames if "/_core." in ip.module})
+    ours = {f for e in events for f in e.frames if classifier.is_extension(f.module)}
+    resolved = addresses.resolver(ours)
     names = {thread.native_id: thread.name for thread in log.threads}
     by_thread: dict[int, list[Event]] = {}
     for event in events:
@@ -163,15 +174,15 @@ def place(events: Sequence[Event], pid: int, log: SpanLog, rate: float, errors: 
         thread = MAIN_THREAD if tid == pid else names.get(tid, f"{own[0].comm} {tid}")
         waited: dict[str, str] = {}
         for event, phase in zip(own, (paths[i] for i in index), strict=True):
-            frames = tuple(frame for raw in event.frames for frame in whole(raw))
+            frames = tuple(frame for raw in event.frames for frame in resolved(raw))
             if event.what == "off":
                 # Not every wait has a stack: one without is taken to be like the last of its phase.
                 if frames:
-                    waited[phase] = wait_layer(frames, phase) or "idle"
+                    waited[phase] = classifier.wait_layer(frames, phase) or "idle"
                 layer = waited.get(phase, "idle")
             else:
-                layer = classify(frames, phase)
-            shown = tuple(f._replace(module=short_module(f.module)) for f in frames)
+                layer = classifier.classify(frames, phase)
+            shown = classifier.shown(frames)
             seen = Sample(shown, phase, layer, event.weight, thread, event.time_ns)
             samples.samples.append(seen)
     return samples
@@ -262,12 +273,11 @@ def _intervals(events: Iterable[Event], period_s: float) -> Iterator[Event]:
 
 @lru_cache(maxsize=262144)
 def _frame(line: str) -> Frame | None:
-    """One frame; the address stays in the name of the extension's frames until it is resolved."""
+    """One frame; its `line` is its address until that is looked up, or not needed."""
     match = _FRAME.match(line)
     if match is None or match["ip"] == "f" * 16:
         return None  # where the unwinder stopped
     name, module = match["name"].partition("@")[0], match["module"]
     if match["ip"].startswith("ffffffff") and len(match["ip"]) == 16 and module == "[unknown]":
         module = "[kernel]"  # an address of the kernel whose symbol is hidden
-    line_or_address = int(match["ip"], 16) if "/_core." in module else None
-    return Frame(name, module, line_or_address)
+    return Frame(name, module, int(match["ip"], 16))

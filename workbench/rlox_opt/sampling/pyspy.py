@@ -15,9 +15,9 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
-from rlox_opt.sampling.layers import classify
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.phases import phase_by_line
-from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
 RATE = 100  # Hz; above it, native unwinding slows the program more than it samples it
@@ -98,7 +98,9 @@ def attach(
         )
 
 
-def load(folder: Path, spans: SpanLog | None = None, rate: int = RATE) -> Samples:
+def load(
+    folder: Path, classifier: Classifier, spans: SpanLog | None = None, rate: int = RATE
+) -> Samples:
     """Read what `attach` left in the folder. `spans` is not needed: lines give the phases.
 
     Raises:
@@ -115,11 +117,11 @@ def load(folder: Path, spans: SpanLog | None = None, rate: int = RATE) -> Sample
         for line in lines:
             stack, _, count = line.rstrip("\n").rpartition(" ")
             if stack and count.isdigit() and SETTLING not in stack:
-                samples.samples.extend([_sample(stack, samples.period_s)] * int(count))
+                samples.samples.extend([_sample(stack, classifier, samples.period_s)] * int(count))
     return samples
 
 
-def _sample(stack: str, period_s: float) -> Sample:
+def _sample(stack: str, classifier: Classifier, period_s: float) -> Sample:
     head, *rest = _SEPARATOR.split(stack)
     match = _THREAD.match(head)
     thread = (match["name"] or match["id"]) if match else MAIN_THREAD
@@ -127,8 +129,8 @@ def _sample(stack: str, period_s: float) -> Sample:
         rest.insert(0, head)
     full = tuple(_frame(text) for text in rest)
     phase = phase_by_line(full)
-    shown = tuple(f._replace(module=short_module(f.module)) for f in full)
-    return Sample(shown, phase, classify(full, phase), period_s, thread)
+    layer = classifier.classify(full, phase)
+    return Sample(classifier.shown(full), phase, layer, period_s, thread)
 
 
 @lru_cache(maxsize=65536)

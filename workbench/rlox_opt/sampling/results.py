@@ -14,7 +14,7 @@ from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import bottlenecks, pyspy
 from rlox_opt.sampling.attribution import LayerShare, attribute
-from rlox_opt.sampling.layers import torch_role
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.spec import Spec
@@ -214,7 +214,9 @@ def add_samples(
     }
 
 
-def add_torch(found: Findings, recorded: TorchProfile, ticks: Ticks) -> None:
+def add_torch(
+    found: Findings, recorded: TorchProfile, ticks: Ticks, classifier: Classifier
+) -> None:
     """Put torch.profiler's section into the report: its layers are torch's alone.
 
     A phase's torch share under the profiler is taken for its share in the plain run.
@@ -222,7 +224,7 @@ def add_torch(found: Findings, recorded: TorchProfile, ticks: Ticks) -> None:
     _add_slowdown(found, "torch.profiler", ticks, (ticks.start_ns, ticks.end_ns))
     layers: dict[str, float] = {}
     for phase, fraction in recorded.fractions.items():
-        layer = torch_role((), phase)
+        layer = classifier.role("torch", (), phase)
         layers[layer] = layers.get(layer, 0.0) + fraction * found.self_seconds.get(phase, 0.0)
     total = sum(found.self_seconds.values())
     found.report["tools"]["torch.profiler"] |= {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -40,15 +39,3 @@ class Samples:
     samples: list[Sample] = field(default_factory=list)
     period_s: float = 0.01
     errors: int = 0
-
-
-_PREFIX = re.compile(
-    r"^.*/(?:site-packages|dist-packages|lib-dynload|lib/python3\.\d+|registry/src/[^/]+)/"
-    r"|^/rustc/[0-9a-f]+/|^.*/(?=(?:crates|rlox)/)"
-)
-
-
-def short_module(module: str) -> str:
-    """The path as it may be shown and stored: from its package on, without this machine's part."""
-    short = _PREFIX.sub("", module)
-    return short.rsplit("/", 1)[-1] if short.startswith("/") else short

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.sampling.addresses import resolver
-from rlox_opt.sampling.layers import classify
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.phases import phase_by_line
-from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples, short_module
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spec import Spec
 
 PROFILE = "scalene.json"
@@ -48,7 +48,7 @@ def command(spec: Spec, folder: Path) -> list[str]:
     ]
 
 
-def load(folder: Path, seconds: float) -> Samples:
+def load(folder: Path, classifier: Classifier, seconds: float) -> Samples:
     """The main thread's stacks, classified as any sampler's; each stands for its share of
     `seconds`, the time that was sampled.
 
@@ -68,22 +68,22 @@ def load(folder: Path, seconds: float) -> Samples:
         raise ValueError("scalene's profile holds no stack of the training thread")
     period = seconds / total
     found = {
-        index: [_frame(raw, libraries) for raw in _without_interpreter(stacks[index])]
+        index: [_frame(raw, libraries, classifier) for raw in _without_interpreter(stacks[index])]
         for index in counts
     }
     # Scalene knows no symbol of the extension's: the addresses are looked up in its line tables.
-    whole = resolver({f for frames in found.values() for f in frames if "/_core." in f.module})
+    ours = {f for frames in found.values() for f in frames if classifier.is_extension(f.module)}
+    whole = resolver(ours)
     samples = []
     for index, count in counts.items():
         frames = tuple(frame for raw in found[index] for frame in whole(raw))
         phase = phase_by_line(frames)
-        layer = classify(frames, phase)
-        shown = tuple(frame._replace(module=short_module(frame.module)) for frame in frames)
-        samples += [Sample(shown, phase, layer, period, MAIN_THREAD)] * count
+        layer = classifier.classify(frames, phase)
+        samples += [Sample(classifier.shown(frames), phase, layer, period, MAIN_THREAD)] * count
     return Samples("scalene", samples, period)
 
 
-def lines(folder: Path) -> list[dict[str, Any]]:
+def lines(folder: Path, classifier: Classifier) -> list[dict[str, Any]]:
     """Scalene's totals per line, by share: file, line, source, share of the program's time.
 
     A line's time is given whole: how scalene divides it into Python and native is off by more than
@@ -91,7 +91,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     """
     found = []
     for path, file in _read(folder)["files"].items():
-        module = short_module(path)
+        module = classifier.short_module(path)
         if module == "threading.py" or module.startswith("scalene/"):
             continue
         for line in file["lines"]:
@@ -128,13 +128,13 @@ def _without_interpreter(stack: list[Any]) -> list[dict[str, Any]]:
     return python + native[loops[-1] + 1 if loops else 0 :]
 
 
-def _frame(raw: dict[str, Any], libraries: _Libraries) -> Frame:
+def _frame(raw: dict[str, Any], libraries: _Libraries, classifier: Classifier) -> Frame:
     """One frame; of the extension's, `line` is the address in its file."""
     if raw["kind"] == "py":
         return Frame(raw["display_name"], raw["filename_or_module"], raw["line"])
     module, address = libraries.at(raw["ip"])
     name = raw["display_name"] or "[unknown]"
-    return Frame(name, module, address if "/_core." in module else None)
+    return Frame(name, module, address if classifier.is_extension(module) else None)
 
 
 class _Libraries:

@@ -16,6 +16,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
+from rlox_opt.project.layers import everywhere
 from rlox_opt.sampling.flamegraph import self_seconds, tree
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.views import tables, units
@@ -62,7 +63,7 @@ def document(
 ) -> str:
     """A page: `over` stands above its heading, `sections` are (id, title, HTML), `script` is run
     at the end, `styles` are the contents of style elements in sections; all else is text."""
-    style = "\n" + asset("page.css")
+    style = "\n" + style_sheet()
     return Template(asset("page.html")).substitute(
         policy=_policy([script] if script else [], [style, *styles]),
         title=escape(title),
@@ -91,6 +92,12 @@ def _policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
 def _digests(texts: Iterable[str]) -> str:
     digests = (b64encode(sha256(text.encode()).digest()).decode() for text in texts)
     return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+
+
+def style_sheet() -> str:
+    """The styles of all pages, with a colour for each layer."""
+    colours = " ".join(f"--{layer.name}: {layer.colour};" for layer in everywhere().layers)
+    return asset("page.css").replace("/* layers */", colours)
 
 
 def asset(name: str) -> str:

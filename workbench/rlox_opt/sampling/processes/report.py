@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.project import installed
+from rlox_opt.project.project import Project
 from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
 from rlox_opt.sampling.processes.format import Clock
@@ -43,23 +45,23 @@ _HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it en
 Json = dict[str, Any]
 
 
-def report(run: Run, trace: Path, root: Path) -> Json:
-    """Read all that a run left, write its trace, and tell what it shows: of the checkout `root`."""
-    incomplete = read_samplers(run)
+def report(run: Run, trace: Path, project: Project) -> Json:
+    """Read all that a run left, write its trace, and tell what it shows."""
+    incomplete = read_samplers(run, Classifier(project.settings.layers))
     uses: dict[str, list[ThreadUse]] = {}
     for process in run.processes:
         uses[process.key] = threads_of(process, read_samples(run.folder, process.key))
     shown = [process for process in run.processes if _worth_telling(process, uses[process.key])]
     layers, ranking = together(shown, uses)
     names = titles(run.processes)
-    head, dirty = commit(root)
+    head, dirty = commit(project.root)
     now = datetime.now(timezone.utc)
     told = write_trace(trace, run)
     start_ns = run.clock.after_ns
     return {
         "schema": SCHEMA,
         "kind": KIND,
-        "command": [anonymous(word, root) for word in run.about["command"]],
+        "command": [anonymous(word, project.root) for word in run.about["command"]],
         "status": run.about.get("status"),
         "interrupted": bool(run.about.get("interrupted")),
         "date": now.astimezone().strftime("%Y-%m-%d"),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.perf import Event
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.components import titles
@@ -23,14 +24,14 @@ _MOST_NAMED = 8
 _FULL = "size limit reached"  # what perf says as it stops for its --max-size
 
 
-def read_samplers(run: Run) -> list[str]:
+def read_samplers(run: Run, classifier: Classifier) -> list[str]:
     """Write the samples of every process into the run's folder, and take the sampler's own files
     away unless they cannot be read; returns sentences on what is missing."""
     data = run.folder / samplers.PERF_DATA
     if data.exists():
-        return _read_perf(run, data)
+        return _read_perf(run, data, classifier)
     young = _too_young(run) if run.about.get("sampler") == samplers.PySpy.name else []
-    said = [_read_pyspy(run.folder, process) for process in run.processes]
+    said = [_read_pyspy(run.folder, process, classifier) for process in run.processes]
     if run.about.get("sampler") == samplers.Perf.name:
         return [f"perf left no samples: {_said(run.folder)[-300:] or 'it said nothing'}"]
     return [*(sentence for sentence in said if sentence), *young]
@@ -60,7 +61,7 @@ def _too_young(run: Run) -> list[str]:
     ]
 
 
-def _read_perf(run: Run, data: Path) -> list[str]:
+def _read_perf(run: Run, data: Path, classifier: Classifier) -> list[str]:
     rate = json.loads((run.folder / "perf.json").read_text(encoding="utf-8"))["rate"]
     events: dict[int, list[Event]] = {}
     lost = 0
@@ -81,7 +82,7 @@ def _read_perf(run: Run, data: Path) -> list[str]:
     for pid, processes in _by_pid(run).items():
         for process, own in _shared(events.pop(pid, []), processes):
             log = log_of(process)
-            samples = perf.place(own, pid, _all_threads(process, log), rate)
+            samples = perf.place(own, pid, classifier, _all_threads(process, log), rate)
             samples.samples = list(_recorded(process, samples.samples))
             if samples.samples:
                 write_samples(run.folder, process.key, samples)
@@ -154,12 +155,12 @@ def _recorded(process: Process, samples: Iterable[Sample]) -> Iterator[Sample]:
             yield sample
 
 
-def _read_pyspy(folder: Path, process: Process) -> str | None:
+def _read_pyspy(folder: Path, process: Process, classifier: Classifier) -> str | None:
     left = folder / f"{process.key}.py-spy"
     if not left.exists():
         return None
     try:
-        samples: Samples = pyspy.load(left, rate=samplers.PYSPY_RATE)
+        samples: Samples = pyspy.load(left, classifier, rate=samplers.PYSPY_RATE)
     except ValueError as error:
         return f"{process.title}: {error}"
     finally:

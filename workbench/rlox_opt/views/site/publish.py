@@ -11,6 +11,7 @@ from pathlib import Path
 from rlox_opt.history.ledger import Line
 from rlox_opt.project.project import Project
 from rlox_opt.system.files import understood
+from rlox_opt.views.html import style_sheet
 from rlox_opt.views.site import benchmark, commit, diffs, optimisations, overview, profiles, trust
 from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path, raw_path
 from rlox_opt.views.site.model import Commit, History
@@ -21,7 +22,7 @@ _STATIC = {
         "history.css", "theme.js", "filter.js", "chart.js", "lines.js", "stacked.js",
         "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE",
     ),
-    "rlox_opt.views": ("page.css", "flamegraph.js"),
+    "rlox_opt.views": ("flamegraph.js",),
 }  # fmt: skip
 Tell = Callable[[str, float], None]
 
@@ -80,6 +81,7 @@ def publish(
 
 
 def _static(writer: Writer) -> None:
+    writer.text("static/page.css", style_sheet())
     for package, names in _STATIC.items():
         at = files(package).joinpath("static" if package.endswith("site") else "page")
         for name in names:

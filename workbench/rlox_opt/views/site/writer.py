@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import IO
 
 _PACKAGE = Path(__file__).resolve().parents[2]
-_SOURCES = ("history", "sampling", "stats", "views")  # whose change makes all pages anew
+_SOURCES = ("history", "project", "sampling", "stats", "views")  # whose change makes all pages anew
 _MANIFEST, _PART, _LOCK = _OWN = (".published.json", ".published.part", ".published.lock")
 _REMEDY = "name an empty or a new one"
 

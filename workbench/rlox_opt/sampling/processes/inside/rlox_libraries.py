@@ -18,6 +18,7 @@ from rlox_segments import encode
 _QUIET_NS = 500_000_000
 _DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device
 _POLLS = 20
+_NOTING = {"build_info", "record_spans", "take_spans"}
 _TOLD = ("torch", "numpy", "gymnasium", "jax")  # whose versions are
 _DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
@@ -104,9 +105,9 @@ class Libraries:
         replace(module.TimingContext, "__exit__", make_exit)
 
     def _rust(self) -> list[Any]:
-        """Calls into the extension, which notes them itself: it knows its threads."""
-        core: Any = sys.modules.get("rlox._core")
-        if not hasattr(core, "take_spans"):
+        """Calls into an extension that notes them by itself: it knows its threads."""
+        core = _noting()
+        if core is None:
             return []
         source = self.recorder.source("rust")
         if self.rust_key != self.recorder.key:  # what a fork has copied is the parent's
@@ -179,21 +180,31 @@ class _Blocks:
 
 
 def loaded() -> dict[str, Any]:
-    """What this process runs with: `versions` of Python and of what it has imported, and, where our
-    extension is among that, the `features` it was built with."""
+    """What this process runs with: `versions` of Python and of what it has imported, and, where an
+    extension notes its calls, the `features` it was built with."""
     versions = {"python": sys.version.split()[0]}
     for name in _TOLD:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
             versions[name] = str(version)
     found: dict[str, Any] = {"versions": versions}
-    core: Any = sys.modules.get("rlox._core")
-    if hasattr(core, "build_info"):  # not in an extension of that name that is another's
+    if (core := _noting()) is not None:
         build = core.build_info()
         rustc = build["rustc"].removeprefix("rustc ").split(" ")[0]
-        versions |= {"rlox": build["version"], "rustc": rustc, "build_profile": build["profile"]}
+        package = core.__name__.partition(".")[0]
+        versions |= {package: build["version"], "rustc": rustc, "build_profile": build["profile"]}
         found["features"] = build["features"]
     return found
+
+
+def _noting() -> Any:
+    """The extension that notes calls of its own, told by its functions; None: there is none yet. No
+    module is asked for an attribute, since some import others when they are."""
+    for module in tuple(sys.modules.values()):
+        members = getattr(module, "__dict__", {})
+        if _NOTING.issubset(members) and not str(members.get("__file__", ".py")).endswith(".py"):
+            return module
+    return None
 
 
 def _has_device(torch: Any) -> bool:

@@ -1,0 +1,113 @@
+"""What `[tool.rlox-opt.layers]` says: whose code is whose, and what reports call it.
+
+layers.toml beside this file holds what is so in every project.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from importlib.resources import files
+
+import msgspec
+
+
+class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A part that time is divided into: its id, its title, and its colour as CSS names one."""
+
+    name: str
+    title: str
+    colour: str
+
+
+class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whose code a frame is whose `module` (a source file or a library) and `function` these
+    patterns find. Without a layer it works for its caller."""
+
+    module: str
+    function: str = ""
+    layer: str | None = None
+
+
+class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The layer of the code of owners, where a `function` is on the stack or one of `phases` is
+    open."""
+
+    of: tuple[str, ...]
+    layer: str
+    function: str = ""
+    phases: tuple[str, ...] = ()
+
+
+class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[tool.rlox-opt.layers]`. All patterns are regular expressions that are searched for."""
+
+    owners: tuple[Owner, ...] = ()
+    roles: tuple[Role, ...] = ()
+
+    otherwise: dict[str, str] = {}
+    """The layer of an owner that no role fits."""
+
+    parallel: dict[str, str] = {}
+    """By owner: functions or libraries below which a wait is for other threads, and not idle."""
+
+    homes: dict[str, str] = {}
+    """By layer: modules to which a stack without any owner belongs."""
+
+    calls: dict[str, str] = {}
+    """By owner: what the C functions of Python and NumPy that it calls are told as."""
+
+    extension: str = ""
+    """The compiled library whose addresses are looked up in its line tables."""
+
+    own: str = ""
+    """Source files whose functions are named as causes."""
+
+    folders: tuple[str, ...] = ()
+    """The folders of the root from which on a path is shown."""
+
+    def __post_init__(self) -> None:
+        told = [self.extension, self.own, *self.parallel.values(), *self.homes.values()]
+        told += [text for owner in self.owners for text in (owner.module, owner.function)]
+        for text in (*told, *(role.function for role in self.roles)):
+            try:
+                re.compile(text)
+            except re.error as error:
+                raise ValueError(f"{text!r} is no regular expression: {error}") from None
+        if type(self) is Layers:
+            self._check_names()
+
+    def _check_names(self) -> None:
+        known = [layer.name for layer in everywhere().layers]
+        cast = {"torch", *self.otherwise, *(of for role in self.roles for of in role.of)}
+        owners = {*(owner.layer for owner in self.owners if owner.layer), *self.calls.values()}
+        told = {*(role.layer for role in self.roles), *self.otherwise.values(), *self.homes}
+        if wrong := sorted((told | (owners - cast)) - set(known)):
+            raise ValueError(f"no layer is named {wrong[0]!r}; there are {', '.join(known)}")
+
+    def with_general(self) -> Layers:
+        """With what is so in every project: a project's owners come first, its roles last."""
+        general = everywhere()
+        return msgspec.structs.replace(
+            self,
+            owners=(*self.owners, *general.owners),
+            roles=(*general.roles, *self.roles),
+            otherwise=general.otherwise | self.otherwise,
+            parallel=general.parallel | self.parallel,
+            homes=general.homes | self.homes,
+            calls=general.calls | self.calls,
+        )
+
+
+class General(Layers, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """layers.toml."""
+
+    layers: tuple[Layer, ...]
+    """In the order in which reports name them."""
+
+
+@lru_cache(maxsize=1)
+def everywhere() -> General:
+    """What is so in every project."""
+    text = files("rlox_opt.project").joinpath("layers.toml").read_bytes()
+    return msgspec.toml.decode(text, type=General)

@@ -136,6 +136,28 @@ def test_git_is_called_in_one_place() -> None:
     assert calling == {"workbench/rlox_opt/system/git.py"}
 
 
+def test_pages_and_pictures_are_written_in_templates() -> None:
+    # Markdown has no other way to fold than <details>.
+    tag = re.compile(r"</?(?!details|summary)[a-z][a-z0-9]*(\s[^<>]*)?/?>")
+
+    def told(node: ast.AST) -> Iterator[str]:
+        """Texts of a program, but not what it says about itself."""
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Constant) and isinstance(child.value, str):
+                if not isinstance(node, ast.Expr):
+                    yield child.value
+            else:
+                yield from told(child)
+
+    wrong = [
+        f"{path.relative_to(ROOT)}: {text}"
+        for path in (FOLDERS["rlox_opt"] / "views").glob("*.py")
+        for text in told(ast.parse(path.read_text()))
+        if tag.search(text)
+    ]
+    assert not wrong
+
+
 def test_no_source_file_is_longer_than_400_lines() -> None:
     long = {
         str(path.relative_to(ROOT)): lines

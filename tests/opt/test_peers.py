@@ -219,7 +219,7 @@ def raced() -> dict[str, Any]:
         for name, sps, reach_s in (("sb3", 100.0, 5.0), ("rlox", 2000.0, 0.4), ("slow", 20.0, None))
     ]
     table = [
-        found | {"what": f"<{found['peer']}>", "version": ""}
+        found | {"what": f"<{found['peer']}>", "version": "", "ours": found["peer"] == "rlox"}
         for found in standings(rows, ["sb3", "rlox", "slow"])
     ]
     return {
@@ -248,6 +248,15 @@ def test_the_picture_has_the_fastest_on_top_and_bars_from_one() -> None:
     width = float(svg.attrib["width"])
     for bar in bars:
         assert 0 <= float(bar.attrib["x"]) <= width - float(bar.attrib["width"])
+
+
+def test_an_older_record_says_in_words_which_peers_are_of_this_tree() -> None:
+    found = raced()
+    for row in found["table"]:
+        ours = row.pop("ours")
+        row["what"] = "this tree as it comes" if ours else "another"
+    bars = ElementTree.fromstring(picture(found)).findall("{http://www.w3.org/2000/svg}rect")
+    assert [bar.attrib["class"] for bar in bars] == ["ours", "other", "other"]
 
 
 def test_page_and_markdown_say_the_same_and_who_was_left_out() -> None:

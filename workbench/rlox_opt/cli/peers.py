@@ -217,7 +217,11 @@ class Race:
     def found(self) -> dict[str, Any]:
         """The record: the table, what was left out and why, and every run."""
         described = {
-            peer.name: {"what": peer.what, "version": self._versions.get(peer.name, "")}
+            peer.name: {
+                "what": peer.what,
+                "version": self._versions.get(peer.name, ""),
+                "ours": peer.lock is None,
+            }
             for peer in self.peers
         }
         table = standings(self.rows, [peer.name for peer in self.peers])

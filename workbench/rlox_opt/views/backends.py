@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 from rlox_opt.views import html, units
 from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Table
-from rlox_opt.views.primitives import facts, left_out, who
+from rlox_opt.views.model import Section, Table
+from rlox_opt.views.primitives import facts, left_out, measured, who
 
 __all__ = ["explained", "left_out", "markdown", "page", "summary"]
 
@@ -53,19 +52,14 @@ def markdown(found: Mapping[str, Any]) -> str:
 def page(found: Mapping[str, Any]) -> str:
     """One file that needs no other and no network."""
     missing = left_out(found)
-    shown = f"<p>{escape(explained(found))}</p>\n{html.table_of(summary(found))}"
-    engines = html.table_of(Table(("From Python", "What it is"), who(found), left=2))
+    engines = Table(("From Python", "What it is"), who(found), left=2)
     sections = [
-        ("steps", "Steps", f'<section id="steps"><h2>Steps</h2>\n{shown}</section>'),
-        (
-            "engines",
-            "From Python",
-            f'<section id="engines"><h2>From Python</h2>\n{engines}</section>',
-        ),
+        Section("steps", "Steps", [explained(found)], [summary(found)]),
+        Section("engines", "From Python", [], [engines]),
     ]
     return html.document(
-        f"{HEADING}: rlox",
-        "rlox and its peers",
+        f"{HEADING}: {measured(found)}",
+        f"{measured(found)} and its peers",
         HEADING,
         [("steps", str(len(found["cases"])))],
         [("Left out", missing)] if missing else [],

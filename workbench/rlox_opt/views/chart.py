@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from rlox_opt.views.axes import decades
+
 _MARGIN = 1.08  # room beyond the outermost figure, as a factor
 _SMALLEST = 1.15  # the axis reaches at least this factor to both sides of 1×
 _GAP = 2  # characters between two labels
@@ -70,10 +72,8 @@ class Axis:
             first, last = math.ceil(self.low / step), math.floor(self.high / step)
             if last - first < self.width:
                 yield [round(n * step, 2) for n in range(first, last + 1)]
-        decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for digits in ((1, 1.5, 2, 3, 5, 7), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-            ticks = [round(digit * 10.0**decade, 9) for decade in decades for digit in digits]
-            yield [tick for tick in ticks if self.low <= tick <= self.high]
+            yield decades(self.low, self.high, digits)
         yield [1.0]
 
     def _fits(self, ticks: Sequence[float]) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from markupsafe import Markup
+
 from rlox_opt.history.compared import KINDS, Change, Compared
 from rlox_opt.views import html, units
 from rlox_opt.views.markdown import table_lines
@@ -109,22 +111,22 @@ def markdown(found: Compared) -> str:
 
 def page(found: Compared) -> str:
     """One file that needs no other and no network."""
-    told = [*sections(found), Section("reading", "How to read this", explained(found))]
-    parts = [(section.id, section.title, html.section_of(section)) for section in told]
-    title = "Differential flamegraph"
     drawn = flame({"the mean of all runs": {"training": found.difference()}})
-    stacks = drawn or "<p>There are no stacks of both sides to draw.</p>"
-    section = f'<section id="flamegraph"><h2>{title}</h2>\n{stacks}</section>'
-    parts.insert(-1, ("flamegraph", title, section))
+    stacks = Section(
+        "flamegraph",
+        "Differential flamegraph",
+        [] if drawn else ["There are no stacks of both sides to draw."],
+        chart=Markup(drawn) if drawn else None,
+    )
     return html.document(
-        f"{heading(found)}: rlox training profiles",
-        "rlox training profiles, before and after",
+        f"{heading(found)}: training profiles",
+        "Training profiles, before and after",
         heading(found),
         _figures(found),
         [],
-        parts,
+        [*sections(found), stacks, Section("reading", "How to read this", explained(found))],
         [("Before", found.titles[0]), ("After", found.titles[1])],
-        html.asset("flamegraph.js") if drawn else "",
+        html.flame_script() if drawn else "",
     )
 
 

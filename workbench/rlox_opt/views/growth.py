@@ -4,14 +4,16 @@ where the slope changes and why, memory of a call."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlox_opt.views import html, units
 from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Table
-from rlox_opt.views.primitives import facts, left_out
-from rlox_opt.views.scaling_picture import STYLE, Line, Mark, picture
+from rlox_opt.views.model import Section, Table
+from rlox_opt.views.primitives import facts, left_out, measured
+from rlox_opt.views.scaling_picture import Line, Mark, picture
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["explained", "left_out", "markdown", "page", "summary"]
 
@@ -61,30 +63,22 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 def page(found: Mapping[str, Any]) -> str:
     """One file that needs no other and no network."""
-    shown = f"<p>{escape(explained(found))}</p>\n{html.table_of(summary(found))}"
-    sections = [
-        ("summary", "Summary", f'<section id="summary"><h2>Summary</h2>\n{shown}</section>')
-    ]
+    sections = [Section("summary", "Summary", [explained(found)], [summary(found)])]
     for family in found["families"]:
-        name, curves = family["name"], _of(found, family)
-        if not curves:
-            continue
-        body = f"<p>{escape(family['what'])}.</p>\n"
-        body += f'<div class="scroll">{_picture(found, name, curves)}</div>'
-        body += "\n".join(html.table_of(_detail(curve)) for curve in curves)
-        sections.append(
-            (name, name, f'<section id="{name}"><h2>{escape(name)}</h2>\n{body}</section>')
-        )
+        if curves := _of(found, family):
+            name, text = family["name"], [f"{family['what']}."]
+            tables = [_detail(curve) for curve in curves]
+            drawn = _picture(found, name, curves)
+            sections.append(Section(name, name, text, tables, pictures=[drawn]))
     missing = left_out(found)
     return html.document(
-        f"{HEADING}: rlox",
-        "rlox, operation by operation",
+        f"{HEADING}: {measured(found)}",
+        f"{measured(found)}, operation by operation",
         HEADING,
         [(f"{name} cache", f"{size / 1024:,.0f} KiB") for name, size in found["caches"].items()],
         [("Left out", missing)] if missing else [],
         sections,
         facts(found),
-        styles=[STYLE],
     )
 
 
@@ -92,7 +86,7 @@ def _of(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Mapping[str
     return [curve for curve in found["curves"] if curve["family"] == family["name"]]
 
 
-def _picture(found: Mapping[str, Any], name: str, curves: Sequence[Mapping[str, Any]]) -> str:
+def _picture(found: Mapping[str, Any], name: str, curves: Sequence[Mapping[str, Any]]) -> Markup:
     """Time per element; the marks are those of our first curve."""
     lines = [
         Line(
@@ -104,7 +98,8 @@ def _picture(found: Mapping[str, Any], name: str, curves: Sequence[Mapping[str, 
     ]
     ours = next((curve for curve in curves if curve["engine"] in found["ours"]), None)
     marks = [Mark(knee["at"], knee["why"]) for knee in ours["knees"]] if ours else []
-    return picture(name, curves[0]["axis"], lines, marks, "time of a call, per element")
+    label = "time of a call, per element"
+    return picture(name, curves[0]["axis"], lines, marks, label, in_page=True)
 
 
 def _detail(curve: Mapping[str, Any]) -> Table:

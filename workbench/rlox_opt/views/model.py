@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 Report = Mapping[str, Any]
 Cell = str | list[str]
@@ -22,9 +25,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """One part of the report. `id` names it in links; without tables, `text` says why."""
+    """One part of the report. `id` names it in links; without tables, `text` says why. What a page
+    shows before the tables: a `chart`, and `pictures`, each of which scrolls by itself."""
 
     id: str
     title: str
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    chart: Markup | None = None
+    pictures: Sequence[Markup] = ()

@@ -6,7 +6,9 @@ was not given is an error.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -14,7 +16,16 @@ from markupsafe import Markup
 from rlox_opt.views import units
 from rlox_opt.views.titles import layer_title
 
-_FILTERS = (units.seconds, units.percent, units.interval, units.count, units.size, layer_title)
+
+def digest(text: str) -> str:
+    """The name of a script or a style sheet in a content security policy."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+_FILTERS = (
+    *(units.seconds, units.fine_seconds, units.percent, units.interval, units.count, units.size),
+    *(layer_title, digest),
+)
 
 
 def render(template: str, **values: object) -> Markup:
@@ -31,5 +42,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     made.filters |= {of.__name__: of for of in _FILTERS}
     return made

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlox_opt.history.standing import fastest_other, standing
 from rlox_opt.views import html, units
 from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Table
-from rlox_opt.views.scaling_picture import STYLE, Line, picture
+from rlox_opt.views.model import Section, Table
+from rlox_opt.views.scaling_picture import Line, picture
 from rlox_opt.views.tables import origin
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 HEADING = "Operations, side by side"
 _SMALL = 0.1  # a ratio below it is told to three digits: some peers take a thousand times as long
@@ -75,29 +77,23 @@ def markdown(found: Mapping[str, Any]) -> str:
 def page(found: Mapping[str, Any]) -> str:
     """One file that needs no other and no network."""
     sections = [
-        (
-            "summary",
-            "Who is ahead",
-            f'<section id="summary"><h2>Who is ahead</h2>\n<p>{escape(explained(found))}</p>\n'
-            f"{html.table_of(summary(found))}</section>",
-        )
+        Section("summary", "Who is ahead", [explained(found)], [summary(found)]),
+        *(
+            Section(
+                family["name"],
+                family["name"],
+                [f"{family['what']}."],
+                _details(found, family),
+                pictures=_pictures(found, family),
+            )
+            for family in found["families"]
+        ),
+        Section("engines", "Engines", [], [Table(("Engine", "What it is"), who(found), left=2)]),
     ]
-    for family in found["families"]:
-        pictures = "".join(f'<div class="scroll">{one}</div>' for one in _pictures(found, family))
-        tables = "\n".join(map(html.table_of, _details(found, family)))
-        body = f"<p>{escape(family['what'])}.</p>\n{pictures}{tables}"
-        name = family["name"]
-        sections.append(
-            (name, name, f'<section id="{name}"><h2>{escape(name)}</h2>\n{body}</section>')
-        )
-    named = html.table_of(Table(("Engine", "What it is"), who(found), left=2))
-    sections.append(
-        ("engines", "Engines", f'<section id="engines"><h2>Engines</h2>\n{named}</section>')
-    )
     missing = left_out(found)
     return html.document(
-        f"{HEADING}: rlox and its peers",
-        "rlox and its peers",
+        f"{HEADING}: {measured(found)} and its peers",
+        f"{measured(found)} and its peers",
         HEADING,
         [
             (f"{name}: {verdict}", str(n))
@@ -107,8 +103,12 @@ def page(found: Mapping[str, Any]) -> str:
         [("Left out", missing)] if missing else [],
         sections,
         facts(found),
-        styles=[STYLE],
     )
+
+
+def measured(found: Mapping[str, Any]) -> str:
+    """The name of what the others are held against."""
+    return str(found["ours"][0]) if found["ours"] else "This library"
 
 
 def left_out(found: Mapping[str, Any]) -> list[str]:
@@ -151,7 +151,7 @@ def _details(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Table]
     return tables
 
 
-def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
+def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[Markup]:
     """How the time of a call grows along each axis of the family, an engine a line."""
     drawn = []
     for asked in family["pictures"]:
@@ -176,7 +176,8 @@ def _pictures(found: Mapping[str, Any], family: Mapping[str, Any]) -> list[str]:
                 f", {name} {value:,}" if isinstance(value, int) else f", {name} {value}"
                 for name, value in where.items()
             )
-            drawn.append(picture(f"{family['name']}{fixed}", asked["label"], lines))
+            title = f"{family['name']}{fixed}"
+            drawn.append(picture(title, asked["label"], lines, in_page=True))
     return drawn
 
 

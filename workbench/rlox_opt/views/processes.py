@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from rlox_opt.sampling.samples import OUTSIDE
-from rlox_opt.views import details, html, tables, units, waiting
+from rlox_opt.views import details, html, pages, tables, units, waiting
 from rlox_opt.views.component_tree import tree_lines
 from rlox_opt.views.markdown import table_lines
 from rlox_opt.views.model import Report, Section, Table
@@ -53,19 +52,20 @@ def notices(report: Report) -> list[tuple[str, list[str]]]:
 def render_html(report: Report) -> str:
     """The page: one file that needs no other."""
     trees = "\n\n".join("\n".join(lines) for c in report["components"] if (lines := tree_lines(c)))
+    phases = Section(
+        "trees",
+        "Phases by component",
+        [] if trees else ["No phases."],
+        chart=pages.render("report/trees.html", trees=trees) if trees else None,
+    )
     ranking, *others = sections(report)
-    parts = [(ranking.id, ranking.title, html.section_of(ranking))]
-    body = f'<pre tabindex="0">{escape(trees)}</pre>' if trees else "<p>No phases.</p>"
-    title = "Phases by component"
-    parts.append(("trees", title, f'<section id="trees"><h2>{title}</h2>\n{body}</section>'))
-    parts += [(section.id, section.title, html.section_of(section)) for section in others]
     return html.document(
-        f"{heading(report)}: rlox profile of several processes",
-        "rlox profile of several processes",
+        f"{heading(report)}: profile of several processes",
+        "Profile of several processes",
         heading(report),
         figures(report),
         notices(report),
-        parts,
+        [ranking, phases, *others],
         tables.facts(report),
     )
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from rlox_opt.views import html, units
 from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Table
-from rlox_opt.views.race_picture import STYLE, picture
+from rlox_opt.views.model import Section, Table
+from rlox_opt.views.race_picture import picture
 from rlox_opt.views.tables import origin
 
 
@@ -71,12 +70,12 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 def page(found: Mapping[str, Any]) -> str:
     """One file that needs no other and no network."""
+    text, drawn = [explained(found)], [picture(found, in_page=True)]
     who = Table(("Peer", "What runs"), _who(found), left=2)
-    shown = (
-        f'<section id="standings"><h2>Standings</h2>\n<p>{escape(explained(found))}</p>\n'
-        f'<div class="scroll">{picture(found)}</div>\n{html.table_of(standings(found))}</section>'
-    )
-    named = f'<section id="peers"><h2>Peers</h2>\n{html.table_of(who)}</section>'
+    sections = [
+        Section("standings", "Standings", text, [standings(found)], pictures=drawn),
+        Section("peers", "Peers", [], [who]),
+    ]
     left_out = [f"{name} {why}" for name, why in found["left_out"].items()]
     fastest = max(found["table"], key=lambda row: row["sps"])
     figures = [
@@ -84,14 +83,13 @@ def page(found: Mapping[str, Any]) -> str:
         ("the fastest", fastest["peer"]),
     ]
     return html.document(
-        f"{heading(found)}: rlox and its peers",
-        "rlox and its peers",
+        f"{heading(found)}: race of libraries",
+        "Race of libraries",
         heading(found),
         figures,
         [("Left out", left_out)] if left_out else [],
-        [("standings", "Standings", shown), ("peers", "Peers", named)],
+        sections,
         _facts(found),
-        styles=[STYLE],
     )
 
 

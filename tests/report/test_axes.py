@@ -50,4 +50,10 @@ def test_labels_that_would_touch_one_before_them_are_left_out() -> None:
 
 
 def test_names_are_moved_on_until_they_stand_below_each_other() -> None:
-    assert list(spread([10, 20, 22, 90], 14, 16)) == [14, 30, 46, 90]
+    assert spread([10, 20, 22, 90], 14, 200, 16) == [14, 30, 46, 90]
+
+
+def test_names_at_the_end_are_moved_back() -> None:
+    assert spread([50, 98, 99], 14, 100, 16) == [50, 84, 100]
+    assert spread([99, 99, 99], 14, 100, 16) == [68, 84, 100]
+    assert spread([], 14, 100, 16) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
@@ -71,9 +71,13 @@ def apart(ticks: Iterable[float], axis: Callable[[float], float], distance: floa
     return sorted(kept)
 
 
-def spread(wanted: Iterable[float], first: float, distance: float) -> Iterator[float]:
-    """Places in order, from `first` on, each moved on until it is `distance` from the last."""
+def spread(wanted: Iterable[float], low: float, high: float, distance: float) -> list[float]:
+    """Places in order, moved until each is `distance` from the next and all lie within the ends,
+    if there is room for them."""
+    places: list[float] = []
     for place in wanted:
-        at = max(place, first)
-        yield at
-        first = at + distance
+        places.append(max(place, places[-1] + distance if places else low))
+    for index in reversed(range(len(places))):
+        places[index] = min(places[index], high)
+        high = places[index] - distance
+    return places

@@ -88,9 +88,9 @@ def _names(lines: Sequence[tuple[Line, str]], x: Axis, y: Axis) -> list[_Named]:
     """The lines' names, from the top down, apart from each other."""
     ends = [(line, colour, *line.points[-1]) for line, colour in lines]
     ends = sorted(ends, key=lambda end: y(end[3]))
-    heights = spread((y(seconds) for *_, seconds in ends), _TOP, _LABEL)
+    heights = spread([y(seconds) for *_, seconds in ends], _TOP, _HEIGHT - _BOTTOM, _LABEL)
     return [
-        _Named(line, colour, x(size), y(seconds), height)
+        _Named(line, colour, x(size), y(seconds), round(height, 1))
         for (line, colour, size, seconds), height in zip(ends, heights, strict=True)
     ]
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+from base64 import b64encode
+from hashlib import sha256
 from html.parser import HTMLParser
 from typing import Any
 
@@ -56,6 +58,18 @@ def test_the_page_asks_for_nothing_from_outside(text: str) -> None:
     assert not {tag for tag, _ in page.found} & {"link", "img", "iframe", "object", "base"}
     assert not [attrs for _, attrs in page.found if "src" in attrs]
     assert "default-src 'none'" in text
+
+
+def test_the_policy_allows_the_pages_own_script_and_style_alone(text: str) -> None:
+    page = Page(text)
+    policy = next(attrs["content"] for tag, attrs in page.found if "http-equiv" in attrs)
+    allowed = re.findall(r"'sha256-([^']+)'", policy or "")
+    script, style = (
+        re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S) for tag in ("script", "style")
+    )
+    assert (len(script), len(style)) == (1, 1)
+    digests = [sha256(one.encode()).digest() for one in (*script, *style)]
+    assert allowed == [b64encode(digest).decode() for digest in digests]
 
 
 def test_every_layer_has_a_bar_with_its_share_and_time(text: str, report: dict[str, Any]) -> None:

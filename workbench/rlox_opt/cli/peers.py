@@ -220,7 +220,7 @@ class Race:
             peer.name: {
                 "what": peer.what,
                 "version": self._versions.get(peer.name, ""),
-                "ours": peer.lock is None,
+                "ours": peer.lock is None,  # this interpreter has this tree's build
             }
             for peer in self.peers
         }

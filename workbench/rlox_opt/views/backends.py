@@ -51,18 +51,16 @@ def markdown(found: Mapping[str, Any]) -> str:
 
 def page(found: Mapping[str, Any]) -> str:
     """One file that needs no other and no network."""
-    missing = left_out(found)
     engines = Table(("From Python", "What it is"), who(found), left=2)
     sections = [
         Section("steps", "Steps", [explained(found)], [summary(found)]),
         Section("engines", "From Python", [], [engines]),
     ]
     return html.document(
-        f"{HEADING}: {measured(found)}",
         f"{measured(found)} and its peers",
         HEADING,
         [("steps", str(len(found["cases"])))],
-        [("Left out", missing)] if missing else [],
+        [("Left out", left_out(found))],
         sections,
         facts(found),
     )

@@ -119,7 +119,6 @@ def page(found: Compared) -> str:
         chart=Markup(drawn) if drawn else None,
     )
     return html.document(
-        f"{heading(found)}: training profiles",
         "Training profiles, before and after",
         heading(found),
         _figures(found),

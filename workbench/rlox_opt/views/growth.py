@@ -70,13 +70,11 @@ def page(found: Mapping[str, Any]) -> str:
             tables = [_detail(curve) for curve in curves]
             drawn = _picture(found, name, curves)
             sections.append(Section(name, name, text, tables, pictures=[drawn]))
-    missing = left_out(found)
     return html.document(
-        f"{HEADING}: {measured(found)}",
         f"{measured(found)}, operation by operation",
         HEADING,
         [(f"{name} cache", f"{size / 1024:,.0f} KiB") for name, size in found["caches"].items()],
-        [("Left out", missing)] if missing else [],
+        [("Left out", left_out(found))],
         sections,
         facts(found),
     )

@@ -32,11 +32,9 @@ def render(report: Report, samples: Mapping[str, Samples]) -> str:
     flamegraph = _flamegraph(report, samples)
     end_to_end, *others = tables.sections(report)
     layers, *after = (_drawn(section, report) for section in others)
-    heading = tables.heading(report)
     return document(
-        f"{heading}: training profile",
         "Training profile",
-        heading,
+        tables.heading(report),
         _headline(report),
         tables.notices(report),
         # The picture of the stacks stands where the reader asks what is in a layer.
@@ -47,7 +45,6 @@ def render(report: Report, samples: Mapping[str, Samples]) -> str:
 
 
 def document(
-    title: str,
     over: str,
     heading: str,
     figures: Sequence[tuple[str, str]],
@@ -56,10 +53,10 @@ def document(
     facts: Sequence[tuple[str, str]],
     script: str = "",
 ) -> str:
-    """A page; `over` stands above its heading, `script` is run at the end."""
+    """A page; `over` stands above its heading, notices without a sentence are left out, `script` is
+    run at the end."""
     page = pages.render(
         "report/page.html",
-        title=title,
         over=over,
         heading=heading,
         figures=figures,

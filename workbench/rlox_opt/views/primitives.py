@@ -90,9 +90,7 @@ def page(found: Mapping[str, Any]) -> str:
         ),
         Section("engines", "Engines", [], [Table(("Engine", "What it is"), who(found), left=2)]),
     ]
-    missing = left_out(found)
     return html.document(
-        f"{HEADING}: {measured(found)} and its peers",
         f"{measured(found)} and its peers",
         HEADING,
         [
@@ -100,7 +98,7 @@ def page(found: Mapping[str, Any]) -> str:
             for name in found["ours"]
             for verdict, n in standing(found, name).items()
         ],
-        [("Left out", missing)] if missing else [],
+        [("Left out", left_out(found))],
         sections,
         facts(found),
     )

@@ -60,7 +60,6 @@ def render_html(report: Report) -> str:
     )
     ranking, *others = sections(report)
     return html.document(
-        f"{heading(report)}: profile of several processes",
         "Profile of several processes",
         heading(report),
         figures(report),

@@ -83,11 +83,10 @@ def page(found: Mapping[str, Any]) -> str:
         ("the fastest", fastest["peer"]),
     ]
     return html.document(
-        f"{heading(found)}: race of libraries",
         "Race of libraries",
         heading(found),
         figures,
-        [("Left out", left_out)] if left_out else [],
+        [("Left out", left_out)],
         sections,
         _facts(found),
     )

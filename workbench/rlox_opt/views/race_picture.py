@@ -36,5 +36,4 @@ def picture(found: Mapping[str, Any], in_page: bool = False) -> Markup:
 
 def _is_ours(row: Mapping[str, Any]) -> bool:
     """Whether a peer is the tree that was measured; in older records its description says so."""
-    ours: bool = row["ours"] if "ours" in row else row["what"].startswith("this tree")
-    return ours
+    return bool(row["ours"] if "ours" in row else row["what"].startswith("this tree"))

@@ -121,6 +121,17 @@ def test_the_picture_has_a_bar_a_step_and_the_whole() -> None:
         assert 0 <= float(bar.attrib["x"]) <= width - float(bar.attrib["width"])
 
 
+def test_changes_are_rounded_once_and_none_has_no_sign() -> None:
+    found = climbed()
+    for step, ratio in zip(found["steps"], (3.3746, 0.9997), strict=True):
+        step["with_the_others"] |= {"ratio": ratio, "ci95": None}
+    svg = ElementTree.fromstring(waterfall(found))
+    texts = ["".join(text.itertext()) for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert "+237 %" in texts
+    assert "0 %" in texts
+    assert "−0.0 %" not in texts
+
+
 def test_the_axis_can_be_read_whatever_the_gain() -> None:
     for ratio in (1.001, 1.1, 3.0, 12.0, 200.0):
         found = climbed()

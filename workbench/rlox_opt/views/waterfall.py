@@ -81,8 +81,8 @@ def _ticks(x: Axis) -> list[Tick]:
 
 def _change(ratio: float) -> str:
     """A ratio of speeds as a change: "+1.2 %"."""
-    value = round(100 * (ratio - 1), 1)
-    if value == 0:
+    value = 100 * (ratio - 1)
+    if round(value, 1) == 0:
         return "0 %"
     text = f"{value:+.1f} %" if abs(value) < 9.95 else f"{value:+.0f} %"
     return text.replace("-", "−")

@@ -21,6 +21,7 @@ use std::thread::{self, Builder};
 use super::adam::{Adam, Moments, clip_scale};
 use super::{FlushDenormals, Mlp};
 use crate::error::{RloxError, check_len};
+use crate::pool;
 use actor::Actor;
 use critic::Critic;
 use meeting::{Seat, meeting};
@@ -160,7 +161,8 @@ impl Ppo {
         };
 
         // A system that has no thread to give is not worth an error.
-        let side_by_side = threads > 1 && work >= PARALLEL_WORK && {
+        let worth_it = threads > 1 && work >= PARALLEL_WORK;
+        let side_by_side = worth_it && pool::has_room_for(1) && {
             let (actors, critics) = meeting();
             thread::scope(|scope| {
                 let other = || self.side(&mut critic, critics, rollout, minibatches());

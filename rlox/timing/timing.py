@@ -171,7 +171,7 @@ class Timing:
         self._spans: SpanLog | None = None
         self._owner = threading.current_thread().name
         # Set where `rlox-opt profile` records this process, whose every Timing then is recorded.
-        self._recorder = getattr(sys.modules.get("rlox_recorder"), "active", lambda: None)()
+        self._recorder = getattr(sys.modules.get("rlox_opt_recorder"), "active", lambda: None)()
         if self._recorder is not None:
             self._recorder.adopt(self)
 

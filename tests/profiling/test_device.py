@@ -16,7 +16,7 @@ from chrome_trace import annotated, read_chrome
 from hypothesis import given
 from hypothesis import strategies as st
 from rlox_opt.sampling.device import NOTHING, UNKNOWN, Call, Kernel, Use, Waited, attribute
-from rlox_opt.sampling.processes.inside.rlox_segments import encode
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import encode
 from rlox_opt.sampling.processes.on_device import on_device
 from rlox_opt.sampling.processes.run import read_run
 from rlox_opt.views import details

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.sampling.processes.inside.rlox_segments import Segments, encode, read_clock
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments, encode, read_clock
 from rlox_opt.sampling.processes.launch import INSIDE, Options
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import Process, Run, read_run
@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[3]
 def environment(folder: Path, **options: Any) -> dict[str, str]:
     return os.environ | {
         "PYTHONPATH": os.pathsep.join([str(INSIDE), str(ROOT)]),
-        "RLOX_RECORD": str(folder),
-        "RLOX_RECORD_OPTIONS": json.dumps(asdict(Options()) | {"start_ns": 0} | options),
+        "RLOX_OPT_RECORD": str(folder),
+        "RLOX_OPT_RECORD_OPTIONS": json.dumps(asdict(Options()) | {"start_ns": 0} | options),
     }
 
 
@@ -40,7 +40,7 @@ def run_program(folder: Path, program: str, **options: Any) -> Run:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
-    assert "rlox:" not in done.stderr, done.stderr
+    assert "rlox-opt:" not in done.stderr, done.stderr
     return finished(folder, clock)
 
 

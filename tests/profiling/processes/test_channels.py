@@ -119,7 +119,7 @@ def test_each_message_of_a_faster_fifo_is_put_once_and_got_once(tmp_path: Path) 
 
 COLLECTIVES = """
 from types import SimpleNamespace
-import rlox_recorder, rlox_waits
+import rlox_opt_recorder, rlox_opt_waits
 
 def all_reduce(tensor, op=None, group=None, async_op=False):
     pass
@@ -131,7 +131,7 @@ world, mine = SimpleNamespace(group_name="0"), SimpleNamespace(group_name="mine"
 module = SimpleNamespace(
     all_reduce=all_reduce, barrier=barrier, group=SimpleNamespace(WORLD=world)
 )
-rlox_waits.Waits(rlox_recorder.active())._collectives(module)
+rlox_opt_waits.Waits(rlox_opt_recorder.active())._collectives(module)
 module.all_reduce(1)
 module.all_reduce(1, None, world)
 module.all_reduce(1, None, mine)

@@ -134,9 +134,9 @@ def test_what_the_recorder_fails_at_is_said_once_and_the_rest_is_recorded(tmp_pa
     program = tmp_path / "program.py"
     program.write_text(
         "import time\n"
-        "import rlox_recorder\n"
+        "import rlox_opt_recorder\n"
         "from rlox.timing import span\n"
-        "recorder = rlox_recorder.active()\n"
+        "recorder = rlox_opt_recorder.active()\n"
         "news, failed = recorder._news, []\n"
         "def fail():\n"
         "    failed.append(1)\n"
@@ -149,7 +149,7 @@ def test_what_the_recorder_fails_at_is_said_once_and_the_rest_is_recorded(tmp_pa
     )
     done = complaining(program)
     assert done.stdout == "42\n"
-    assert done.stderr.count("rlox: ") == 1
+    assert done.stderr.count("rlox-opt: ") == 1
     assert "is not recorded: RecursionError('too deep')" in done.stderr
     (tmp_path / "run.json").write_text('{"schema": 1, "clock": [0, 0, 0]}')
     (process,) = read_run(tmp_path).processes

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import Record, by_hand
 from rlox_opt.sampling.processes.alignment import align
-from rlox_opt.sampling.processes.inside.rlox_segments import encode
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import encode
 from rlox_opt.sampling.processes.on_device import on_device
 from rlox_opt.sampling.processes.run import read_run, segments
 from rlox_opt.sampling.processes.samples_file import read_samples, write_samples
@@ -22,7 +22,7 @@ from rlox_opt.sampling.samples import Frame, Sample, Samples
 def trace(folder: Path, most: int = 1000) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     told = write_trace(folder / "trace.json", read_run(folder), most)
     loaded = json.loads((folder / "trace.json").read_text())
-    assert loaded["otherData"]["rlox"]["spans"] == told["spans"]
+    assert loaded["otherData"]["rlox-opt"]["spans"] == told["spans"]
     return loaded["traceEvents"], told
 
 

@@ -54,11 +54,13 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, with `threading.Lock` as it is after the test."""
     monkeypatch.syspath_prepend(str(INSIDE))
     monkeypatch.setattr(threading, "Lock", threading.Lock)
-    import rlox_locks
+    import rlox_opt_locks
 
-    monkeypatch.setattr(rlox_locks, "on_import", lambda *_: None)  # of this process, threads alone
+    monkeypatch.setattr(
+        rlox_opt_locks, "on_import", lambda *_: None
+    )  # of this process, threads alone
     recorder = FakeRecorder()
-    rlox_locks.Locks(recorder).install()
+    rlox_opt_locks.Locks(recorder).install()
     yield recorder
     for path in INSIDE.glob("*.py"):
         sys.modules.pop(path.stem, None)

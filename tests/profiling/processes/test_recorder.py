@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from recorded import calls, environment, finished, run_program
 from rlox_opt.sampling.processes.format import RECORDER, lines
-from rlox_opt.sampling.processes.inside import rlox_identity
-from rlox_opt.sampling.processes.inside.rlox_segments import Segments, read_clock
+from rlox_opt.sampling.processes.inside import rlox_opt_identity
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments, read_clock
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import Run
 from rlox_opt.sampling.processes.threads import threads_of
@@ -137,10 +137,10 @@ def _steps(folder: Path) -> bool:
 
 def test_only_the_window_that_was_asked_for_is_kept(tmp_path: Path) -> None:
     program = (
-        "import rlox_recorder, time\n"
+        "import rlox_opt_recorder, time\n"
         "from rlox.timing import Timing\n"
         "timing = Timing()\n"
-        "rlox_recorder.active().options['start_ns'] = time.monotonic_ns()\n"
+        "rlox_opt_recorder.active().options['start_ns'] = time.monotonic_ns()\n"
         "for _ in range(150):\n"
         "    with timing.add_time('step'): time.sleep(0.01)\n"
     )
@@ -156,11 +156,11 @@ def test_only_the_window_that_was_asked_for_is_kept(tmp_path: Path) -> None:
 
 FORKS = """
 import os, threading
-import rlox_recorder
+import rlox_opt_recorder
 from rlox.timing import Timing
 
 timing = Timing("Worker")
-recorder = rlox_recorder.active()
+recorder = rlox_opt_recorder.active()
 stop, others = recorder._stop_thread, []
 
 def fork(name):
@@ -193,11 +193,11 @@ def test_two_threads_may_fork_at_once(tmp_path: Path) -> None:
 
 THREADS = """
 import threading
-import rlox_recorder
+import rlox_opt_recorder
 from rlox.timing import Timing
 
 timing = Timing("Worker")
-recorder = rlox_recorder.active()
+recorder = rlox_opt_recorder.active()
 recorder._stop_thread()  # it is flushed here alone
 
 def work():
@@ -205,7 +205,7 @@ def work():
         pass
 
 for turn in range(5):
-    while (recorder._flushes + 1) % rlox_recorder._SLOW_FLUSHES:
+    while (recorder._flushes + 1) % rlox_opt_recorder._SLOW_FLUSHES:
         recorder.flush()
     for n in range(40):
         thread = threading.Thread(target=work, name=f"worker {turn} {n}")
@@ -257,8 +257,8 @@ def test_a_process_that_is_killed_early_leaves_something(tmp_path: Path) -> None
 def test_forking_again_and_again_does_not_put_off_the_writing(tmp_path: Path) -> None:
     program = (
         "import os, time\n"
-        "import rlox_recorder\n"
-        "recorder = rlox_recorder.active()\n"
+        "import rlox_opt_recorder\n"
+        "recorder = rlox_opt_recorder.active()\n"
         "time.sleep(0.6)\n"
         "before = recorder._flushes\n"
         "for _ in range(20):\n"
@@ -273,9 +273,9 @@ def test_forking_again_and_again_does_not_put_off_the_writing(tmp_path: Path) ->
 def test_a_forks_child_lets_py_spy_look_as_its_parent_does(tmp_path: Path) -> None:
     program = (
         "import os\n"
-        "import rlox_libraries\n"
+        "import rlox_opt_libraries\n"
         "allowed = []\n"
-        "rlox_libraries.allow_ptrace = lambda: allowed.append(os.getpid())\n"
+        "rlox_opt_libraries.allow_ptrace = lambda: allowed.append(os.getpid())\n"
         "child = os.fork()\n"
         "if not child: os._exit(0 if allowed == [os.getpid()] else 1)\n"
         "assert os.waitpid(child, 0)[1] == 0\n"
@@ -313,9 +313,9 @@ def test_a_process_whose_place_another_program_takes_was_not_killed(tmp_path: Pa
 
 def test_a_gauge_that_shows_no_number_is_left_out(tmp_path: Path) -> None:
     program = (
-        "import rlox_recorder\n"
-        "rlox_recorder.active().gauge('nothing', lambda: float('nan'))\n"
-        "rlox_recorder.active().gauge('length', lambda: 3)\n"
+        "import rlox_opt_recorder\n"
+        "rlox_opt_recorder.active().gauge('nothing', lambda: float('nan'))\n"
+        "rlox_opt_recorder.active().gauge('length', lambda: 3)\n"
     )
     (process,) = run_program(tmp_path, program).processes
     assert [(name, value) for name, _, value in process.counters()] == [("length", 3.0)]
@@ -323,8 +323,8 @@ def test_a_gauge_that_shows_no_number_is_left_out(tmp_path: Path) -> None:
 
 def test_nothing_is_kept_of_a_gauge_that_is_gone(tmp_path: Path) -> None:
     program = (
-        "import rlox_recorder\n"
-        "recorder, things = rlox_recorder.active(), [3]\n"
+        "import rlox_opt_recorder\n"
+        "recorder, things = rlox_opt_recorder.active(), [3]\n"
         "recorder.gauge('length', lambda: things[0])\n"
         "recorder.flush()\n"
         "assert list(recorder._gauged) == ['length']\n"
@@ -351,4 +351,4 @@ def test_nothing_is_kept_of_a_gauge_that_is_gone(tmp_path: Path) -> None:
 def test_roles_come_from_the_names_that_programs_give(
     name: str, target: str | None, role: tuple[str, int | None]
 ) -> None:
-    assert rlox_identity.named(name, target)[:2] == role
+    assert rlox_opt_identity.named(name, target)[:2] == role

@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from rlox_opt.sampling.processes.inside.rlox_segments import Segments
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments
 
 WATCH = "watch.seen"  # what its files' names begin with
 STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other")

@@ -18,9 +18,9 @@ def _chain() -> None:
 
 
 try:
-    import rlox_recorder
+    import rlox_opt_recorder
 
-    rlox_recorder.start()
+    rlox_opt_recorder.start()
 except Exception as error:  # whatever it is, the program goes on without being recorded
-    sys.stderr.write(f"rlox: process {os.getpid()} is not recorded: {error!r}\n")
+    sys.stderr.write(f"rlox-opt: process {os.getpid()} is not recorded: {error!r}\n")
 _chain()

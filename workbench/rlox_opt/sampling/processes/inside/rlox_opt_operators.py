@@ -10,7 +10,7 @@ import re
 from array import array
 from typing import Any
 
-from rlox_segments import Segments, encode, read_clock
+from rlox_opt_segments import Segments, encode, read_clock
 
 _LINE = 30_000  # integers in one line
 _STREAMS = 1_000_000_000  # the thread of stream n of the first device is this and n

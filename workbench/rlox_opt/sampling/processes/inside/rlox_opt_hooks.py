@@ -48,7 +48,7 @@ def _call(callback: Callable[[Any], None], module: Any) -> None:
     try:
         callback(module)
     except Exception as error:
-        sys.stderr.write(f"rlox: {module.__name__} is not recorded: {error!r}\n")
+        sys.stderr.write(f"rlox-opt: {module.__name__} is not recorded: {error!r}\n")
 
 
 _finder = _Finder()

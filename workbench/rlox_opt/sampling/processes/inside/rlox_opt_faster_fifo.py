@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic_ns
 from typing import Any
 
-from rlox_hooks import on_import, replace
+from rlox_opt_hooks import on_import, replace
 
 
 class FasterFifo:
@@ -36,14 +36,14 @@ class FasterFifo:
     def _make_init(self, original: Any) -> Callable[..., None]:
         def begin(queue: Any, *args: Any, **kwargs: Any) -> None:
             # Among what is pickled, so the same wherever the queue is passed to.
-            queue.__dict__["_rlox"] = f"queue {self.recorder.key} {next(self.recorder.made)}"
+            queue.__dict__["_rlox_opt"] = f"queue {self.recorder.key} {next(self.recorder.made)}"
             original(queue, *args, **kwargs)
 
         return begin
 
     def _make_put(self, original: Any) -> Callable[..., Any]:
         def put_many(queue: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
-            channel = queue.__dict__.get("_rlox")
+            channel = queue.__dict__.get("_rlox_opt")
             if channel is None or not isinstance(xs, (list, tuple)):
                 return original(queue, xs, *args, **kwargs)
             messages, begin = _Messages(xs), monotonic_ns()
@@ -63,7 +63,7 @@ class FasterFifo:
         here = self._here
 
         def get_many(queue: Any, *args: Any, **kwargs: Any) -> Any:
-            channel = queue.__dict__.get("_rlox")
+            channel = queue.__dict__.get("_rlox_opt")
             if channel is None or getattr(here, "begin", None) is not None:  # it calls itself
                 return original(queue, *args, **kwargs)
             here.begin = monotonic_ns()
@@ -86,7 +86,9 @@ class FasterFifo:
             begin, here.begin = getattr(here, "begin", None), None
             if begin is not None:
                 now = monotonic_ns()
-                index = self.source.index("queue: get", "wait", "queue", queue.__dict__["_rlox"])
+                index = self.source.index(
+                    "queue: get", "wait", "queue", queue.__dict__["_rlox_opt"]
+                )
                 others = (index, now, now) * (number - 1)
                 self.source.here().extend((index, begin, now, *others))
             return original(queue, number, *args, **kwargs)

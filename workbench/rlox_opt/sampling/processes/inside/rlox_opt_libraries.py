@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from time import monotonic_ns
 from typing import Any
 
-from rlox_hooks import on_import, replace
-from rlox_operators import Operators
-from rlox_segments import encode
+from rlox_opt_hooks import on_import, replace
+from rlox_opt_operators import Operators
+from rlox_opt_segments import encode
 
 _QUIET_NS = 500_000_000
 _DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device

@@ -1,8 +1,8 @@
 """Records what this process does, for a run of several processes (`rlox_opt.sampling.processes`).
 
 It lies in a folder of its own, which `PYTHONPATH` leads every Python process of the run to, so it
-needs nothing but the standard library: the program's environment may have no rlox, and an older
-Python. `sitecustomize` beside it calls `start`. What the files look like is told in `format`.
+needs nothing but the standard library: the program's environment may have no rlox-opt, and an
+older Python. `sitecustomize` beside it calls `start`. What the files look like is told in `format`.
 
 Recording costs the program an append of three integers a span. Four times a second a thread takes
 what was appended, and writes it. That thread ends before a fork and begins anew after it, since a
@@ -24,21 +24,21 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-import rlox_faster_fifo
-import rlox_hooks
-import rlox_identity
-import rlox_libraries
-import rlox_locks
-import rlox_waits
-from rlox_segments import Segments, encode, read_clock, time_namespace
-from rlox_source import Source, Track
-from rlox_threads import Threads
+import rlox_opt_faster_fifo
+import rlox_opt_hooks
+import rlox_opt_identity
+import rlox_opt_libraries
+import rlox_opt_locks
+import rlox_opt_waits
+from rlox_opt_segments import Segments, encode, read_clock, time_namespace
+from rlox_opt_source import Source, Track
+from rlox_opt_threads import Threads
 
 FOLDER, OPTIONS, PARENT, GATE = (
-    "RLOX_RECORD",
-    "RLOX_RECORD_OPTIONS",
-    "RLOX_RECORD_PARENT",
-    "RLOX_RECORD_GATE",
+    "RLOX_OPT_RECORD",
+    "RLOX_OPT_RECORD_OPTIONS",
+    "RLOX_OPT_RECORD_PARENT",
+    "RLOX_OPT_RECORD_GATE",
 )
 EXEC = "exec"  # how a process ends whose place another program takes
 _FLUSH_S = 0.25
@@ -59,7 +59,7 @@ class Recorder:
         self._forking: dict[int, int] = {}  # threads that have forked, to their native ids
         self.made = count()  # numbers what has no name of its own: an object's id is used again
         self._complained = False
-        self._begin("exec", os.environ.get(PARENT), rlox_identity.of_program())
+        self._begin("exec", os.environ.get(PARENT), rlox_opt_identity.of_program())
         self.flows = self.source("flows", what="flows")
 
     def _begin(self, start: str, parent_key: str | None, role: tuple[str, int | None, str]) -> None:
@@ -81,7 +81,7 @@ class Recorder:
             "parent": os.getppid(),
             "parent_key": parent_key,
             "start": start,
-            "argv": rlox_identity.argv(),
+            "argv": rlox_opt_identity.argv(),
             "time_namespace": time_namespace(),
         }
         os.environ[PARENT] = self.key
@@ -155,7 +155,7 @@ class Recorder:
             self.lock.release()
 
     def _flush(self, how: str | None) -> None:
-        found = None if self.fixed_role else rlox_identity.of_multiprocessing()
+        found = None if self.fixed_role else rlox_opt_identity.of_multiprocessing()
         entries = self._take(bool(how))
         if found is not None and found != self.role:
             self.role = found
@@ -294,7 +294,7 @@ class Recorder:
             self._done.acquire(timeout=patience_s)
 
     def _loop(self, wake: Any, done: Any) -> None:
-        self.threads.number(threading.get_native_id(), "rlox recorder")
+        self.threads.number(threading.get_native_id(), "rlox-opt recorder")
         try:
             while not wake.acquire(timeout=self._patience_s()):
                 self.flush()
@@ -336,12 +336,12 @@ class Recorder:
             for name in forking.values():  # a Timing may know it by an earlier name
                 self.threads.rename(0, threading.get_native_id(), name)
             if self.options["ptrace"]:  # which a fork does not inherit
-                rlox_libraries.allow_ptrace()
+                rlox_opt_libraries.allow_ptrace()
 
 
 def _say(text: str) -> None:
     with contextlib.suppress(Exception):  # a daemon has no stderr
-        sys.stderr.write(f"rlox: {text}\n")
+        sys.stderr.write(f"rlox-opt: {text}\n")
 
 
 _active: Recorder | None = None
@@ -353,7 +353,7 @@ def active() -> Recorder | None:
 
 
 def start() -> None:
-    """Record this process, if `RLOX_RECORD` names a folder."""
+    """Record this process, if `RLOX_OPT_RECORD` names a folder."""
     global _active
     folder = os.environ.get(FOLDER)
     if not folder or _active is not None:
@@ -365,6 +365,7 @@ def start() -> None:
             os.read(int(gate), 1)
             os.close(int(gate))
     _active = recorder = Recorder(folder, json.loads(os.environ[OPTIONS]))
+    sys.modules.setdefault("rlox_recorder", sys.modules[__name__])  # where a Timing of before looks
     os.register_at_fork(
         before=recorder.before_fork,
         after_in_parent=recorder.after_fork,
@@ -387,11 +388,11 @@ def start() -> None:
         return execute
 
     for name in ("execv", "execve"):  # which the others call
-        rlox_hooks.replace(os, name, make_exec)
+        rlox_opt_hooks.replace(os, name, make_exec)
     os._exit = exit_recorded  # type: ignore[assignment]  # how multiprocessing's children end
-    rlox_waits.Waits(recorder).install()
-    rlox_faster_fifo.FasterFifo(recorder).install()
-    rlox_locks.Locks(recorder).install()
-    rlox_libraries.Libraries(recorder).install()
+    rlox_opt_waits.Waits(recorder).install()
+    rlox_opt_faster_fifo.FasterFifo(recorder).install()
+    rlox_opt_locks.Locks(recorder).install()
+    rlox_opt_libraries.Libraries(recorder).install()
     if recorder.options["ptrace"]:
-        rlox_libraries.allow_ptrace()
+        rlox_opt_libraries.allow_ptrace()

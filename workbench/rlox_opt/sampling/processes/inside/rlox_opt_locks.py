@@ -14,7 +14,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
-from rlox_hooks import on_import, replace
+from rlox_opt_hooks import on_import, replace
 
 _THEIRS = frozenset(
     (
@@ -41,7 +41,7 @@ class Locks:
             def __new__(cls) -> Any:
                 made, frame = original(), sys._getframe(1)
                 whose = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-                if whose in _THEIRS or whose.startswith("rlox_"):
+                if whose in _THEIRS or whose.startswith("rlox_opt"):
                     return made
                 return Lock(locks, made.acquire, made.release, _where(frame), made)
 
@@ -165,7 +165,7 @@ def _outside() -> str:
     frame: Any = sys._getframe(1)
     while frame is not None:
         whose = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-        if whose not in _THEIRS and not whose.startswith("rlox_"):
+        if whose not in _THEIRS and not whose.startswith("rlox_opt"):
             return _where(frame)
         frame = frame.f_back
     return "multiprocessing"

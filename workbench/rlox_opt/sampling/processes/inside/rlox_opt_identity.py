@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Any
 
-_RANKED = "RLOX_RECORD_RANK"  # the rank whose process is known: its children inherit RANK
+_RANKED = "RLOX_OPT_RECORD_RANK"  # the rank whose process is known: its children inherit RANK
 _NUMBERED = re.compile(r"^(?P<role>.*?)[-_ :#]*(?P<index>\d+)$")
 _BY_DEFAULT = re.compile(r"^(Spawn|Fork|ForkServer)?Process-[\d:]+$")
 _ENV_WORKER = re.compile(r"^Worker<\w*VectorEnv>-(\d+)$")  # Gymnasium's
@@ -37,7 +37,7 @@ def of_program() -> Role:
         return "rank", int(rank), f"rank {rank}"
     if "torch.distributed.run" in text or any(word.endswith("/torchrun") for word in words):
         return "torchrun", None, "torchrun"
-    if "RLOX_RECORD_PARENT" not in os.environ:
+    if "RLOX_OPT_RECORD_PARENT" not in os.environ:
         return "main", None, _program(words)
     return _program(words), None, _program(words)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
-from rlox_hooks import on_import, replace
+from rlox_opt_hooks import on_import, replace
 
 _COLLECTIVES = (
     "all_gather",
@@ -116,9 +116,9 @@ class Waits:
         replace(module, "wait", make_wait)
 
     def _pipe(self, connection: Any, kind: str, on: str) -> int | None:
-        known = connection.__dict__.get("_rlox")
+        known = connection.__dict__.get("_rlox_opt")
         if known is None:
-            known = connection.__dict__["_rlox"] = {}
+            known = connection.__dict__["_rlox_opt"] = {}
         try:
             return known[kind]  # type: ignore[no-any-return]
         except KeyError:
@@ -136,7 +136,7 @@ class Waits:
                     channel = _inode(reader.fileno())
                 except OSError:  # it is closed, of which the program is told by the original
                     return original(queue, *args, **kwargs)
-                reader.__dict__["_rlox"] = {"wait": None}
+                reader.__dict__["_rlox_opt"] = {"wait": None}
                 begin = monotonic_ns()
                 try:
                     result = original(queue, *args, **kwargs)
@@ -170,9 +170,9 @@ class Waits:
 
         def name_of(queue: Any) -> str:
             known = queue.__dict__
-            own = known.get("_rlox")
+            own = known.get("_rlox_opt")
             if own is None:  # of two threads that are here at once, one names it for both
-                own = known.setdefault("_rlox", next(self.recorder.made))
+                own = known.setdefault("_rlox_opt", next(self.recorder.made))
             return f"queue {self.recorder.key} {own}"  # a fork's copy of it is another one
 
         def index_of(queue: Any, kind: str, on: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rlox_opt.sampling.processes.tracks import MAIN, Block, Passage, Track
+from rlox_opt.sampling.processes.tracks import MAIN, Block, Exchange, Track
 
 MS = 1_000_000
 
@@ -26,16 +26,18 @@ class Clocked:
         self.track.blocks.append(Block(path, *self._until(self.at + ms)))
 
     def send(self, channel: str, on: str = "pipe") -> float:
-        self.track.passages.append(Passage("send", on, channel, "send", *self._until(self.at)))
+        self.track.exchanges.append(Exchange("send", on, channel, "send", *self._until(self.at)))
         return self.at
 
     def wait(self, channel: str, until: float, on: str = "pipe", path: str = "receive") -> None:
-        self.track.passages.append(Passage("wait", on, channel, path, *self._until(until)))
+        self.track.exchanges.append(Exchange("wait", on, channel, path, *self._until(until)))
 
     def hold(self, channel: str, path: str, ms: float, part: str) -> None:
         begin = round(self.at * MS)
         self.work(part, ms)
-        self.track.passages.append(Passage("hold", "lock", channel, path, begin, self.track.end_ns))
+        self.track.exchanges.append(
+            Exchange("hold", "lock", channel, path, begin, self.track.end_ns)
+        )
 
 
 def ranks(rounds: int, own: Sequence[float], operations: Sequence[float] = (0.2,)) -> list[Track]:

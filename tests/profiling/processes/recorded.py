@@ -13,7 +13,7 @@ from typing import Any
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments, encode, read_clock
 from rlox_opt.sampling.processes.launch import INSIDE, Options
 from rlox_opt.sampling.processes.phases import log_of
-from rlox_opt.sampling.processes.run import Process, Run, read_run
+from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun, read_run
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,7 +26,7 @@ def environment(folder: Path, **options: Any) -> dict[str, str]:
     }
 
 
-def run_program(folder: Path, program: str, **options: Any) -> Run:
+def run_program(folder: Path, program: str, **options: Any) -> RecordedRun:
     """The record of a program that must end well."""
     folder.mkdir(exist_ok=True)
     script = folder / "program.py"
@@ -44,7 +44,7 @@ def run_program(folder: Path, program: str, **options: Any) -> Run:
     return finished(folder, clock)
 
 
-def finished(folder: Path, clock: list[int]) -> Run:
+def finished(folder: Path, clock: list[int]) -> RecordedRun:
     about = {"schema": 1, "clock": clock, "end": read_clock(), "command": ["python", "program.py"]}
     about |= {"options": {}, "machine": {"cpu": "a CPU", "cores": 2}, "status": 0}
     (folder / "run.json").write_text(json.dumps(about))
@@ -108,7 +108,7 @@ class Record:
         return self if how is None else self.write(end=[int(end * 1e6), how])
 
 
-def by_hand(folder: Path) -> Run:
+def by_hand(folder: Path) -> RecordedRun:
     """The run of records that were written by hand: its clock began at 0."""
     about = {"schema": 1, "clock": [0, 0, 0], "command": ["python", "train.py"], "status": 0}
     about |= {"options": {}, "machine": {"cpu": "a CPU", "cores": 2}, "sampler": None}
@@ -116,6 +116,6 @@ def by_hand(folder: Path) -> Run:
     return read_run(folder)
 
 
-def calls(process: Process) -> Counter[tuple[str, str]]:
+def calls(process: RecordedProcess) -> Counter[tuple[str, str]]:
     """How often each phase was entered, by thread and path."""
     return Counter((span.thread, span.path) for span in log_of(process))

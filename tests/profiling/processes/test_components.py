@@ -9,7 +9,7 @@ from recorded import Record, by_hand
 from rlox_opt.history import sides
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, groups, titles, together
-from rlox_opt.sampling.processes.run import Run, read_run
+from rlox_opt.sampling.processes.run import RecordedRun, read_run
 from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse, threads_of
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
@@ -22,7 +22,7 @@ def sampled(*entries: tuple[str, str, float], thread: str = MAIN_THREAD) -> Samp
     return Samples("perf", found)
 
 
-def uses(run: Run, samples: dict[str, Samples] | None = None) -> dict[str, list[ThreadUse]]:
+def uses(run: RecordedRun, samples: dict[str, Samples] | None = None) -> dict[str, list[ThreadUse]]:
     found = samples or {}
     return {p.key: threads_of(p, found.get(p.title)) for p in run.processes}
 
@@ -59,7 +59,7 @@ def test_an_outer_block_that_never_closed_holds_at_least_its_inner_ones(tmp_path
     ]
 
 
-def family(folder: Path) -> Run:
+def family(folder: Path) -> RecordedRun:
     """Two ranks with two environment workers each, of which one is slow."""
     main = Record(folder, 1, "torchrun").until(1000)
     for rank in range(2):

@@ -115,7 +115,7 @@ def test_a_flow_goes_from_each_passage_to_the_next(tmp_path: Path) -> None:
     by_hand(tmp_path)
     events, _ = trace(tmp_path)
     arrows = [(e["ph"], e["ts"]) for e in events if e.get("cat") == "flow"]
-    assert arrows == [("s", 1000), ("f", 4000)]  # of the second there is but one passage
+    assert arrows == [("s", 1000), ("f", 4000)]  # of the second there is but one exchange
 
 
 def test_samples_are_blocks_that_do_not_overlap(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_a_process_that_died_as_its_torch_file_began_is_told_without_it(tmp_path
 
 def test_what_no_line_names_is_left_out(tmp_path: Path) -> None:
     record = Record(tmp_path, 5).span("a", 0, 3).span("b", 1, 2, thread=9)
-    for at in (10, 20):  # passages of a flow without a name
+    for at in (10, 20):  # exchanges of a flow without a name
         record.write(flows=[0, 0, encode(array("q", [99, at, 1]))])
     record.until(5)
     by_hand(tmp_path)

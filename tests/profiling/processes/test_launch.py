@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import time_namespace
-from rlox_opt.sampling.processes.launch import ENDING, Options, Outcome, launch, not_interrupted
+from rlox_opt.sampling.processes.launch import ENDING, Exit, Options, launch, not_interrupted
 from rlox_opt.sampling.processes.run import keys, read_run
 
 SILENT: Any = SimpleNamespace(note=lambda *_: None)
@@ -47,7 +47,7 @@ def test_a_second_ctrl_c_does_not_lose_what_the_first_one_kept(
         signal.raise_signal(number)
 
 
-def interrupted(program: str, folder: Path, after_s: float | None = None) -> Outcome:
+def interrupted(program: str, folder: Path, after_s: float | None = None) -> Exit:
     """How a program ends that is interrupted as soon as it has made the file `ready` here; once
     more by SIGTERM so many seconds later."""
 
@@ -70,7 +70,7 @@ def test_a_signal_while_the_program_ends_is_not_heeded(tmp_path: Path, heeded: N
         "time.sleep(30)\n"
     )
     outcome = interrupted(program, tmp_path, after_s=0.2)
-    assert outcome == Outcome(3, True)
+    assert outcome == Exit(3, True)
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == 3
 
 
@@ -87,7 +87,7 @@ def test_workers_that_end_later_than_the_first_process_are_not_killed(tmp_path: 
         "time.sleep(30)\n"
     )
     outcome = interrupted(program, tmp_path)
-    assert outcome == Outcome(0, True)
+    assert outcome == Exit(0, True)
     found = {process.header.start: process.how for process in read_run(tmp_path / "run").processes}
     assert found == {"exec": "exit", "fork": "exit"}
 

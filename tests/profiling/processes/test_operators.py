@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from recorded import run_program
-from rlox_opt.sampling.processes.run import Process, read_process, segments
+from rlox_opt.sampling.processes.run import RecordedProcess, read_process, segments
 
 MADE_UP = {
     "__init__.py": """
@@ -54,7 +54,7 @@ class profile:
 }
 
 
-def recorded(folder: Path, program: str) -> Process | None:
+def recorded(folder: Path, program: str) -> RecordedProcess | None:
     """What was recorded of this torch in a program."""
     for name, text in MADE_UP.items():
         (folder / "torch" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -67,13 +67,13 @@ def recorded(folder: Path, program: str) -> Process | None:
 
 
 @pytest.fixture(scope="module")
-def quiet(tmp_path_factory: pytest.TempPathFactory) -> Process | None:
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> RecordedProcess | None:
     """A program that names no blocks."""
     return recorded(tmp_path_factory.mktemp("quiet"), "time.sleep(1.2)\n")
 
 
 def test_a_program_that_names_no_blocks_is_recorded_once_it_has_imported_all(
-    quiet: Process | None,
+    quiet: RecordedProcess | None,
 ) -> None:
     assert quiet is not None
     kinds = {name.path: name.kind for name in quiet.names.values()}
@@ -115,7 +115,7 @@ def test_blocks_of_sample_factory_say_as_well_that_a_program_works(tmp_path: Pat
 
 
 def test_launches_and_kernels_have_a_number_in_common_and_blocks_none(
-    quiet: Process | None,
+    quiet: RecordedProcess | None,
 ) -> None:
     assert quiet is not None
     flows = [
@@ -129,7 +129,7 @@ def test_launches_and_kernels_have_a_number_in_common_and_blocks_none(
 
 
 def test_a_stream_of_another_device_is_another_thread_and_a_block_is_no_kernel(
-    quiet: Process | None,
+    quiet: RecordedProcess | None,
 ) -> None:
     assert quiet is not None
     ran = {

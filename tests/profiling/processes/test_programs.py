@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import Record, by_hand
 from rlox_opt.sampling.processes.gains import Gain, gains
-from rlox_opt.sampling.processes.programs import Part, Recorded, Spent, phases, programs
+from rlox_opt.sampling.processes.programs import Recorded, Spent, WorkPart, phases, programs
 from rlox_opt.sampling.processes.replay import RECEIVE, Program, Stretch, replay
-from rlox_opt.sampling.processes.tracks import Block, Passage, Track, exclusive
+from rlox_opt.sampling.processes.tracks import Block, Exchange, Track, exclusive
 from rlox_opt.sampling.processes.tracks import tracks as tracks_of
 from rlox_opt.sampling.samples import OUTSIDE
 
@@ -100,7 +100,7 @@ def test_a_queue_that_was_full_makes_its_sender_wait_in_the_replay_too() -> None
     for i in range(n):
         maker.work("make", 1.0)
         freed = max(maker.at, 1.0 + 3.0 * (i - room) + 0.001) if i > room else maker.at
-        maker.track.passages.append(Passage("send", "queue", "q", "put", *maker._until(freed)))
+        maker.track.exchanges.append(Exchange("send", "queue", "q", "put", *maker._until(freed)))
         user.wait("q", max(user.at, maker.at), "queue")
         user.work("use", 3.0)
     found = by_name([maker.track, user.track])
@@ -120,7 +120,7 @@ def test_the_end_of_a_process_whose_main_thread_left_nothing_is_not_waited_for()
 
 
 def test_a_replay_that_is_lost_from_the_first_is_worth_nothing_and_names_who_waits() -> None:
-    part = Part("worker", "worker", "step")
+    part = WorkPart("worker", "worker", "step")
     lost = Program("main", [Stretch({}, {}, RECEIVE, "never"), Stretch({part: 1.0}, {})])
     other = Program("worker", [Stretch({part: 1.0}, {})], goal=False)
     found = gains(Recorded([lost, other], {}), 4)
@@ -141,9 +141,9 @@ def test_the_innermost_phase_has_the_time() -> None:
 
 
 def test_a_wait_within_a_wait_is_part_of_it() -> None:
-    outer = Passage("wait", "queue", "q", "get", 10, 20)
-    inner = Passage("wait", "pipe", "p", "receive", 12, 19)
-    later = Passage("send", "pipe", "p", "send", 20, 21)
+    outer = Exchange("wait", "queue", "q", "get", 10, 20)
+    inner = Exchange("wait", "pipe", "p", "receive", 12, 19)
+    later = Exchange("send", "pipe", "p", "send", 20, 21)
     assert exclusive([inner, later, outer]) == [outer, later]
 
 
@@ -216,7 +216,7 @@ def test_a_message_that_is_under_way_where_a_part_begins_is_sent_before_it(tmp_p
     main.until(10 * turns)
     worker.until(10 * turns)
     part = tracks_of(by_hand(tmp_path), round(5.3 * MS))
-    assert [p.inside for t in part if t.role == "worker" for p in t.passages][:2] == [False, True]
+    assert [p.inside for t in part if t.role == "worker" for p in t.exchanges][:2] == [False, True]
     recorded = programs(part, goal=lambda track: track.role == "main")
     took = replay(recorded.programs, 2, there=recorded.there).seconds
     assert took * 1e3 == pytest.approx(10 * turns - 5.3, rel=0.05)
@@ -224,7 +224,7 @@ def test_a_message_that_is_under_way_where_a_part_begins_is_sent_before_it(tmp_p
 
 def test_what_a_collective_takes_is_told_though_one_members_first_wait_is_missing() -> None:
     tracks = ranks(20, [3.0, 5.0])
-    del tracks[0].passages[0]
+    del tracks[0].exchanges[0]
     for program in programs(tracks).programs:
         for stretch in program.stretches[1:-1]:
             (took,) = stretch.rest.values()
@@ -233,7 +233,7 @@ def test_what_a_collective_takes_is_told_though_one_members_first_wait_is_missin
 
 def test_a_wait_whose_event_lies_outside_takes_as_long_as_it_took() -> None:
     main = Clocked("main", "main", 1)
-    main.track.passages.append(Passage("send", "queue", "q", "put", 0, 2000 * MS, inside=False))
+    main.track.exchanges.append(Exchange("send", "queue", "q", "put", 0, 2000 * MS, inside=False))
     main.at = 2000.0
     main.work("learn", 3000.0)
     recorded = programs([main.track])

@@ -13,7 +13,7 @@ from rlox_opt.sampling.processes.format import RECORDER, lines
 from rlox_opt.sampling.processes.inside import rlox_opt_identity
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments, read_clock
 from rlox_opt.sampling.processes.phases import log_of
-from rlox_opt.sampling.processes.run import Run
+from rlox_opt.sampling.processes.run import RecordedRun
 from rlox_opt.sampling.processes.threads import threads_of
 
 FAMILY = """
@@ -51,11 +51,11 @@ if __name__ == "__main__":
 
 
 @pytest.fixture(scope="module")
-def family(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def family(tmp_path_factory: pytest.TempPathFactory) -> RecordedRun:
     return run_program(tmp_path_factory.mktemp("family"), FAMILY)
 
 
-def test_forked_spawned_and_started_processes_record_themselves(family: Run) -> None:
+def test_forked_spawned_and_started_processes_record_themselves(family: RecordedRun) -> None:
     main = family.processes[0]
     assert main.title == "main"
     found = {process.title for process in family.processes}
@@ -65,7 +65,7 @@ def test_forked_spawned_and_started_processes_record_themselves(family: Run) -> 
     assert {p.how for p in family.processes if p.role != "resource tracker"} == {"exit"}
 
 
-def test_each_process_has_its_own_phases_and_not_its_parents(family: Run) -> None:
+def test_each_process_has_its_own_phases_and_not_its_parents(family: RecordedRun) -> None:
     workers = [process for process in family.processes if process.role == "work"]
     assert len(workers) == 2
     for worker in workers:
@@ -73,37 +73,37 @@ def test_each_process_has_its_own_phases_and_not_its_parents(family: Run) -> Non
     assert calls(family.processes[0])["MainThread", "before the fork"] == 1
 
 
-def test_a_decorated_function_is_a_span_of_its_thread(family: Run) -> None:
+def test_a_decorated_function_is_a_span_of_its_thread(family: RecordedRun) -> None:
     assert calls(family.processes[0])["helper", "in_thread"] == 1
 
 
-def test_totals_are_those_of_the_process_alone(family: Run) -> None:
+def test_totals_are_those_of_the_process_alone(family: RecordedRun) -> None:
     for process in family.processes:
         if process.role == "work":
             paths = {process.names[t.source, t.name].path: t.calls for t in process.totals}
             assert paths == {"step": 3, "step/inner": 3}
 
 
-def test_what_is_put_into_a_queue_and_got_from_it_meets_on_one_channel(family: Run) -> None:
+def test_what_is_put_into_a_queue_and_got_from_it_meets_on_one_channel(family: RecordedRun) -> None:
     main, worker = family.processes[0], next(p for p in family.processes if p.role == "work")
     gets = {n.channel for n in main.names.values() if (n.kind, n.on) == ("wait", "queue")}
     sends = {family.channel(n) for n in worker.names.values() if n.kind == "send"}
     assert gets & sends
 
 
-def test_waiting_for_a_process_and_sleeping_are_waits(family: Run) -> None:
+def test_waiting_for_a_process_and_sleeping_are_waits(family: RecordedRun) -> None:
     waits = {n.on for p in family.processes for n in p.names.values() if n.kind == "wait"}
     assert {"process", "sleep", "queue"} <= waits
 
 
-def test_the_thread_that_records_is_no_part_of_the_program(family: Run) -> None:
+def test_the_thread_that_records_is_no_part_of_the_program(family: RecordedRun) -> None:
     for process in family.processes:
         if process.end_ns - process.begin_ns > 500_000_000:
             assert RECORDER in {thread.name for thread in process.threads.values()}
             assert RECORDER not in {use.name for use in threads_of(process, None)}
 
 
-def test_the_clocks_of_one_machine_agree(family: Run) -> None:
+def test_the_clocks_of_one_machine_agree(family: RecordedRun) -> None:
     begins = [process.begin_ns for process in family.processes]
     assert begins == sorted(begins)
     assert family.clock.after_ns < begins[0]

@@ -12,7 +12,7 @@ from recorded import Record, by_hand
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.processes.launch import Options, launch
 from rlox_opt.sampling.processes.report import report
-from rlox_opt.sampling.processes.run import Run, read_run
+from rlox_opt.sampling.processes.run import RecordedRun, read_run
 from rlox_opt.views.processes import render_markdown
 
 from rlox import _core
@@ -20,7 +20,7 @@ from rlox import _core
 UNSAMPLED = "Nothing was sampled, so layers are not known; phases are."
 
 
-def incomplete(run: Run) -> list[str]:
+def incomplete(run: RecordedRun) -> list[str]:
     found: list[str] = report(run, run.folder / "trace.json", projects.HERE)["incomplete"]
     return found
 

@@ -22,7 +22,7 @@ import projects
 import pytest
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.launch import Options, launch
-from rlox_opt.sampling.processes.run import Run, read_run
+from rlox_opt.sampling.processes.run import RecordedRun, read_run
 from rlox_opt.sampling.processes.tracks import tracks
 from rlox_opt.system.machine import commit, machine
 
@@ -95,7 +95,7 @@ def recorded(name: str, seconds: float, folder: Path) -> dict[str, Any]:
     return found
 
 
-def steady(run: Run) -> tuple[int, int]:
+def steady(run: RecordedRun) -> tuple[int, int]:
     """From when all threads worked, until one stopped."""
     working = [track.blocks for track in tracks(run) if track.blocks]
     first = max(min(block.begin_ns for block in blocks) for blocks in working)

@@ -26,7 +26,7 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
-    from rlox_opt.sampling.processes.launch import Options, Outcome
+    from rlox_opt.sampling.processes.launch import Exit, Options
     from rlox_opt.sampling.processes.samplers import Sampler
 
 _NAMING = ("--out", "--python", "--peer", "--beside")  # whose value may be any word
@@ -271,7 +271,7 @@ def _recorded(
     part: Path,
     environment: Mapping[str, str] | None,
     serial: Sequence[str] | None,
-) -> tuple[str, Path, list[Outcome]]:
+) -> tuple[str, Path, list[Exit]]:
     """Run the command, or both, in the new folder `part`, and make that the report's: the text of
     report.json, the folder's place, how the runs ended.
 
@@ -327,7 +327,7 @@ def _utf8(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _add_serial(told: dict[str, Any], part: Path, alone: Outcome) -> None:
+def _add_serial(told: dict[str, Any], part: Path, alone: Exit) -> None:
     """What the processes cost, or why that is not told."""
     from rlox_opt.sampling.processes.run import read_run
     from rlox_opt.sampling.processes.serial import cost

@@ -25,11 +25,11 @@ Key = tuple[str, str, bool]  # a node's name, its module, whether it is a phase
 
 
 @dataclass
-class _Node:
+class _FlameNode:
     key: Key
     seconds: float = 0.0
     layers: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    children: dict[Key, _Node] = field(default_factory=dict)
+    children: dict[Key, _FlameNode] = field(default_factory=dict)
 
     def add(self, layer: str, seconds: float) -> None:
         self.seconds += seconds
@@ -64,7 +64,7 @@ def tree(samples: Samples, own: Mapping[str, float]) -> dict[str, Any]:
     for sample, stack in zip(found, stacks, strict=True):
         by_phase[sample.phase].append(stack)
     trunk = _trunk(group for group in by_phase.values() if len(group) >= FEW * len(found))
-    root = _Node(("training", "", True))
+    root = _FlameNode(("training", "", True))
     for sample, stack in zip(found, stacks, strict=True):
         seconds = sample.weight * scale[sample.phase]
         keys: list[Key] = [(part, "", True) for part in (sample.phase or OUTSIDE).split("/")]
@@ -72,7 +72,7 @@ def tree(samples: Samples, own: Mapping[str, float]) -> dict[str, Any]:
         node = root
         node.add(sample.layer, seconds)
         for key in keys:
-            node = node.children.setdefault(key, _Node(key))
+            node = node.children.setdefault(key, _FlameNode(key))
             node.add(sample.layer, seconds)
     return _flatten(root)
 
@@ -122,7 +122,7 @@ def _common(stack: Stack, trunk: Stack) -> int:
     return 0
 
 
-def _flatten(root: _Node) -> dict[str, Any]:
+def _flatten(root: _FlameNode) -> dict[str, Any]:
     names: dict[Key, int] = {}
     layers: dict[str, int] = {}
     nodes: list[list[float]] = []

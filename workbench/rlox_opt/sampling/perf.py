@@ -139,10 +139,10 @@ def read(
     return place(every, pid, classifier, log, rate, errors)
 
 
-def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[Event]], int]:
+def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[PerfEvent]], int]:
     """The samples and waits of each process in the text of `perf script`, and how many were lost.
     The process is 0 where the text does not tell it."""
-    events: dict[int, list[Event]] = {}
+    events: dict[int, list[PerfEvent]] = {}
     lost = 0
     for event in _intervals(_events(lines), 1 / rate):
         if event.what == "lost":
@@ -153,7 +153,7 @@ def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[Event]], 
 
 
 def place(
-    events: Sequence[Event],
+    events: Sequence[PerfEvent],
     pid: int,
     classifier: Classifier,
     log: SpanLog,
@@ -165,7 +165,7 @@ def place(
     ours = {f for e in events for f in e.frames if classifier.is_extension(f.module)}
     resolved = addresses.resolver(ours)
     names = {thread.native_id: thread.name for thread in log.threads}
-    by_thread: dict[int, list[Event]] = {}
+    by_thread: dict[int, list[PerfEvent]] = {}
     for event in events:
         by_thread.setdefault(event.tid, []).append(event)
     for tid, own in by_thread.items():
@@ -189,7 +189,7 @@ def place(
 
 
 @dataclass
-class Event:
+class PerfEvent:
     """One record of perf: `what` is cpu (a sample), switch (a stack), out, preempted, in, lost;
     off is the time from an out to the next in."""
 
@@ -202,9 +202,9 @@ class Event:
     weight: float = 0.0
 
 
-def _events(lines: Iterable[str]) -> Iterator[Event]:
+def _events(lines: Iterable[str]) -> Iterator[PerfEvent]:
     """The records in the order of their times; frames, which perf prints leaf first, reversed."""
-    event: Event | None = None
+    event: PerfEvent | None = None
     stack: list[Frame] = []
     for line in lines:
         if line.startswith("\t"):
@@ -222,7 +222,7 @@ def _events(lines: Iterable[str]) -> Iterator[Event]:
             if what is not None:
                 ns = int(header["s"]) * 1_000_000_000 + int(header["ns"].ljust(9, "0")[:9])
                 pid, tid = int(header["pid"] or 0), int(header["tid"])
-                event = Event(what, header["comm"], pid, tid, ns, ())
+                event = PerfEvent(what, header["comm"], pid, tid, ns, ())
     if event is not None:
         event.frames = tuple(reversed(stack))
         yield event
@@ -240,10 +240,10 @@ def _what(event: str) -> str | None:
     return None
 
 
-def _intervals(events: Iterable[Event], period_s: float) -> Iterator[Event]:
+def _intervals(events: Iterable[PerfEvent], period_s: float) -> Iterator[PerfEvent]:
     """Samples with the CPU time they stand for, and each wait with the time it lasted ("off"), to
     the end of the recording where it lasted longer."""
-    left: dict[int, Event] = {}  # threads off the CPU of their own will
+    left: dict[int, PerfEvent] = {}  # threads off the CPU of their own will
     stacks: dict[int, tuple[Frame, ...]] = {}  # where each thread was when it last went off
     last_ns = 0
     for event in events:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rlox_opt.sampling.processes.format import Clock
-from rlox_opt.sampling.processes.run import Process, Run
+from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 
 _SAME_NS = 1_000_000  # less than that, the real clock was corrected, or read late
 
@@ -31,7 +31,7 @@ class Alignment(NamedTuple):
     seen_ns: float
 
 
-def align(run: Run, process: Process) -> Alignment:
+def align(run: RecordedRun, process: RecordedProcess) -> Alignment:
     """How to lay a process's times on the run's clock."""
     of_run = [run.clock]
     if "end" in run.about:

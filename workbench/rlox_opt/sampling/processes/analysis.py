@@ -12,7 +12,7 @@ from typing import Any
 
 from rlox_opt.sampling.processes.gains import gains
 from rlox_opt.sampling.processes.programs import programs
-from rlox_opt.sampling.processes.run import Run
+from rlox_opt.sampling.processes.run import RecordedRun
 from rlox_opt.sampling.processes.states import Division, divide
 from rlox_opt.sampling.processes.tracks import MAIN, Track, tracks
 from rlox_opt.sampling.processes.watch import Watch
@@ -23,7 +23,7 @@ _FAR = 0.1  # a replay that is so far off the record is said to be
 _GOALS = ("rank", "main")
 
 
-def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, Any] | None:
+def analyse(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, Any] | None:
     """The table of a run, or of a part of it. None where no thread recorded anything in that time.
 
     `threads` and `kinds` (equal ones folded into one, with their spread) are of all of it; `gains`,
@@ -63,13 +63,13 @@ def analyse(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> dict[str, An
     }
 
 
-def _cores(run: Run) -> int:
+def _cores(run: RecordedRun) -> int:
     return int(run.about.get("machine", {}).get("cores") or len(os.sched_getaffinity(0)))
 
 
 def replayed(every: Sequence[Track]) -> tuple[int, int]:
     """The part of the run that is replayed: the end of it that holds no more than `MOST_EVENTS`."""
-    ends = sorted(passage.end_ns for track in every for passage in track.passages)
+    ends = sorted(exchange.end_ns for track in every for exchange in track.exchanges)
     last = max(track.end_ns for track in every)
     if len(ends) <= MOST_EVENTS:
         return min(track.begin_ns for track in every), last
@@ -127,7 +127,7 @@ def _row(division: Division) -> dict[str, Any]:
     return table
 
 
-def _notes(run: Run, divisions: Sequence[Division]) -> list[str]:
+def _notes(run: RecordedRun, divisions: Sequence[Division]) -> list[str]:
     found = []
     if any(len(process.recorded) > 1 for process in run.processes):
         found.append(

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rlox_opt.sampling.processes.run import Process
+from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse
 from rlox_opt.sampling.spans import Phase
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 Uses = Mapping[str, Sequence[ThreadUse]]  # by the process's key
 
 
-def titles(processes: Sequence[Process]) -> dict[str, str]:
+def titles(processes: Sequence[RecordedProcess]) -> dict[str, str]:
     """A name for each process that no other has: "rank 1", "rank 1, env worker 0"."""
     by_key = {process.key: process for process in processes}
     found: dict[str, str] = {}
@@ -34,10 +34,10 @@ def titles(processes: Sequence[Process]) -> dict[str, str]:
     return found
 
 
-def groups(processes: Sequence[Process]) -> dict[str, list[Process]]:
+def groups(processes: Sequence[RecordedProcess]) -> dict[str, list[RecordedProcess]]:
     """Processes that do the same: of one role, under parents of one role."""
     by_key = {process.key: process for process in processes}
-    found: dict[tuple[str, str], list[Process]] = {}
+    found: dict[tuple[str, str], list[RecordedProcess]] = {}
     for process in processes:
         parent = by_key.get(process.header.parent_key or "")
         found.setdefault((process.role, "" if parent is None else parent.role), []).append(process)
@@ -48,7 +48,7 @@ def groups(processes: Sequence[Process]) -> dict[str, list[Process]]:
     }
 
 
-def components(processes: Sequence[Process], uses: Uses) -> list[Json]:
+def components(processes: Sequence[RecordedProcess], uses: Uses) -> list[Json]:
     """Each component: `title`, `processes`, and its `threads` with their `phases` and `layers`.
 
     A figure of equal threads is their mean, with the `low`est and `high`est, and whose they are.
@@ -131,7 +131,7 @@ def _spread(figures: Iterable[tuple[str, float]]) -> Json:
     }
 
 
-def together(processes: Sequence[Process], uses: Uses) -> tuple[list[Json], list[Json]]:
+def together(processes: Sequence[RecordedProcess], uses: Uses) -> tuple[list[Json], list[Json]]:
     """The layers of all threads together, and the ranking of components' phases and layers.
 
     `share` is of the time in which something is done, of all threads; what is idle has none.

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from rlox_opt.sampling.processes.alignment import Alignment
 from rlox_opt.sampling.processes.format import UNORDERED
-from rlox_opt.sampling.processes.run import Run
+from rlox_opt.sampling.processes.run import RecordedRun
 
 MOST_ARROWS = 100_000
 _NEVER = 1 << 62  # ns
 
 
-class Point(NamedTuple):
+class Waypoint(NamedTuple):
     """Where a flow passes: in a process (its key) and thread, at a time of the run's clock."""
 
     key: str
@@ -27,7 +27,9 @@ class Point(NamedTuple):
     name: str
 
 
-def arrows(run: Run, alignments: Mapping[str, Alignment], begin: int) -> Iterator[list[Point]]:
+def arrows(
+    run: RecordedRun, alignments: Mapping[str, Alignment], begin: int
+) -> Iterator[list[Waypoint]]:
     """The points of each flow in the order of their times, two at least, from `begin` on."""
     count = 0
     for found in (_named(run, alignments), _messages(run, alignments)):
@@ -38,25 +40,25 @@ def arrows(run: Run, alignments: Mapping[str, Alignment], begin: int) -> Iterato
                 yield kept
 
 
-def _named(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point]]:
-    flows: defaultdict[tuple[str, int], list[Point]] = defaultdict(list)
+def _named(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator[list[Waypoint]]:
+    flows: defaultdict[tuple[str, int], list[Waypoint]] = defaultdict(list)
     for process in run.processes:
         shift = alignments[process.key].shift_ns
-        for block in process.flows():
-            native_id = process.threads[block.thread].native_id
-            for index, time_ns, number in block.data.tolist():
-                name = process.names.get((block.source, index))
+        for batch in process.flows():
+            native_id = process.threads[batch.thread].native_id
+            for index, time_ns, number in batch.data.tolist():
+                name = process.names.get((batch.source, index))
                 if name is not None:  # else the line that tells it was lost
-                    point = Point(process.key, native_id, time_ns + shift, name.path)
+                    point = Waypoint(process.key, native_id, time_ns + shift, name.path)
                     flows[name.path, number].append(point)
     yield from flows.values()
 
 
-def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Point]]:
+def _messages(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator[list[Waypoint]]:
     if any(p.dropped_segments or (p.recorded and not p.from_its_beginning) for p in run.processes):
         return  # some were sent or received that nobody wrote down
-    sent: defaultdict[str, list[Point]] = defaultdict(list)
-    received: defaultdict[str, list[Point]] = defaultdict(list)
+    sent: defaultdict[str, list[Waypoint]] = defaultdict(list)
+    received: defaultdict[str, list[Waypoint]] = defaultdict(list)
     for process in run.processes:
         shift = alignments[process.key].shift_ns
         passing = {
@@ -64,15 +66,15 @@ def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Po
             for key, name in process.names.items()
             if _in_order(name.channel) and (name.kind == "send" or _receives(name.kind, name.on))
         }
-        for block in process.spans():
-            native_id = process.threads[block.thread].native_id
-            for index, start, end in block.data.tolist():
-                found = passing.get((block.source, index))
+        for batch in process.spans():
+            native_id = process.threads[batch.thread].native_id
+            for index, start, end in batch.data.tolist():
+                found = passing.get((batch.source, index))
                 if found is not None:
                     side, channel, on = found
                     # Just inside the block, so that the arrow is drawn from it and to it.
                     time_ns = (start if side is sent else end - 1) + shift
-                    side[channel].append(Point(process.key, native_id, time_ns, on))
+                    side[channel].append(Waypoint(process.key, native_id, time_ns, on))
     limits, everywhere = _known_until(run, alignments)
     for channel, messages in sent.items():
         there = received.get(channel, [])
@@ -85,7 +87,9 @@ def _messages(run: Run, alignments: Mapping[str, Alignment]) -> Iterator[list[Po
             yield [message, receipt]
 
 
-def _known_until(run: Run, alignments: Mapping[str, Alignment]) -> tuple[dict[str, int], int]:
+def _known_until(
+    run: RecordedRun, alignments: Mapping[str, Alignment]
+) -> tuple[dict[str, int], int]:
     """Until when all messages of a channel were written down, where that is not to the end; and
     until when those of any channel were.
 

@@ -129,7 +129,7 @@ class Thread(NamedTuple):
     name: str
 
 
-class Block(NamedTuple):
+class Batch(NamedTuple):
     """Some closed spans, or passages of a flow, of one source and thread: `[n, 3]` of int64."""
 
     source: int

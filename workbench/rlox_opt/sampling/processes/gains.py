@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from rlox_opt.sampling.processes.programs import HAND_OVER, NOT_BEGUN, UNKNOWN, Part, Recorded
+from rlox_opt.sampling.processes.programs import HAND_OVER, NOT_BEGUN, UNKNOWN, Recorded, WorkPart
 from rlox_opt.sampling.processes.replay import Program, path, replay
 
 MOST = 20  # parts that are replayed
@@ -57,7 +57,7 @@ def gains(recorded: Recorded, cores: int) -> Gains:
     if not whole:  # no time passed, or none of it on the way of those that matter
         return Gains(base.seconds, {}, {}, [], base.stuck)
 
-    def ratio(parts: Collection[Part], left: float) -> float:
+    def ratio(parts: Collection[WorkPart], left: float) -> float:
         def scale(part: object) -> float:
             return left if part in parts else 1.0
 
@@ -79,22 +79,22 @@ def gains(recorded: Recorded, cores: int) -> Gains:
     return Gains(base.seconds, _told(on_cpu), _told(shares), found, base.stuck)
 
 
-def _work(programs: Sequence[Program], rest: bool = True) -> dict[Part, float]:
+def _work(programs: Sequence[Program], rest: bool = True) -> dict[WorkPart, float]:
     """Seconds of each part, with what passes without a CPU or not; what nobody could make faster
     is none."""
-    found: defaultdict[Part, float] = defaultdict(float)
+    found: defaultdict[WorkPart, float] = defaultdict(float)
     for program in programs:
         for stretch in program.stretches:
             for part, seconds in (*stretch.cpu.items(), *(stretch.rest.items() if rest else ())):
-                if isinstance(part, Part) and part.path not in _NOT_WORK:
+                if isinstance(part, WorkPart) and part.path not in _NOT_WORK:
                     found[part] += seconds
     return found
 
 
-def _groups(work: Mapping[Part, float]) -> dict[tuple[str, str], set[Part]]:
+def _groups(work: Mapping[WorkPart, float]) -> dict[tuple[str, str], set[WorkPart]]:
     """Parts that are made faster together: a phase in all equal threads, and what is done while a
     lock is held; the largest."""
-    found: defaultdict[tuple[str, str], set[Part]] = defaultdict(set)
+    found: defaultdict[tuple[str, str], set[WorkPart]] = defaultdict(set)
     for part in work:
         found["phase", f"{part.kind}: {part.path}"].add(part)
         if part.lock:
@@ -105,10 +105,10 @@ def _groups(work: Mapping[Part, float]) -> dict[tuple[str, str], set[Part]]:
     return {name: found[name] for name in ranked[:MOST]}
 
 
-def _stragglers(work: Mapping[Part, float]) -> list[tuple[str, Part, float]]:
+def _stragglers(work: Mapping[WorkPart, float]) -> list[tuple[str, WorkPart, float]]:
     """Parts that take much longer in one thread than in its equals: what, which, and what would be
     left of it if it took as long as theirs."""
-    equal: defaultdict[tuple[str, str, str], dict[Part, float]] = defaultdict(dict)
+    equal: defaultdict[tuple[str, str, str], dict[WorkPart, float]] = defaultdict(dict)
     for part, seconds in work.items():
         equal[part.kind, part.path, part.lock][part] = seconds
     least, found = _LEAST * sum(work.values()), []

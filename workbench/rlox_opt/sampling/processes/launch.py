@@ -59,7 +59,7 @@ class Options:
 
 
 @dataclass
-class Outcome:
+class Exit:
     """How the program ended: its exit status, and whether Ctrl-C ended it."""
 
     status: int
@@ -78,7 +78,7 @@ def launch(
     progress: Progress,
     output: IO[str] | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Outcome:
+) -> Exit:
     """Run the command to its end, or to Ctrl-C, and leave in `folder` what `format` describes.
 
     Args:
@@ -159,7 +159,7 @@ def launch(
                 if sampler is not None:
                     progress.note("writing samples")
                     sampler.end()
-    return Outcome(process.returncode, interrupted)
+    return Exit(process.returncode, interrupted)
 
 
 @contextlib.contextmanager

@@ -7,12 +7,12 @@ from typing import Any
 
 from rlox_opt.sampling.device import Call, Kernel, attribute, by_span
 from rlox_opt.sampling.processes.phases import log_of
-from rlox_opt.sampling.processes.run import Process, Run, torch_of
+from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun, torch_of
 
 _RUNTIME = ("cuda", "hip", "cu")
 
 
-def on_device(run: Run) -> dict[str, Any] | None:
+def on_device(run: RecordedRun) -> dict[str, Any] | None:
     """`waited` and `phases` as of `device.attribute`, of all processes together; None where no
     kernel was recorded."""
     waited: defaultdict[tuple[str, str, str], float] = defaultdict(float)
@@ -42,24 +42,24 @@ def on_device(run: Run) -> dict[str, Any] | None:
     }
 
 
-def _recorded(run: Run, process: Process) -> tuple[list[Call], list[Kernel]]:
+def _recorded(run: RecordedRun, process: RecordedProcess) -> tuple[list[Call], list[Kernel]]:
     """Calls of the device's runtime, and what ran on it. A flow with the same number passes where
     a kernel was launched and where it ran."""
     torch = torch_of(run.folder, process.key)
     if torch is None:
         return [], []
     numbers = {
-        (block.thread, index, begin): number
-        for block in torch.flows()
-        for index, begin, number in block.data.tolist()
+        (batch.thread, index, begin): number
+        for batch in torch.flows()
+        for index, begin, number in batch.data.tolist()
     }
     calls, kernels = [], []
-    for block in torch.spans():
-        for index, begin, end in block.data.tolist():
-            name = torch.names[block.source, index]
-            number = numbers.get((block.thread, index, begin), 0)
+    for batch in torch.spans():
+        for index, begin, end in batch.data.tolist():
+            name = torch.names[batch.source, index]
+            number = numbers.get((batch.thread, index, begin), 0)
             if name.kind == "device":
-                kernels.append(Kernel(name.path, block.thread, begin, end, number))
+                kernels.append(Kernel(name.path, batch.thread, begin, end, number))
             elif name.path.startswith(_RUNTIME):
-                calls.append(Call(name.path, block.thread, begin, end, number))
+                calls.append(Call(name.path, batch.thread, begin, end, number))
     return calls, kernels

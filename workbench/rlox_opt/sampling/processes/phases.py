@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from rlox_opt.sampling.processes.format import PHASE, Triples
-from rlox_opt.sampling.processes.run import Process
+from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.spans import SpanLog, ThreadSpans
 
 
-def log_of(process: Process) -> SpanLog:
+def log_of(process: RecordedProcess) -> SpanLog:
     """The phases of all threads, as `Timing` would have logged them with one tree.
 
     Where several `Timing`s were open at once, what is inside a block of another gets its path in
@@ -27,10 +27,10 @@ def log_of(process: Process) -> SpanLog:
     for (source, index), name in process.names.items():
         if name.kind == PHASE:
             phases[source].append(index)
-    for block in process.spans():
-        data = block.data[np.isin(block.data[:, 0], phases[block.source])]
+    for batch in process.spans():
+        data = batch.data[np.isin(batch.data[:, 0], phases[batch.source])]
         if len(data):
-            found[first.get(block.thread, block.thread)].append((block.source, data))
+            found[first.get(batch.thread, batch.thread)].append((batch.source, data))
     log = SpanLog()
     log.pid = process.header.pid
     numbers: dict[str, int] = {}
@@ -46,7 +46,7 @@ def log_of(process: Process) -> SpanLog:
 
 
 def _merged(
-    process: Process, blocks: Sequence[tuple[int, Triples]], numbers: dict[str, int]
+    process: RecordedProcess, blocks: Sequence[tuple[int, Triples]], numbers: dict[str, int]
 ) -> array[int]:
     """One thread's blocks in the order of closing, their indices those of `numbers`."""
     sources = np.concatenate([np.full(len(data), source) for source, data in blocks])

@@ -25,7 +25,7 @@ from rlox_opt.sampling.processes.replay import (
     Program,
     Stretch,
 )
-from rlox_opt.sampling.processes.tracks import Block, Passage, Track, exclusive
+from rlox_opt.sampling.processes.tracks import Block, Exchange, Track, exclusive
 from rlox_opt.sampling.samples import OUTSIDE
 
 BLOCKED_NS = 20_000  # a wait that is shorter was none: the call itself takes as long
@@ -33,7 +33,7 @@ HAND_OVER, UNKNOWN, NOT_BEGUN = "hand-over", "waiting for what was not recorded"
 _NS = 1e-9
 
 
-class Part(NamedTuple):
+class WorkPart(NamedTuple):
     """What work is for: the thread's `track` and what equal ones have in common, its phase, and the
     lock that it had."""
 
@@ -82,7 +82,7 @@ def programs(
         of = spent(track)
         stretches = list(_stretches(track, known, of))
         if track.begin_ns > start and stretches:
-            late = {Part(track.title, track.kind, NOT_BEGUN): (track.begin_ns - start) * _NS}
+            late = {WorkPart(track.title, track.kind, NOT_BEGUN): (track.begin_ns - start) * _NS}
             stretches.insert(0, Stretch({}, late, SEND, f"begin {track.pid}.{track.tid}"))
         shares = track.process if track.process in with_gil else ""
         found.append(Program(track.title, stretches, shares, goal(track)))
@@ -98,15 +98,15 @@ class _Channels:
         self._begun: defaultdict[str, list[int]] = defaultdict(list)  # gifts
         self.gets: defaultdict[str, list[int]] = defaultdict(list)
         self.full: set[str] = set()  # queues whose senders have waited
-        meetings: defaultdict[str, list[tuple[Passage, str]]] = defaultdict(list)
-        blocked: list[Passage] = []
+        meetings: defaultdict[str, list[tuple[Exchange, str]]] = defaultdict(list)
+        blocked: list[Exchange] = []
         for track in tracks:
-            holds = [passage for passage in track.passages if passage.kind == "hold"]
-            for passage in (*exclusive(track.passages), *holds):
-                if passage.kind == "wait" and passage.on == "collective":
-                    meetings[passage.channel].append((passage, track.title))
-                elif passage.inside:
-                    self._take(passage, blocked)
+            holds = [exchange for exchange in track.exchanges if exchange.kind == "hold"]
+            for exchange in (*exclusive(track.exchanges), *holds):
+                if exchange.kind == "wait" and exchange.on == "collective":
+                    meetings[exchange.channel].append((exchange, track.title))
+                elif exchange.inside:
+                    self._take(exchange, blocked)
             if track.ends_process:  # for who joins it
                 self.gifts[str(track.pid)].append(track.end_ns)
         for times in (*self.gifts.values(), *self._begun.values(), *self.gets.values()):
@@ -114,22 +114,22 @@ class _Channels:
         self._latency = self._latencies(blocked)
         self._latency |= {channel: _own_time(waits) for channel, waits in meetings.items()}
 
-    def _take(self, passage: Passage, blocked: list[Passage]) -> None:
-        channel, took = passage.channel, passage.end_ns - passage.begin_ns
-        if passage.kind == "send":
-            self.gifts[channel].append(passage.end_ns)
-            self._begun[channel].append(passage.begin_ns)
-            if took > BLOCKED_NS and passage.on == "queue":
+    def _take(self, exchange: Exchange, blocked: list[Exchange]) -> None:
+        channel, took = exchange.channel, exchange.end_ns - exchange.begin_ns
+        if exchange.kind == "send":
+            self.gifts[channel].append(exchange.end_ns)
+            self._begun[channel].append(exchange.begin_ns)
+            if took > BLOCKED_NS and exchange.on == "queue":
                 self.full.add(channel)
-        elif passage.kind == "hold":
-            self.gifts[channel].append(passage.end_ns)
-        elif passage.kind == "wait" and channel:
-            if passage.on not in ("lock", "process"):
-                self.gets[channel].append(passage.end_ns)
+        elif exchange.kind == "hold":
+            self.gifts[channel].append(exchange.end_ns)
+        elif exchange.kind == "wait" and channel:
+            if exchange.on not in ("lock", "process"):
+                self.gets[channel].append(exchange.end_ns)
             if took > BLOCKED_NS:
-                blocked.append(passage)
+                blocked.append(exchange)
 
-    def _latencies(self, blocked: Sequence[Passage]) -> dict[str, float]:
+    def _latencies(self, blocked: Sequence[Exchange]) -> dict[str, float]:
         found: defaultdict[str, list[int]] = defaultdict(list)
         for wait in blocked:
             gifts = self.gifts.get(wait.channel, [])
@@ -144,7 +144,7 @@ class _Channels:
         """Seconds from a gift until who waited goes on; of a collective, those of its own."""
         return self._latency.get(channel, 0.0)
 
-    def event(self, wait: Passage) -> str | None:
+    def event(self, wait: Exchange) -> str | None:
         """What a wait is; None where nobody that was recorded ends it."""
         if wait.on == "collective":
             return MEET
@@ -166,10 +166,10 @@ class _Channels:
         return found
 
 
-def _own_time(waits: list[tuple[Passage, str]]) -> float:
+def _own_time(waits: list[tuple[Exchange, str]]) -> float:
     """Mean seconds that a collective takes by itself: from when its last member came until the
     first one left, since the others may wait for a core, which a replay does by itself."""
-    meetings: list[dict[str, Passage]] = []
+    meetings: list[dict[str, Exchange]] = []
     over = 0
     for wait, member in sorted(waits, key=lambda pair: pair[0].begin_ns):
         if not meetings or member in meetings[-1] or wait.begin_ns >= over:
@@ -192,71 +192,71 @@ def _room(channel: str) -> str:
 def _stretches(track: Track, known: _Channels, of: Spent) -> Iterator[Stretch]:
     """The thread's work, cut at its events."""
     work = _Work(track, of)
-    for at, event, passage in _marks(track.passages):
+    for at, event, exchange in _marks(track.exchanges):
         work.until(at)
-        channel = passage.channel
-        waited = passage.end_ns - passage.begin_ns > BLOCKED_NS
+        channel = exchange.channel
+        waited = exchange.end_ns - exchange.begin_ns > BLOCKED_NS
         match event:
             case "acquire":
                 yield work.cut(ACQUIRE, channel)
-                work.locks.append(passage.path)
+                work.locks.append(exchange.path)
             case "release":
                 yield work.cut(RELEASE, channel)
-                if passage.path in work.locks:
-                    work.locks.remove(passage.path)
-            case _ if not passage.inside:
-                work.skip(passage.end_ns)
-                work.pass_by(passage)
+                if exchange.path in work.locks:
+                    work.locks.remove(exchange.path)
+            case _ if not exchange.inside:
+                work.skip(exchange.end_ns)
+                work.pass_by(exchange)
             case "send":
                 if channel in known.full:
                     yield work.cut(RECEIVE, _room(channel))
                 if waited:
-                    work.skip(passage.end_ns)
-                work.until(passage.end_ns)
+                    work.skip(exchange.end_ns)
+                work.until(exchange.end_ns)
                 yield work.cut(SEND, channel)
-            case _ if not waited and known.event(passage) is None:
-                work.until(passage.end_ns)
+            case _ if not waited and known.event(exchange) is None:
+                work.until(exchange.end_ns)
             case _:
-                yield from _wait(work, passage, known, waited)
+                yield from _wait(work, exchange, known, waited)
     work.until(track.end_ns)
     yield work.cut(SEND, str(track.pid)) if track.ends_process else work.cut(END, "")
 
 
-def _wait(work: _Work, passage: Passage, known: _Channels, waited: bool) -> Iterator[Stretch]:
+def _wait(work: _Work, exchange: Exchange, known: _Channels, waited: bool) -> Iterator[Stretch]:
     """A wait and its event. What one for a lock is ended by, the holding of it tells; what a poll
     has seen is received next."""
-    event = known.event(passage)
+    event = known.event(exchange)
     takes = waited or event == MEET  # else it is work, as any call
     if takes:
-        work.skip(passage.end_ns)
+        work.skip(exchange.end_ns)
     else:
-        work.until(passage.end_ns)
-    latency = known.latency(passage.channel)
+        work.until(exchange.end_ns)
+    latency = known.latency(exchange.channel)
     if event is not None:
-        yield work.cut(event, passage.channel)
-        if event == RECEIVE and passage.channel in known.full:
-            yield work.cut(SEND, _room(passage.channel))
-        if passage.on == "process":  # that it has ended stays so, for who joins it again
-            yield work.cut(SEND, passage.channel)
+        yield work.cut(event, exchange.channel)
+        if event == RECEIVE and exchange.channel in known.full:
+            yield work.cut(SEND, _room(exchange.channel))
+        if exchange.on == "process":  # that it has ended stays so, for who joins it again
+            yield work.cut(SEND, exchange.channel)
         if takes:
-            work.rest(latency, passage.path if event == MEET else HAND_OVER)
-    elif passage.on == "lock":
+            work.rest(latency, exchange.path if event == MEET else HAND_OVER)
+    elif exchange.on == "lock":
         work.owed = latency
-    elif not (passage.kind == "poll" and passage.on == "pipe" and passage.channel):
-        work.pass_by(passage)
+    elif not (exchange.kind == "poll" and exchange.on == "pipe" and exchange.channel):
+        work.pass_by(exchange)
 
 
-def _marks(passages: Sequence[Passage]) -> list[tuple[int, str, Passage]]:
+def _marks(exchanges: Sequence[Exchange]) -> list[tuple[int, str, Exchange]]:
     """When what of a thread is met, in order. What lies within a wait or a gift is part of it."""
-    outer = exclusive(passages)
-    found = [(passage.begin_ns, 2, passage.kind, passage) for passage in outer]
-    begins = [passage.begin_ns for passage in outer]
-    for hold in passages:
+    outer = exclusive(exchanges)
+    found = [(exchange.begin_ns, 2, exchange.kind, exchange) for exchange in outer]
+    begins = [exchange.begin_ns for exchange in outer]
+    for hold in exchanges:
         around = bisect_right(begins, hold.begin_ns) - 1
         if hold.kind == "hold" and (around < 0 or outer[around].end_ns <= hold.begin_ns):
             found += [(hold.begin_ns, 1, ACQUIRE, hold), (hold.end_ns, 0, RELEASE, hold)]
     found.sort(key=lambda mark: mark[:2])
-    return [(at, event, passage) for at, _, event, passage in found]
+    return [(at, event, exchange) for at, _, event, exchange in found]
 
 
 class _Work:
@@ -270,8 +270,8 @@ class _Work:
         self._changes = phases(track.blocks)
         self._next = 0
         self._path = OUTSIDE
-        self._cpu: defaultdict[Part, float] = defaultdict(float)
-        self._rest: defaultdict[Part, float] = defaultdict(float)
+        self._cpu: defaultdict[WorkPart, float] = defaultdict(float)
+        self._rest: defaultdict[WorkPart, float] = defaultdict(float)
 
     def until(self, ns: int) -> None:
         """Time up to then is work of the phases that it falls into."""
@@ -286,10 +286,10 @@ class _Work:
         if seconds > 0:
             self._rest[self._part(path)] += seconds
 
-    def pass_by(self, passage: Passage) -> None:
-        """A passage that nothing ends takes as long as it took."""
-        took = (passage.end_ns - passage.begin_ns) * _NS
-        self.rest(took, None if passage.on in ("sleep", "device") else UNKNOWN)
+    def pass_by(self, exchange: Exchange) -> None:
+        """An exchange that nothing ends takes as long as it took."""
+        took = (exchange.end_ns - exchange.begin_ns) * _NS
+        self.rest(took, None if exchange.on in ("sleep", "device") else UNKNOWN)
 
     def cut(self, event: str, channel: str) -> Stretch:
         """The work so far, ended by an event; a new stretch begins."""
@@ -319,9 +319,11 @@ class _Work:
                 self._rest[part] += seconds * rest
         self.at = max(self.at, ns)
 
-    def _part(self, path: str | None) -> Part:
+    def _part(self, path: str | None) -> WorkPart:
         lock = self.locks[-1] if self.locks else ""
-        return Part(self.track.title, self.track.kind, self._path if path is None else path, lock)
+        return WorkPart(
+            self.track.title, self.track.kind, self._path if path is None else path, lock
+        )
 
 
 def phases(blocks: Sequence[Block]) -> list[tuple[int, str]]:

@@ -20,16 +20,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 SEND, RECEIVE, MEET, ACQUIRE, RELEASE, END = "send", "receive", "meet", "acquire", "release", "end"
-Part = Any  # what work is for: anything that can be a key
-Scale = Callable[[Part], float]  # what is left of a part's time
+Purpose = Any  # what work is for: anything that can be a key
+Scale = Callable[[Purpose], float]  # what is left of a part's time
 
 
 class Stretch(NamedTuple):
     """What a thread does up to an event, in seconds: `cpu` needs one, `rest` passes without
     (sleep, a disk, a hand-over)."""
 
-    cpu: Mapping[Part, float]
-    rest: Mapping[Part, float]
+    cpu: Mapping[Purpose, float]
+    rest: Mapping[Purpose, float]
     event: str = END
     channel: str = ""
 
@@ -60,7 +60,7 @@ class Replay:
     last: int
 
 
-def unchanged(_: Part) -> float:
+def unchanged(_: Purpose) -> float:
     """All as it was."""
     return 1.0
 
@@ -86,10 +86,10 @@ def replay(
     return _Run(programs, cores, scale, there or {}).run()
 
 
-def path(programs: Sequence[Program], of: Replay) -> dict[Part, float]:
+def path(programs: Sequence[Program], of: Replay) -> dict[Purpose, float]:
     """Seconds of each part on the critical path, largest first: from the end back, of each thread
     what it did since it last waited, and then what the one did that it waited for."""
-    found: defaultdict[Part, float] = defaultdict(float)
+    found: defaultdict[Purpose, float] = defaultdict(float)
     index, number = of.last, len(of.done[of.last]) - 1
     while number >= 0:
         stretch = programs[index].stretches[number]

@@ -28,7 +28,7 @@ from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
 from rlox_opt.sampling.processes.format import Clock
 from rlox_opt.sampling.processes.on_device import on_device
-from rlox_opt.sampling.processes.run import Process, Run
+from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.sampled import read_samplers
 from rlox_opt.sampling.processes.samples_file import read_samples
 from rlox_opt.sampling.processes.threads import ThreadUse, threads_of
@@ -45,7 +45,7 @@ _HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it en
 Json = dict[str, Any]
 
 
-def report(run: Run, trace: Path, project: Project) -> Json:
+def report(run: RecordedRun, trace: Path, project: Project) -> Json:
     """Read all that a run left, write its trace, and tell what it shows."""
     incomplete = read_samplers(run, Classifier(project.settings.layers))
     uses: dict[str, list[ThreadUse]] = {}
@@ -86,7 +86,7 @@ def report(run: Run, trace: Path, project: Project) -> Json:
     }
 
 
-def _versions(run: Run) -> dict[str, str]:
+def _versions(run: RecordedRun) -> dict[str, str]:
     """Those that the program's processes ran with, which are in its own environment; and of what
     looked on, which is in ours."""
     found: dict[str, set[str]] = {}
@@ -99,25 +99,27 @@ def _versions(run: Run) -> dict[str, str]:
     return told | ({tool: looked_on} if tool and looked_on else {})
 
 
-def _features(processes: Sequence[Process]) -> list[str] | None:
+def _features(processes: Sequence[RecordedProcess]) -> list[str] | None:
     """What our extension was built with; None where no process has loaded it."""
     found = [p.loaded["features"] for p in processes if "features" in p.loaded]
     return list(dict.fromkeys(chain.from_iterable(found))) if found else None
 
 
-def _worth_telling(process: Process, uses: Sequence[ThreadUse]) -> bool:
+def _worth_telling(process: RecordedProcess, uses: Sequence[ThreadUse]) -> bool:
     """Helpers that only passed by are in the trace, but in no table."""
     lived = (process.end_ns - process.begin_ns) / 1e9
     return lived >= _PASSING_S or any(use.phases for use in uses)
 
 
-def _wall_s(run: Run) -> float:
+def _wall_s(run: RecordedRun) -> float:
     if "end" in run.about:
         return (Clock(*run.about["end"]).before_ns - run.clock.after_ns) / 1e9
     return max((p.end_ns - run.clock.after_ns for p in run.processes), default=0) / 1e9
 
 
-def _incomplete(run: Run, shown: Sequence[Process], names: dict[str, str]) -> list[str]:
+def _incomplete(
+    run: RecordedRun, shown: Sequence[RecordedProcess], names: dict[str, str]
+) -> list[str]:
     found = []
     if run.about.get("interrupted"):
         found.append("The program was interrupted; the figures are those of its time until then.")
@@ -153,7 +155,7 @@ def _incomplete(run: Run, shown: Sequence[Process], names: dict[str, str]) -> li
     return found
 
 
-def _warnings(run: Run, clocks: Sequence[Json]) -> list[str]:
+def _warnings(run: RecordedRun, clocks: Sequence[Json]) -> list[str]:
     found = [
         f"The clock of {clock['process']} is another one; its times may be off by "
         f"{clock['error_us']:.0f} µs against the others'."
@@ -169,7 +171,9 @@ def _warnings(run: Run, clocks: Sequence[Json]) -> list[str]:
     return found
 
 
-def _process(process: Process, uses: Sequence[ThreadUse], title: str, start_ns: int) -> Json:
+def _process(
+    process: RecordedProcess, uses: Sequence[ThreadUse], title: str, start_ns: int
+) -> Json:
     return {
         "key": process.key,
         "title": title,

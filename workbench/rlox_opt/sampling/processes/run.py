@@ -11,7 +11,7 @@ from typing import Any
 from rlox_opt.sampling.processes.format import (
     RUN,
     SCHEMA,
-    Block,
+    Batch,
     Clock,
     Header,
     Name,
@@ -24,7 +24,7 @@ from rlox_opt.sampling.samples import MAIN_THREAD
 
 
 @dataclass
-class Process:
+class RecordedProcess:
     """What is known of a process. Large things are not in it: `blocks` reads them in passing."""
 
     header: Header
@@ -59,11 +59,11 @@ class Process:
         """Whether all spans from its first moment to its last were kept."""
         return len(self.recorded) == 1 and self.recorded[0][0] <= self.begin_ns
 
-    def spans(self) -> Iterator[Block]:
+    def spans(self) -> Iterator[Batch]:
         """Closed spans of all kinds, as they were written."""
         return self._blocks("spans")
 
-    def flows(self) -> Iterator[Block]:
+    def flows(self) -> Iterator[Batch]:
         """Passages of flows: index, time, id."""
         return self._blocks("flows")
 
@@ -75,13 +75,13 @@ class Process:
                     name, time_ns, number = value
                     yield name, time_ns, number
 
-    def _blocks(self, what: str) -> Iterator[Block]:
+    def _blocks(self, what: str) -> Iterator[Batch]:
         for file in self.files:
             for key, value in lines(file):
                 if key == what:
                     source, thread, data = value
                     if thread in self.threads:  # else the line that names it was lost
-                        yield Block(source, thread, triples(data))
+                        yield Batch(source, thread, triples(data))
 
 
 def keys(folder: Path) -> list[str]:
@@ -105,21 +105,21 @@ def segments(folder: Path, key: str, what: str = "") -> list[Path]:
     ]
 
 
-def read_process(folder: Path, key: str, what: str = "") -> Process:
+def read_process(folder: Path, key: str, what: str = "") -> RecordedProcess:
     """All that is small of one process: one pass over its files.
 
     Raises:
         ValueError: there is no header, since it died before its first line was whole.
     """
     files = segments(folder, key, what)
-    process: Process | None = None
+    process: RecordedProcess | None = None
     totals: dict[tuple[int, int, int], Total] = {}
     for file in files:
         for kind, value in lines(file):
             if kind == "process":
                 header = Header(**value)
                 if process is None:
-                    process = Process(header, files, header.role, header.index, header.name)
+                    process = RecordedProcess(header, files, header.role, header.index, header.name)
                     process.begin_ns = process.end_ns = int(key.partition("-")[2])
                     process.dropped_segments = header.segment
             elif process is not None:
@@ -130,7 +130,7 @@ def read_process(folder: Path, key: str, what: str = "") -> Process:
     return process
 
 
-def torch_of(folder: Path, key: str) -> Process | None:
+def torch_of(folder: Path, key: str) -> RecordedProcess | None:
     """torch's operators in a process. None where none were recorded, or it died as it began to
     write them."""
     if not segments(folder, key, "torch"):
@@ -142,7 +142,7 @@ def torch_of(folder: Path, key: str) -> Process | None:
 
 
 def _take(
-    process: Process, kind: str, value: Any, totals: dict[tuple[int, int, int], Total]
+    process: RecordedProcess, kind: str, value: Any, totals: dict[tuple[int, int, int], Total]
 ) -> None:
     last = process.end_ns
     match kind:
@@ -181,12 +181,12 @@ def _take(
 
 
 @dataclass
-class Run:
+class RecordedRun:
     """A folder that was read: what `run.json` says, and its processes, the earliest first."""
 
     folder: Path
     about: dict[str, Any]
-    processes: list[Process]
+    processes: list[RecordedProcess]
 
     def channel(self, name: Name) -> str:
         """The channel of a wait or send, by its receiving end: both sides call it the same."""
@@ -201,7 +201,7 @@ class Run:
         return Clock(*self.about["clock"])
 
 
-def read_run(folder: Path) -> Run:
+def read_run(folder: Path) -> RecordedRun:
     """The run in a folder, whether or not it came to its end.
 
     Raises:
@@ -219,4 +219,4 @@ def read_run(folder: Path) -> Run:
             processes.append(read_process(folder, key))
         except ValueError:  # it died as it began: there is nothing of it
             continue
-    return Run(folder, about, processes)
+    return RecordedRun(folder, about, processes)

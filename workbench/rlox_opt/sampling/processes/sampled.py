@@ -9,11 +9,11 @@ from pathlib import Path
 
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.layers import Classifier
-from rlox_opt.sampling.perf import Event
+from rlox_opt.sampling.perf import PerfEvent
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.components import titles
 from rlox_opt.sampling.processes.phases import log_of
-from rlox_opt.sampling.processes.run import Process, Run
+from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.samples_file import write_samples
 from rlox_opt.sampling.samples import Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
@@ -24,7 +24,7 @@ _MOST_NAMED = 8
 _FULL = "size limit reached"  # what perf says as it stops for its --max-size
 
 
-def read_samplers(run: Run, classifier: Classifier) -> list[str]:
+def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
     """Write the samples of every process into the run's folder, and take the sampler's own files
     away unless they cannot be read; returns sentences on what is missing."""
     data = run.folder / samplers.PERF_DATA
@@ -43,7 +43,7 @@ def _said(folder: Path) -> str:
     return log.read_text(errors="replace").strip() if log.exists() else ""
 
 
-def _too_young(run: Run) -> list[str]:
+def _too_young(run: RecordedRun) -> list[str]:
     """A sentence on processes that py-spy was not begun for, while their spans were kept."""
     names = titles(run.processes)
     unseen = [
@@ -61,9 +61,9 @@ def _too_young(run: Run) -> list[str]:
     ]
 
 
-def _read_perf(run: Run, data: Path, classifier: Classifier) -> list[str]:
+def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str]:
     rate = json.loads((run.folder / "perf.json").read_text(encoding="utf-8"))["rate"]
-    events: dict[int, list[Event]] = {}
+    events: dict[int, list[PerfEvent]] = {}
     lost = 0
     missing = []
     failed = False
@@ -114,22 +114,22 @@ def _read_perf(run: Run, data: Path, classifier: Classifier) -> list[str]:
     return missing
 
 
-def _cpu_s(events: Iterable[Event]) -> float:
+def _cpu_s(events: Iterable[PerfEvent]) -> float:
     return sum(event.weight for event in events if event.what == "cpu")
 
 
-def _by_pid(run: Run) -> dict[int, list[Process]]:
-    found: dict[int, list[Process]] = {}
+def _by_pid(run: RecordedRun) -> dict[int, list[RecordedProcess]]:
+    found: dict[int, list[RecordedProcess]] = {}
     for process in run.processes:
         found.setdefault(process.header.pid, []).append(process)
     return found
 
 
 def _shared(
-    events: Iterable[Event], processes: list[Process]
-) -> Iterator[tuple[Process, list[Event]]]:
+    events: Iterable[PerfEvent], processes: list[RecordedProcess]
+) -> Iterator[tuple[RecordedProcess, list[PerfEvent]]]:
     """The events of each of the processes that had one id, one after the other."""
-    own: dict[str, list[Event]] = {process.key: [] for process in processes}
+    own: dict[str, list[PerfEvent]] = {process.key: [] for process in processes}
     for event in events:
         begun = [process for process in processes if process.begin_ns <= event.time_ns]
         own[(begun or processes)[-1 if begun else 0].key].append(event)
@@ -137,7 +137,7 @@ def _shared(
         yield process, own[process.key]
 
 
-def _all_threads(process: Process, log: SpanLog) -> SpanLog:
+def _all_threads(process: RecordedProcess, log: SpanLog) -> SpanLog:
     """The log with the names of threads that have no phases as well."""
     there = {thread.native_id for thread in log.threads}
     for thread in process.threads.values():
@@ -147,7 +147,7 @@ def _all_threads(process: Process, log: SpanLog) -> SpanLog:
     return log
 
 
-def _recorded(process: Process, samples: Iterable[Sample]) -> Iterator[Sample]:
+def _recorded(process: RecordedProcess, samples: Iterable[Sample]) -> Iterator[Sample]:
     """Samples taken while spans were kept: of others the phase is not known."""
     for sample in samples:
         time_ns = sample.time_ns or 0
@@ -155,7 +155,7 @@ def _recorded(process: Process, samples: Iterable[Sample]) -> Iterator[Sample]:
             yield sample
 
 
-def _read_pyspy(folder: Path, process: Process, classifier: Classifier) -> str | None:
+def _read_pyspy(folder: Path, process: RecordedProcess, classifier: Classifier) -> str | None:
     left = folder / f"{process.key}.py-spy"
     if not left.exists():
         return None

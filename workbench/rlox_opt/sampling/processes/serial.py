@@ -6,13 +6,13 @@ from collections import defaultdict
 from typing import Any
 
 from rlox_opt.sampling.processes.analysis import goals
-from rlox_opt.sampling.processes.run import Run
+from rlox_opt.sampling.processes.run import RecordedRun
 from rlox_opt.sampling.processes.states import divide
 from rlox_opt.sampling.processes.tracks import Track, tracks
 from rlox_opt.sampling.processes.watch import Watch
 
 
-def cost(several: Run, alone: Run) -> dict[str, Any] | None:
+def cost(several: RecordedRun, alone: RecordedRun) -> dict[str, Any] | None:
     """Two runs of the same work. None where one of them has no phases, so that nobody knows when
     training began.
 
@@ -32,7 +32,7 @@ def cost(several: Run, alone: Run) -> dict[str, Any] | None:
     }
 
 
-def _figures(run: Run) -> dict[str, Any] | None:
+def _figures(run: RecordedRun) -> dict[str, Any] | None:
     window = _training(tracks(run))
     if window is None:
         return None

@@ -16,7 +16,7 @@ import numpy as np
 
 from rlox_opt.sampling.processes.programs import BLOCKED_NS, Spent
 from rlox_opt.sampling.processes.running import shares
-from rlox_opt.sampling.processes.tracks import Passage, Track, exclusive
+from rlox_opt.sampling.processes.tracks import Exchange, Track, exclusive
 from rlox_opt.sampling.processes.watch import Seen, Watch
 
 _NS = 1e-9
@@ -127,7 +127,7 @@ def _one_at_a_time(threads: Sequence[tuple[Track, Division]], watch: Watch) -> b
     return bool(np.maximum(0.0, ran - _WINDOW_NS).sum() <= _TOGETHER * ran.sum())
 
 
-def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Passage]) -> float:
+def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Exchange]) -> float:
     """Seconds of `what` (`Seen.spent`) outside noted waits: who waits for others may spin. A wait
     in which there were less than two looks is taken to have been a quiet one."""
     found = seen.spent(what, track.begin_ns, track.end_ns)
@@ -139,7 +139,7 @@ def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Pass
 
 def _divided(
     track: Track,
-    waits: Sequence[Passage],
+    waits: Sequence[Exchange],
     tracks: Sequence[Track],
     watch: Watch,
     whom: _Whom,
@@ -186,11 +186,11 @@ def _divided(
     )
 
 
-def _blocked(track: Track) -> Iterator[Passage]:
+def _blocked(track: Track) -> Iterator[Exchange]:
     """Where it waited: gifts, too, wait for room."""
-    for passage in exclusive(track.passages):
-        if passage.end_ns - passage.begin_ns > BLOCKED_NS:
-            yield passage
+    for exchange in exclusive(track.exchanges):
+        if exchange.end_ns - exchange.begin_ns > BLOCKED_NS:
+            yield exchange
 
 
 def _others(
@@ -215,24 +215,24 @@ class _Whom:
     def __init__(self, tracks: Sequence[Track]) -> None:
         self.givers: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.takers: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self.shared: defaultdict[str, list[tuple[Passage, str]]] = defaultdict(list)
+        self.shared: defaultdict[str, list[tuple[Exchange, str]]] = defaultdict(list)
         self.processes = {str(track.pid): track.process for track in tracks}
         for track in tracks:
-            for passage in track.passages:
-                if passage.kind == "send":
-                    self.givers[passage.channel][track.title] += 1
-                elif passage.kind == "wait":
-                    self.takers[passage.channel][track.title] += 1
-                if passage.kind == "hold" or passage.on == "collective":
-                    self.shared[passage.channel].append((passage, track.title))
+            for exchange in track.exchanges:
+                if exchange.kind == "send":
+                    self.givers[exchange.channel][track.title] += 1
+                elif exchange.kind == "wait":
+                    self.takers[exchange.channel][track.title] += 1
+                if exchange.kind == "hold" or exchange.on == "collective":
+                    self.shared[exchange.channel].append((exchange, track.title))
         self._begins: dict[str, list[int]] = {}
         self._longest: dict[str, int] = {}
         for channel, found in self.shared.items():
             found.sort(key=lambda pair: pair[0].begin_ns)
-            self._begins[channel] = [passage.begin_ns for passage, _ in found]
+            self._begins[channel] = [exchange.begin_ns for exchange, _ in found]
             self._longest[channel] = max(p.end_ns - p.begin_ns for p, _ in found)
 
-    def of(self, track: Track, wait: Passage) -> dict[str, float]:
+    def of(self, track: Track, wait: Exchange) -> dict[str, float]:
         """Shares of a wait by who it was for; they sum to 1."""
         if wait.on == "process":
             return {self.processes.get(wait.channel, _UNKNOWN): 1.0}
@@ -245,16 +245,16 @@ class _Whom:
         total = sum(others.values())
         return {title: n / total for title, n in others.items()} if total else {_UNKNOWN: 1.0}
 
-    def _beside(self, wait: Passage) -> Iterator[tuple[Passage, str]]:
+    def _beside(self, wait: Exchange) -> Iterator[tuple[Exchange, str]]:
         """Holds, or parts of collectives, that overlap a wait."""
         begins = self._begins.get(wait.channel, [])
         longest = self._longest.get(wait.channel, 0)
         first = bisect_left(begins, wait.begin_ns - longest)
-        for passage, title in self.shared[wait.channel][first : bisect_right(begins, wait.end_ns)]:
-            if passage.end_ns > wait.begin_ns and passage.begin_ns < wait.end_ns:
-                yield passage, title
+        for exchange, title in self.shared[wait.channel][first : bisect_right(begins, wait.end_ns)]:
+            if exchange.end_ns > wait.begin_ns and exchange.begin_ns < wait.end_ns:
+                yield exchange, title
 
-    def _held(self, track: Track, wait: Passage) -> dict[str, float]:
+    def _held(self, track: Track, wait: Exchange) -> dict[str, float]:
         found = Counter[str]()
         for hold, title in self._beside(wait):
             if hold.kind == "hold" and title != track.title:
@@ -262,13 +262,13 @@ class _Whom:
         total = sum(found.values())
         return {title: ns / total for title, ns in found.items()} if total else {_UNKNOWN: 1.0}
 
-    def _last(self, wait: Passage) -> dict[str, float]:
+    def _last(self, wait: Exchange) -> dict[str, float]:
         """Of a collective, the time until the last one came is waited for that one; what is left
         the operation takes. Who has left already may be in the next one."""
-        same: dict[str, tuple[int, Passage]] = {}
-        for passage, title in self._beside(wait):
-            together = min(passage.end_ns, wait.end_ns) - max(passage.begin_ns, wait.begin_ns)
-            same[title] = max(same.get(title, (0, passage)), (together, passage))
+        same: dict[str, tuple[int, Exchange]] = {}
+        for exchange, title in self._beside(wait):
+            together = min(exchange.end_ns, wait.end_ns) - max(exchange.begin_ns, wait.begin_ns)
+            same[title] = max(same.get(title, (0, exchange)), (together, exchange))
         title, (_, last) = max(same.items(), key=lambda item: item[1][1].begin_ns)
         before = max(0, last.begin_ns - wait.begin_ns) / (wait.end_ns - wait.begin_ns)
         return {title: before, OPERATION: 1 - before} if before else {OPERATION: 1.0}

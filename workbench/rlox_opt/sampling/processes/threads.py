@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rlox_opt.sampling.processes.format import RECORDER
 from rlox_opt.sampling.processes.phases import log_of
-from rlox_opt.sampling.processes.run import Process
+from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
 from rlox_opt.sampling.spans import Phase, ThreadSpans
 
@@ -51,7 +51,7 @@ class ThreadUse:
         return dict(found)
 
 
-def threads_of(process: Process, samples: Samples | None) -> list[ThreadUse]:
+def threads_of(process: RecordedProcess, samples: Samples | None) -> list[ThreadUse]:
     """The threads of a process, the main one first, then those that were there longest."""
     log = log_of(process)
     spans: defaultdict[str, list[ThreadSpans]] = defaultdict(list)
@@ -79,11 +79,11 @@ def threads_of(process: Process, samples: Samples | None) -> list[ThreadUse]:
     return sorted(uses, key=lambda use: (use.name != MAIN_THREAD, -use.seconds))
 
 
-def _native_id(process: Process, name: str) -> int | None:
+def _native_id(process: RecordedProcess, name: str) -> int | None:
     return next((t.native_id for t in process.threads.values() if t.name == name), None)
 
 
-def _kept(process: Process) -> Kept:
+def _kept(process: RecordedProcess) -> Kept:
     """How many ns of the windows in which spans were kept lie before given times.
 
     A span is kept whole if it closes in such a window, however long before it began; but of what

@@ -18,9 +18,9 @@ import numpy as np
 
 from rlox_opt.sampling.processes.alignment import Alignment, align
 from rlox_opt.sampling.processes.components import titles
-from rlox_opt.sampling.processes.flows import Point, arrows
+from rlox_opt.sampling.processes.flows import Waypoint, arrows
 from rlox_opt.sampling.processes.format import Name
-from rlox_opt.sampling.processes.run import Process, Run, torch_of
+from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun, torch_of
 from rlox_opt.sampling.processes.samples_file import read_samples
 from rlox_opt.sampling.samples import Sample
 from rlox_opt.system.files import writing
@@ -33,7 +33,7 @@ _TORCH_TRACK = 3_000_000_000
 Event = dict[str, Any]
 
 
-def write_trace(path: Path, run: Run, most: int = MOST) -> dict[str, Any]:
+def write_trace(path: Path, run: RecordedRun, most: int = MOST) -> dict[str, Any]:
     """Write the trace; returns what it holds: `from_s`, `until_s`, `spans`, `events`, `clocks`."""
     alignments = {process.key: align(run, process) for process in run.processes}
     origin = run.clock.after_ns
@@ -57,7 +57,7 @@ def write_trace(path: Path, run: Run, most: int = MOST) -> dict[str, Any]:
     return told | {"events": count}
 
 
-def clocks(run: Run, alignments: Mapping[str, Alignment]) -> list[dict[str, Any]]:
+def clocks(run: RecordedRun, alignments: Mapping[str, Alignment]) -> list[dict[str, Any]]:
     """For each process how its clock was laid on the run's, in microseconds."""
     names = titles(run.processes)
     return [
@@ -71,14 +71,14 @@ def clocks(run: Run, alignments: Mapping[str, Alignment]) -> list[dict[str, Any]
     ]
 
 
-def _window(run: Run, alignments: Mapping[str, Alignment], most: int) -> tuple[int, int]:
+def _window(run: RecordedRun, alignments: Mapping[str, Alignment], most: int) -> tuple[int, int]:
     """The earliest time from which on at most `most` spans begin, and how many do."""
     bins: defaultdict[int, int] = defaultdict(int)
     for process in run.processes:
         shift = alignments[process.key].shift_ns
         for file in (process, *_torch_of(run.folder, process)):
-            for block in file.spans():
-                found, counts = np.unique((block.data[:, 1] + shift) // _BIN_NS, return_counts=True)
+            for batch in file.spans():
+                found, counts = np.unique((batch.data[:, 1] + shift) // _BIN_NS, return_counts=True)
                 for number, count in zip(found.tolist(), counts.tolist(), strict=True):
                     bins[number] += count
     total = 0
@@ -89,13 +89,13 @@ def _window(run: Run, alignments: Mapping[str, Alignment], most: int) -> tuple[i
     return 0, total
 
 
-def _torch_of(folder: Path, process: Process) -> list[Process]:
+def _torch_of(folder: Path, process: RecordedProcess) -> list[RecordedProcess]:
     found = torch_of(folder, process.key)
     return [] if found is None else [found]
 
 
 def _events(
-    run: Run, alignments: Mapping[str, Alignment], origin: int, begin: int
+    run: RecordedRun, alignments: Mapping[str, Alignment], origin: int, begin: int
 ) -> Iterator[Event]:
     names, pids = titles(run.processes), _pids(run)
     for order, process in enumerate(run.processes):
@@ -119,7 +119,7 @@ def _events(
     yield from _flows(arrows(run, alignments, begin), pids, origin)
 
 
-def _pids(run: Run) -> dict[str, int]:
+def _pids(run: RecordedRun) -> dict[str, int]:
     """The id of each process by its key; where the kernel used one twice, the later ones get
     another."""
     used: Counter[int] = Counter()
@@ -131,14 +131,16 @@ def _pids(run: Run) -> dict[str, int]:
     return found
 
 
-def _spans(process: Process, pid: int, shift: int, begin: int, track: int) -> Iterator[Event]:
+def _spans(
+    process: RecordedProcess, pid: int, shift: int, begin: int, track: int
+) -> Iterator[Event]:
     """Blocks that end after `begin`, cut there: an arrow may lead into one that began before."""
-    for block in process.spans():
-        tid = process.threads[block.thread].native_id + track
-        data = block.data[block.data[:, 2] + shift > begin]
+    for batch in process.spans():
+        tid = process.threads[batch.thread].native_id + track
+        data = batch.data[batch.data[:, 2] + shift > begin]
         for index, whole, end in data.tolist():
             start = max(whole, begin - shift)
-            name = process.names.get((block.source, index)) or Name("?")
+            name = process.names.get((batch.source, index)) or Name("?")
             event = {
                 "ph": "X",
                 "name": name.path.rsplit("/", 1)[-1],
@@ -153,7 +155,9 @@ def _spans(process: Process, pid: int, shift: int, begin: int, track: int) -> It
             yield event
 
 
-def _samples(folder: Path, process: Process, pid: int, shift: int, begin: int) -> Iterator[Event]:
+def _samples(
+    folder: Path, process: RecordedProcess, pid: int, shift: int, begin: int
+) -> Iterator[Event]:
     """Samples as blocks of the time that they stand for, on a track below their thread's."""
     found = read_samples(folder, process.key)
     if found is None:
@@ -182,7 +186,9 @@ def _samples(folder: Path, process: Process, pid: int, shift: int, begin: int) -
             }
 
 
-def _flows(found: Iterable[list[Point]], pids: Mapping[str, int], origin: int) -> Iterator[Event]:
+def _flows(
+    found: Iterable[list[Waypoint]], pids: Mapping[str, int], origin: int
+) -> Iterator[Event]:
     """Arrows from each point of a flow to the next; they begin and end within blocks."""
     for number, points in enumerate(found, 1):
         for place, point in enumerate(points):

@@ -12,7 +12,7 @@ import numpy as np
 from rlox_opt.sampling.processes.alignment import align
 from rlox_opt.sampling.processes.components import folded, groups, titles
 from rlox_opt.sampling.processes.phases import log_of
-from rlox_opt.sampling.processes.run import Process, Run
+from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.samples import MAIN_THREAD
 
 MAIN = MAIN_THREAD
@@ -20,7 +20,7 @@ SPANS = ("send", "wait", "poll", "hold")
 _EXEC = "exec"  # how a process ends whose place another program takes
 
 
-class Passage(NamedTuple):
+class Exchange(NamedTuple):
     """A span that is no phase: `path` is what the program calls it. Where only a part of a run is
     looked at, `inside` says whether the event lies in it: to give begins there, to get and to meet
     ends there. That way nothing is got before it is given, though who gets may go on before who
@@ -56,7 +56,7 @@ class Track:
     begin_ns: int
     end_ns: int
     blocks: list[Block] = field(default_factory=list)
-    passages: list[Passage] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
     replaced: bool = False
 
     @property
@@ -75,7 +75,7 @@ class Track:
         return self.tid == self.pid and not self.replaced
 
 
-def tracks(run: Run, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:
+def tracks(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> list[Track]:
     """The threads that did something between two times of the run's clock, of the earliest process
     first; spans that reach over an end of that time are cut there."""
     names = titles(run.processes)
@@ -98,7 +98,13 @@ class _Reader:
     """Reads the threads of one process."""
 
     def __init__(
-        self, run: Run, process: Process, title: str, kind: str, from_ns: int, until_ns: int
+        self,
+        run: RecordedRun,
+        process: RecordedProcess,
+        title: str,
+        kind: str,
+        from_ns: int,
+        until_ns: int,
     ) -> None:
         self.run, self.process, self.title, self.kind = run, process, title, kind
         self.shift = align(run, process).shift_ns
@@ -121,20 +127,20 @@ class _Reader:
             for key, name in self.process.names.items()
             if name.kind in SPANS
         }
-        for block in self.process.spans():
-            who = self.process.threads[block.thread]
-            for index, begin, end in block.data.tolist():
-                known = passing.get((block.source, index))
+        for batch in self.process.spans():
+            who = self.process.threads[batch.thread]
+            for index, begin, end in batch.data.tolist():
+                known = passing.get((batch.source, index))
                 if known is not None and (cut := self._cut(begin, end)):
                     name, channel = known
                     inside = cut[0] == begin + self.shift
                     if name.kind != "send":
                         inside = cut[1] == end + self.shift
-                    passage = Passage(name.kind, name.on, channel, name.path, *cut, inside)
-                    self._track(*who).passages.append(passage)
+                    exchange = Exchange(name.kind, name.on, channel, name.path, *cut, inside)
+                    self._track(*who).exchanges.append(exchange)
         for track in self.own.values():
             if track.thread != MAIN:  # of its life is known what lies between its spans
-                spans: list[Block | Passage] = [*track.blocks, *track.passages]
+                spans: list[Block | Exchange] = [*track.blocks, *track.exchanges]
                 track.begin_ns = min(span.begin_ns for span in spans)
                 track.end_ns = max(span.end_ns for span in spans)
         equal = Counter(track.thread for track in self.own.values())
@@ -155,13 +161,13 @@ class _Reader:
         return self.own[native_id]
 
 
-def exclusive(passages: Sequence[Passage]) -> list[Passage]:
+def exclusive(exchanges: Sequence[Exchange]) -> list[Exchange]:
     """Waits, polls and gifts of a thread in their order, without those that lie within another: a
     queue's pipe, a collective's collectives."""
-    found: list[Passage] = []
+    found: list[Exchange] = []
     # What takes no time is not inside what begins at the same.
-    order = sorted(passages, key=lambda p: (p.begin_ns, p.end_ns > p.begin_ns, -p.end_ns))
-    for passage in order:
-        if passage.kind != "hold" and (not found or passage.begin_ns >= found[-1].end_ns):
-            found.append(passage)
+    order = sorted(exchanges, key=lambda p: (p.begin_ns, p.end_ns > p.begin_ns, -p.end_ns))
+    for exchange in order:
+        if exchange.kind != "hold" and (not found or exchange.begin_ns >= found[-1].end_ns):
+            found.append(exchange)
     return found

@@ -31,7 +31,7 @@ import rlox_opt_libraries
 import rlox_opt_locks
 import rlox_opt_waits
 from rlox_opt_segments import Segments, encode, read_clock, time_namespace
-from rlox_opt_source import Source, Track
+from rlox_opt_source import Appended, SpanSource
 from rlox_opt_threads import Threads
 
 FOLDER, OPTIONS, PARENT, GATE = (
@@ -52,7 +52,7 @@ class Recorder:
 
     def __init__(self, folder: str, options: dict[str, Any]) -> None:
         self.folder, self.options = folder, options  # `launch.Options`, and the run's start_ns
-        self.sources: list[Source] = []
+        self.sources: list[SpanSource] = []
         self.timings: list[Any] = []  # each source's Timing, or None
         self.polled: list[Callable[[], list[Any]]] = []  # asked for lines at every flush
         self.pairs: list[list[str]] = []  # the two ends of each connection that was made here
@@ -102,14 +102,14 @@ class Recorder:
             source.named = 0
         return [{"process": header}, {"clock": read_clock()}, *self._news()]
 
-    def source(self, name: str, timing: Any = None, what: str = "spans") -> Source:
+    def source(self, name: str, timing: Any = None, what: str = "spans") -> SpanSource:
         """The source of that name; each Timing has one of its own."""
         with self.naming:
             if timing is None:
                 for source in self.sources:
                     if source.name == name and source.what == what:
                         return source
-            source = Source(self, name, what)
+            source = SpanSource(self, name, what)
             source.number = len(self.sources)
             self.sources.append(source)
             # A Timing is kept: its sums are told to the end, and programs make few of them.
@@ -216,7 +216,7 @@ class Recorder:
                 source.tracks.remove(track)  # in place: others append meanwhile
         return entries
 
-    def _over(self) -> tuple[set[int], list[tuple[Source, Track]]]:
+    def _over(self) -> tuple[set[int], list[tuple[SpanSource, Appended]]]:
         """The numbers of the threads that have ended, and their tracks."""
         threads = self.threads.items()
         tracks = [(source, track) for source in list(self.sources) for track in list(source.tracks)]

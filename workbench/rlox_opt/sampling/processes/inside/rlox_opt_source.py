@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 
-class Track:
+class Appended:
     """What one thread appended to a source, until it is written: a list, since an array takes four
     times as long for three integers."""
 
@@ -17,7 +17,7 @@ class Track:
         self.data: list[int] = []
 
 
-class Source:
+class SpanSource:
     """Who records: the names of its blocks, and the triples that its threads append.
 
     It has what a `Timing` asks of a log of spans: `paths`, and `open_thread(…).data.extend`.
@@ -28,14 +28,14 @@ class Source:
         self.number = -1
         self.paths: list[str] = []
         self.kinds: dict[int, tuple[str, str, str]] = {}
-        self.tracks: list[Track] = []
+        self.tracks: list[Appended] = []
         self.named = 0  # so many of the paths are in the file
         self._numbers: dict[tuple[str, str, str, str], int] = {}
         self._local = threading.local()
 
-    def open_thread(self, name: str, native_id: int) -> Track:
+    def open_thread(self, name: str, native_id: int) -> Appended:
         """A new track of one thread."""
-        track = Track(self.recorder.threads.number(native_id, name))
+        track = Appended(self.recorder.threads.number(native_id, name))
         self.tracks.append(track)
         return track
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from recorded import calls, environment, finished, run_program
-from rlox_opt.sampling.processes.format import RECORDER, lines
+from rlox_opt.sampling.processes.format import lines
 from rlox_opt.sampling.processes.inside import rlox_opt_identity
-from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments, read_clock
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import RECORDER, Segments, read_clock
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedRun
 from rlox_opt.sampling.processes.threads import threads_of

@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
             with side_by_side(project.builds, built, built, again=False) as packages:
                 name = named(arguments.bench, packages.names("time"), "NAME")
             progress.begin(name)
-            found = causes.of_calls(project, built, name)
-            progress.end(f"{found.samples} samples")
+            profile = causes.of_calls(project, built, name)
+            progress.end(f"{profile.samples} samples")
     except UsageError as problem:
         error(str(problem))
     except (NotBuiltError, ContestError, ValueError) as problem:
@@ -76,19 +76,19 @@ def run(arguments: argparse.Namespace) -> int:
         return INTERRUPTED
     if arguments.json:
         print(json.dumps({"schema": 1, "benchmark": name, "commit": revision.commit}
-                         | asdict(found)))  # fmt: skip
+                         | asdict(profile)))  # fmt: skip
     else:
-        print("\n".join(sentences(name, found)))
+        print("\n".join(sentences(name, profile)))
     return 0
 
 
-def sentences(name: str, found: Profile) -> Iterator[str]:
+def sentences(name: str, profile: Profile) -> Iterator[str]:
     """For people: the layers, then the functions, the largest first."""
-    yield f"{name}: {found.samples} samples"
-    for layer, share in sorted(found.layers.items(), key=lambda of: -of[1]):
+    yield f"{name}: {profile.samples} samples"
+    for layer, share in sorted(profile.layers.items(), key=lambda of: -of[1]):
         if share:
             yield f"  {units.percent(share):>7}  {TITLES.get(layer, layer)}"
     yield "Functions"
-    for function, share in list(found.functions.items())[:_FUNCTIONS]:
+    for function, share in list(profile.functions.items())[:_FUNCTIONS]:
         layer, _, place = function.partition(":")
         yield f"  {units.percent(share):>7}  {place} ({TITLES.get(layer, layer)})"

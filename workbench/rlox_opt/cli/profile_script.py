@@ -337,8 +337,8 @@ def _add_serial(told: dict[str, Any], part: Path, alone: Exit) -> None:
         why = "was interrupted in one process"
     elif alone.status:
         why = f"failed in one process, with exit status {alone.status}"
-    elif (found := cost(read_run(part / "run"), read_run(part / "serial"))) is not None:
-        told["serial"] = found
+    elif (costs := cost(read_run(part / "run"), read_run(part / "serial"))) is not None:
+        told["serial"] = costs
         return
     told["incomplete"].append(f"The program {why}, so what its processes cost is not told.")
 
@@ -347,13 +347,13 @@ def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
     from rlox_opt.sampling.processes.own_timing import beside
 
     try:
-        found = beside(told, read_text(log, "replace"))
+        rows = beside(told, read_text(log, "replace"))
     except NotReadError as error:
         told["incomplete"].append(f"--beside {error}")
         return []
-    if not found:
+    if not rows:
         told["incomplete"].append(f"--beside {log}: holds no Timing report")
-    return found
+    return rows
 
 
 def _slug(told: Mapping[str, Any]) -> str:

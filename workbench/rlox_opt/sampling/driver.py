@@ -75,14 +75,14 @@ def profile(project: Project, job: Job, progress: Progress) -> Findings:
     """
     started = time.perf_counter()
     windows = {tool: job.window(tool) for tool in job.tools}
-    found = Findings(results.skeleton(project, job.spec, windows))
+    findings = Findings(results.skeleton(project, job.spec, windows))
     steps: list[tuple[str, float, Callable[[Path], str]]] = [
-        ("plain run", _START_UP_S * 2, lambda folder: _plain(job, found, folder, progress)),
+        ("plain run", _START_UP_S * 2, lambda folder: _plain(job, findings, folder, progress)),
         *(
             (
                 tool,
                 _START_UP_S + job.window(tool),
-                lambda folder, tool=tool: _tool(project, job, found, tool, folder, progress),
+                lambda folder, tool=tool: _tool(project, job, findings, tool, folder, progress),
             )
             for tool in job.tools
         ),
@@ -95,43 +95,43 @@ def profile(project: Project, job: Job, progress: Progress) -> Findings:
                 folder.mkdir()
                 progress.begin(title)
                 progress.end(step(folder))
-        found.report["complete"] = True
+        findings.report["complete"] = True
     except KeyboardInterrupt:
-        found.report["incomplete"].append(f"It was interrupted during: {title}.")
-        for tool in found.report["tools"].values():
+        findings.report["incomplete"].append(f"It was interrupted during: {title}.")
+        for tool in findings.report["tools"].values():
             if tool["status"] == "to do":
                 tool |= {"status": "interrupted", "reason": "The run was interrupted before."}
         progress.end("interrupted")
     progress.plan([])
-    results.conclude(project, found)
-    found.report["profile_s"] = round(time.perf_counter() - started, 2)
-    return found
+    results.conclude(project, findings)
+    findings.report["profile_s"] = round(time.perf_counter() - started, 2)
+    return findings
 
 
-def _plain(job: Job, found: Findings, folder: Path, progress: Progress) -> str:
+def _plain(job: Job, findings: Findings, folder: Path, progress: Progress) -> str:
     spec = replace(job.spec, folder=str(folder))
     try:
         with Child(command(spec), folder, environment(spec)) as child:
             for message in child.messages(SILENCE_S):
                 _note(message, progress, spec.total_timesteps)
-                results.add_plain(found, spec, folder)
+                results.add_plain(findings, spec, folder)
     except ChildError as error:
         # What comes after training may fail without making the training's figures untrue.
-        if found.report["sps"] is None:
+        if findings.report["sps"] is None:
             raise
-        found.report["incomplete"].append(f"After the plain run its process failed: {error}")
+        findings.report["incomplete"].append(f"After the plain run its process failed: {error}")
     except KeyboardInterrupt:
-        results.add_plain(found, spec, folder)
+        results.add_plain(findings, spec, folder)
         raise
-    results.add_plain(found, spec, folder)
-    return f"{found.report['sps']:,.0f} steps/s, {found.report['train_s']:.2f} s of training"
+    results.add_plain(findings, spec, folder)
+    return f"{findings.report['sps']:,.0f} steps/s, {findings.report['train_s']:.2f} s of training"
 
 
 def _tool(
-    project: Project, job: Job, found: Findings, tool: str, folder: Path, progress: Progress
+    project: Project, job: Job, findings: Findings, tool: str, folder: Path, progress: Progress
 ) -> str:
     """Run one tool and put what it found into the report, or why it found nothing."""
-    section = found.report["tools"][tool]
+    section = findings.report["tools"][tool]
     run = {"scalene": _scalene, "torch.profiler": _torch_profiler}.get(tool, _sampler)
     classifier = Classifier(project.settings.layers)
     missing = _MISSING[tool]() if tool in _MISSING else None
@@ -141,7 +141,7 @@ def _tool(
         return missing
     try:
         spec = replace(job.spec, folder=str(folder), seconds=job.window(tool))
-        run(spec, found, tool, classifier, progress)
+        run(spec, findings, tool, classifier, progress)
     # One tool's trouble, of whatever kind, must not cost the others' results.
     except Exception as error:
         reason = results.anonymous(f"{tool} failed: {error}", project.root)
@@ -155,10 +155,10 @@ def _tool(
 
 
 def _sampler(
-    spec: Spec, found: Findings, tool: str, classifier: Classifier, progress: Progress
+    spec: Spec, findings: Findings, tool: str, classifier: Classifier, progress: Progress
 ) -> None:
     samples, bounds = sampled(spec, tool, classifier, progress)
-    results.add_samples(found, tool, samples, results.read_ticks(Path(spec.folder)), bounds)
+    results.add_samples(findings, tool, samples, results.read_ticks(Path(spec.folder)), bounds)
 
 
 def sampled(
@@ -215,7 +215,7 @@ def _watch(
 
 
 def _scalene(
-    spec: Spec, found: Findings, tool: str, classifier: Classifier, progress: Progress
+    spec: Spec, findings: Findings, tool: str, classifier: Classifier, progress: Progress
 ) -> None:
     spec = replace(spec, mode="scalene")
     folder = Path(spec.folder)
@@ -230,12 +230,12 @@ def _scalene(
     start = ticks.start_ns
     window = (start, start + round(spec.seconds * 1e9))
     samples = scalene.load(folder, classifier, spec.seconds)
-    found.report["tools"][tool]["lines"] = scalene.lines(folder, classifier)
-    results.add_samples(found, tool, samples, ticks, window)
+    findings.report["tools"][tool]["lines"] = scalene.lines(folder, classifier)
+    results.add_samples(findings, tool, samples, ticks, window)
 
 
 def _torch_profiler(
-    spec: Spec, found: Findings, tool: str, classifier: Classifier, progress: Progress
+    spec: Spec, findings: Findings, tool: str, classifier: Classifier, progress: Progress
 ) -> None:
     spec = replace(spec, mode="torch_profiler")
     folder = Path(spec.folder)
@@ -245,8 +245,8 @@ def _torch_profiler(
     ticks = results.read_ticks(folder)
     spans = SpanLog.load(folder / "spans.bin")
     recorded = torch_profiler.load(folder, spans)
-    found.torch_events = torch_profiler.with_phases(recorded.events, spans)
-    results.add_torch(found, recorded, ticks, classifier)
+    findings.torch_events = torch_profiler.with_phases(recorded.events, spans)
+    results.add_torch(findings, recorded, ticks, classifier)
 
 
 def _note(

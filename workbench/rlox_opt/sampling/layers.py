@@ -117,16 +117,16 @@ class Classifier:
 
     def _innermost_owner(self, frames: Sequence[Frame]) -> str:
         calls = self.layers.calls
-        found: str | None = None
+        innermost: str | None = None
         for frame in self._native_tail(frames):
             owner = self._owner(frame)
             if owner in calls:
-                return calls[owner] if found in _RUNTIME else owner
-            if owner == "numpy" or (owner is not None and found is None):
-                found = owner
-        if found in (None, "kernel"):
+                return calls[owner] if innermost in _RUNTIME else owner
+            if owner == "numpy" or (owner is not None and innermost is None):
+                innermost = owner
+        if innermost in (None, "kernel"):
             return self._home(frames)
-        return found if found != "eval" else "python"
+        return innermost if innermost != "eval" else "python"
 
     def _home(self, frames: Sequence[Frame]) -> str:
         native = list(self._native_tail(frames))

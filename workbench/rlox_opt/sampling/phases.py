@@ -28,24 +28,24 @@ def _blocks(file: str) -> dict[str, list[tuple[int, int, int, int, tuple[str, ..
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
         return {}
-    found: dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]] = {}
+    blocks: dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]] = {}
 
     def visit(node: ast.AST, function: str, first: int, last: int) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             function, first, last = node.name, node.lineno, node.end_lineno or node.lineno
             decorated = [_decorator(item, function) for item in node.decorator_list]
             if spans := tuple(name for name in decorated if name):
-                found.setdefault(function, []).append((first, last, first, last, spans))
+                blocks.setdefault(function, []).append((first, last, first, last, spans))
         elif isinstance(node, ast.With):
             names = tuple(name for item in node.items if (name := _name(item.context_expr)))
             if names:
                 body = (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
-                found.setdefault(function, []).append((first, last, *body, names))
+                blocks.setdefault(function, []).append((first, last, *body, names))
         for child in ast.iter_child_nodes(node):
             visit(child, function, first, last)
 
     visit(tree, "<module>", 0, 1 << 30)
-    return found
+    return blocks
 
 
 def _name(call: ast.expr) -> str | None:

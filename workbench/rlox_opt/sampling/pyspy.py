@@ -6,7 +6,6 @@ sample is read off its Python lines. It sees neither the kernel nor threads that
 
 from __future__ import annotations
 
-import ctypes
 import os
 import re
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.phases import phase_by_line
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import allow_ptrace as allow_ptrace
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
@@ -33,17 +33,10 @@ SETTLING = "sampler_settles"
 # trusted: beyond this slowdown they were seen to be off by more than 3 points.
 HELD_UP = 1.4
 
-_PR_SET_PTRACER, _PR_SET_PTRACER_ANY = 0x59616D61, ctypes.c_ulong(-1)
 _THREAD = re.compile(r"thread \((?P<id>[^)]*)\)(?:: (?P<name>.*))?$")
 _FRAME = re.compile(r"(?P<name>.*) \((?P<module>.*?)(?::(?P<line>\d+))?\)$")
 _SEPARATOR = re.compile(r";(?! )")  # "[usize; 1]" is one name
 _COUNTED = re.compile(r"Samples: (\d+) Errors: (\d+)")
-
-
-def allow_ptrace() -> None:
-    """Let any process of the same user trace this one; where Linux does not ask, do nothing."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY, 0, 0, 0)
 
 
 @lru_cache(maxsize=1)

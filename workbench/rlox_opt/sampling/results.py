@@ -122,13 +122,13 @@ def _rollout(spec: Spec) -> str:
     return f"rollout of {spec.trainer['n_envs'] * spec.trainer['n_steps']:,} steps"
 
 
-def add_plain(found: Findings, spec: Spec, folder: Path) -> None:
+def add_plain(findings: Findings, spec: Spec, folder: Path) -> None:
     """Put into the report what the plain run's child has written so far."""
-    report = found.report
+    report = findings.report
     result = _read(folder / "result.json")
     if result is not None and report["sps"] is None:
-        _add_run(found, spec, result)
-        found.spans = SpanLog.load(folder / "spans.bin")
+        _add_run(findings, spec, result)
+        findings.spans = SpanLog.load(folder / "spans.bin")
         report["micro"] = _breakdown(result)
     if (table := _read(folder / "crossings.json")) is not None:
         report["crossings"] = table
@@ -138,30 +138,30 @@ def add_plain(found: Findings, spec: Spec, folder: Path) -> None:
         report["random_return"] = random["mean_return"]
 
 
-def _add_run(found: Findings, spec: Spec, run: Json) -> None:
+def _add_run(findings: Findings, spec: Spec, run: Json) -> None:
     train_s, phases = run["train_s"], run["phases"]
-    found.self_seconds = {phase["name"]: phase["self_seconds"] for phase in phases}
-    found.self_seconds[""] = max(0.0, train_s - sum(found.self_seconds.values()))
+    findings.self_seconds = {phase["name"]: phase["self_seconds"] for phase in phases}
+    findings.self_seconds[""] = max(0.0, train_s - sum(findings.self_seconds.values()))
     ticks = Ticks([tuple(tick) for tick in run["ticks"]], 0, 0)
     warm = [tick for tick in ticks.ticks if tick[1] >= spec.warmup_steps]
     steady = ticks.rates(warm[0][0], warm[-1][0]) if warm else None
     # A run that is over before its clock has ticked often enough has its whole speed alone.
-    found.steady = steady or Rates(run["steps"] / train_s, 1.0, 0.0)
+    findings.steady = steady or Rates(run["steps"] / train_s, 1.0, 0.0)
     whole = ticks.rates(0, ticks.ticks[-1][0])
     if whole and whole.delayed > _BUSY:
-        found.report["warnings"].append(
+        findings.report["warnings"].append(
             f"The machine was busy: for {100 * whole.delayed:.0f} % of the plain run it waited "
             "for a CPU that others held; its speed and phases are those of a busy machine."
         )
     span_s = run["span_ns"] * run["spans"] / 1e9
     sps, wall_s = run["steps"] / train_s, run["init_s"] + train_s
-    found.report |= {
+    findings.report |= {
         "sps": sps,
         "init_s": run["init_s"],
         "train_s": train_s,
         "wall_s": wall_s,
         "mean_return": run["mean_return"],
-        "settings": run["settings"] | found.report["settings"],
+        "settings": run["settings"] | findings.report["settings"],
         "end_to_end": {
             "import_s": run["import_s"],
             "init_s": run["init_s"],
@@ -196,7 +196,7 @@ def _add_run(found: Findings, spec: Spec, run: Json) -> None:
 
 
 def add_samples(
-    found: Findings, tool: str, samples: Samples, ticks: Ticks, window: tuple[int, int]
+    findings: Findings, tool: str, samples: Samples, ticks: Ticks, window: tuple[int, int]
 ) -> None:
     """Put a sampler's section into the report.
 
@@ -205,29 +205,29 @@ def add_samples(
     """
     if len(samples.samples) < _LEAST_SAMPLES:
         raise ValueError(f"{len(samples.samples)} samples are too few; ask for more --seconds")
-    found.samples[tool] = samples
-    _add_slowdown(found, tool, ticks, window)
-    found.report["tools"][tool] |= {
+    findings.samples[tool] = samples
+    _add_slowdown(findings, tool, ticks, window)
+    findings.report["tools"][tool] |= {
         "samples": len(samples.samples),
         "errors": samples.errors,
-        "layers": _rows(attribute(samples, found.self_seconds)),
+        "layers": _rows(attribute(samples, findings.self_seconds)),
     }
 
 
 def add_torch(
-    found: Findings, recorded: TorchProfile, ticks: Ticks, classifier: Classifier
+    findings: Findings, recorded: TorchProfile, ticks: Ticks, classifier: Classifier
 ) -> None:
     """Put torch.profiler's section into the report: its layers are torch's alone.
 
     A phase's torch share under the profiler is taken for its share in the plain run.
     """
-    _add_slowdown(found, "torch.profiler", ticks, (ticks.start_ns, ticks.end_ns))
+    _add_slowdown(findings, "torch.profiler", ticks, (ticks.start_ns, ticks.end_ns))
     layers: dict[str, float] = {}
     for phase, fraction in recorded.fractions.items():
         layer = classifier.role("torch", (), phase)
-        layers[layer] = layers.get(layer, 0.0) + fraction * found.self_seconds.get(phase, 0.0)
-    total = sum(found.self_seconds.values())
-    found.report["tools"]["torch.profiler"] |= {
+        layers[layer] = layers.get(layer, 0.0) + fraction * findings.self_seconds.get(phase, 0.0)
+    total = sum(findings.self_seconds.values())
+    findings.report["tools"]["torch.profiler"] |= {
         "seconds": (ticks.end_ns - ticks.start_ns) / 1e9,
         "samples": len(recorded.events),
         "updates": recorded.updates,
@@ -243,10 +243,10 @@ def add_torch(
     }
 
 
-def conclude(project: Project, found: Findings) -> None:
+def conclude(project: Project, findings: Findings) -> None:
     """Rank the layers and the bottlenecks by the best tool there is; say where tools disagree."""
-    report, tools = found.report, found.report["tools"]
-    source = next((tool for tool in (*SOURCES, "scalene") if tool in found.samples), None)
+    report, tools = findings.report, findings.report["tools"]
+    source = next((tool for tool in (*SOURCES, "scalene") if tool in findings.samples), None)
     report["layer_source"] = source
     report["disagreement"] = _disagreement(tools)
     if source is None:
@@ -261,7 +261,7 @@ def conclude(project: Project, found: Findings) -> None:
     on = {*report["features"], *settings.get("optimizations", ())}
     every = cards.load(project)
     open_ = [card for card in every if not on & {card.feature, card.id}]  # what is on, was gained
-    seen, run = (found.samples[source], found.self_seconds), (report["algo"], settings)
+    seen, run = (findings.samples[source], findings.self_seconds), (report["algo"], settings)
     report["bottlenecks"] = bottlenecks.rank(*seen, open_, *run)
     report["cards"] = bottlenecks.bounds(*seen, every, *run)
 
@@ -283,16 +283,16 @@ def anonymous(text: str, root: Path) -> str:
     return text
 
 
-def _add_slowdown(found: Findings, tool: str, ticks: Ticks, window: tuple[int, int]) -> None:
+def _add_slowdown(findings: Findings, tool: str, ticks: Ticks, window: tuple[int, int]) -> None:
     """The plain run's steady rate over the rate under the tool.
 
     A busy neighbour may hit the one run and not the other, so what either waited for a CPU is not
     counted; on a quiet machine that is nothing.
     """
     rates = ticks.rates(*window)
-    if rates is not None and found.steady is not None:
-        found.report["tools"][tool] |= {
-            "slowdown": found.steady.undelayed / rates.undelayed,
+    if rates is not None and findings.steady is not None:
+        findings.report["tools"][tool] |= {
+            "slowdown": findings.steady.undelayed / rates.undelayed,
             "cpu_share": rates.cpu_share,
             "delayed_share": rates.delayed,
         }

@@ -67,16 +67,16 @@ def load(folder: Path, classifier: Classifier, seconds: float) -> Samples:
     if not total:
         raise ValueError("scalene's profile holds no stack of the training thread")
     period = seconds / total
-    found = {
+    frames_of = {
         index: [_frame(raw, libraries, classifier) for raw in _without_interpreter(stacks[index])]
         for index in counts
     }
     # Scalene knows no symbol of the extension's: the addresses are looked up in its line tables.
-    ours = {f for frames in found.values() for f in frames if classifier.is_extension(f.module)}
+    ours = {f for frames in frames_of.values() for f in frames if classifier.is_extension(f.module)}
     whole = resolver(ours)
     samples = []
     for index, count in counts.items():
-        frames = tuple(frame for raw in found[index] for frame in whole(raw))
+        frames = tuple(frame for raw in frames_of[index] for frame in whole(raw))
         phase = phase_by_line(frames)
         layer = classifier.classify(frames, phase)
         samples += [Sample(classifier.shown(frames), phase, layer, period, MAIN_THREAD)] * count
@@ -89,7 +89,7 @@ def lines(folder: Path, classifier: Classifier) -> list[dict[str, Any]]:
     A line's time is given whole: how scalene divides it into Python and native is off by more than
     ten points. Lines in which other threads wait are left out.
     """
-    found = []
+    rows = []
     for path, file in _read(folder)["files"].items():
         module = classifier.short_module(path)
         if module == "threading.py" or module.startswith("scalene/"):
@@ -99,10 +99,10 @@ def lines(folder: Path, classifier: Classifier) -> list[dict[str, Any]]:
             if percent > 0:
                 number = line["lineno"]
                 source = linecache.getline(path, number).strip()  # scalene's copy has escapes
-                found.append({"file": module, "line": number, "source": source, "share": percent})
-    total = sum(line["share"] for line in found) or 1.0
-    found.sort(key=lambda line: -line["share"])
-    return [line | {"share": round(line["share"] / total, 5)} for line in found[:_TOP_LINES]]
+                rows.append({"file": module, "line": number, "source": source, "share": percent})
+    total = sum(line["share"] for line in rows) or 1.0
+    rows.sort(key=lambda line: -line["share"])
+    return [line | {"share": round(line["share"] / total, 5)} for line in rows[:_TOP_LINES]]
 
 
 def _read(folder: Path) -> dict[str, Any]:

@@ -42,23 +42,23 @@ def analyse(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> dict
     wanted = goals(part)
     goal = {id(track) for track in wanted}
     recorded = programs(part, lambda track: spent[track.title], lambda track: id(track) in goal)
-    found = gains(recorded, _cores(run))
+    worth = gains(recorded, _cores(run))
     took = (max(t.end_ns for t in wanted) - min(t.begin_ns for t in part)) * 1e-9
-    if abs(found.seconds - took) > _FAR * took:
+    if abs(worth.seconds - took) > _FAR * took:
         notes.append(
-            f"The replay takes {found.seconds:.2f} s for what took {took:.2f} s: something that "
+            f"The replay takes {worth.seconds:.2f} s for what took {took:.2f} s: something that "
             "was not recorded holds it up or lets it go, and the gains are to be doubted."
         )
-    if found.stuck:
-        notes.append(f"The replay lost {', '.join(found.stuck)}, who wait for what none sent.")
+    if worth.stuck:
+        notes.append(f"The replay lost {', '.join(worth.stuck)}, who wait for what none sent.")
     return {
         "wall_s": (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9,
-        "replayed": {"recorded_s": took, "replayed_s": found.seconds},
+        "replayed": {"recorded_s": took, "replayed_s": worth.seconds},
         "threads": [_row(division) for division in divisions],
         "kinds": kinds(divisions),
-        "work": found.work,
-        "gains": [asdict(gain) for gain in found.gains],
-        "critical_path": found.path,
+        "work": worth.work,
+        "gains": [asdict(gain) for gain in worth.gains],
+        "critical_path": worth.path,
         "notes": notes,
     }
 
@@ -80,20 +80,20 @@ def goals(every: Iterable[Track]) -> list[Track]:
     """The threads whose end is that of the whole: the ranks' own, or the first process's."""
     every = list(every)
     for role in _GOALS:
-        if found := [t for t in every if t.role.split(" of ")[0] == role and t.thread == MAIN]:
-            return found
+        if those := [t for t in every if t.role.split(" of ")[0] == role and t.thread == MAIN]:
+            return those
     return every
 
 
 def kinds(divisions: Sequence[Division]) -> list[dict[str, Any]]:
     """Equal threads as one: how many, the mean of each share of their time, and the spread of the
     busy one (least, most)."""
-    found: defaultdict[str, list[Division]] = defaultdict(list)
+    by_kind: defaultdict[str, list[Division]] = defaultdict(list)
     for division in divisions:
         if division.wall > 0:
-            found[division.kind].append(division)
+            by_kind[division.kind].append(division)
     rows = []
-    for kind, equal in found.items():
+    for kind, equal in by_kind.items():
         busy = [division.busy / division.wall for division in equal]
         rows.append(
             {
@@ -112,12 +112,12 @@ def kinds(divisions: Sequence[Division]) -> list[dict[str, Any]]:
 
 def _waits(equal: Sequence[Division]) -> list[dict[str, Any]]:
     """What threads waited for, as a share of their time, the longest first."""
-    found: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    shares: defaultdict[tuple[str, str, str], float] = defaultdict(float)
     wall = sum(division.wall for division in equal)
     for division in equal:
         for wait in division.waits:
-            found[wait.on, wait.what, wait.whom] += wait.seconds / wall
-    ranked = sorted(found.items(), key=lambda item: -item[1])
+            shares[wait.on, wait.what, wait.whom] += wait.seconds / wall
+    ranked = sorted(shares.items(), key=lambda item: -item[1])
     return [{"on": on, "what": what, "whom": whom, "share": s} for (on, what, whom), s in ranked]
 
 
@@ -128,21 +128,21 @@ def _row(division: Division) -> dict[str, Any]:
 
 
 def _notes(run: RecordedRun, divisions: Sequence[Division]) -> list[str]:
-    found = []
+    notes = []
     if any(len(process.recorded) > 1 for process in run.processes):
-        found.append(
+        notes.append(
             "Spans of some seconds only were kept: what was waited for in the others counts as "
             "busy, and the gains are to be doubted."
         )
     wall = sum(division.wall for division in divisions)
     if (kept := sum(division.kept for division in divisions)) > _BUSY * wall:
-        found.append(
+        notes.append(
             f"For {100 * kept / wall:.0f} % of their time threads were kept off the cores. Where "
             "other programs had them, a replay, which has the cores to itself, is quicker."
         )
     if not all(division.watched for division in divisions):
-        found.append(
+        notes.append(
             "Nobody looked at some threads from outside: of those, time outside noted waits counts "
             "as busy, and waiting for the interpreter is not told apart."
         )
-    return found
+    return notes

@@ -22,29 +22,29 @@ Uses = Mapping[str, Sequence[ThreadUse]]  # by the process's key
 def titles(processes: Sequence[RecordedProcess]) -> dict[str, str]:
     """A name for each process that no other has: "rank 1", "rank 1, env worker 0"."""
     by_key = {process.key: process for process in processes}
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     taken: dict[str, int] = defaultdict(int)
     for process in processes:
         parent = by_key.get(process.header.parent_key or "")
         title = process.title
         if parent is not None and parent.role not in ("main", "torchrun"):
-            title = f"{found.get(parent.key, parent.title)}, {title}"
+            title = f"{names.get(parent.key, parent.title)}, {title}"
         taken[title] += 1
-        found[process.key] = title if taken[title] == 1 else f"{title} ({taken[title]})"
-    return found
+        names[process.key] = title if taken[title] == 1 else f"{title} ({taken[title]})"
+    return names
 
 
 def groups(processes: Sequence[RecordedProcess]) -> dict[str, list[RecordedProcess]]:
     """Processes that do the same: of one role, under parents of one role."""
     by_key = {process.key: process for process in processes}
-    found: dict[tuple[str, str], list[RecordedProcess]] = {}
+    alike: dict[tuple[str, str], list[RecordedProcess]] = {}
     for process in processes:
         parent = by_key.get(process.header.parent_key or "")
-        found.setdefault((process.role, "" if parent is None else parent.role), []).append(process)
-    several = {role for role, _ in found if sum(role == other for other, _ in found) > 1}
+        alike.setdefault((process.role, "" if parent is None else parent.role), []).append(process)
+    several = {role for role, _ in alike if sum(role == other for other, _ in alike) > 1}
     return {
         f"{role} of {parent}" if role in several and parent else role: members
-        for (role, parent), members in found.items()
+        for (role, parent), members in alike.items()
     }
 
 
@@ -55,20 +55,20 @@ def components(processes: Sequence[RecordedProcess], uses: Uses) -> list[Json]:
     Who never was in a phase counts there as 0, so that the mean times `count` is the sum of all.
     """
     names = titles(processes)
-    found = []
+    rows = []
     for title, members in groups(processes).items():
         threads: dict[str, list[tuple[str, ThreadUse]]] = {}
         for process in members:
             for use in uses.get(process.key, ()):
                 threads.setdefault(folded(use.name), []).append((names[process.key], use))
-        found.append(
+        rows.append(
             {
                 "title": title,
                 "processes": [names[process.key] for process in members],
                 "threads": [_thread(name, equal) for name, equal in threads.items()],
             }
         )
-    return found
+    return rows
 
 
 def folded(thread: str) -> str:

@@ -69,9 +69,9 @@ def _messages(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator
         for batch in process.spans():
             native_id = process.threads[batch.thread].native_id
             for index, start, end in batch.data.tolist():
-                found = passing.get((batch.source, index))
-                if found is not None:
-                    side, channel, on = found
+                ends = passing.get((batch.source, index))
+                if ends is not None:
+                    side, channel, on = ends
                     # Just inside the block, so that the arrow is drawn from it and to it.
                     time_ns = (start if side is sent else end - 1) + shift
                     side[channel].append(Waypoint(process.key, native_id, time_ns, on))

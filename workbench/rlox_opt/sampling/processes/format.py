@@ -63,7 +63,6 @@ SCHEMA = 1
 RUN = "run.json"
 PHASE = "phase"
 UNORDERED = "unordered "  # begins the names of channels that are not first in, first out
-RECORDER = "rlox-opt recorder"  # the thread of each process that writes
 Triples = NDArray[np.int64]  # [n, 3]
 
 

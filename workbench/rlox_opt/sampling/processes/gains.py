@@ -64,45 +64,45 @@ def gains(recorded: Recorded, cores: int) -> Gains:
         taken = replay(programs, cores, scale, recorded.there).seconds
         return base.seconds / max(taken, base.seconds / _MOST_TIMES)
 
-    found = []
+    ranked = []
     for (kind, what), parts in _groups(work).items():
         seconds = sum(work[part] for part in parts)
         shown = sum(on_path.get(part, 0.0) for part in parts) / whole
-        found.append(Gain(what, kind, seconds, shown, ratio(parts, 0.5), ratio(parts, 0.0)))
+        ranked.append(Gain(what, kind, seconds, shown, ratio(parts, 0.5), ratio(parts, 0.0)))
     for what, part, left in _stragglers(work):
         shown = on_path.get(part, 0.0) / whole
         sped = (ratio([part], of) for of in (0.5, 0.0, left))
-        found.append(Gain(what, "straggler", work[part], shown, *sped))
-    found.sort(key=lambda gain: (-gain.gone, -gain.seconds))
+        ranked.append(Gain(what, "straggler", work[part], shown, *sped))
+    ranked.sort(key=lambda gain: (-gain.gone, -gain.seconds))
     shares = {part: seconds / whole for part, seconds in on_path.items()}
     on_cpu = _work(programs, rest=False)
-    return Gains(base.seconds, _told(on_cpu), _told(shares), found, base.stuck)
+    return Gains(base.seconds, _told(on_cpu), _told(shares), ranked, base.stuck)
 
 
 def _work(programs: Sequence[Program], rest: bool = True) -> dict[WorkPart, float]:
     """Seconds of each part, with what passes without a CPU or not; what nobody could make faster
     is none."""
-    found: defaultdict[WorkPart, float] = defaultdict(float)
+    work: defaultdict[WorkPart, float] = defaultdict(float)
     for program in programs:
         for stretch in program.stretches:
             for part, seconds in (*stretch.cpu.items(), *(stretch.rest.items() if rest else ())):
                 if isinstance(part, WorkPart) and part.path not in _NOT_WORK:
-                    found[part] += seconds
-    return found
+                    work[part] += seconds
+    return work
 
 
 def _groups(work: Mapping[WorkPart, float]) -> dict[tuple[str, str], set[WorkPart]]:
     """Parts that are made faster together: a phase in all equal threads, and what is done while a
     lock is held; the largest."""
-    found: defaultdict[tuple[str, str], set[WorkPart]] = defaultdict(set)
+    groups: defaultdict[tuple[str, str], set[WorkPart]] = defaultdict(set)
     for part in work:
-        found["phase", f"{part.kind}: {part.path}"].add(part)
+        groups["phase", f"{part.kind}: {part.path}"].add(part)
         if part.lock:
-            found["lock", f"{part.lock}, while it is held"].add(part)
-    seconds = {name: sum(work[part] for part in parts) for name, parts in found.items()}
+            groups["lock", f"{part.lock}, while it is held"].add(part)
+    seconds = {name: sum(work[part] for part in parts) for name, parts in groups.items()}
     least = _LEAST * sum(work.values())
-    ranked = sorted((n for n in found if seconds[n] >= least), key=lambda n: -seconds[n])
-    return {name: found[name] for name in ranked[:MOST]}
+    ranked = sorted((n for n in groups if seconds[n] >= least), key=lambda n: -seconds[n])
+    return {name: groups[name] for name in ranked[:MOST]}
 
 
 def _stragglers(work: Mapping[WorkPart, float]) -> list[tuple[str, WorkPart, float]]:
@@ -123,7 +123,7 @@ def _stragglers(work: Mapping[WorkPart, float]) -> list[tuple[str, WorkPart, flo
 
 def _told(figures: Mapping[Any, float]) -> dict[str, float]:
     """By component and phase, the largest first."""
-    found: defaultdict[str, float] = defaultdict(float)
+    told: defaultdict[str, float] = defaultdict(float)
     for part, figure in figures.items():
-        found[f"{part.kind}: {part.path}"] += figure
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+        told[f"{part.kind}: {part.path}"] += figure
+    return dict(sorted(told.items(), key=lambda item: -item[1]))

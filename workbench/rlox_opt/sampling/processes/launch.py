@@ -21,7 +21,13 @@ from typing import IO, Any
 from rlox_opt.sampling.driver import Progress
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.format import RUN, SCHEMA
-from rlox_opt.sampling.processes.inside.rlox_opt_segments import read_clock, time_namespace
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import (
+    FOLDER,
+    GATE,
+    OPTIONS,
+    read_clock,
+    time_namespace,
+)
 from rlox_opt.sampling.processes.run import keys
 from rlox_opt.sampling.processes.watcher import Watcher
 from rlox_opt.system.files import write
@@ -110,9 +116,9 @@ def launch(
     paths = [str(INSIDE), *filter(None, [env.get("PYTHONPATH")])]
     env |= {
         "PYTHONPATH": os.pathsep.join(paths),
-        "RLOX_OPT_RECORD": str(folder.absolute()),
-        "RLOX_OPT_RECORD_OPTIONS": json.dumps(chosen),
-        "RLOX_OPT_RECORD_GATE": str(gate),
+        FOLDER: str(folder.absolute()),
+        OPTIONS: json.dumps(chosen),
+        GATE: str(gate),
     }
     try:
         process = subprocess.Popen(

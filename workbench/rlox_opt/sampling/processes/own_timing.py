@@ -33,7 +33,7 @@ class Tree:
 
 def trees(text: str) -> list[Tree]:
     """Every report in a program's output, in its order; what is none is passed over."""
-    found: list[Tree] = []
+    told: list[Tree] = []
     lines = iter(_COLOUR.sub("", text).splitlines())
     line = next(lines, None)
     while line is not None:
@@ -50,21 +50,21 @@ def trees(text: str) -> list[Tree]:
                 seconds["/".join([*open_, name])] = value
             open_.append(blocks[-1][0])  # what is indented below is inside it
             line = next(lines, None)
-        found.append(Tree(head["name"], seconds))
-    return found
+        told.append(Tree(head["name"], seconds))
+    return told
 
 
 def _blocks(line: str) -> Iterator[tuple[str, float]]:
     """Names and seconds of a line that holds nothing else."""
     at, text = 0, line.strip()
-    found = []
+    blocks = []
     while at < len(text):
         match = _BLOCK.match(text, at)
         if match is None:
             return
-        found.append((match["name"], float(match["seconds"])))
+        blocks.append((match["name"], float(match["seconds"])))
         at = match.end()
-    yield from found
+    yield from blocks
 
 
 def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
@@ -112,10 +112,10 @@ def _title(process: str, thread: str) -> str:
 def _nearest(tree: Tree, measured: Mapping[str, Mapping[str, float]]) -> str | None:
     """Whose blocks have the same names, and of equal ones the nearest times."""
     best: tuple[int, float] | None = None
-    found = None
+    nearest = None
     for title, phases in measured.items():
         common = tree.seconds.keys() & phases.keys()
         apart = sum(abs(tree.seconds[block] - phases[block]) for block in common)
         if common and (best is None or (len(common), -apart) > best):
-            best, found = (len(common), -apart), title
-    return found
+            best, nearest = (len(common), -apart), title
+    return nearest

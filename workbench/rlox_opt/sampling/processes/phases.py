@@ -19,7 +19,7 @@ def log_of(process: RecordedProcess) -> SpanLog:
     Where several `Timing`s were open at once, what is inside a block of another gets its path in
     front. A path whose outer block never closed, since the process was killed, is kept as it is.
     """
-    found: defaultdict[int, list[tuple[int, Triples]]] = defaultdict(list)
+    by_thread: defaultdict[int, list[tuple[int, Triples]]] = defaultdict(list)
     # The main thread has several numbers if it was renamed; its blocks are one tree all the same.
     main = [n for n, thread in process.threads.items() if thread.native_id == process.header.pid]
     first = dict.fromkeys(main, min(main, default=0))
@@ -30,11 +30,11 @@ def log_of(process: RecordedProcess) -> SpanLog:
     for batch in process.spans():
         data = batch.data[np.isin(batch.data[:, 0], phases[batch.source])]
         if len(data):
-            found[first.get(batch.thread, batch.thread)].append((batch.source, data))
+            by_thread[first.get(batch.thread, batch.thread)].append((batch.source, data))
     log = SpanLog()
     log.pid = process.header.pid
     numbers: dict[str, int] = {}
-    for number, blocks in sorted(found.items()):
+    for number, blocks in sorted(by_thread.items()):
         thread = process.threads[number]
         words = _merged(process, blocks, numbers)
         log.threads.append(ThreadSpans(thread.name, thread.native_id, words))

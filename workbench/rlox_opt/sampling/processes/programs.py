@@ -77,7 +77,7 @@ def programs(
     known = _Channels(tracks)
     start = min((track.begin_ns for track in tracks), default=0)
     with_gil = {track.process for track in tracks if spent(track).gil}
-    found = []
+    threads = []
     for track in tracks:
         of = spent(track)
         stretches = list(_stretches(track, known, of))
@@ -85,8 +85,8 @@ def programs(
             late = {WorkPart(track.title, track.kind, NOT_BEGUN): (track.begin_ns - start) * _NS}
             stretches.insert(0, Stretch({}, late, SEND, f"begin {track.pid}.{track.tid}"))
         shares = track.process if track.process in with_gil else ""
-        found.append(Program(track.title, stretches, shares, goal(track)))
-    return Recorded(found, known.there())
+        threads.append(Program(track.title, stretches, shares, goal(track)))
+    return Recorded(threads, known.there())
 
 
 class _Channels:
@@ -130,15 +130,15 @@ class _Channels:
                 blocked.append(exchange)
 
     def _latencies(self, blocked: Sequence[Exchange]) -> dict[str, float]:
-        found: defaultdict[str, list[int]] = defaultdict(list)
+        took: defaultdict[str, list[int]] = defaultdict(list)
         for wait in blocked:
             gifts = self.gifts.get(wait.channel, [])
             at = bisect_right(gifts, wait.end_ns) - 1
             if at >= 0 and gifts[at] >= wait.begin_ns:
-                found[wait.channel].append(wait.end_ns - gifts[at])
+                took[wait.channel].append(wait.end_ns - gifts[at])
         # The quick tenth: whoever took longer waited for a core, or for the interpreter as well,
         # and that a replay does by itself.
-        return {channel: sorted(times)[len(times) // 10] * _NS for channel, times in found.items()}
+        return {channel: sorted(times)[len(times) // 10] * _NS for channel, times in took.items()}
 
     def latency(self, channel: str) -> float:
         """Seconds from a gift until who waited goes on; of a collective, those of its own."""
@@ -154,16 +154,16 @@ class _Channels:
     def there(self) -> dict[str, int]:
         """What each channel held at the beginning: as much as was taken before anybody began to
         give it. Who takes it may be done before the giver is, whose core it took."""
-        found = {}
+        held_first = {}
         for channel, gets in self.gets.items():
             gifts = self._begun.get(channel, [])
             missing = [n - bisect_right(gifts, at) for n, at in enumerate(gets, 1)]
-            found[channel] = max(0, *missing)
+            held_first[channel] = max(0, *missing)
         for channel in self.full:  # the room in a queue that was full: what it held at most
             gets = self.gets.get(channel, [])
             held = [n - bisect_right(gets, at) for n, at in enumerate(self.gifts[channel], 1)]
-            found[_room(channel)] = max(1, *held)
-        return found
+            held_first[_room(channel)] = max(1, *held)
+        return held_first
 
 
 def _own_time(waits: list[tuple[Exchange, str]]) -> float:
@@ -249,14 +249,14 @@ def _wait(work: _Work, exchange: Exchange, known: _Channels, waited: bool) -> It
 def _marks(exchanges: Sequence[Exchange]) -> list[tuple[int, str, Exchange]]:
     """When what of a thread is met, in order. What lies within a wait or a gift is part of it."""
     outer = exclusive(exchanges)
-    found = [(exchange.begin_ns, 2, exchange.kind, exchange) for exchange in outer]
+    marks = [(exchange.begin_ns, 2, exchange.kind, exchange) for exchange in outer]
     begins = [exchange.begin_ns for exchange in outer]
     for hold in exchanges:
         around = bisect_right(begins, hold.begin_ns) - 1
         if hold.kind == "hold" and (around < 0 or outer[around].end_ns <= hold.begin_ns):
-            found += [(hold.begin_ns, 1, ACQUIRE, hold), (hold.end_ns, 0, RELEASE, hold)]
-    found.sort(key=lambda mark: mark[:2])
-    return [(at, event, exchange) for at, _, event, exchange in found]
+            marks += [(hold.begin_ns, 1, ACQUIRE, hold), (hold.end_ns, 0, RELEASE, hold)]
+    marks.sort(key=lambda mark: mark[:2])
+    return [(at, event, exchange) for at, _, event, exchange in marks]
 
 
 class _Work:
@@ -293,13 +293,13 @@ class _Work:
 
     def cut(self, event: str, channel: str) -> Stretch:
         """The work so far, ended by an event; a new stretch begins."""
-        found = Stretch(dict(self._cpu), dict(self._rest), event, channel)
+        stretch = Stretch(dict(self._cpu), dict(self._rest), event, channel)
         self._cpu.clear()
         self._rest.clear()
         if event == ACQUIRE:
             self.rest(self.owed, HAND_OVER)
             self.owed = 0.0
-        return found
+        return stretch
 
     def _go(self, ns: int, works: bool) -> None:
         while self._next < len(self._changes) and self._changes[self._next][0] <= ns:
@@ -328,17 +328,17 @@ class _Work:
 
 def phases(blocks: Sequence[Block]) -> list[tuple[int, str]]:
     """When which phase is the innermost, from each time on."""
-    found: list[tuple[int, str]] = []
+    changes: list[tuple[int, str]] = []
     open_: list[Block] = []
 
     def close(until: float) -> None:
         while open_ and open_[-1].end_ns <= until:
             ended = open_.pop()
-            found.append((ended.end_ns, open_[-1].path if open_ else OUTSIDE))
+            changes.append((ended.end_ns, open_[-1].path if open_ else OUTSIDE))
 
     for block in sorted(blocks, key=lambda block: (block.begin_ns, -block.end_ns)):
         close(block.begin_ns)
         open_.append(block)
-        found.append((block.begin_ns, block.path))
+        changes.append((block.begin_ns, block.path))
     close(math.inf)
-    return found
+    return changes

@@ -89,7 +89,7 @@ def replay(
 def path(programs: Sequence[Program], of: Replay) -> dict[Purpose, float]:
     """Seconds of each part on the critical path, largest first: from the end back, of each thread
     what it did since it last waited, and then what the one did that it waited for."""
-    found: defaultdict[Purpose, float] = defaultdict(float)
+    seconds_of: defaultdict[Purpose, float] = defaultdict(float)
     index, number = of.last, len(of.done[of.last]) - 1
     while number >= 0:
         stretch = programs[index].stretches[number]
@@ -97,11 +97,11 @@ def path(programs: Sequence[Program], of: Replay) -> dict[Purpose, float]:
         parts = [*stretch.cpu.items(), *stretch.rest.items()]
         whole = sum(seconds for _, seconds in parts)
         for part, seconds in parts if whole else ():
-            found[part] += took * seconds / whole
+            seconds_of[part] += took * seconds / whole
         number -= 1
         if number >= 0 and (ended := of.by[index][number]) is not None:
             index, number = ended
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(seconds_of.items(), key=lambda item: -item[1]))
 
 
 class _Thread:
@@ -239,6 +239,6 @@ def _meets(programs: Sequence[Program]) -> dict[str, deque[int]]:
         for channel, count in own.items():
             counts[channel].append(count)
     return {
-        channel: deque(sum(own > number for own in found) for number in range(max(found)))
-        for channel, found in counts.items()
+        channel: deque(sum(own > number for own in numbers) for number in range(max(numbers)))
+        for channel, numbers in counts.items()
     }

@@ -89,11 +89,11 @@ def report(run: RecordedRun, trace: Path, project: Project) -> Json:
 def _versions(run: RecordedRun) -> dict[str, str]:
     """Those that the program's processes ran with, which are in its own environment; and of what
     looked on, which is in ours."""
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for process in run.processes:
         for name, version in process.loaded.get("versions", {}).items():
-            found.setdefault(name, set()).add(version)
-    told = {name: " and ".join(sorted(each)) for name, each in found.items()}
+            versions.setdefault(name, set()).add(version)
+    told = {name: " and ".join(sorted(each)) for name, each in versions.items()}
     tool = run.about.get("sampler")
     looked_on = installed.version(tool) if tool else None
     return told | ({tool: looked_on} if tool and looked_on else {})
@@ -101,8 +101,8 @@ def _versions(run: RecordedRun) -> dict[str, str]:
 
 def _features(processes: Sequence[RecordedProcess]) -> list[str] | None:
     """What our extension was built with; None where no process has loaded it."""
-    found = [p.loaded["features"] for p in processes if "features" in p.loaded]
-    return list(dict.fromkeys(chain.from_iterable(found))) if found else None
+    built = [p.loaded["features"] for p in processes if "features" in p.loaded]
+    return list(dict.fromkeys(chain.from_iterable(built))) if built else None
 
 
 def _worth_telling(process: RecordedProcess, uses: Sequence[ThreadUse]) -> bool:
@@ -120,55 +120,55 @@ def _wall_s(run: RecordedRun) -> float:
 def _incomplete(
     run: RecordedRun, shown: Sequence[RecordedProcess], names: dict[str, str]
 ) -> list[str]:
-    found = []
+    told = []
     if run.about.get("interrupted"):
-        found.append("The program was interrupted; the figures are those of its time until then.")
+        told.append("The program was interrupted; the figures are those of its time until then.")
     elif run.about.get("status"):
-        found.append(f"The program failed, with exit status {run.about['status']}.")
+        told.append(f"The program failed, with exit status {run.about['status']}.")
     killed = [p for p in shown if p.how is None and p.role not in _HELPERS]
     if killed:
-        found.append(
+        told.append(
             "Ended without a word, so killed, and without what was recorded in the last quarter of "
             f"a second: {', '.join(names[p.key] for p in killed)}."
         )
     if not run.processes:
-        found.append(
+        told.append(
             "No process was recorded. Is the program started by Python, without -I, -S or -E?"
         )
     for process in shown:
         if process.dropped_segments:
             kept_s = sum(end - begin for begin, end in process.recorded) / 1e9
-            found.append(
+            told.append(
                 f"{names[process.key]} ran too long to keep all: figures and trace are of its last "
                 f"{kept_s:.0f} s."
             )
     from_s, wall_s = run.about["options"].get("from_s", 0.0), _wall_s(run)
     if run.processes and from_s > 0 and from_s >= wall_s:
-        found.append(
+        told.append(
             f"--from {from_s:g}: the run ended after {wall_s:.0f} s, so nothing was kept; use less."
         )
     if run.about.get("sampler") is None:
-        found.append("Nothing was sampled, so layers are not known; phases are.")
+        told.append("Nothing was sampled, so layers are not known; phases are.")
         # Where one of them works here, it was asked for that none looks on.
         if (no_perf := perf.unavailable()) and (no_pyspy := pyspy.unavailable()):
-            found[-1] += f" {no_perf}. {no_pyspy}."
-    return found
+            told[-1] += f" {no_perf}. {no_pyspy}."
+    return told
 
 
 def _warnings(run: RecordedRun, clocks: Sequence[Json]) -> list[str]:
-    found = [
+    told = [
         f"The clock of {clock['process']} is another one; its times may be off by "
         f"{clock['error_us']:.0f} µs against the others'."
         for clock in clocks
         if clock["shift_us"] or clock["error_us"] > _DOUBTFUL_US
     ]
     if torch_s := run.about["options"].get("torch_s"):
-        found.append(
+        told.append(
             f"torch.profiler looked on for {torch_s:g} s, and slowed them."
             if any(run.folder.glob("*.torch.*.jsonl"))
             else f"--torch {torch_s:g} recorded nothing: no process imported torch and worked."
         )
-    return found
+    return told
 
 
 def _process(

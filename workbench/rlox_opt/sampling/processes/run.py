@@ -87,8 +87,8 @@ class RecordedProcess:
 def keys(folder: Path) -> list[str]:
     """The processes that left something in the folder, the earliest first."""
     names = (path.name.split(".") for path in folder.glob("*.*.jsonl"))
-    found = {parts[0] for parts in names if len(parts) == 3 and parts[1].isdigit()}
-    return sorted(found, key=lambda key: int(key.partition("-")[2]))
+    recorded = {parts[0] for parts in names if len(parts) == 3 and parts[1].isdigit()}
+    return sorted(recorded, key=lambda key: int(key.partition("-")[2]))
 
 
 def segments(folder: Path, key: str, what: str = "") -> list[Path]:

@@ -41,24 +41,24 @@ def shares(track: Track, seen: Seen, waits: Sequence[tuple[int, int]]) -> dict[s
     scale = np.sqrt(_PRIOR * len(took)) * np.tile(spent.mean(axis=0), 2)
     left = np.vstack([np.hstack([spent, pieces]), np.diag(scale)])
     right = np.concatenate([took, scale * mean / 2])
-    found = _least_squares(left, right).reshape(2, -1).sum(axis=0).clip(0.0, 1.0)
-    known = (spent.sum(axis=0) > 0).tolist()
-    return {path: share for path, share, of in zip(paths, found.tolist(), known, strict=True) if of}
+    ran_of = _least_squares(left, right).reshape(2, -1).sum(axis=0).clip(0.0, 1.0)
+    known = np.flatnonzero(spent.sum(axis=0) > 0).tolist()
+    return {paths[index]: float(ran_of[index]) for index in known}
 
 
 def _least_squares(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """x for which `left` x is nearest to `right`; where that is not within 0 and 1, it is held at
     the bound, and the others are sought anew."""
-    found, free = np.zeros(left.shape[1]), np.ones(left.shape[1], bool)
+    x, free = np.zeros(left.shape[1]), np.ones(left.shape[1], bool)
     while free.any():
-        rest = right - left[:, ~free] @ found[~free]
-        found[free] = np.linalg.lstsq(left[:, free], rest, rcond=None)[0]
-        inside = (found >= 0) & (found <= 1)
+        rest = right - left[:, ~free] @ x[~free]
+        x[free] = np.linalg.lstsq(left[:, free], rest, rcond=None)[0]
+        inside = (x >= 0) & (x <= 1)
         if inside.all():
             break
         free &= inside
-        found = found.clip(0.0, 1.0)
-    return found
+        x = x.clip(0.0, 1.0)
+    return x
 
 
 def _spent(

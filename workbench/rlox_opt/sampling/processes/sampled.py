@@ -119,10 +119,10 @@ def _cpu_s(events: Iterable[PerfEvent]) -> float:
 
 
 def _by_pid(run: RecordedRun) -> dict[int, list[RecordedProcess]]:
-    found: dict[int, list[RecordedProcess]] = {}
+    by_pid: dict[int, list[RecordedProcess]] = {}
     for process in run.processes:
-        found.setdefault(process.header.pid, []).append(process)
-    return found
+        by_pid.setdefault(process.header.pid, []).append(process)
+    return by_pid
 
 
 def _shared(

@@ -53,10 +53,10 @@ def choose(name: str | None = None) -> Sampler | None:
         reason = missing[name]()
         if reason:
             raise ValueError(reason)
-    found = name or next((name for name in NAMES if missing[name]() is None), None)
-    if found is None:
+    chosen = name or next((name for name in NAMES if missing[name]() is None), None)
+    if chosen is None:
         return None
-    return Perf() if found == Perf.name else PySpy()
+    return Perf() if chosen == Perf.name else PySpy()
 
 
 class Perf:

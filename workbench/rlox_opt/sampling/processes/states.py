@@ -93,17 +93,17 @@ def divide(tracks: Sequence[Track], watch: Watch) -> list[Division]:
         for track, own in zip(tracks, waits, strict=True)
         if (seen := watch.of(track.pid, track.tid)) is not None
     }
-    found = [
+    divisions = [
         _divided(track, own, tracks, watch, whom, ran)
         for track, own in zip(tracks, waits, strict=True)
     ]
     of_process: defaultdict[str, list[tuple[Track, Division]]] = defaultdict(list)
-    for track, division in zip(tracks, found, strict=True):
+    for track, division in zip(tracks, divisions, strict=True):
         of_process[track.process].append((track, division))
     alternate = {who: _one_at_a_time(threads, watch) for who, threads in of_process.items()}
     return [
         replace(division, gil=alternate[track.process])
-        for track, division in zip(tracks, found, strict=True)
+        for track, division in zip(tracks, divisions, strict=True)
     ]
 
 
@@ -130,11 +130,11 @@ def _one_at_a_time(threads: Sequence[tuple[Track, Division]], watch: Watch) -> b
 def _outside(seen: Seen, what: Sequence[int], track: Track, waits: Sequence[Exchange]) -> float:
     """Seconds of `what` (`Seen.spent`) outside noted waits: who waits for others may spin. A wait
     in which there were less than two looks is taken to have been a quiet one."""
-    found = seen.spent(what, track.begin_ns, track.end_ns)
+    seconds = seen.spent(what, track.begin_ns, track.end_ns)
     for wait in waits:
         if wait.on != "sleep":  # which does not spin
-            found -= seen.within(what, wait.begin_ns, wait.end_ns)
-    return max(0.0, found)
+            seconds -= seen.within(what, wait.begin_ns, wait.end_ns)
+    return max(0.0, seconds)
 
 
 def _divided(
@@ -176,10 +176,10 @@ def _divided(
                     noted[state, SEEN, name] += seconds * share
         waited = sum(states[state] for state in _SEEN_WAITING)
         idle += left * (1 - waited / away) if away else left
-    found = [Wait(*what, seconds) for what, seconds in noted.items()]
+    told = [Wait(*what, seconds) for what, seconds in noted.items()]
     return Division(
         *(track.title, track.kind, wall, busy, kept, idle),
-        tuple(sorted(found, key=lambda wait: -wait.seconds)),
+        tuple(sorted(told, key=lambda wait: -wait.seconds)),
         seen is not None,
         asleep,
         {} if seen is None else shares(track, seen, intervals),
@@ -227,10 +227,10 @@ class _Whom:
                     self.shared[exchange.channel].append((exchange, track.title))
         self._begins: dict[str, list[int]] = {}
         self._longest: dict[str, int] = {}
-        for channel, found in self.shared.items():
-            found.sort(key=lambda pair: pair[0].begin_ns)
-            self._begins[channel] = [exchange.begin_ns for exchange, _ in found]
-            self._longest[channel] = max(p.end_ns - p.begin_ns for p, _ in found)
+        for channel, spans in self.shared.items():
+            spans.sort(key=lambda pair: pair[0].begin_ns)
+            self._begins[channel] = [exchange.begin_ns for exchange, _ in spans]
+            self._longest[channel] = max(p.end_ns - p.begin_ns for p, _ in spans)
 
     def of(self, track: Track, wait: Exchange) -> dict[str, float]:
         """Shares of a wait by who it was for; they sum to 1."""
@@ -255,12 +255,12 @@ class _Whom:
                 yield exchange, title
 
     def _held(self, track: Track, wait: Exchange) -> dict[str, float]:
-        found = Counter[str]()
+        held_ns = Counter[str]()
         for hold, title in self._beside(wait):
             if hold.kind == "hold" and title != track.title:
-                found[title] += min(hold.end_ns, wait.end_ns) - max(hold.begin_ns, wait.begin_ns)
-        total = sum(found.values())
-        return {title: ns / total for title, ns in found.items()} if total else {_UNKNOWN: 1.0}
+                held_ns[title] += min(hold.end_ns, wait.end_ns) - max(hold.begin_ns, wait.begin_ns)
+        total = sum(held_ns.values())
+        return {title: ns / total for title, ns in held_ns.items()} if total else {_UNKNOWN: 1.0}
 
     def _last(self, wait: Exchange) -> dict[str, float]:
         """Of a collective, the time until the last one came is waited for that one; what is left

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rlox_opt.sampling.processes.format import RECORDER
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import RECORDER
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
@@ -45,10 +45,10 @@ class ThreadUse:
 
     def layers(self) -> dict[str, float]:
         """Seconds of each layer."""
-        found: defaultdict[str, float] = defaultdict(float)
+        by_layer: defaultdict[str, float] = defaultdict(float)
         for (_, layer), seconds in self.cells.items():
-            found[layer] += seconds
-        return dict(found)
+            by_layer[layer] += seconds
+        return dict(by_layer)
 
 
 def threads_of(process: RecordedProcess, samples: Samples | None) -> list[ThreadUse]:

@@ -123,12 +123,12 @@ def _pids(run: RecordedRun) -> dict[str, int]:
     """The id of each process by its key; where the kernel used one twice, the later ones get
     another."""
     used: Counter[int] = Counter()
-    found = {}
+    pids = {}
     for process in run.processes:
         pid = process.header.pid
-        found[process.key] = pid + 10_000_000 * used[pid]
+        pids[process.key] = pid + 10_000_000 * used[pid]
         used[pid] += 1
-    return found
+    return pids
 
 
 def _spans(
@@ -159,18 +159,18 @@ def _samples(
     folder: Path, process: RecordedProcess, pid: int, shift: int, begin: int
 ) -> Iterator[Event]:
     """Samples as blocks of the time that they stand for, on a track below their thread's."""
-    found = read_samples(folder, process.key)
-    if found is None:
+    samples = read_samples(folder, process.key)
+    if samples is None:
         return
     tids = {thread.name: thread.native_id for thread in process.threads.values()}
     tids["MainThread"] = process.header.pid
     by_thread: defaultdict[str, list[tuple[int, Sample]]] = defaultdict(list)
-    for sample in found.samples[-MOST:]:
+    for sample in samples.samples[-MOST:]:
         if sample.time_ns is not None and sample.time_ns + shift >= begin:
             by_thread[sample.thread].append((sample.time_ns + shift, sample))
     for number, (name, timed) in enumerate(by_thread.items(), 1):
         tid = _SAMPLES_TRACK + tids.get(name, 1_000_000_000 + number)
-        yield _meta("thread_name", pid, tid, name=f"{name}: samples by {found.tool}")
+        yield _meta("thread_name", pid, tid, name=f"{name}: samples by {samples.tool}")
         timed.sort(key=lambda pair: pair[0])
         nexts = [time_ns for time_ns, _ in timed[1:]]
         for (time_ns, sample), after in zip(timed, [*nexts, 1 << 62], strict=True):

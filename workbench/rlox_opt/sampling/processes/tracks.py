@@ -11,13 +11,13 @@ import numpy as np
 
 from rlox_opt.sampling.processes.alignment import align
 from rlox_opt.sampling.processes.components import folded, groups, titles
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import EXEC
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.samples import MAIN_THREAD
 
 MAIN = MAIN_THREAD
 SPANS = ("send", "wait", "poll", "hold")
-_EXEC = "exec"  # how a process ends whose place another program takes
 
 
 class Exchange(NamedTuple):
@@ -80,18 +80,18 @@ def tracks(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> list[
     first; spans that reach over an end of that time are cut there."""
     names = titles(run.processes)
     kinds = {p.key: kind for kind, equal in groups(run.processes).items() for p in equal}
-    found: list[Track] = []
+    threads: list[Track] = []
     leaving: dict[int, Track] = {}  # main threads that have called exec, by their process's id
     for process in run.processes:
         reader = _Reader(run, process, names[process.key], kinds[process.key], from_ns, until_ns)
         own = reader.read()
-        found += own
+        threads += own
         for main in (track for track in own if track.tid == track.pid):
             if main.pid in leaving:
                 leaving.pop(main.pid).replaced = True
-            if process.how == _EXEC:
+            if process.how == EXEC:
                 leaving[main.pid] = main
-    return found
+    return threads
 
 
 class _Reader:
@@ -164,10 +164,10 @@ class _Reader:
 def exclusive(exchanges: Sequence[Exchange]) -> list[Exchange]:
     """Waits, polls and gifts of a thread in their order, without those that lie within another: a
     queue's pipe, a collective's collectives."""
-    found: list[Exchange] = []
+    outer: list[Exchange] = []
     # What takes no time is not inside what begins at the same.
     order = sorted(exchanges, key=lambda p: (p.begin_ns, p.end_ns > p.begin_ns, -p.end_ns))
     for exchange in order:
-        if exchange.kind != "hold" and (not found or exchange.begin_ns >= found[-1].end_ns):
-            found.append(exchange)
-    return found
+        if exchange.kind != "hold" and (not outer or exchange.begin_ns >= outer[-1].end_ns):
+            outer.append(exchange)
+    return outer

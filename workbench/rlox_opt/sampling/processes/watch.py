@@ -53,12 +53,12 @@ class Seen:
         """How often it was seen in each state between two times, outside some intervals that are
         in order."""
         begins = [begin for begin, _ in without]
-        found = Counter[str]()
+        counts = Counter[str]()
         for at, state in zip(self.at, self.state, strict=True):
             before = bisect_right(begins, at) - 1
             if begin_ns <= at <= end_ns and (before < 0 or without[before][1] <= at):
-                found[STATES[state]] += 1
-        return found
+                counts[STATES[state]] += 1
+        return counts
 
 
 class Watch:
@@ -84,15 +84,15 @@ class Watch:
 
     def of(self, pid: int, tid: int) -> Seen | None:
         """What was seen of a thread, where that is enough to tell anything."""
-        found = self._seen.get((pid, tid))
-        return found if found is not None and len(found.at) >= _FEW else None
+        seen = self._seen.get((pid, tid))
+        return seen if seen is not None and len(seen.at) >= _FEW else None
 
     def cpu_s(self, begin_ns: int, end_ns: int) -> float | None:
         """Seconds for which all threads together ran between two times; None where nobody looked
         then."""
-        found = [
+        ran_s = [
             seen.spent(seen.ran, max(begin_ns, seen.at[0]), min(end_ns, seen.at[-1]))
             for seen in self._seen.values()
             if seen.at[0] < end_ns and seen.at[-1] > begin_ns
         ]
-        return sum(found) if found else None
+        return sum(ran_s) if ran_s else None

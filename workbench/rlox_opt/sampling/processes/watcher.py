@@ -74,14 +74,14 @@ class Watcher:
                 return
 
     def _tasks(self, pid: int) -> list[tuple[int, int, int, int, int]]:
-        found = []
+        tasks = []
         try:
             for folder in Path(f"/proc/{pid}/task").iterdir():
                 ran, kept, _ = (folder / "schedstat").read_text().split()
-                found.append((pid, int(folder.name), int(ran), int(kept), self._state(folder, pid)))
+                tasks.append((pid, int(folder.name), int(ran), int(kept), self._state(folder, pid)))
         except (OSError, ValueError):  # it has just ended
             pass
-        return found
+        return tasks
 
     def _state(self, folder: Path, pid: int) -> int:
         try:
@@ -107,26 +107,26 @@ class Watcher:
 
 def tree(pid: int) -> list[int]:
     """A process and all that descend from it, as long as their parents live."""
-    found, left = [], [pid]
+    pids, left = [], [pid]
     while left:
-        found.append(left.pop())
+        pids.append(left.pop())
         try:
-            for task in Path(f"/proc/{found[-1]}/task").iterdir():
+            for task in Path(f"/proc/{pids[-1]}/task").iterdir():
                 left += [int(child) for child in (task / "children").read_text().split()]
         except (OSError, ValueError):
             continue
-    return found
+    return pids
 
 
 def statics(maps: str) -> list[tuple[int, int]]:
     """Where the interpreter's own variables lie, from /proc/<pid>/maps: the writable mappings of
     its file, and the nameless one right behind them, which begins as zeros."""
-    found: list[tuple[int, int]] = []
+    mappings: list[tuple[int, int]] = []
     for line in maps.splitlines():
         fields = line.split(maxsplit=5)
         start, end = (int(part, 16) for part in fields[0].split("-"))
         name = fields[5] if len(fields) > 5 else ""
-        behind = not name and bool(found) and found[-1][1] == start
+        behind = not name and bool(mappings) and mappings[-1][1] == start
         if "w" in fields[1] and (behind or _INTERPRETER.search(name)):
-            found.append((start, end))
-    return found
+            mappings.append((start, end))
+    return mappings

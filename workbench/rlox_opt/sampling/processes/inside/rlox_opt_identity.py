@@ -7,6 +7,7 @@ import re
 import sys
 from typing import Any
 
+PARENT = "RLOX_OPT_RECORD_PARENT"  # the key of the process that started this one
 _RANKED = "RLOX_OPT_RECORD_RANK"  # the rank whose process is known: its children inherit RANK
 _NUMBERED = re.compile(r"^(?P<role>.*?)[-_ :#]*(?P<index>\d+)$")
 _BY_DEFAULT = re.compile(r"^(Spawn|Fork|ForkServer)?Process-[\d:]+$")
@@ -17,8 +18,8 @@ Role = tuple[str, "int | None", str]
 
 def argv() -> list[str]:
     """The command that started this process, as far as Python tells."""
-    found: list[str] = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
-    return [word if len(word) < 500 else word[:500] + "…" for word in found]
+    words: list[str] = getattr(sys, "orig_argv", None) or [sys.executable, *sys.argv]
+    return [word if len(word) < 500 else word[:500] + "…" for word in words]
 
 
 def of_program() -> Role:
@@ -37,7 +38,7 @@ def of_program() -> Role:
         return "rank", int(rank), f"rank {rank}"
     if "torch.distributed.run" in text or any(word.endswith("/torchrun") for word in words):
         return "torchrun", None, "torchrun"
-    if "RLOX_OPT_RECORD_PARENT" not in os.environ:
+    if PARENT not in os.environ:
         return "main", None, _program(words)
     return _program(words), None, _program(words)
 

@@ -46,10 +46,10 @@ class Libraries:
     def _loaded(self) -> list[Any]:
         """What the process runs with, when it is new, and every few seconds: old segments are
         dropped."""
-        found = self.recorder.key, loaded()
-        self.polls = self.polls + 1 if found == self.told else 0
-        self.told = found
-        return [] if self.polls % _POLLS else [{"loaded": found[1]}]
+        now = self.recorder.key, loaded()
+        self.polls = self.polls + 1 if now == self.told else 0
+        self.told = now
+        return [] if self.polls % _POLLS else [{"loaded": now[1]}]
 
     def _workers(self, module: Any) -> None:
         """The steps of Gymnasium's workers, which have no `Timing`."""
@@ -187,14 +187,14 @@ def loaded() -> dict[str, Any]:
         version = getattr(sys.modules.get(name), "__version__", None)
         if version is not None:
             versions[name] = str(version)
-    found: dict[str, Any] = {"versions": versions}
-    if (core := _noting()) is not None:
-        build = core.build_info()
-        rustc = build["rustc"].removeprefix("rustc ").split(" ")[0]
-        package = core.__name__.partition(".")[0]
-        versions |= {package: build["version"], "rustc": rustc, "build_profile": build["profile"]}
-        found["features"] = build["features"]
-    return found
+    core = _noting()
+    if core is None:
+        return {"versions": versions}
+    build = core.build_info()
+    rustc = build["rustc"].removeprefix("rustc ").split(" ")[0]
+    package = core.__name__.partition(".")[0]
+    versions |= {package: build["version"], "rustc": rustc, "build_profile": build["profile"]}
+    return {"versions": versions, "features": build["features"]}
 
 
 def _noting() -> Any:
@@ -212,12 +212,3 @@ def _has_device(torch: Any) -> bool:
     version = getattr(torch, "version", None)
     built = getattr(version, "cuda", None) or getattr(version, "hip", None)
     return bool(built) and any(map(os.path.exists, _DEVICES))
-
-
-def allow_ptrace() -> None:
-    """Let py-spy look into this process; where Linux does not ask, do nothing."""
-    if sys.platform == "linux":
-        import ctypes
-
-        set_ptracer, anybody = 0x59616D61, ctypes.c_ulong(-1)
-        ctypes.CDLL(None).prctl(set_ptracer, anybody, 0, 0, 0)

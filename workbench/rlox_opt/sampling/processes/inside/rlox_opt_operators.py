@@ -76,8 +76,8 @@ class Operators:
 
         size = recorder.options["segment_bytes"]
         files = Segments(f"{recorder.folder}/{recorder.key}.torch", size, 1 << 30, preamble)
-        for what, found in (("spans", spans), ("flows", flows)):
-            for thread, data in found.items():
+        for what, by_thread in (("spans", spans), ("flows", flows)):
+            for thread, data in by_thread.items():
                 for at in range(0, len(data), _LINE):
                     files.write([{what: [0, thread, encode(data[at : at + _LINE])]}])
         files.close()

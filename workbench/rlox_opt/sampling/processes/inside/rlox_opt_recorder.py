@@ -30,17 +30,22 @@ import rlox_opt_identity
 import rlox_opt_libraries
 import rlox_opt_locks
 import rlox_opt_waits
-from rlox_opt_segments import Segments, encode, read_clock, time_namespace
+from rlox_opt_identity import PARENT
+from rlox_opt_segments import (
+    EXEC,
+    FOLDER,
+    GATE,
+    OPTIONS,
+    RECORDER,
+    Segments,
+    allow_ptrace,
+    encode,
+    read_clock,
+    time_namespace,
+)
 from rlox_opt_source import Appended, SpanSource
 from rlox_opt_threads import Threads
 
-FOLDER, OPTIONS, PARENT, GATE = (
-    "RLOX_OPT_RECORD",
-    "RLOX_OPT_RECORD_OPTIONS",
-    "RLOX_OPT_RECORD_PARENT",
-    "RLOX_OPT_RECORD_GATE",
-)
-EXEC = "exec"  # how a process ends whose place another program takes
 _FLUSH_S = 0.25
 _HASTY_FLUSHES = 5  # the first ones, each after half the time of the next
 _WRITING_S = 60.0  # for torch's operators, of which there may be many
@@ -66,7 +71,6 @@ class Recorder:
         now = time.monotonic_ns()
         self.lock = _thread.allocate_lock()
         self.key, self.role = f"{os.getpid()}-{now}", role
-        self.fixed_role = False
         self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
         self._gauged: dict[str, tuple[int, float]] = {}
         self.threads = Threads()
@@ -133,12 +137,6 @@ class Recorder:
         """Note `read()` four times a second, or by how much a second it has grown."""
         self.gauges[name] = (read, rate)
 
-    def name_process(self, role: str, index: int | None = None, name: str = "") -> None:
-        """Say what this process is; equal ones differ by their index."""
-        self.role, self.fixed_role = (role, index, name or role), True
-        with self.lock:
-            self._write([{"role": list(self.role)}])
-
     def flush(self, how: str | None = None) -> None:
         """Write what was appended; with `how`, the end as well."""
         # Not for ever: an exit from within a signal handler may find it taken by its own thread.
@@ -155,11 +153,11 @@ class Recorder:
             self.lock.release()
 
     def _flush(self, how: str | None) -> None:
-        found = None if self.fixed_role else rlox_opt_identity.of_multiprocessing()
+        role = rlox_opt_identity.of_multiprocessing()
         entries = self._take(bool(how))
-        if found is not None and found != self.role:
-            self.role = found
-            entries.append({"role": list(found)})
+        if role is not None and role != self.role:
+            self.role = role
+            entries.append({"role": list(role)})
         if how:
             entries.append({"end": [time.monotonic_ns(), how]})
         self._write(entries)
@@ -249,7 +247,7 @@ class Recorder:
         return new
 
     def _counters(self, now: int) -> list[Any]:
-        found = []
+        entries = []
         for name, (read, rate) in list(self.gauges.items()):
             try:
                 value = float(read())
@@ -263,11 +261,11 @@ class Recorder:
             self._gauged[name] = now, value
             if not rate:
                 if before is None or before[1] != value:
-                    found.append({"counter": [name, now, value]})
+                    entries.append({"counter": [name, now, value]})
             elif before is not None and now > before[0]:
                 growth = (value - before[1]) / (now - before[0]) * 1e9
-                found.append({"counter": [f"{name}/s", now, growth]})
-        return found
+                entries.append({"counter": [f"{name}/s", now, growth]})
+        return entries
 
     def _totals(self) -> list[list[int]]:
         """Of threads that are not forgotten: the sums of the others were told to the end."""
@@ -294,7 +292,7 @@ class Recorder:
             self._done.acquire(timeout=patience_s)
 
     def _loop(self, wake: Any, done: Any) -> None:
-        self.threads.number(threading.get_native_id(), "rlox-opt recorder")
+        self.threads.number(threading.get_native_id(), RECORDER)
         try:
             while not wake.acquire(timeout=self._patience_s()):
                 self.flush()
@@ -336,7 +334,7 @@ class Recorder:
             for name in forking.values():  # a Timing may know it by an earlier name
                 self.threads.rename(0, threading.get_native_id(), name)
             if self.options["ptrace"]:  # which a fork does not inherit
-                rlox_opt_libraries.allow_ptrace()
+                allow_ptrace()
 
 
 def _say(text: str) -> None:
@@ -395,4 +393,4 @@ def start() -> None:
     rlox_opt_locks.Locks(recorder).install()
     rlox_opt_libraries.Libraries(recorder).install()
     if recorder.options["ptrace"]:
-        rlox_opt_libraries.allow_ptrace()
+        allow_ptrace()

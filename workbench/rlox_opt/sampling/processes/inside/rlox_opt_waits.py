@@ -106,8 +106,8 @@ class Waits:
                 begin = monotonic_ns()
                 ready = original(object_list, timeout)
                 if timeout is None or timeout > 0:
-                    found = next((x for x in ready if isinstance(x, module.Connection)), None)
-                    channel = "" if found is None else _inode(found.fileno())
+                    first = next((x for x in ready if isinstance(x, module.Connection)), None)
+                    channel = "" if first is None else _inode(first.fileno())
                     self.note(self.source.index("pipe: poll", "poll", "pipe", channel), begin)
                 return ready
 
@@ -219,5 +219,5 @@ class Waits:
 
 def _inode(descriptor: int) -> str:
     """What a descriptor leads to, the same in every process that has it."""
-    found = os.fstat(descriptor)
-    return f"{found.st_dev:x}-{found.st_ino}"
+    status = os.fstat(descriptor)
+    return f"{status.st_dev:x}-{status.st_ino}"

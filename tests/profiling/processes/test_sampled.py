@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from projects import CLASSIFIER
 from recorded import Record, by_hand
-from rlox_opt.sampling.processes import samplers
+from rlox_opt.sampling import perf
 from rlox_opt.sampling.processes.sampled import read_samplers
 from rlox_opt.sampling.processes.samples_file import read_samples
 from rlox_opt.sampling.samples import MAIN_THREAD
@@ -43,7 +43,7 @@ def perf_said(
     """What perf leaves of a process 7 that ran at these times, in the folder of its run, and a
     `perf script` that reads it and ends with `status`."""
     rate = 99
-    (folder / samplers.PERF_DATA).write_bytes(b"PERFILE2")
+    (folder / perf.DATA).write_bytes(b"PERFILE2")
     (folder / "perf.json").write_text(json.dumps({"pid": 7, "rate": rate}))
     told = "".join(
         f"python 7/7  {at:.9f}: cpu-clock/freq={rate}/: \n\t 1 step (/home/env.py)\n\n"
@@ -86,7 +86,7 @@ def test_samples_of_times_that_were_kept_are_not_missed(
     samples = read_samples(tmp_path, record.key)
     assert samples is not None
     assert [sample.phase for sample in samples.samples] == ["a"] * 99
-    assert not (tmp_path / samplers.PERF_DATA).exists()
+    assert not (tmp_path / perf.DATA).exists()
 
 
 @pytest.mark.parametrize("read", [0, 10])
@@ -99,7 +99,7 @@ def test_where_perfs_data_cannot_be_read_that_is_told_and_the_data_kept(
     assert said.startswith("perf script failed with status 3: broken")
     assert ("layers are not known" in said) == (not read)
     assert (read_samples(tmp_path, record.key) is None) == (not read)
-    assert (tmp_path / samplers.PERF_DATA).exists()
+    assert (tmp_path / perf.DATA).exists()
 
 
 def test_processes_that_pyspy_found_too_young_are_named(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rlox_opt.sampling import driver, perf, pyspy
+from rlox_opt.sampling import driver
 from rlox_opt.sampling.driver import Progress
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
@@ -19,8 +19,8 @@ from rlox_opt.sampling.spec import Spec
 from rlox_opt.system.process import Child
 from rlox_opt.system.scratch import scratch
 
-PLAIN_S = 3.0  # undisturbed; some 30 iterations of PPO
-SAMPLED_S = {"perf": 3.0, "py-spy": 10.0}
+PLAIN_S = 3.0  # undisturbed
+SAMPLED_S = {"perf": 3.0, "py-spy": 10.0}  # the better sampler first
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Speed:
 
 def tool() -> str:
     """The better sampler of those that can be used here. Raises ValueError if none can."""
-    for name, missing in {"perf": perf.unavailable, "py-spy": pyspy.unavailable}.items():
-        if missing() is None:
+    for name in SAMPLED_S:
+        if driver.SAMPLERS[name].unavailable() is None:
             return name
     raise ValueError("neither perf nor py-spy can be used here")
 

@@ -31,12 +31,7 @@ _START_UP_S = 15.0  # of a child, for the estimate of the time left
 SILENCE_S = 600.0  # a child that says nothing for so long hangs
 _LATE_S = 120.0  # what a sampler may take beyond its window to read symbols and write
 
-_SAMPLERS = {"py-spy": pyspy, "perf": perf}
-_MISSING: dict[str, Callable[[], str | None]] = {
-    "py-spy": pyspy.unavailable,
-    "perf": perf.unavailable,
-    "scalene": scalene.unavailable,
-}
+SAMPLERS = {"py-spy": pyspy, "perf": perf}
 
 
 class Progress(Protocol):
@@ -134,7 +129,8 @@ def _tool(
     section = findings.report["tools"][tool]
     run = {"scalene": _scalene, "torch.profiler": _torch_profiler}.get(tool, _sampler)
     classifier = Classifier(project.settings.layers)
-    missing = _MISSING[tool]() if tool in _MISSING else None
+    module = {**SAMPLERS, "scalene": scalene}.get(tool)
+    missing: str | None = None if module is None else module.unavailable()
     if missing:
         reason, _, remedy = missing.partition("; ")
         section |= {"status": "unavailable", "reason": reason, "remedy": remedy}
@@ -175,7 +171,7 @@ def sampled(
         ChildError: the child failed.
         ValueError: the tool left no samples.
     """
-    module = _SAMPLERS[tool]
+    module = SAMPLERS[tool]
     spec = replace(spec, mode="attached", settle=module.SETTLE_S)
     folder, seconds = Path(spec.folder), spec.settle + spec.seconds
     with Child(command(spec, package), folder, environment(spec)) as child:

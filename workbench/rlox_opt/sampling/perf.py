@@ -14,14 +14,17 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from rlox_opt.sampling import addresses
+from rlox_opt.sampling import addresses, onlooker
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.phases import phases_by_clock
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
@@ -33,6 +36,7 @@ STACK_BYTES = 8192  # of each stack; a quarter of them would do for the layers, 
 SETTLE_S = 0.0  # it samples from its first moment on
 SWITCH_RATE = 99  # stacks a second of threads that go off the CPU, to tell what they wait for
 
+DATA, LOG = "perf.data", "perf.log"
 CPU, SWITCH = "cpu-clock", "context-switches"
 _HEADER = re.compile(
     r"^\s*(?P<comm>.*?)\s+(?:(?P<pid>\d+)/)?(?P<tid>\d+)\s+(?P<s>\d+)\.(?P<ns>\d+):\s+(?P<event>.*?)\s*$"
@@ -71,20 +75,21 @@ def attach(
     20,000 samples at most.
     """
     rate = rate or min(RATE, max(99, round(SAMPLES / seconds)))
+    return record(pid, folder, rate, ["--", "sleep", f"{seconds:.3f}"])
+
+
+def record(
+    pid: int, folder: Path, rate: int, words: Sequence[str], **options: Any
+) -> subprocess.Popen[bytes]:
+    """`perf record` of a process, with more `words` for it, and `options` of `Popen`."""
     (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": rate}))
-    with (folder / "perf.log").open("wb") as log:
-        return subprocess.Popen(
-            [
-                *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
-                *("--call-graph", f"dwarf,{STACK_BYTES}", "-e", f"{CPU}/freq={rate}/"),
-                *("-e", f"{SWITCH}/freq={SWITCH_RATE}/"),
-                *("-p", str(pid), "-o", str(folder / "perf.data")),
-                *("--", "sleep", f"{seconds:.3f}"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+    command = [
+        *("perf", "record", "-q", "-k", "CLOCK_MONOTONIC", "--switch-events"),
+        *("--call-graph", f"dwarf,{STACK_BYTES}", "-e", f"{CPU}/freq={rate}/"),
+        *("-e", f"{SWITCH}/freq={SWITCH_RATE}/"),
+        *("-p", str(pid), "-o", str(folder / DATA), *words),
+    ]
+    return onlooker.start(command, folder / LOG, **options)
 
 
 def load(folder: Path, classifier: Classifier, spans: SpanLog | None = None) -> Samples:
@@ -93,12 +98,10 @@ def load(folder: Path, classifier: Classifier, spans: SpanLog | None = None) -> 
     Raises:
         ValueError: there is no profile; the message ends with what perf said.
     """
-    data, log = folder / "perf.data", folder / "perf.log"
-    if not data.exists():
-        said = log.read_text(errors="replace") if log.exists() else ""
-        raise ValueError(f"perf left no samples: {said.strip()[-500:] or 'it said nothing'}")
+    if not (folder / DATA).exists():
+        raise ValueError(onlooker.nothing("perf", folder / LOG))
     asked = json.loads((folder / "perf.json").read_text())
-    with script(data) as lines:
+    with script(folder / DATA) as lines:
         return read(lines, asked["pid"], classifier, spans, asked["rate"])
 
 
@@ -134,22 +137,22 @@ def read(
 ) -> Samples:
     """Samples of one process from the text of `perf script`, with phases and layers filled in."""
     events, errors = collect(lines, rate)
+    every = [*chain.from_iterable(events.values())]
     log = SpanLog() if spans is None else spans
-    every = [event for found in events.values() for event in found]
     return place(every, pid, classifier, log, rate, errors)
 
 
 def collect(lines: Iterable[str], rate: float) -> tuple[dict[int, list[PerfEvent]], int]:
     """The samples and waits of each process in the text of `perf script`, and how many were lost.
     The process is 0 where the text does not tell it."""
-    events: dict[int, list[PerfEvent]] = {}
+    events: defaultdict[int, list[PerfEvent]] = defaultdict(list)
     lost = 0
     for event in _intervals(_events(lines), 1 / rate):
         if event.what == "lost":
             lost += 1
         else:
-            events.setdefault(event.pid, []).append(event)
-    return events, lost
+            events[event.pid].append(event)
+    return dict(events), lost
 
 
 def place(
@@ -165,9 +168,9 @@ def place(
     ours = {f for e in events for f in e.frames if classifier.is_extension(f.module)}
     resolved = addresses.resolver(ours)
     names = {thread.native_id: thread.name for thread in log.threads}
-    by_thread: dict[int, list[PerfEvent]] = {}
+    by_thread: defaultdict[int, list[PerfEvent]] = defaultdict(list)
     for event in events:
-        by_thread.setdefault(event.tid, []).append(event)
+        by_thread[event.tid].append(event)
     for tid, own in by_thread.items():
         times = np.array([event.time_ns for event in own], np.int64)
         paths, index = phases_by_clock(log, tid, times)
@@ -182,9 +185,8 @@ def place(
                 layer = waited.get(phase, "idle")
             else:
                 layer = classifier.classify(frames, phase)
-            shown = classifier.shown(frames)
-            seen = Sample(shown, phase, layer, event.weight, thread, event.time_ns)
-            samples.samples.append(seen)
+            whose = phase, layer, event.weight, thread, event.time_ns
+            samples.samples.append(Sample(classifier.shown(frames), *whose))
     return samples
 
 
@@ -206,26 +208,19 @@ def _events(lines: Iterable[str]) -> Iterator[PerfEvent]:
     """The records in the order of their times; frames, which perf prints leaf first, reversed."""
     event: PerfEvent | None = None
     stack: list[Frame] = []
-    for line in lines:
+    for line in chain(lines, [""]):
         if line.startswith("\t"):
-            frame = _frame(line.rstrip("\n"))
-            if frame is not None:
+            if frame := _frame(line.rstrip("\n")):
                 stack.append(frame)
             continue
         if event is not None:
             event.frames = tuple(reversed(stack))
             yield event
-            event, stack = None, []
-        header = _HEADER.match(line)
-        if header is not None:
-            what = _what(header["event"])
-            if what is not None:
-                ns = int(header["s"]) * 1_000_000_000 + int(header["ns"].ljust(9, "0")[:9])
-                pid, tid = int(header["pid"] or 0), int(header["tid"])
-                event = PerfEvent(what, header["comm"], pid, tid, ns, ())
-    if event is not None:
-        event.frames = tuple(reversed(stack))
-        yield event
+        event, stack = None, []
+        if (header := _HEADER.match(line)) and (what := _what(header["event"])):
+            ns = int(header["s"]) * 1_000_000_000 + int(header["ns"].ljust(9, "0")[:9])
+            pid, tid = int(header["pid"] or 0), int(header["tid"])
+            event = PerfEvent(what, header["comm"], pid, tid, ns, ())
 
 
 def _what(event: str) -> str | None:
@@ -260,15 +255,17 @@ def _intervals(events: Iterable[PerfEvent], period_s: float) -> Iterator[PerfEve
             case "preempted":
                 stacks.pop(event.tid, None)
             case "in":
-                out = left.pop(event.tid, None)
-                if out is not None:
-                    out.what, out.weight = "off", (event.time_ns - out.time_ns) * 1e-9
-                    yield out
+                if out := left.pop(event.tid, None):
+                    yield _off(out, event.time_ns)
             case _:
                 yield event
     for out in left.values():
-        out.what, out.weight = "off", (last_ns - out.time_ns) * 1e-9
-        yield out
+        yield _off(out, last_ns)
+
+
+def _off(out: PerfEvent, until_ns: int) -> PerfEvent:
+    out.what, out.weight = "off", (until_ns - out.time_ns) * 1e-9
+    return out
 
 
 @lru_cache(maxsize=262144)

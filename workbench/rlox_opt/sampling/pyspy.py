@@ -14,6 +14,7 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 
+from rlox_opt.sampling import onlooker
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.phases import phase_by_line
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import allow_ptrace as allow_ptrace
@@ -77,18 +78,13 @@ def attach(
     command = _command()
     if command is None:
         raise FileNotFoundError("py-spy is not installed; `pip install py-spy`")
-    with (folder / "pyspy.log").open("wb") as log:
-        return subprocess.Popen(
-            [
-                *(command, "record", "--threads", "--idle", "--full-filenames"),
-                *(["--native"] if native else []),
-                *("--rate", str(rate), "--duration", str(max(1, round(seconds)))),
-                *("--format", "raw", "--output", str(folder / "pyspy.raw"), "--pid", str(pid)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
+    words = [
+        *(command, "record", "--threads", "--idle", "--full-filenames"),
+        *(["--native"] if native else []),
+        *("--rate", str(rate), "--duration", str(max(1, round(seconds)))),
+        *("--format", "raw", "--output", str(folder / "pyspy.raw"), "--pid", str(pid)),
+    ]
+    return onlooker.start(words, folder / "pyspy.log")
 
 
 def load(
@@ -99,12 +95,10 @@ def load(
     Raises:
         ValueError: there is no profile; the message ends with what py-spy said.
     """
-    log = folder / "pyspy.log"
-    said = log.read_text(errors="replace") if log.exists() else ""
-    raw = folder / "pyspy.raw"
+    raw, log = folder / "pyspy.raw", folder / "pyspy.log"
     if not raw.exists() or not raw.stat().st_size:
-        raise ValueError(f"py-spy left no samples: {said.strip()[-500:] or 'it said nothing'}")
-    counted = _COUNTED.findall(said)
+        raise ValueError(onlooker.nothing("py-spy", log))
+    counted = _COUNTED.findall(onlooker.said(log))
     samples = Samples("py-spy", period_s=1 / rate, errors=int(counted[-1][1]) if counted else 0)
     with raw.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
-from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling import onlooker, perf, pyspy
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.perf import PerfEvent
 from rlox_opt.sampling.processes import samplers
@@ -27,20 +29,14 @@ _FULL = "size limit reached"  # what perf says as it stops for its --max-size
 def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
     """Write the samples of every process into the run's folder, and take the sampler's own files
     away unless they cannot be read; returns sentences on what is missing."""
-    data = run.folder / samplers.PERF_DATA
+    data = run.folder / perf.DATA
     if data.exists():
         return _read_perf(run, data, classifier)
     young = _too_young(run) if run.about.get("sampler") == samplers.PySpy.name else []
     said = [_read_pyspy(run.folder, process, classifier) for process in run.processes]
     if run.about.get("sampler") == samplers.Perf.name:
-        return [f"perf left no samples: {_said(run.folder)[-300:] or 'it said nothing'}"]
+        return [onlooker.nothing("perf", run.folder / perf.LOG)]
     return [*(sentence for sentence in said if sentence), *young]
-
-
-def _said(folder: Path) -> str:
-    """What perf said as it recorded."""
-    log = folder / "perf.log"
-    return log.read_text(errors="replace").strip() if log.exists() else ""
 
 
 def _too_young(run: RecordedRun) -> list[str]:
@@ -76,10 +72,13 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
         missing.append(f"{error}; {until}. Its data is kept: {run.folder.name}/{data.name}.")
     if not events and not failed:
         missing.append("perf took no sample: the window lay outside the run.")
-    last_ns = max((event.time_ns for found in events.values() for event in found), default=0)
+    last_ns = max((event.time_ns for event in chain(*events.values())), default=0)
     names = titles(run.processes)
     outside = []  # whose samples are all of times that were not kept
-    for pid, processes in _by_pid(run).items():
+    by_pid: defaultdict[int, list[RecordedProcess]] = defaultdict(list)
+    for process in run.processes:
+        by_pid[process.header.pid].append(process)
+    for pid, processes in by_pid.items():
         for process, own in _shared(events.pop(pid, []), processes):
             log = log_of(process)
             samples = perf.place(own, pid, classifier, _all_threads(process, log), rate)
@@ -88,7 +87,7 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
                 write_samples(run.folder, process.key, samples)
             elif process.recorded and _cpu_s(own) > _PASSING_S:
                 outside.append(names[process.key])
-    if _FULL in _said(run.folder):
+    if _FULL in onlooker.said(run.folder / perf.LOG):
         seconds, size = (last_ns - run.clock.after_ns) * 1e-9, data.stat().st_size >> 20
         missing.append(
             f"perf stopped after {seconds:.0f} s of the run, when its data was {size} MiB: of what "
@@ -101,13 +100,14 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
         )
     if lost:
         missing.append(f"perf lost samples {lost} times; the shares of busy moments are too small.")
-    others: dict[str, float] = {}
-    for event in (event for found in events.values() for event in found if event.what == "cpu"):
-        others[event.comm] = others.get(event.comm, 0.0) + event.weight
-    if others := {comm: seconds for comm, seconds in others.items() if seconds > _PASSING_S}:
+    cpu_s: defaultdict[str, float] = defaultdict(float)
+    for event in chain(*events.values()):
+        if event.what == "cpu":
+            cpu_s[event.comm] += event.weight
+    if others := sorted(comm for comm, seconds in cpu_s.items() if seconds > _PASSING_S):
         missing.append(
             f"Processes that are not Python, or were started without this run's PYTHONPATH, are "
-            f"not in the figures: {', '.join(sorted(others)[:_MOST_NAMED])}."
+            f"not in the figures: {', '.join(others[:_MOST_NAMED])}."
         )
     if not failed:
         data.unlink()
@@ -116,13 +116,6 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
 
 def _cpu_s(events: Iterable[PerfEvent]) -> float:
     return sum(event.weight for event in events if event.what == "cpu")
-
-
-def _by_pid(run: RecordedRun) -> dict[int, list[RecordedProcess]]:
-    by_pid: dict[int, list[RecordedProcess]] = {}
-    for process in run.processes:
-        by_pid.setdefault(process.header.pid, []).append(process)
-    return by_pid
 
 
 def _shared(

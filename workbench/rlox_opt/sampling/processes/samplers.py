@@ -4,40 +4,42 @@ for each process."""
 from __future__ import annotations
 
 import contextlib
-import json
+import math
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Protocol
 
 from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.processes.run import keys
 
-NAMES = ("perf", "py-spy")
-PERF_DATA = "perf.data"
 PERF_RATE = 199  # Hz; prime
 PYSPY_RATE = 25  # Hz, of each process, each stopped meanwhile
 _MOST_BYTES = "768M"  # of perf's data, 8 KiB a sample: it ends there, the run goes on
 _SETTLED_S = 5.0  # a younger process imports still, which py-spy slows most of all
 _PATIENCE_S = 30.0
 _WRITING_S = 120.0
+_A_DAY_S = 86_400.0
 
 
-class Sampler(Protocol):
+class Sampler:
     """Looks on from outside."""
 
     name: str
 
     def begin(self, pid: int, folder: Path, from_s: float, for_s: float | None) -> None:
         """Look at a process, and at all that it will start; it has not begun to work yet."""
+        self._folder, self._from = folder, from_s
+        self._until = math.inf if for_s is None else from_s + for_s
 
     def poll(self, elapsed: float) -> None:
         """Called ten times a second with the seconds since the run began."""
+        raise NotImplementedError
 
     def end(self) -> None:
         """Stop, and leave what was seen in the folder."""
+        raise NotImplementedError
 
 
 def choose(name: str | None = None) -> Sampler | None:
@@ -46,20 +48,18 @@ def choose(name: str | None = None) -> Sampler | None:
     Raises:
         ValueError: it cannot be used here; the message says why and what would help.
     """
-    if name == "none":
-        return None
-    missing = {"perf": perf.unavailable, "py-spy": pyspy.unavailable}
-    if name is not None:
-        reason = missing[name]()
-        if reason:
-            raise ValueError(reason)
-    chosen = name or next((name for name in NAMES if missing[name]() is None), None)
-    if chosen is None:
-        return None
-    return Perf() if chosen == Perf.name else PySpy()
+    samplers: tuple[type[Sampler], ...] = (Perf, PySpy)
+    for sampler, unavailable in zip(samplers, (perf.unavailable, pyspy.unavailable), strict=True):
+        if name in (None, sampler.name):
+            reason = unavailable()
+            if reason is None:
+                return sampler()
+            if name is not None:
+                raise ValueError(reason)
+    return None
 
 
-class Perf:
+class Perf(Sampler):
     """One perf for all: events that processes and threads started later inherit."""
 
     name = "perf"
@@ -69,33 +69,20 @@ class Perf:
         self._on = False
 
     def begin(self, pid: int, folder: Path, from_s: float, for_s: float | None) -> None:
-        (folder / "perf.json").write_text(json.dumps({"pid": pid, "rate": PERF_RATE}))
-        self._from, self._until = from_s, None if for_s is None else from_s + for_s
+        super().begin(pid, folder, from_s, for_s)
         command, self._command = os.pipe()
         self._ack, ack = os.pipe()
-        with (folder / "perf.log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [
-                    *("perf", "record", "-q", "-B", "-k", "CLOCK_MONOTONIC", "--switch-events"),
-                    *("--call-graph", f"dwarf,{perf.STACK_BYTES}"),
-                    *("-e", f"{perf.CPU}/freq={PERF_RATE}/"),
-                    *("-e", f"{perf.SWITCH}/freq={perf.SWITCH_RATE}/"),
-                    *("-D", "-1", "--control", f"fd:{command},{ack}"),
-                    *("--max-size", _MOST_BYTES, "-p", str(pid), "-o", str(folder / PERF_DATA)),
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[command, ack],
-                start_new_session=True,
-            )
+        words = ["-B", "-D", "-1", "--control", f"fd:{command},{ack}", "--max-size", _MOST_BYTES]
+        ends = command, ack
+        self._process = perf.record(
+            pid, folder, PERF_RATE, words, pass_fds=ends, start_new_session=True
+        )
         os.close(command)
         os.close(ack)
         self.switch(from_s <= 0)  # it answers once it looks on; nothing may have forked before
 
     def poll(self, elapsed: float) -> None:
-        ended = self._until is not None and elapsed >= self._until
-        wanted = elapsed >= self._from and not ended
+        wanted = self._from <= elapsed < self._until
         if wanted != self._on:
             self.switch(wanted)
 
@@ -126,7 +113,7 @@ class Perf:
             time.sleep(0.005)
 
 
-class PySpy:
+class PySpy(Sampler):
     """One py-spy for each process that lives long enough."""
 
     name = "py-spy"
@@ -135,12 +122,8 @@ class PySpy:
         self._attached: dict[str, subprocess.Popen[bytes]] = {}
         self._seen: set[str] = set()
 
-    def begin(self, pid: int, folder: Path, from_s: float, for_s: float | None) -> None:
-        self._folder, self._from = folder, from_s
-        self._until = None if for_s is None else from_s + for_s
-
     def poll(self, elapsed: float) -> None:
-        if elapsed < self._from or (self._until is not None and elapsed >= self._until):
+        if not self._from <= elapsed < self._until:
             return
         for key in keys(self._folder):
             pid, _, began_ns = key.partition("-")
@@ -149,7 +132,7 @@ class PySpy:
             self._seen.add(key)
             into = self._folder / f"{key}.py-spy"
             into.mkdir()
-            seconds = 86_400.0 if self._until is None else self._until - elapsed
+            seconds = min(_A_DAY_S, self._until - elapsed)
             self._attached[key] = pyspy.attach(int(pid), seconds, into, PYSPY_RATE)
 
     def end(self) -> None:

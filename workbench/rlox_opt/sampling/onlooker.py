@@ -1,0 +1,26 @@
+"""A sampler as a process that looks on from outside, and the log of what it says."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+def start(command: Sequence[str], log: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """Start it; `options` are those of `Popen`."""
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, **options
+        )
+
+
+def said(log: Path) -> str:
+    """All that it said; "" where it did not begin."""
+    return log.read_text(errors="replace").strip() if log.exists() else ""
+
+
+def nothing(tool: str, log: Path) -> str:
+    """A sentence for a tool that left no samples."""
+    return f"{tool} left no samples: {said(log)[-500:] or 'it said nothing'}"

@@ -130,6 +130,7 @@ def spec_of(project: Project, arguments: argparse.Namespace) -> Spec:
             raise UsageError("--prioritized: PPO has no replay buffer; use it with sac")
         trainer |= _ppo(values) | {"collector": arguments.collector or "sync"}
         warmup = _STEADY_ROLLOUTS * values["n_envs"] * values["n_steps"]
+        counted = f"rollout of {values['n_envs'] * values['n_steps']:,} steps"
     else:
         for name in ("n_steps", "collector"):
             if getattr(arguments, name) is not None:
@@ -138,7 +139,7 @@ def spec_of(project: Project, arguments: argparse.Namespace) -> Spec:
                     f"{option} {getattr(arguments, name)}: SAC has none; use it with ppo"
                 )
         trainer |= _sac(values) | {"prioritized": arguments.prioritized}
-        warmup = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"]
+        warmup, counted = LEARNING_STARTS + _STEADY_UPDATES * values["n_envs"], "step"
     if arguments.enable or arguments.disable:
         trainer["optimizations"] = _optimizations(project, arguments.enable, arguments.disable)
     _check_threads(arguments.threads)
@@ -157,6 +158,8 @@ def spec_of(project: Project, arguments: argparse.Namespace) -> Spec:
         seconds=0.0,
         folder="",
         trainer=trainer,
+        update="gradient_update",
+        crossings_per=counted,
     )
 
 

@@ -273,9 +273,9 @@ def test_forking_again_and_again_does_not_put_off_the_writing(tmp_path: Path) ->
 def test_a_forks_child_lets_py_spy_look_as_its_parent_does(tmp_path: Path) -> None:
     program = (
         "import os\n"
-        "import rlox_opt_libraries\n"
+        "import rlox_opt_recorder\n"
         "allowed = []\n"
-        "rlox_opt_libraries.allow_ptrace = lambda: allowed.append(os.getpid())\n"
+        "rlox_opt_recorder.allow_ptrace = lambda: allowed.append(os.getpid())\n"
         "child = os.fork()\n"
         "if not child: os._exit(0 if allowed == [os.getpid()] else 1)\n"
         "assert os.waitpid(child, 0)[1] == 0\n"

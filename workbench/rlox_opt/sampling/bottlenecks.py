@@ -38,14 +38,14 @@ def rank(
         samples: of the tool that the layers are taken from.
         self_seconds: as `attribution.attribute` takes them.
         cards: `cards.load()`.
-        algo: "ppo" or "sac".
+        algo: the name of the run.
         settings: the run's, which the cards' conditions are held to: `collector`, `prioritized`,
             `n_envs`, `device`, …
 
     Raises:
         ValueError: as `attribute` does.
     """
-    spots = divide(samples, self_seconds, lambda sample: f"{sample.phase}\n{sample.layer}")
+    shares = divide(samples, self_seconds, lambda sample: f"{sample.phase}\n{sample.layer}")
     stacks = _stacks(samples)
     touching = []
     for card in cards:
@@ -53,12 +53,12 @@ def rank(
         if cells and share is not None:
             touching.append((cells, {"id": card.id, **_bounds(share)}))
     touching.sort(key=lambda item: -item[1]["bound"])
-    found = []
-    for number, spot in enumerate(spots[:MOST_SPOTS], 1):
+    spots = []
+    for number, spot in enumerate(shares[:MOST_SPOTS], 1):
         if spot.share < SMALLEST_SHARE:
             break
         phase, layer = spot.name.split("\n")
-        found.append(
+        spots.append(
             {
                 "rank": number,
                 "what": phase or OUTSIDE,
@@ -68,7 +68,7 @@ def rank(
                 "optimizations": [card for cells, card in touching if (phase, layer) in cells],
             }
         )
-    return found
+    return spots
 
 
 def bounds(
@@ -83,20 +83,20 @@ def bounds(
     Where the card has no spot on this run, the figures are None and `reason` says why.
     """
     stacks = _stacks(samples)
-    found = []
+    rows = []
     for card in cards:
         _, share = _reach(card, algo, settings, samples, stacks, self_seconds)
-        entry: dict[str, Any] = {
+        row: dict[str, Any] = {
             key: getattr(card, key) for key in ("id", "title", "layer", "status")
         }
         if share is None:
-            entry |= dict.fromkeys(("share", "ci95", "bound", "bound_ci95"))
-            entry |= {"reason": _reason(card)}
+            row |= dict.fromkeys(("share", "ci95", "bound", "bound_ci95"))
+            row["reason"] = _reason(card)
         else:
-            entry |= {"share": share.share, "ci95": list(share.ci95), **_bounds(share)}
-            entry |= {"reason": None}
-        found.append(entry)
-    return found
+            row |= {"share": share.share, "ci95": list(share.ci95), **_bounds(share)}
+            row["reason"] = None
+        rows.append(row)
+    return rows
 
 
 def amdahl(share: float) -> float:

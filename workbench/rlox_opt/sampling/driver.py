@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -71,25 +71,18 @@ def profile(project: Project, job: Job, progress: Progress) -> Findings:
     started = time.perf_counter()
     windows = {tool: job.window(tool) for tool in job.tools}
     findings = Findings(results.skeleton(project, job.spec, windows))
-    steps: list[tuple[str, float, Callable[[Path], str]]] = [
-        ("plain run", _START_UP_S * 2, lambda folder: _plain(job, findings, folder, progress)),
-        *(
-            (
-                tool,
-                _START_UP_S + job.window(tool),
-                lambda folder, tool=tool: _tool(project, job, findings, tool, folder, progress),
-            )
-            for tool in job.tools
-        ),
-    ]
-    progress.plan([(title, seconds) for title, seconds, _ in steps])
+    estimates = {tool: _START_UP_S + seconds for tool, seconds in windows.items()}
+    progress.plan([("plain run", _START_UP_S * 2), *estimates.items()])
     try:
         with scratch() as within:
-            for title, _, step in steps:
+            for title in ("plain run", *job.tools):
                 folder = within / title
                 folder.mkdir()
                 progress.begin(title)
-                progress.end(step(folder))
+                if title == "plain run":
+                    progress.end(_plain(job, findings, folder, progress))
+                else:
+                    progress.end(_tool(project, job, findings, title, folder, progress))
         findings.report["complete"] = True
     except KeyboardInterrupt:
         findings.report["incomplete"].append(f"It was interrupted during: {title}.")

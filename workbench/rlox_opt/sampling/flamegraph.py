@@ -54,18 +54,18 @@ def tree(samples: Samples, own: Mapping[str, float]) -> dict[str, Any]:
     A node's layer is the one that most of its time belongs to. `own` is `self_seconds`; without
     any, samples keep the time that they stand for under the tool.
     """
-    found = [s for s in samples.samples if s.thread == MAIN_THREAD and s.weight > 0]
+    ours = [s for s in samples.samples if s.thread == MAIN_THREAD and s.weight > 0]
     sampled: defaultdict[str, float] = defaultdict(float)
-    for sample in found:
+    for sample in ours:
         sampled[sample.phase] += sample.weight
     scale = {phase: own.get(phase, 0.0) / s if own else 1.0 for phase, s in sampled.items()}
-    stacks = [_stack(sample.frames) for sample in found]
+    stacks = [_stack(sample.frames) for sample in ours]
     by_phase: defaultdict[str, list[Stack]] = defaultdict(list)
-    for sample, stack in zip(found, stacks, strict=True):
+    for sample, stack in zip(ours, stacks, strict=True):
         by_phase[sample.phase].append(stack)
-    trunk = _trunk(group for group in by_phase.values() if len(group) >= FEW * len(found))
+    trunk = _trunk(group for group in by_phase.values() if len(group) >= FEW * len(ours))
     root = _FlameNode(("training", "", True))
-    for sample, stack in zip(found, stacks, strict=True):
+    for sample, stack in zip(ours, stacks, strict=True):
         seconds = sample.weight * scale[sample.phase]
         keys: list[Key] = [(part, "", True) for part in (sample.phase or OUTSIDE).split("/")]
         keys += [(*pair, False) for pair in stack[_common(stack, trunk) :]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import bottlenecks, pyspy
-from rlox_opt.sampling.attribution import LayerShare, attribute
+from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
@@ -112,14 +113,10 @@ def skeleton(project: Project, spec: Spec, windows: Mapping[str, float]) -> Json
         },
         "micro": [],
         "crossings": [],
-        "crossings_per": "step" if spec.algo == "sac" else _rollout(spec),
+        "crossings_per": spec.crossings_per,
         "bottlenecks": [],
         "cards": [],
     }
-
-
-def _rollout(spec: Spec) -> str:
-    return f"rollout of {spec.trainer['n_envs'] * spec.trainer['n_steps']:,} steps"
 
 
 def add_plain(findings: Findings, spec: Spec, folder: Path) -> None:
@@ -129,11 +126,11 @@ def add_plain(findings: Findings, spec: Spec, folder: Path) -> None:
     if result is not None and report["sps"] is None:
         _add_run(findings, spec, result)
         findings.spans = SpanLog.load(folder / "spans.bin")
-        report["micro"] = _breakdown(result)
+        report["micro"] = _breakdown(result, spec.update)
     if (table := _read(folder / "crossings.json")) is not None:
         report["crossings"] = table
     if (rows := _read(folder / "micro.json")) is not None and result is not None:
-        report["micro"] = rows + _breakdown(result)
+        report["micro"] = rows + _breakdown(result, spec.update)
     if (random := _read(folder / "random.json")) is not None:
         report["random_return"] = random["mean_return"]
 
@@ -175,16 +172,7 @@ def _add_run(findings: Findings, spec: Spec, run: Json) -> None:
             "episodes": run["episodes"],
             "updates": run["updates"],
         },
-        "phases": [
-            {
-                "name": phase["name"],
-                "seconds": phase["seconds"],
-                "self_seconds": phase["self_seconds"],
-                "share": phase["seconds"] / train_s,
-                "calls": phase["calls"],
-            }
-            for phase in phases
-        ],
+        "phases": [phase | {"share": phase["seconds"] / train_s} for phase in phases],
         "threads": {name: tree for name, tree in run["threads"].items() if tree and tree != phases},
         "timing_overhead": {
             "ns_per_span": run["span_ns"],
@@ -210,7 +198,7 @@ def add_samples(
     findings.report["tools"][tool] |= {
         "samples": len(samples.samples),
         "errors": samples.errors,
-        "layers": _rows(attribute(samples, findings.self_seconds)),
+        "layers": [layer._asdict() for layer in attribute(samples, findings.self_seconds)],
     }
 
 
@@ -222,10 +210,10 @@ def add_torch(
     A phase's torch share under the profiler is taken for its share in the plain run.
     """
     _add_slowdown(findings, "torch.profiler", ticks, (ticks.start_ns, ticks.end_ns))
-    layers: dict[str, float] = {}
+    layers: defaultdict[str, float] = defaultdict(float)
     for phase, fraction in recorded.fractions.items():
         layer = classifier.role("torch", (), phase)
-        layers[layer] = layers.get(layer, 0.0) + fraction * findings.self_seconds.get(phase, 0.0)
+        layers[layer] += fraction * findings.self_seconds.get(phase, 0.0)
     total = sum(findings.self_seconds.values())
     findings.report["tools"]["torch.profiler"] |= {
         "seconds": (ticks.end_ns - ticks.start_ns) / 1e9,
@@ -257,7 +245,7 @@ def conclude(project: Project, findings: Findings) -> None:
             "pace, and its shares may be off by more than 3 points; repeat on a quieter machine."
         )
     report["layers"] = tools[source]["layers"]
-    settings = report["settings"] | {"n_envs": report["n_envs"]}
+    settings = report["settings"]
     on = {*report["features"], *settings.get("optimizations", ())}
     every = cards.load(project)
     open_ = [card for card in every if not on & {card.feature, card.id}]  # what is on, was gained
@@ -315,14 +303,15 @@ def _disagreement(tools: Mapping[str, Json]) -> list[Json]:
     return sorted(rows, key=lambda row: (-row["spread"], row["name"]))
 
 
-def _breakdown(run: Json) -> list[Json]:
-    """The update's parts per gradient step, from the plain run's clock (not a benchmark)."""
+def _breakdown(run: Json, update: str) -> list[Json]:
+    """The parts of the phase `update` per gradient step, from the plain run's clock (not a
+    benchmark)."""
     phases, updates = run["phases"], run["updates"]
-    whole = next((phase for phase in phases if phase["name"] == "gradient_update"), None)
+    whole = next((phase for phase in phases if phase["name"] == update), None)
     if whole is None or not updates:
         return []
-    parts = [phase for phase in phases if _is_part(phase["name"])]
-    rows = [(phase["name"].split("/", 1)[1], phase["seconds"]) for phase in parts]
+    parts = [(phase["name"].rpartition("/"), phase["seconds"]) for phase in phases]
+    rows = [(name, seconds) for (outer, _, name), seconds in parts if outer == update]
     rows.append(("the rest", whole["self_seconds"]))
     return [
         {
@@ -333,14 +322,6 @@ def _breakdown(run: Json) -> list[Json]:
         }
         for name, seconds in rows
     ]
-
-
-def _is_part(name: str) -> bool:
-    return name.startswith("gradient_update/") and name.count("/") == 1
-
-
-def _rows(layers: Sequence[LayerShare]) -> list[Json]:
-    return [layer._asdict() | {"ci95": list(layer.ci95)} for layer in layers]
 
 
 def _read(path: Path) -> Any:

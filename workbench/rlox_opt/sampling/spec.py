@@ -33,6 +33,8 @@ class Spec:
         folder: where the child puts its results.
         settle: seconds of training before the window, for the tool to settle in.
         plain: seconds of undisturbed training before those.
+        update: the phase of a gradient step, which the report divides into its parts; "" none.
+        crossings_per: what of training crossings of the boundary are counted in.
     """
 
     child: str
@@ -49,6 +51,8 @@ class Spec:
     trainer: dict[str, Any] = field(default_factory=dict)
     settle: float = 0.0
     plain: float = 0.0
+    update: str = ""
+    crossings_per: str = "step"
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

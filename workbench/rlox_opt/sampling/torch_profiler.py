@@ -1,7 +1,7 @@
 """torch.profiler: what torch's own operators take, to the event, and nothing about the rest.
 
 Reads what a child recorded (`torch_recording`) and joins the events with the phases of the same
-clock, so that an operator called in `gradient_update/backward` counts there.
+clock, so that an operator called in the phase `update/backward` counts there.
 """
 
 from __future__ import annotations

@@ -120,10 +120,10 @@ def _rank(path: str, equal: Sequence[tuple[str, ThreadUse]]) -> list[tuple[float
 
 def _spread(figures: Iterable[tuple[str, float]]) -> Json:
     """Mean, lowest and highest of equal figures, and whose the extremes are."""
-    found = list(figures)
-    low, high = min(found, key=lambda f: f[1]), max(found, key=lambda f: f[1])
+    pairs = list(figures)
+    low, high = min(pairs, key=lambda f: f[1]), max(pairs, key=lambda f: f[1])
     return {
-        "seconds": sum(seconds for _, seconds in found) / len(found),
+        "seconds": sum(seconds for _, seconds in pairs) / len(pairs),
         "low": low[1],
         "high": high[1],
         "low_in": low[0],

@@ -111,14 +111,14 @@ def _stragglers(work: Mapping[WorkPart, float]) -> list[tuple[str, WorkPart, flo
     equal: defaultdict[tuple[str, str, str], dict[WorkPart, float]] = defaultdict(dict)
     for part, seconds in work.items():
         equal[part.kind, part.path, part.lock][part] = seconds
-    least, found = _LEAST * sum(work.values()), []
+    least, slow = _LEAST * sum(work.values()), []
     for parts in equal.values():
         for part, seconds in parts.items():
             others = [of for other, of in parts.items() if other is not part]
             usual = median(others) if others else seconds
             if seconds > _STRAGGLES * usual and seconds - usual >= least:
-                found.append((f"{part.track} alone: {part.path}", part, usual / seconds))
-    return found
+                slow.append((f"{part.track} alone: {part.path}", part, usual / seconds))
+    return slow
 
 
 def _told(figures: Mapping[Any, float]) -> dict[str, float]:

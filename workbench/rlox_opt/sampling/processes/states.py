@@ -240,8 +240,8 @@ class _Whom:
             return self._held(track, wait)
         if wait.on == "collective":
             return self._last(wait)
-        found = (self.takers if wait.kind == "send" else self.givers)[wait.channel]
-        others = {title: n for title, n in found.items() if title != track.title}
+        others_of = (self.takers if wait.kind == "send" else self.givers)[wait.channel]
+        others = {title: n for title, n in others_of.items() if title != track.title}
         total = sum(others.values())
         return {title: n / total for title, n in others.items()} if total else {_UNKNOWN: 1.0}
 

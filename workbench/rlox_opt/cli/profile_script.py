@@ -42,9 +42,9 @@ examples:
     --train_for_env_steps=200000 --use_rnn=False --device=cpu     its own report, and ours
   rlox-opt profile script train.py --python env/bin/python  in an environment of its own
 
-The program's own phases show if it says them: `with timing.add_time("load"):` of a
-rlox.timing.Timing, or `@rlox.timing.span`. Ctrl-C ends the program, and what it did until then is
-reported.
+The program's own phases show if it says them: `with timing.add_time("load"):`, or `@span`, of a
+Timing that the recorder has adopted (`rlox_opt_recorder.active().adopt(timing)`). Ctrl-C ends the
+program, and what it did until then is reported.
 """
 
 
@@ -282,6 +282,7 @@ def _recorded(
     from rlox_opt.sampling.processes.launch import NotStartedError, launch, not_interrupted
     from rlox_opt.sampling.processes.report import report
     from rlox_opt.sampling.processes.run import read_run
+    from rlox_opt.system.machine import slug
     from rlox_opt.system.progress import reporter
     from rlox_opt.views import processes as shown
 
@@ -317,7 +318,9 @@ def _recorded(
             }
             for file, content in texts.items():
                 write(part / file, content)
-            folder = _place(part, arguments.out, f"{told['date']}_{_slug(told)}_{_utf8(name)}")
+            folder = _place(
+                part, arguments.out, f"{told['date']}_{slug(told['machine'])}_{_utf8(name)}"
+            )
         progress.end(_utf8(str(folder)))
     return text, folder, [outcome] if alone is None else [outcome, alone]
 
@@ -354,12 +357,6 @@ def _own_timing(told: dict[str, Any], log: Path) -> list[dict[str, Any]]:
     if not rows:
         told["incomplete"].append(f"--beside {log}: holds no Timing report")
     return rows
-
-
-def _slug(told: Mapping[str, Any]) -> str:
-    from rlox_opt.system.machine import slug
-
-    return slug(told["machine"])
 
 
 def _place(part: Path, out: Path | None, name: str) -> Path:

@@ -10,7 +10,7 @@ and its variance is sum_p W_p^2 q_pl (1 - q_pl) / n_p.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from math import sqrt
 from typing import NamedTuple
 
@@ -90,7 +90,7 @@ def divide(
     # Phases that borrow one stratum are one stratum: their weights add before they are squared.
     weights: dict[str | None, float] = defaultdict(float)
     for phase, value in seconds.items():
-        weights[_sampled(phase, strata)] += value / total
+        weights[nearest(phase, strata)] += value / total
     share = dict.fromkeys((*labels, *whole.layers), 0.0)
     variance = dict.fromkeys(share, 0.0)
     for phase_or_whole, weight in weights.items():
@@ -114,7 +114,7 @@ def divide(
     )
 
 
-def _sampled(phase: str, strata: Mapping[str, _Stratum]) -> str | None:
+def nearest(phase: str, strata: Container[str]) -> str | None:
     """The phase, or the nearest one around it, that has samples; None: not even outside all."""
     while phase not in strata:
         if not phase:

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,35 +83,52 @@ def attribute(
     launched = {
         call.correlation: phase_at(call.thread, call.begin_ns) for call in calls if call.correlation
     }
-    waited: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-    waits: defaultdict[str, int] = defaultdict(int)
-    runs: defaultdict[str, int] = defaultdict(int)
+    waited: defaultdict[tuple[str, str, str], float] = defaultdict(float)
+    waits: defaultdict[str, float] = defaultdict(float)
+    runs: defaultdict[str, float] = defaultdict(float)
     ordered = sorted(kernels, key=lambda kernel: kernel.begin_ns)
     begins = [kernel.begin_ns for kernel in ordered]
     longest = max((kernel.end_ns - kernel.begin_ns for kernel in kernels), default=0)
     ended = {kernel.correlation: kernel.end_ns for kernel in kernels if kernel.correlation}
     for kernel in kernels:
         owner = launched.get(kernel.correlation, UNKNOWN)
-        runs[owner] += kernel.end_ns - kernel.begin_ns
+        runs[owner] += (kernel.end_ns - kernel.begin_ns) * _NS
     for call in calls:
         if not _waits(call, ended):
             continue
         phase = phase_at(call.thread, call.begin_ns)
-        waits[phase] += call.end_ns - call.begin_ns
+        waits[phase] += (call.end_ns - call.begin_ns) * _NS
         first = bisect_left(begins, call.begin_ns - longest)
         beside = ordered[first : bisect_left(begins, call.end_ns)]
         for waited_for, ns in _parts(call, beside):
             owner, name = "", NOTHING
             if waited_for is not None:
                 owner, name = launched.get(waited_for.correlation, UNKNOWN), waited_for.name
-            waited[phase, owner, name] += ns
-    table = [Waited(*what, ns * _NS) for what, ns in waited.items()]
-    phases = dict.fromkeys((*waits, *runs))
-    uses = [Use(phase, waits[phase] * _NS, runs[phase] * _NS) for phase in phases]
+            waited[phase, owner, name] += ns * _NS
+    return ranked(waited, waits, runs)
+
+
+def ranked(
+    waited: Mapping[tuple[str, str, str], float],
+    waits: Mapping[str, float],
+    kernels: Mapping[str, float],
+) -> tuple[list[Waited], list[Use]]:
+    """Seconds by what was waited for, and by phase, as rows; the longest first."""
+    rows = [Waited(*what, seconds) for what, seconds in waited.items()]
+    phases = dict.fromkeys((*waits, *kernels))
+    uses = [Use(phase, waits.get(phase, 0.0), kernels.get(phase, 0.0)) for phase in phases]
     return (
-        sorted(table, key=lambda row: -row.seconds),
+        sorted(rows, key=lambda row: -row.seconds),
         sorted(uses, key=lambda use: -(use.waits + use.kernels)),
     )
+
+
+def told(waited: Sequence[Waited], uses: Sequence[Use]) -> dict[str, Any]:
+    """Both as a report has them."""
+    return {
+        "waited": [row._asdict() for row in waited],
+        "phases": [use._asdict() for use in uses],
+    }
 
 
 def _waits(call: Call, ended: Mapping[int, int]) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
-from rlox_opt.sampling import bottlenecks, pyspy
+from rlox_opt.sampling import bottlenecks, device, pyspy
 from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
@@ -220,10 +220,7 @@ def add_torch(
         "samples": len(recorded.events),
         "updates": recorded.updates,
         "ops": recorded.ops,
-        "device": {
-            "waited": [row._asdict() for row in recorded.waited],
-            "phases": [use._asdict() for use in recorded.uses],
-        },
+        "device": device.told(recorded.waited, recorded.uses),
         "layers": [
             {"name": name, "seconds": seconds, "share": seconds / total, "ci95": None}
             for name, seconds in sorted(layers.items(), key=lambda item: -item[1])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rlox_opt.sampling.processes.run import RecordedProcess
-from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse
+from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse, in_order
 from rlox_opt.sampling.spans import Phase
 
 MOST_RANKED = 40
@@ -77,11 +77,13 @@ def folded(thread: str) -> str:
 
 
 def _thread(name: str, equal: Sequence[tuple[str, ThreadUse]]) -> Json:
-    paths = dict.fromkeys(phase.name for _, use in equal for phase in use.phases)
-    order = sorted(paths, key=lambda path: _rank(path, equal))
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for _, use in equal:
+        for phase in use.phases:
+            seconds[phase.name] += phase.seconds
     by_name = [(who, {phase.name: phase for phase in use.phases}) for who, use in equal]
     phases = []
-    for path in order:
+    for path in in_order(seconds):
         never = Phase(path, 0.0, 0.0, 0)
         of = [(who, own.get(path, never)) for who, own in by_name]
         phases.append(
@@ -92,10 +94,10 @@ def _thread(name: str, equal: Sequence[tuple[str, ThreadUse]]) -> Json:
                 "calls": sum(phase.calls for _, phase in of) / len(of),
             }
         )
-    layers = {layer for _, use in equal for layer in use.layers()}
+    layers = [(who, use.layers()) for who, use in equal]
     shares = [
-        {"name": layer, **_spread((who, use.layers().get(layer, 0.0)) for who, use in equal)}
-        for layer in layers
+        {"name": layer, **_spread((who, own.get(layer, 0.0)) for who, own in layers)}
+        for layer in {layer for _, own in layers for layer in own}
     ]
     return {
         "name": name,
@@ -105,17 +107,6 @@ def _thread(name: str, equal: Sequence[tuple[str, ThreadUse]]) -> Json:
         "phases": phases,
         "layers": sorted(shares, key=lambda layer: -layer["seconds"]),
     }
-
-
-def _rank(path: str, equal: Sequence[tuple[str, ThreadUse]]) -> list[tuple[float, str]]:
-    """Outer before inner; beside each other the longest first."""
-    seconds: dict[str, float] = defaultdict(float)
-    for _, use in equal:
-        for phase in use.phases:
-            seconds[phase.name] += phase.seconds
-    parts = path.split("/")
-    outers = ["/".join(parts[: n + 1]) for n in range(len(parts))]
-    return [(-seconds[outer], outer) for outer in outers]
 
 
 def _spread(figures: Iterable[tuple[str, float]]) -> Json:

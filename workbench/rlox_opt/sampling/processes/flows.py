@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from rlox_opt.sampling.processes.alignment import Alignment
@@ -32,12 +33,11 @@ def arrows(
 ) -> Iterator[list[Waypoint]]:
     """The points of each flow in the order of their times, two at least, from `begin` on."""
     count = 0
-    for found in (_named(run, alignments), _messages(run, alignments)):
-        for points in found:
-            kept = sorted((p for p in points if p.time_ns >= begin), key=lambda p: p.time_ns)
-            if len(kept) > 1 and count < MOST_ARROWS:
-                count += len(kept)
-                yield kept
+    for points in chain(_named(run, alignments), _messages(run, alignments)):
+        kept = sorted((p for p in points if p.time_ns >= begin), key=lambda p: p.time_ns)
+        if len(kept) > 1 and count < MOST_ARROWS:
+            count += len(kept)
+            yield kept
 
 
 def _named(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator[list[Waypoint]]:
@@ -64,7 +64,8 @@ def _messages(run: RecordedRun, alignments: Mapping[str, Alignment]) -> Iterator
         passing = {
             key: (sent if name.kind == "send" else received, run.channel(name), name.on)
             for key, name in process.names.items()
-            if _in_order(name.channel) and (name.kind == "send" or _receives(name.kind, name.on))
+            if name.kind == "send" or (name.kind == "wait" and name.on in ("pipe", "queue"))
+            if name.channel and not name.channel.startswith(UNORDERED)
         }
         for batch in process.spans():
             native_id = process.threads[batch.thread].native_id
@@ -114,11 +115,3 @@ def _known_until(
         for channel in {run.channel(name) for name in process.names.values() if name.channel}:
             limits[channel] = min(limits.get(channel, until), until)
     return limits, everywhere
-
-
-def _in_order(channel: str) -> bool:
-    return bool(channel) and not channel.startswith(UNORDERED)
-
-
-def _receives(kind: str, on: str) -> bool:
-    return kind == "wait" and on in ("pipe", "queue")

@@ -72,25 +72,25 @@ def beside(report: Mapping[str, Any], text: str) -> list[dict[str, Any]]:
     process and thread that has most of its blocks; None where none has any), `block`, `own_s`,
     `our_s`, and whether both are means `per_call`, which a Timing tells of what its `time_avg`
     times (of the latest calls only): that of ours is nearer to what it prints than the sum is."""
-    measured: dict[str, dict[str, float]] = {}
-    calls: dict[str, dict[str, int]] = {}
-    for process in report["processes"]:
-        for thread in process["threads"]:
-            whose = _title(process["title"], thread["name"])
-            measured[whose] = {phase["name"]: phase["seconds"] for phase in thread["phases"]}
-            calls[whose] = {phase["name"]: phase["calls"] for phase in thread["phases"]}
+    measured = {
+        _title(process["title"], thread["name"]): {
+            phase["name"]: (phase["seconds"], phase["calls"]) for phase in thread["phases"]
+        }
+        for process in report["processes"]
+        for thread in process["threads"]
+    }
     rows = []
     for tree in trees(text):
         title = _nearest(tree, measured)
         ours = {} if title is None else measured[title]
         for block, own_s in tree.seconds.items():
-            our_s = ours.get(block)
+            our_s, calls = ours.get(block, (None, 0))
             if max(own_s, our_s or 0.0) < _LITTLE_S:
                 continue
             per_call = False
-            if title is not None and our_s and (n := calls[title][block]):
-                per_call = _apart(own_s, our_s / n) < _apart(own_s, our_s)
-                our_s = our_s / n if per_call else our_s
+            if our_s and calls:
+                per_call = _apart(own_s, our_s / calls) < _apart(own_s, our_s)
+                our_s = our_s / calls if per_call else our_s
             rows.append(
                 {
                     **{"component": tree.component, "ours": title, "block": block},
@@ -109,13 +109,13 @@ def _title(process: str, thread: str) -> str:
     return process if thread == "MainThread" else f"{process}: {thread}"
 
 
-def _nearest(tree: Tree, measured: Mapping[str, Mapping[str, float]]) -> str | None:
-    """Whose blocks have the same names, and of equal ones the nearest times."""
-    best: tuple[int, float] | None = None
-    nearest = None
-    for title, phases in measured.items():
+def _nearest(tree: Tree, measured: Mapping[str, Mapping[str, tuple[float, int]]]) -> str | None:
+    """Whose blocks have the same names, and of equal ones the nearest times; None: nobody's."""
+
+    def rank(title: str) -> tuple[int, float]:
+        phases = measured[title]
         common = tree.seconds.keys() & phases.keys()
-        apart = sum(abs(tree.seconds[block] - phases[block]) for block in common)
-        if common and (best is None or (len(common), -apart) > best):
-            best, nearest = (len(common), -apart), title
-    return nearest
+        return len(common), -sum(abs(tree.seconds[block] - phases[block][0]) for block in common)
+
+    best = max(measured, key=rank, default=None)
+    return best if best is not None and rank(best)[0] else None

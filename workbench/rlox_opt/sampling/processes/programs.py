@@ -273,13 +273,18 @@ class _Work:
         self._cpu: defaultdict[WorkPart, float] = defaultdict(float)
         self._rest: defaultdict[WorkPart, float] = defaultdict(float)
 
-    def until(self, ns: int) -> None:
-        """Time up to then is work of the phases that it falls into."""
-        self._go(ns, works=True)
+    def until(self, ns: int, works: bool = True) -> None:
+        """Time up to then is work of the phases that it falls into, or none."""
+        while self._next < len(self._changes) and self._changes[self._next][0] <= ns:
+            at, path = self._changes[self._next]
+            self._add(at, works)
+            self._path = path
+            self._next += 1
+        self._add(ns, works)
 
     def skip(self, ns: int) -> None:
-        """Time up to then is none."""
-        self._go(ns, works=False)
+        """Time up to then is no work."""
+        self.until(ns, works=False)
 
     def rest(self, seconds: float, path: str | None) -> None:
         """So much passes by itself, for `path` or for the phase that it is in."""
@@ -300,14 +305,6 @@ class _Work:
             self.rest(self.owed, HAND_OVER)
             self.owed = 0.0
         return stretch
-
-    def _go(self, ns: int, works: bool) -> None:
-        while self._next < len(self._changes) and self._changes[self._next][0] <= ns:
-            at, path = self._changes[self._next]
-            self._add(at, works)
-            self._path = path
-            self._next += 1
-        self._add(ns, works)
 
     def _add(self, ns: int, works: bool) -> None:
         if works and ns > self.at:

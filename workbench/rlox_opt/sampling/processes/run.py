@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -93,16 +94,11 @@ def keys(folder: Path) -> list[str]:
 
 def segments(folder: Path, key: str, what: str = "") -> list[Path]:
     """The files of a process in their order; `what` is "" or "torch"."""
-    middle = f"{what}." if what else ""
-    found = folder.glob(f"{key}.{middle}*.jsonl")
-    numbered = [(path, path.name.removeprefix(f"{key}.{middle}").split(".")[0]) for path in found]
-    return [
-        path
-        for path, number in sorted(
-            ((path, int(number)) for path, number in numbered if number.isdigit()),
-            key=lambda pair: pair[1],
-        )
-    ]
+    stem = f"{key}.{what}." if what else f"{key}."
+    paths = folder.glob(f"{stem}*.jsonl")
+    numbers = {path: path.name.removeprefix(stem).removesuffix(".jsonl") for path in paths}
+    numbered = [path for path, number in numbers.items() if number.isdigit()]
+    return sorted(numbered, key=lambda path: int(numbers[path]))
 
 
 def read_process(folder: Path, key: str, what: str = "") -> RecordedProcess:
@@ -130,15 +126,12 @@ def read_process(folder: Path, key: str, what: str = "") -> RecordedProcess:
     return process
 
 
-def torch_of(folder: Path, key: str) -> RecordedProcess | None:
-    """torch's operators in a process. None where none were recorded, or it died as it began to
+def torch_of(folder: Path, key: str) -> Iterator[RecordedProcess]:
+    """torch's operators in a process. Nothing where none were recorded, or it died as it began to
     write them."""
-    if not segments(folder, key, "torch"):
-        return None
-    try:
-        return read_process(folder, key, "torch")
-    except ValueError:
-        return None
+    if segments(folder, key, "torch"):
+        with contextlib.suppress(ValueError):
+            yield read_process(folder, key, "torch")
 
 
 def _take(
@@ -215,8 +208,6 @@ def read_run(folder: Path) -> RecordedRun:
         raise ValueError(f"{folder}: schema {about.get('schema')}; this version reads {SCHEMA}")
     processes = []
     for key in keys(folder):
-        try:
+        with contextlib.suppress(ValueError):  # it died as it began: there is nothing of it
             processes.append(read_process(folder, key))
-        except ValueError:  # it died as it began: there is nothing of it
-            continue
     return RecordedRun(folder, about, processes)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rlox_opt.sampling.processes.programs import phases
 from rlox_opt.sampling.processes.tracks import Track
-from rlox_opt.sampling.processes.watch import Seen
+from rlox_opt.sampling.processes.watch import Seen, within
 from rlox_opt.sampling.samples import OUTSIDE
 
 _LEAST = 20  # windows
@@ -77,11 +77,7 @@ def _spent(
     number = np.array([known[name] for name in names])
     # The phase of each piece between two edges, and whether it lies in a wait.
     piece = number[np.searchsorted(when, times[:-1], side="right")]
-    begins, ends = (np.array([wait[side] for wait in waits], np.int64) for side in (0, 1))
-    before = np.searchsorted(begins, times[:-1], side="right") - 1
-    waiting = np.zeros(len(piece), bool)
-    if len(waits):
-        waiting = (before >= 0) & (ends[before] > times[:-1])
+    waiting = within(waits, times[:-1])
     length = np.where(waiting, 0, np.diff(times))
     spent: list[NDArray[np.float64]] = []
     pieces: list[NDArray[np.float64]] = []

@@ -203,10 +203,13 @@ def _others(
         for other in tracks
         if other.process == track.process and other.tid != track.tid
     }
-    total = sum(beside.values())
-    if state != "gil" or not total:
-        return {_UNKNOWN: 1.0}
-    return {title: seconds / total for title, seconds in beside.items() if seconds}
+    return _fractions(beside if state == "gil" else {})
+
+
+def _fractions(amounts: Mapping[str, float]) -> dict[str, float]:
+    """What each is of them all; the unknown is all of nothing."""
+    total = sum(amounts.values())
+    return {who: of / total for who, of in amounts.items() if of} if total else {_UNKNOWN: 1.0}
 
 
 class _Whom:
@@ -241,9 +244,7 @@ class _Whom:
         if wait.on == "collective":
             return self._last(wait)
         others_of = (self.takers if wait.kind == "send" else self.givers)[wait.channel]
-        others = {title: n for title, n in others_of.items() if title != track.title}
-        total = sum(others.values())
-        return {title: n / total for title, n in others.items()} if total else {_UNKNOWN: 1.0}
+        return _fractions({title: n for title, n in others_of.items() if title != track.title})
 
     def _beside(self, wait: Exchange) -> Iterator[tuple[Exchange, str]]:
         """Holds, or parts of collectives, that overlap a wait."""
@@ -259,8 +260,7 @@ class _Whom:
         for hold, title in self._beside(wait):
             if hold.kind == "hold" and title != track.title:
                 held_ns[title] += min(hold.end_ns, wait.end_ns) - max(hold.begin_ns, wait.begin_ns)
-        total = sum(held_ns.values())
-        return {title: ns / total for title, ns in held_ns.items()} if total else {_UNKNOWN: 1.0}
+        return _fractions(held_ns)
 
     def _last(self, wait: Exchange) -> dict[str, float]:
         """Of a collective, the time until the last one came is waited for that one; what is left

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from rlox_opt.sampling.attribution import nearest
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import RECORDER
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedProcess
@@ -128,18 +129,18 @@ def _tree(
         inner[path.rpartition("/")[0]] += ns
     phases = [
         Phase(path, total[path] / 1e9, max(0, total[path] - inner[path]) / 1e9, calls.get(path, 0))
-        for path in _in_order(total)
+        for path in in_order(total)
     ]
     return phases, between / 1e9
 
 
-def _in_order(total: Mapping[str, int]) -> list[str]:
-    """Outer before inner; beside each other the longest first."""
+def in_order(total: Mapping[str, float]) -> list[str]:
+    """Paths by what each takes: outer before inner; beside each other the longest first."""
 
-    def rank(path: str) -> list[tuple[int, str]]:
+    def rank(path: str) -> list[tuple[float, str]]:
         parts = path.split("/")
         outers = ["/".join(parts[: n + 1]) for n in range(len(parts))]
-        return [(-total[outer], outer) for outer in outers]
+        return [(-total.get(outer, 0), outer) for outer in outers]
 
     return sorted(total, key=rank)
 
@@ -157,10 +158,8 @@ def _cells(use: ThreadUse, samples: Sequence[Sample]) -> dict[tuple[str, str], f
             whole[sample.layer] += sample.weight
     cells: dict[tuple[str, str], float] = {}
     for phase, seconds in own.items():
-        around = phase
-        while around and around not in strata:
-            around = around.rpartition("/")[0]
-        layers: Mapping[str, float] = strata.get(around, whole) or {UNSAMPLED: 1.0}
+        around = nearest(phase, strata)
+        layers = (whole if around is None else strata[around]) or {UNSAMPLED: 1.0}
         total = sum(layers.values())
         if seconds:
             cells |= {(phase, layer): seconds * w / total for layer, w in layers.items()}

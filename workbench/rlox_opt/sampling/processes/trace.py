@@ -22,7 +22,7 @@ from rlox_opt.sampling.processes.flows import Waypoint, arrows
 from rlox_opt.sampling.processes.format import Name
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun, torch_of
 from rlox_opt.sampling.processes.samples_file import read_samples
-from rlox_opt.sampling.samples import Sample
+from rlox_opt.sampling.samples import MAIN_THREAD, Sample
 from rlox_opt.system.files import writing
 
 MOST = 500_000  # spans, and as many samples: some 60 MB
@@ -76,22 +76,17 @@ def _window(run: RecordedRun, alignments: Mapping[str, Alignment], most: int) ->
     bins: defaultdict[int, int] = defaultdict(int)
     for process in run.processes:
         shift = alignments[process.key].shift_ns
-        for file in (process, *_torch_of(run.folder, process)):
+        for file in (process, *torch_of(run.folder, process.key)):
             for batch in file.spans():
-                found, counts = np.unique((batch.data[:, 1] + shift) // _BIN_NS, return_counts=True)
-                for number, count in zip(found.tolist(), counts.tolist(), strict=True):
-                    bins[number] += count
+                numbers = (batch.data[:, 1] + shift) // _BIN_NS
+                for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
+                    bins[int(number)] += int(count)
     total = 0
     for number in sorted(bins, reverse=True):
         if total and total + bins[number] > most:
             return (number + 1) * _BIN_NS, total
         total += bins[number]
     return 0, total
-
-
-def _torch_of(folder: Path, process: RecordedProcess) -> list[RecordedProcess]:
-    found = torch_of(folder, process.key)
-    return [] if found is None else [found]
 
 
 def _events(
@@ -105,7 +100,7 @@ def _events(
         for thread in process.threads.values():
             yield _meta("thread_name", pid, thread.native_id, name=thread.name)
         yield from _spans(process, pid, shift, begin - origin, 0)
-        for torch in _torch_of(run.folder, process):
+        for torch in torch_of(run.folder, process.key):
             for number, thread in torch.threads.items():
                 yield _meta("thread_name", pid, _TORCH_TRACK + number, name=f"torch {thread.name}")
             yield from _spans(torch, pid, shift, begin - origin, _TORCH_TRACK)
@@ -163,7 +158,7 @@ def _samples(
     if samples is None:
         return
     tids = {thread.name: thread.native_id for thread in process.threads.values()}
-    tids["MainThread"] = process.header.pid
+    tids[MAIN_THREAD] = process.header.pid
     by_thread: defaultdict[str, list[tuple[int, Sample]]] = defaultdict(list)
     for sample in samples.samples[-MOST:]:
         if sample.time_ns is not None and sample.time_ns + shift >= begin:
@@ -187,10 +182,10 @@ def _samples(
 
 
 def _flows(
-    found: Iterable[list[Waypoint]], pids: Mapping[str, int], origin: int
+    flows: Iterable[list[Waypoint]], pids: Mapping[str, int], origin: int
 ) -> Iterator[Event]:
     """Arrows from each point of a flow to the next; they begin and end within blocks."""
-    for number, points in enumerate(found, 1):
+    for number, points in enumerate(flows, 1):
         for place, point in enumerate(points):
             last = place == len(points) - 1
             yield {

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rlox_opt.sampling.processes.format import lines
 from rlox_opt.sampling.processes.run import segments
@@ -52,13 +53,16 @@ class Seen:
     ) -> Counter[str]:
         """How often it was seen in each state between two times, outside some intervals that are
         in order."""
-        begins = [begin for begin, _ in without]
-        counts = Counter[str]()
-        for at, state in zip(self.at, self.state, strict=True):
-            before = bisect_right(begins, at) - 1
-            if begin_ns <= at <= end_ns and (before < 0 or without[before][1] <= at):
-                counts[STATES[state]] += 1
-        return counts
+        at = np.array(self.at, np.int64)
+        counted = (at >= begin_ns) & (at <= end_ns) & ~within(without, at)
+        return Counter(STATES[state] for state in np.array(self.state)[counted])
+
+
+def within(intervals: Sequence[tuple[int, int]], times: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which times lie in one of the intervals, which are in order and lie beside each other."""
+    edges = np.array(intervals, np.int64).ravel()
+    inside: NDArray[np.bool_] = np.searchsorted(edges, times, side="right") % 2 == 1
+    return inside
 
 
 class Watch:

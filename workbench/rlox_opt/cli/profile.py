@@ -18,13 +18,13 @@ _KINDS = {
 }
 _EXAMPLES = """\
 examples:
-  rlox-opt profile train ppo                          one of the project's training runs
+  rlox-opt profile train NAME                         one of the project's training runs
   rlox-opt profile script train.py -- --lr 3e-4       any program, with all its processes
-  rlox-opt profile bench 'Gae.time_gae(2048)'         the calls of one benchmark
+  rlox-opt profile bench 'time_sum(2048)'             the calls of one benchmark
   rlox-opt profile diff main HEAD                     two commits, or two reports
 
-Without a kind, `profile ppo` is `profile train ppo` where the project names a training run so, and
-`profile train.py` is `profile script train.py`.
+Without a kind, `profile NAME` is `profile train NAME` where a training run of the project is called
+so, and `profile train.py` is `profile script train.py`.
 """
 
 

@@ -24,8 +24,8 @@ from rlox_opt.views import units
 _FUNCTIONS = 15  # are printed
 _EXAMPLES = """\
 examples:
-  rlox-opt profile bench 'data_plane.Gae.time_gae(2048)'
-  rlox-opt profile bench time_sample_256 --at main --json
+  rlox-opt profile bench 'sums.Suite.time_sum(2048)'
+  rlox-opt profile bench time_sum --at main --json
 
 The benchmark is prepared as asv does it, then called over and over while perf looks on, or py-spy
 where perf is not to be had. What of it is slower than before, `rlox-opt diff` and `bisect` say.

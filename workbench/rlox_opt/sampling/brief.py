@@ -16,7 +16,6 @@ from rlox_opt.sampling.driver import Progress
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spec import Spec
-from rlox_opt.system.process import Child
 from rlox_opt.system.scratch import scratch
 
 PLAIN_S = 3.0  # undisturbed
@@ -43,7 +42,7 @@ def speed(spec: Spec, package: Path | None, progress: Progress) -> Speed:
     """How fast training goes. Raises ChildError."""
     with scratch() as folder:
         spec = replace(spec, mode="attached", plain=PLAIN_S, folder=str(folder))
-        with Child(driver.command(spec, package), folder, driver.environment(spec)) as child:
+        with driver.child_of(spec, package) as child:
             for message in child.messages(driver.SILENCE_S):
                 progress.note(message.get("doing", "training"))
                 if message.get("ready"):

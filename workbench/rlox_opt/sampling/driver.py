@@ -99,7 +99,7 @@ def profile(project: Project, job: Job, progress: Progress) -> Findings:
 def _plain(job: Job, findings: Findings, folder: Path, progress: Progress) -> str:
     spec = replace(job.spec, folder=str(folder))
     try:
-        with Child(command(spec), folder, environment(spec)) as child:
+        with child_of(spec) as child:
             for message in child.messages(SILENCE_S):
                 _note(message, progress, spec.total_timesteps)
                 results.add_plain(findings, spec, folder)
@@ -167,7 +167,7 @@ def sampled(
     module = SAMPLERS[tool]
     spec = replace(spec, mode="attached", settle=module.SETTLE_S)
     folder, seconds = Path(spec.folder), spec.settle + spec.seconds
-    with Child(command(spec, package), folder, environment(spec)) as child:
+    with child_of(spec, package) as child:
         for message in child.messages(SILENCE_S):
             _note(message, progress)
             if message.get("ready"):
@@ -209,7 +209,7 @@ def _scalene(
     spec = replace(spec, mode="scalene")
     folder = Path(spec.folder)
     ready = 0.0
-    with Child(scalene.command(spec, folder), folder, environment(spec)) as child:
+    with child_of(spec, command=scalene.command(spec, folder)) as child:
         for message in child.messages(SILENCE_S):
             if message.get("ready"):
                 ready = time.monotonic()
@@ -228,7 +228,7 @@ def _torch_profiler(
 ) -> None:
     spec = replace(spec, mode="torch_profiler")
     folder = Path(spec.folder)
-    with Child(command(spec), folder, environment(spec)) as child:
+    with child_of(spec) as child:
         for message in child.messages(SILENCE_S):
             _note(message, progress)
     ticks = results.read_ticks(folder)
@@ -252,10 +252,14 @@ def _note(
         progress.note("sampling", min(1.0, fraction))
 
 
-def command(spec: Spec, package: Path | None = None) -> list[str]:
-    """What starts a child: of the package that is installed, or of the one in a folder."""
+def child_of(
+    spec: Spec, package: Path | None = None, command: Sequence[str] | None = None
+) -> Child:
+    """The child that works as the spec says, in the spec's folder: with the package that is
+    installed, or the one in a folder; by another `command` than the child's own."""
     of = [] if package is None else [str(package)]
-    return [sys.executable, spec.child, str(spec.save()), *of]
+    words = command or [sys.executable, spec.child, str(spec.save()), *of]
+    return Child(words, Path(spec.folder), environment(spec))
 
 
 def environment(spec: Spec) -> dict[str, str]:

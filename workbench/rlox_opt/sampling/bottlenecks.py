@@ -155,7 +155,7 @@ def _reason(card: Card) -> str:
 
 
 def _terms(spot: Spot) -> str:
-    """ "SAC with prioritized=True"."""
+    """ "NAME with prioritized=True"."""
     algos = " and ".join(algo.upper() for algo in spot.algos)
     terms = ", ".join(f"{key}={value}" for key, value in spot.conditions.items())
     return f"{algos} with {terms}" if terms else algos

@@ -80,7 +80,7 @@ def _names_at(file: str, function: str, line: int) -> tuple[str, ...]:
 def phase_by_line(frames: Iterable[Frame]) -> str:
     """The phase of a stack (outermost first) whose Python frames carry full paths and lines.
 
-    A frame's name may be qualified ("PPO.train", "f.<locals>.g"); its last part is the function.
+    A frame's name may be qualified ("A.train", "f.<locals>.g"); its last part is the function.
     Comprehensions and lambdas hold no blocks of their own, their caller's line already counts.
     """
     names: list[str] = []

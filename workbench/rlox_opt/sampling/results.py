@@ -151,26 +151,21 @@ def _add_run(findings: Findings, spec: Spec, run: Json) -> None:
             "for a CPU that others held; its speed and phases are those of a busy machine."
         )
     span_s = run["span_ns"] * run["spans"] / 1e9
-    sps, wall_s = run["steps"] / train_s, run["init_s"] + train_s
-    findings.report |= {
-        "sps": sps,
+    times = {
+        "sps": run["steps"] / train_s,
         "init_s": run["init_s"],
         "train_s": train_s,
-        "wall_s": wall_s,
+        "wall_s": run["init_s"] + train_s,
+    }
+    findings.report |= times | {
         "mean_return": run["mean_return"],
         "settings": run["settings"] | findings.report["settings"],
-        "end_to_end": {
-            "import_s": run["import_s"],
-            "init_s": run["init_s"],
-            "train_s": train_s,
-            "wall_s": wall_s,
-            "steps": run["steps"],
-            "sps": sps,
+        "end_to_end": times
+        | {key: run[key] for key in ("import_s", "steps", "episodes", "updates")}
+        | {
             "steady_sps": steady.steps_per_s if steady else None,
             "cpu_share": whole.cpu_share if whole else None,
             "delayed_share": whole.delayed if whole else None,
-            "episodes": run["episodes"],
-            "updates": run["updates"],
         },
         "phases": [phase | {"share": phase["seconds"] / train_s} for phase in phases],
         "threads": {name: tree for name, tree in run["threads"].items() if tree and tree != phases},

@@ -137,10 +137,9 @@ def _incomplete(
         )
     for process in shown:
         if process.dropped_segments:
-            kept_s = sum(end - begin for begin, end in process.recorded) / 1e9
             told.append(
                 f"{names[process.key]} ran too long to keep all: figures and trace are of its last "
-                f"{kept_s:.0f} s."
+                f"{process.recorded_s:.0f} s."
             )
     from_s, wall_s = run.about["options"].get("from_s", 0.0), _wall_s(run)
     if run.processes and from_s > 0 and from_s >= wall_s:
@@ -184,7 +183,7 @@ def _process(
         "how": process.how,
         "begin_s": (process.begin_ns - start_ns) / 1e9,
         "end_s": (process.end_ns - start_ns) / 1e9,
-        "recorded_s": sum(end - begin for begin, end in process.recorded) / 1e9,
+        "recorded_s": process.recorded_s,
         "threads": [
             {
                 "name": use.name,

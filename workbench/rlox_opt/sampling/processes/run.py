@@ -56,6 +56,11 @@ class RecordedProcess:
         return self.role if self.index is None else f"{self.role} {self.index}"
 
     @property
+    def recorded_s(self) -> float:
+        """Seconds of the windows in which spans were kept."""
+        return sum(end - begin for begin, end in self.recorded) / 1e9
+
+    @property
     def from_its_beginning(self) -> bool:
         """Whether all spans from its first moment to its last were kept."""
         return len(self.recorded) == 1 and self.recorded[0][0] <= self.begin_ns

@@ -61,7 +61,6 @@ def threads_of(process: RecordedProcess, samples: Samples | None) -> list[Thread
     sampled: defaultdict[str, list[Sample]] = defaultdict(list)
     for sample in samples.samples if samples is not None else ():
         sampled[sample.thread].append(sample)
-    window = sum(end - begin for begin, end in process.recorded) / 1e9
     kept = _kept(process)
     uses = []
     for name in dict.fromkeys([MAIN_THREAD, *spans, *sampled]):
@@ -69,7 +68,8 @@ def threads_of(process: RecordedProcess, samples: Samples | None) -> list[Thread
             continue
         own = sampled.get(name, [])
         phases, between = _tree(log.paths, spans.get(name, ()), kept)
-        use = ThreadUse(name, _native_id(process, name), window, phases, samples=len(own))
+        native_id = next((t.native_id for t in process.threads.values() if t.name == name), None)
+        use = ThreadUse(name, native_id, process.recorded_s, phases, samples=len(own))
         if name != MAIN_THREAD:
             # Of another thread's life, that much is known which lies between its first and last
             # block, or that its samples stand for.
@@ -78,10 +78,6 @@ def threads_of(process: RecordedProcess, samples: Samples | None) -> list[Thread
         if use.seconds:
             uses.append(use)
     return sorted(uses, key=lambda use: (use.name != MAIN_THREAD, -use.seconds))
-
-
-def _native_id(process: RecordedProcess, name: str) -> int | None:
-    return next((t.native_id for t in process.threads.values() if t.name == name), None)
 
 
 def _kept(process: RecordedProcess) -> Kept:

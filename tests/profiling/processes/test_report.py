@@ -43,7 +43,7 @@ def test_a_run_that_ended_before_what_was_asked_for_says_so(from_s: float, tmp_p
         record.write(recorded=[int(from_s * 1e9), 12 * 10**9])
     record.write(end=[12 * 10**9, "exit"])
     run = by_hand(tmp_path)
-    run.about |= {"options": {"from_s": from_s}, "sampler": "none at all"}
+    run.about.options, run.about.sampler = {"from_s": from_s}, "none at all"
     said = "--from 60: the run ended after 12 s, so nothing was kept; use less."
     assert incomplete(run) == ([said] if from_s > 12 else [])
 

@@ -112,7 +112,7 @@ def test_processes_that_pyspy_found_too_young_are_named(tmp_path: Path) -> None:
     Record(tmp_path, 9, "helper", None, main, begin=200).until(300)  # not worth a word
     Record(tmp_path, 10, "env worker", 1, main, begin=5000).write(end=[9 * 10**9, "exit"])
     run = by_hand(tmp_path)
-    run.about["sampler"] = "py-spy"
+    run.about.sampler = "py-spy"
     (said,) = read_samplers(run, CLASSIFIER)
     assert "in its first seconds" in said
     assert said.endswith("nothing was sampled of env worker 0.")

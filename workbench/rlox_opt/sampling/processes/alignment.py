@@ -33,15 +33,13 @@ class Alignment(NamedTuple):
 
 def align(run: RecordedRun, process: RecordedProcess) -> Alignment:
     """How to lay a process's times on the run's clock."""
-    of_run = [run.clock]
-    if "end" in run.about:
-        of_run.append(Clock(*run.about["end"]))
+    of_run = [run.clock] if run.about.end is None else [run.clock, run.about.end]
     if not process.clocks:
         return Alignment(0, 0.0, 0.0)
     apart = np.array([_offset(of_run, clock) - clock.offset_ns for clock in process.clocks])
     seen = float(np.median(apart))
     namespace = process.header.time_namespace
-    if namespace is not None and namespace == run.about.get("time_namespace"):
+    if namespace is not None and namespace == run.about.time_namespace:
         # One clock: if the readings differ all the same, the real clock was set meanwhile.
         return Alignment(0, 0.0, seen)
     reading = max(clock.error_ns for clock in (*of_run, *process.clocks))

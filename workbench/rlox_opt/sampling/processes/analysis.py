@@ -64,7 +64,7 @@ def analyse(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> dict
 
 
 def _cores(run: RecordedRun) -> int:
-    return int(run.about.get("machine", {}).get("cores") or len(os.sched_getaffinity(0)))
+    return int(run.about.machine.get("cores") or len(os.sched_getaffinity(0)))
 
 
 def replayed(every: Sequence[Track]) -> tuple[int, int]:

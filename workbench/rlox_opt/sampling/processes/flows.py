@@ -100,7 +100,7 @@ def _known_until(
     """
     limits: dict[str, int] = {}
     everywhere = _NEVER
-    options = run.about.get("options", {})
+    options = run.about.options
     asked = _NEVER
     if (for_s := options.get("for_s")) is not None:
         asked = run.clock.after_ns + round((options.get("from_s", 0.0) + for_s) * 1e9)

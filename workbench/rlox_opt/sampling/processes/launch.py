@@ -16,11 +16,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from rlox_opt.sampling.driver import Progress
 from rlox_opt.sampling.processes import samplers
-from rlox_opt.sampling.processes.format import RUN, SCHEMA
+from rlox_opt.sampling.processes.format import RUN, SCHEMA, Clock
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import (
     FOLDER,
     GATE,
@@ -28,7 +28,7 @@ from rlox_opt.sampling.processes.inside.rlox_opt_segments import (
     read_clock,
     time_namespace,
 )
-from rlox_opt.sampling.processes.run import keys
+from rlox_opt.sampling.processes.run import About, keys
 from rlox_opt.sampling.processes.watcher import Watcher
 from rlox_opt.system.files import write
 from rlox_opt.system.machine import machine
@@ -97,19 +97,16 @@ def launch(
         OSError: the record cannot be written, or the sampler not started.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    clock = read_clock()
-    chosen = asdict(options) | {"start_ns": clock[2]}
-    about: dict[str, Any] = {
-        "schema": SCHEMA,
-        "command": list(command),
-        "clock": clock,
-        "time_namespace": time_namespace(),
-        "options": chosen,
-        "sampler": None if sampler is None else sampler.name,
-        "machine": machine(),
-        "status": None,
-        "interrupted": False,
-    }
+    clock = Clock(*read_clock())
+    about = About(
+        SCHEMA,
+        clock,
+        list(command),
+        time_namespace(),
+        asdict(options) | {"start_ns": clock.after_ns},
+        None if sampler is None else sampler.name,
+        machine(),
+    )
     _write(folder, about)
     gate, opener = os.pipe()
     env = dict(os.environ if environment is None else environment)
@@ -117,7 +114,7 @@ def launch(
     env |= {
         "PYTHONPATH": os.pathsep.join(paths),
         FOLDER: str(folder.absolute()),
-        OPTIONS: json.dumps(chosen),
+        OPTIONS: json.dumps(about.options),
         GATE: str(gate),
     }
     try:
@@ -134,8 +131,6 @@ def launch(
         raise NotStartedError(str(error)) from error
     finally:
         os.close(gate)
-    interrupted = False
-    end: list[int] | None = None
     try:
         try:
             if sampler is not None:
@@ -144,28 +139,28 @@ def launch(
                 os.write(opener, b"\n")
         finally:
             os.close(opener)  # for all who come to the gate after the first
-        from_ns = clock[2] + round(options.from_s * 1e9)
+        from_ns = clock.after_ns + round(options.from_s * 1e9)
         for_ns = 1 << 62 if options.for_s is None else round(options.for_s * 1e9)
         with Watcher(process.pid, folder, from_ns, from_ns + for_ns):
-            _watch(process, folder, sampler, progress, clock[2])
-            end = read_clock()  # what it leaves behind is no longer waited for
+            _watch(process, folder, sampler, progress, clock.after_ns)
+            about.end = Clock(*read_clock())  # what it leaves behind is no longer waited for
     except KeyboardInterrupt:
-        interrupted = True
+        about.interrupted = True
     finally:
         with not_interrupted():
-            if interrupted:
+            if about.interrupted:
                 _interrupt(process)
-            end = end or read_clock()
+            about.end = about.end or Clock(*read_clock())
             _drain(process)
             end_group(process)
-            about |= {"end": end, "status": process.returncode, "interrupted": interrupted}
+            about.status = process.returncode
             try:
                 _write(folder, about)
             finally:
                 if sampler is not None:
                     progress.note("writing samples")
                     sampler.end()
-    return Exit(process.returncode, interrupted)
+    return Exit(process.returncode, about.interrupted)
 
 
 @contextlib.contextmanager
@@ -218,5 +213,5 @@ def _interrupt(process: subprocess.Popen[bytes]) -> None:
         end_group(process)
 
 
-def _write(folder: Path, about: Mapping[str, Any]) -> None:
-    write(folder / RUN, json.dumps(about, indent=1))
+def _write(folder: Path, about: About) -> None:
+    write(folder / RUN, json.dumps(asdict(about), indent=1))

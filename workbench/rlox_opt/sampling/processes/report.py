@@ -26,7 +26,6 @@ from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
-from rlox_opt.sampling.processes.format import Clock
 from rlox_opt.sampling.processes.on_device import on_device
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.sampled import read_samplers
@@ -61,18 +60,18 @@ def report(run: RecordedRun, trace: Path, project: Project) -> Json:
     return {
         "schema": SCHEMA,
         "kind": KIND,
-        "command": [anonymous(word, project.root) for word in run.about["command"]],
-        "status": run.about.get("status"),
-        "interrupted": bool(run.about.get("interrupted")),
+        "command": [anonymous(word, project.root) for word in run.about.command],
+        "status": run.about.status,
+        "interrupted": run.about.interrupted,
         "date": now.astimezone().strftime("%Y-%m-%d"),
         "date_utc": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": head,
         "dirty": dirty,
         "features": _features(run.processes),
-        "machine": run.about["machine"],
+        "machine": run.about.machine,
         "versions": _versions(run),
-        "options": run.about["options"],
-        "sampler": run.about.get("sampler"),
+        "options": run.about.options,
+        "sampler": run.about.sampler,
         "wall_s": _wall_s(run),
         "incomplete": incomplete + _incomplete(run, shown, names),
         "warnings": _warnings(run, told["clocks"]),
@@ -94,7 +93,7 @@ def _versions(run: RecordedRun) -> dict[str, str]:
         for name, version in process.loaded.get("versions", {}).items():
             versions.setdefault(name, set()).add(version)
     told = {name: " and ".join(sorted(each)) for name, each in versions.items()}
-    tool = run.about.get("sampler")
+    tool = run.about.sampler
     looked_on = installed.version(tool) if tool else None
     return told | ({tool: looked_on} if tool and looked_on else {})
 
@@ -112,8 +111,8 @@ def _worth_telling(process: RecordedProcess, uses: Sequence[ThreadUse]) -> bool:
 
 
 def _wall_s(run: RecordedRun) -> float:
-    if "end" in run.about:
-        return (Clock(*run.about["end"]).before_ns - run.clock.after_ns) / 1e9
+    if run.about.end is not None:
+        return (run.about.end.before_ns - run.clock.after_ns) / 1e9
     return max((p.end_ns - run.clock.after_ns for p in run.processes), default=0) / 1e9
 
 
@@ -121,10 +120,10 @@ def _incomplete(
     run: RecordedRun, shown: Sequence[RecordedProcess], names: dict[str, str]
 ) -> list[str]:
     told = []
-    if run.about.get("interrupted"):
+    if run.about.interrupted:
         told.append("The program was interrupted; the figures are those of its time until then.")
-    elif run.about.get("status"):
-        told.append(f"The program failed, with exit status {run.about['status']}.")
+    elif run.about.status:
+        told.append(f"The program failed, with exit status {run.about.status}.")
     killed = [p for p in shown if p.how is None and p.role not in _HELPERS]
     if killed:
         told.append(
@@ -141,12 +140,12 @@ def _incomplete(
                 f"{names[process.key]} ran too long to keep all: figures and trace are of its last "
                 f"{process.recorded_s:.0f} s."
             )
-    from_s, wall_s = run.about["options"].get("from_s", 0.0), _wall_s(run)
+    from_s, wall_s = run.about.options.get("from_s", 0.0), _wall_s(run)
     if run.processes and from_s > 0 and from_s >= wall_s:
         told.append(
             f"--from {from_s:g}: the run ended after {wall_s:.0f} s, so nothing was kept; use less."
         )
-    if run.about.get("sampler") is None:
+    if run.about.sampler is None:
         told.append("Nothing was sampled, so layers are not known; phases are.")
         # Where one of them works here, it was asked for that none looks on.
         if (no_perf := perf.unavailable()) and (no_pyspy := pyspy.unavailable()):
@@ -161,7 +160,7 @@ def _warnings(run: RecordedRun, clocks: Sequence[Json]) -> list[str]:
         for clock in clocks
         if clock["shift_us"] or clock["error_us"] > _DOUBTFUL_US
     ]
-    if torch_s := run.about["options"].get("torch_s"):
+    if torch_s := run.about.options.get("torch_s"):
         told.append(
             f"torch.profiler looked on for {torch_s:g} s, and slowed them."
             if any(run.folder.glob("*.torch.*.jsonl"))

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from rlox_opt.sampling.processes.format import (
     RUN,
     SCHEMA,
@@ -179,11 +181,28 @@ def _take(
 
 
 @dataclass
+class About:
+    """What `run.json` says: `options` are `launch.Options` and the run's `start_ns`. Of a run that
+    has not ended, or was killed, there is no `end` and no `status`."""
+
+    schema: int
+    clock: Clock
+    command: list[str] = field(default_factory=list)
+    time_namespace: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    sampler: str | None = None
+    machine: dict[str, Any] = field(default_factory=dict)
+    status: int | None = None
+    interrupted: bool = False
+    end: Clock | None = None
+
+
+@dataclass
 class RecordedRun:
     """A folder that was read: what `run.json` says, and its processes, the earliest first."""
 
     folder: Path
-    about: dict[str, Any]
+    about: About
     processes: list[RecordedProcess]
 
     def channel(self, name: Name) -> str:
@@ -196,7 +215,7 @@ class RecordedRun:
     @property
     def clock(self) -> Clock:
         """The clock that all others are laid on: the driver's, at the beginning."""
-        return Clock(*self.about["clock"])
+        return self.about.clock
 
 
 def read_run(folder: Path) -> RecordedRun:
@@ -206,11 +225,13 @@ def read_run(folder: Path) -> RecordedRun:
         ValueError: the folder holds no run, or one of a later schema.
     """
     try:
-        about = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        # Not by msgspec alone, which refuses the bytes of an argument that are no text.
+        table = json.loads((folder / RUN).read_text(encoding="utf-8"))
+        if (schema := table.get("schema")) != SCHEMA:
+            raise ValueError(f"schema {schema}; this version reads {SCHEMA}")
+        about = msgspec.convert(table, About)
     except (OSError, ValueError) as error:
         raise ValueError(f"{folder} holds no run: {RUN} cannot be read ({error})") from error
-    if about.get("schema") != SCHEMA:
-        raise ValueError(f"{folder}: schema {about.get('schema')}; this version reads {SCHEMA}")
     processes = []
     for key in keys(folder):
         with contextlib.suppress(ValueError):  # it died as it began: there is nothing of it

@@ -32,9 +32,9 @@ def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
     data = run.folder / perf.DATA
     if data.exists():
         return _read_perf(run, data, classifier)
-    young = _too_young(run) if run.about.get("sampler") == samplers.PySpy.name else []
+    young = _too_young(run) if run.about.sampler == samplers.PySpy.name else []
     said = [_read_pyspy(run.folder, process, classifier) for process in run.processes]
-    if run.about.get("sampler") == samplers.Perf.name:
+    if run.about.sampler == samplers.Perf.name:
         return [onlooker.nothing("perf", run.folder / perf.LOG)]
     return [*(sentence for sentence in said if sentence), *young]
 

@@ -47,7 +47,7 @@ def write_trace(path: Path, run: RecordedRun, most: int = MOST) -> dict[str, Any
     }
     count = 0
     with writing(path) as file:
-        about = json.dumps({"rlox-opt": told, "command": run.about.get("command")})
+        about = json.dumps({"rlox-opt": told, "command": run.about.command})
         file.write(f'{{"displayTimeUnit":"ms","otherData":{about},"traceEvents":['.encode())
         for event in _events(run, alignments, origin, begin):
             line = ("," if count else "") + "\n" + json.dumps(event, separators=(",", ":"))

@@ -80,8 +80,8 @@ def goals(every: Iterable[Track]) -> list[Track]:
     """The threads whose end is that of the whole: the ranks' own, or the first process's."""
     every = list(every)
     for role in _GOALS:
-        if those := [t for t in every if t.role.split(" of ")[0] == role and t.thread == MAIN]:
-            return those
+        if threads := [t for t in every if t.role.split(" of ")[0] == role and t.thread == MAIN]:
+            return threads
     return every
 
 

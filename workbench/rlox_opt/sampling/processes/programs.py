@@ -154,16 +154,16 @@ class _Channels:
     def there(self) -> dict[str, int]:
         """What each channel held at the beginning: as much as was taken before anybody began to
         give it. Who takes it may be done before the giver is, whose core it took."""
-        held_first = {}
+        at_start = {}
         for channel, gets in self.gets.items():
             gifts = self._begun.get(channel, [])
             missing = [n - bisect_right(gifts, at) for n, at in enumerate(gets, 1)]
-            held_first[channel] = max(0, *missing)
+            at_start[channel] = max(0, *missing)
         for channel in self.full:  # the room in a queue that was full: what it held at most
             gets = self.gets.get(channel, [])
             held = [n - bisect_right(gets, at) for n, at in enumerate(self.gifts[channel], 1)]
-            held_first[_room(channel)] = max(1, *held)
-        return held_first
+            at_start[_room(channel)] = max(1, *held)
+        return at_start
 
 
 def _own_time(waits: list[tuple[Exchange, str]]) -> float:

@@ -12,18 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import perf, pyspy, results, scalene, torch_profiler
 from rlox_opt.sampling.layers import Classifier
-from rlox_opt.sampling.results import Rates
+from rlox_opt.sampling.results import Findings as Findings
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.spec import Job, Spec
-from rlox_opt.sampling.torch_profiler import Event
 from rlox_opt.system.process import Child, ChildError, end
 from rlox_opt.system.scratch import scratch
 
@@ -48,18 +47,6 @@ class Progress(Protocol):
 
     def end(self, text: str) -> None:
         """The step is over, with this outcome."""
-
-
-@dataclass
-class Findings:
-    """What a profile found: the report, and what its figures come from."""
-
-    report: dict[str, Any]
-    samples: dict[str, Samples] = field(default_factory=dict)
-    spans: SpanLog | None = None
-    torch_events: list[Event] = field(default_factory=list)
-    self_seconds: dict[str, float] = field(default_factory=dict)
-    steady: Rates | None = None  # of the plain run after warm-up
 
 
 def profile(project: Project, job: Job, progress: Progress) -> Findings:

@@ -7,9 +7,10 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
@@ -19,11 +20,8 @@ from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.spec import Spec
-from rlox_opt.sampling.torch_profiler import TorchProfile
+from rlox_opt.sampling.torch_profiler import Event, TorchProfile
 from rlox_opt.system.machine import commit, machine
-
-if TYPE_CHECKING:
-    from rlox_opt.sampling.driver import Findings
 
 SCHEMA = 1
 SOURCES = ("perf", "py-spy")  # of the ranking, the preciser first
@@ -64,6 +62,18 @@ class Ticks(NamedTuple):
             last - first for first, last in zip(inside[0], inside[-1], strict=True)
         )
         return Rates(steps / wall_ns * 1e9, cpu_ns / wall_ns, delay_ns / wall_ns)
+
+
+@dataclass
+class Findings:
+    """What a profile found: the report, and what its figures come from."""
+
+    report: Json
+    samples: dict[str, Samples] = field(default_factory=dict)
+    spans: SpanLog | None = None
+    torch_events: list[Event] = field(default_factory=list)
+    self_seconds: dict[str, float] = field(default_factory=dict)
+    steady: Rates | None = None  # of the plain run after warm-up
 
 
 def skeleton(project: Project, spec: Spec, windows: Mapping[str, float]) -> Json:

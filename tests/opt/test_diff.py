@@ -14,6 +14,7 @@ from typing import Any
 import projects
 import pytest
 import toy_packages
+import users_repository
 from command_line import ROOT, rlox_opt
 from rlox_opt.cli import diff, gate
 from rlox_opt.cli.main import main
@@ -149,6 +150,24 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     assert main(["diff", *asked, "--anyway", "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["results"]
     assert row["restarts"] == 5
+
+
+def test_a_commit_that_changes_nothing_of_the_package_ends_a_comparison_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Compiled Python holds the time of its source, which says nothing of what it does."""
+    build = "cp -r toy $0 && python -m compileall -q $0"
+    table = (
+        '[tool.rlox-opt]\npackage = "toy"\nsuite = "suite"\n'
+        f'build = {{ by = "command", command = ["sh", "-c", "{build}", "{{out}}"] }}\n'
+    )
+    package = {"pyproject.toml": table, "toy/__init__.py": "", "suite/__init__.py": ""}
+    root = users_repository.make(tmp_path / "user", [package, {"workbench/tool.py": "TOOL = 1\n"}])
+    monkeypatch.chdir(root)
+    assert main(["diff", "main~1", "main"]) == 0
+    assert "the same: nothing was measured (--anyway does)." in capsys.readouterr().out
+    assert main(["gate", "main~1", "main"]) == 0
+    assert "byte for byte the same" in capsys.readouterr().err
 
 
 def test_what_the_budget_does_not_suffice_for_is_named(measure: Measure) -> None:

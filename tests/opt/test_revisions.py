@@ -248,6 +248,21 @@ def test_a_build_of_another_commit_is_refused_and_not_kept(
     assert compiled == [asked.commit] * 3, "the second took the first's"
 
 
+def test_a_commit_that_changes_neither_package_nor_rust_gives_the_same_package(
+    compiled: list[str], says: dict[str, object], project: Project, revisions: Commits
+) -> None:
+    before = revisions.resolve("main")
+    (project.root / "workbench").mkdir()
+    (project.root / "workbench" / "tool.py").write_text("TOOL = 1\n")
+    git(project.root, "add", "--all")
+    git(project.root, "commit", "--quiet", "-m", "Of the tool alone")
+    says["commit"] = before.commit
+    one, other = (project.builds.build(of) for of in (before, revisions.resolve("main")))
+    assert one.revision != other.revision
+    assert builds.same_parts(one, other) == ["extension", "python"]
+    assert compiled == [before.commit]
+
+
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [

@@ -335,7 +335,9 @@ def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
 
 
 def _digest_of(folder: Path, *patterns: str) -> str:
-    files = sorted(path for of in patterns for path in folder.rglob(of) if path.is_file())
+    """But for compiled Python, which holds the time of its source."""
+    paths = sorted(path for of in patterns for path in folder.rglob(of))
+    files = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
     return _digest(b"".join(f"{p.relative_to(folder)}\0".encode() + p.read_bytes() for p in files))
 
 

@@ -8,8 +8,9 @@ import pytest
 import toy_entries as toy
 from msgspec.structs import replace
 from rlox_opt.history import acknowledged
-from rlox_opt.history.acknowledged import AcknowledgedError, Acknowledgement
+from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.series import of_store
+from rlox_opt.system.files import NotReadError
 
 SERIES = of_store(toy.history({25: 1.05}))[0]
 (CHANGE,) = SERIES.changes
@@ -129,10 +130,10 @@ def test_the_entries_of_this_project_are_whole() -> None:
 def test_a_malformed_entry_is_told_with_what_would_do(
     content: str, says: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(AcknowledgedError, match=says):
+    with pytest.raises(NotReadError, match=says):
         acknowledged.load(file(tmp_path, content))
 
 
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(AcknowledgedError, match="cannot be read"):
+    with pytest.raises(NotReadError, match="cannot be read"):
         acknowledged.load(tmp_path / "none.toml")

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from rlox_opt.history import records
-from rlox_opt.history.records import RecordError, append, newest
+from rlox_opt.history.records import append, newest
+from rlox_opt.system.files import NotReadError
 
 MACHINE = {"cpu": "Intel(R) Xeon(R) CPU @ 2.80GHz", "cores": 2}
 OTHER = {"cpu": "AMD EPYC 7B13", "cores": 4}
@@ -125,7 +126,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
 def test_what_could_not_be_read_again_is_not_written(
     broken: dict[str, Any], says: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(RecordError, match=says):
+    with pytest.raises(NotReadError, match=says):
         append(broken, tmp_path)
     assert not list(tmp_path.rglob("*.json"))
 

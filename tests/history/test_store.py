@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rlox_opt.history import store
-from rlox_opt.history.store import UNITS, Cell, Entry, HistoryError, Profile
+from rlox_opt.history.store import UNITS, Cell, Entry, Profile
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError
 
@@ -138,12 +138,12 @@ def test_a_file_that_is_none_is_named_with_its_path(tmp_path: Path, text: str) -
     path = tmp_path / "machine" / "x.json"
     path.parent.mkdir()
     path.write_text(text)
-    with pytest.raises(HistoryError, match=str(path)):
+    with pytest.raises(NotReadError, match=str(path)):
         [*store.entries(tmp_path)]
 
 
 def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(HistoryError, match="value"):
+    with pytest.raises(NotReadError, match="value"):
         store.append(entry(cells=(Cell("a", "time", float("nan")),)), tmp_path)
     assert not [*tmp_path.rglob("*.json")]
 

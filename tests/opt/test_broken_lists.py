@@ -9,7 +9,6 @@ import measured
 import projects
 import pytest
 from rlox_opt.history import ledger, records, store
-from rlox_opt.history.store import HistoryError
 from rlox_opt.plan.features import Features, features
 from rlox_opt.plan.testing import planted
 from rlox_opt.project import calibration
@@ -92,7 +91,7 @@ def test_an_entry_with_a_value_of_another_kind_is_refused(
 
     (path,) = written([entry(0, cell(1.0))], tmp_path).glob("*/*.json")
     path.write_text(json.dumps(json.loads(path.read_text()) | broken))
-    with pytest.raises(HistoryError, match=path.name):
+    with pytest.raises(NotReadError, match=path.name):
         store.read(path)
 
 
@@ -102,7 +101,7 @@ def test_a_record_whose_size_is_no_number_is_refused(n: Any, tmp_path: Path) -> 
     table = json.loads(path.read_text())
     table["results"][0]["size"]["n"] = n
     path.write_text(json.dumps(table))
-    with pytest.raises(records.RecordError, match=r"size\.n"):
+    with pytest.raises(NotReadError, match=r"size\.n"):
         records.read(path)
 
 

@@ -24,14 +24,14 @@ from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import side_by_side
 from rlox_opt.project.builds import Artefact, Builds
 from rlox_opt.project.commits import Commits, Revision
-from rlox_opt.project.side_by_side import Found
+from rlox_opt.project.side_by_side import ComparedBuilds
 from rlox_opt.system.progress import Lines, reporter
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import verdicts
 
 from asv_bench.injected.regressions import exchanged, load
 
-Measure = Callable[..., Found]
+Measure = Callable[..., ComparedBuilds]
 
 
 def arguments(*texts: str) -> argparse.Namespace:
@@ -54,7 +54,7 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
         head: dict[str, object],
         *texts: str,
         progress: Lines | None = None,
-    ) -> Found:
+    ) -> ComparedBuilds:
         sides = []
         for name, settings in (("base", base), ("head", head)):
             folder = toy_packages.package(tmp_path / name, **settings)  # type: ignore[arg-type]
@@ -187,7 +187,7 @@ def test_identical_packages_are_said_to_be(measure: Measure) -> None:
     assert any("nothing but the Python files" in line for line in verdicts.closing(other))
 
 
-def made_up(of: Sequence[str], failures: Sequence[str] = ()) -> Found:
+def made_up(of: Sequence[str], failures: Sequence[str] = ()) -> ComparedBuilds:
     """A comparison with these verdicts, on benchmarks called 0, 1, …"""
     comparison = Comparison([])
     shift = {"slower": 0.1, "faster": -0.1, "same": 0.0}
@@ -202,7 +202,7 @@ def made_up(of: Sequence[str], failures: Sequence[str] = ()) -> Found:
     assert [j.verdict for j in comparison.judgements.values()] == list(of)
     comparison.failures = {name: Failure("head", "no") for name in failures}
     nobody = Artefact(Revision("HEAD", "0" * 40), Path(), (), {}, 0.0)
-    return Found(nobody, nobody, comparison, Comparison([]), {}, complete=True)
+    return ComparedBuilds(nobody, nobody, comparison, Comparison([]), {}, complete=True)
 
 
 def test_a_table_for_a_pull_request_has_a_row_for_each_that_moved() -> None:

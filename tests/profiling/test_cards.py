@@ -6,8 +6,9 @@ from pathlib import Path
 import projects
 import pytest
 from rlox_opt.project import cards
-from rlox_opt.project.cards import Card, CardError
+from rlox_opt.project.cards import Card
 from rlox_opt.sampling.layers import LAYERS
+from rlox_opt.system.files import NotReadError
 
 ROOT = Path(__file__).parents[2]
 CARDS = cards.load(projects.HERE)
@@ -138,7 +139,7 @@ def test_a_broken_card_is_an_error_that_names_file_and_key(
     assert old in WRITTEN
     path = tmp_path / "p02.toml"
     path.write_text(WRITTEN.replace(old, new), encoding="utf-8")
-    with pytest.raises(CardError) as caught:
+    with pytest.raises(NotReadError) as caught:
         cards.load(projects.of(tmp_path, cards="."))
     assert told in str(caught.value)
     assert "p02.toml" in str(caught.value) or "P2 has record" in told
@@ -147,13 +148,13 @@ def test_a_broken_card_is_an_error_that_names_file_and_key(
 def test_two_cards_of_one_id_and_a_need_without_a_card_are_errors(tmp_path: Path) -> None:
     for name in ("a.toml", "b.toml"):
         (tmp_path / name).write_text(WRITTEN, encoding="utf-8")
-    with pytest.raises(CardError, match="share an `id`"):
+    with pytest.raises(NotReadError, match="share an `id`"):
         cards.load(projects.of(tmp_path, cards="."))
     (tmp_path / "b.toml").write_text(
         WRITTEN.replace('id = "P2"', 'id = "P3"').replace("needs = []", 'needs = ["P12"]'),
         encoding="utf-8",
     )
-    with pytest.raises(CardError, match="P3 needs 'P12'"):
+    with pytest.raises(NotReadError, match="P3 needs 'P12'"):
         cards.load(projects.of(tmp_path, cards="."))
 
 

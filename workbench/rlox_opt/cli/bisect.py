@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,8 +20,7 @@ from rlox_opt.stats.family import Judgement, judge
 from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.stats.student import t_tail, welch
 from rlox_opt.system import exits
-from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
-from rlox_opt.system.usage import UsageError
+from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
@@ -47,7 +45,6 @@ def add_to(verbs: Any, project: Project) -> None:
         description="Find, by paired tests, the commit at which a benchmark's time changed.",
         epilog=_EXAMPLES
         + exits.told(good="found", cannot_tell="undecided", interrupted="what is known is printed"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("good", metavar="GOOD", help="a revision from before the change")
     parser.add_argument("bad", metavar="BAD", help="a descendant of it, after the change")
@@ -74,11 +71,11 @@ class Ends(Patient):
     def look(self) -> None:
         super().look()
         for name, of in self.until_look().items():
-            found = self.judgements[name]
-            if found.ci99 and len(of) < self.looks[-1] and found.verdict in FLAGGED:
-                nearest = min(abs(math.log(end)) for end in found.ci99)
-                if nearest < abs(math.log(found.ratio)) / 2:
-                    self.judgements[name] = replace(found, verdict="undecided")
+            judgement = self.judgements[name]
+            if judgement.ci99 and len(of) < self.looks[-1] and judgement.verdict in FLAGGED:
+                nearest = min(abs(math.log(end)) for end in judgement.ci99)
+                if nearest < abs(math.log(judgement.ratio)) / 2:
+                    self.judgements[name] = replace(judgement, verdict="undecided")
 
 
 @dataclass
@@ -91,12 +88,12 @@ class Side(Patient):
     def look(self) -> None:
         self.judgements = {}
         for name, of in self.until_look().items():
-            found = judge({name: of}, band=0.0, level=self.level)[name]
+            judgement = judge({name: of}, band=0.0, level=self.level)[name]
             to_bad, error, df = welch(of, self.bad)
-            if abs(to_bad) > abs(math.log(found.ratio)):  # closer to GOOD
+            if abs(to_bad) > abs(math.log(judgement.ratio)):  # closer to GOOD
                 refused = t_tail(abs(to_bad) / error, df) <= self.level
-                found = replace(found, verdict="same" if refused else "undecided")
-            self.judgements[name] = found
+                judgement = replace(judgement, verdict="same" if refused else "undecided")
+            self.judgements[name] = judgement
 
 
 @dataclass
@@ -137,28 +134,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Search; returns the exit code."""
     from rlox_opt.system.progress import reporter
 
-    error: Callable[[str], Any] = arguments.parser.error
     project: Project = arguments.project
-    try:
-        commits = project.commits
-        good, bad = commits.resolve(arguments.good), commits.resolve(arguments.bad)
-        search = Search(good.commit, commits.between(good, bad))
-        search.high = len(search.commits) - 1
-        with reporter() as progress:
-            try:
-                Bisection(project, search, arguments.bench, progress).run()
-                code = 0 if search.verdict == "found" else CANNOT_TELL
-            except KeyboardInterrupt:
-                code = INTERRUPTED
-    except UsageError as problem:
-        error(str(problem))
-    except (NotBuiltError, ContestError) as problem:
-        print(f"rlox-opt bisect: {problem}", file=sys.stderr)
-        return CANNOT_TELL
-    if arguments.json:
-        print(json.dumps(facts(search)))
-    else:
-        print("\n".join(sentences(search, project.commits)))
+    commits = project.commits
+    good, bad = commits.resolve(arguments.good), commits.resolve(arguments.bad)
+    search = Search(good.commit, commits.between(good, bad))
+    search.high = len(search.commits) - 1
+    with reporter() as progress:
+        try:
+            Bisection(project, search, arguments.bench, progress).run()
+            code = GOOD if search.verdict == "found" else CANNOT_TELL
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+    print(json.dumps(facts(search)) if arguments.json else "\n".join(sentences(search, commits)))
     return code
 
 
@@ -187,10 +174,10 @@ class Bisection:
             search.verdict = "no change"
             return
         while search.high - search.low > 1:
-            found = self._next_that_builds()
-            if found is None:
+            between = self._next_that_builds()
+            if between is None:
                 return  # nothing left between them builds
-            index, artefact = found
+            index, artefact = between
             there, _ = self._compare(good, artefact, partial(Side, bad=readings))
             if there.verdict == "undecided":
                 return
@@ -262,15 +249,15 @@ class Bisection:
 
 def facts(search: Search) -> dict[str, Any]:
     """What `--json` prints: `commit` is the first bad one, or null."""
-    found = search.verdict == "found"
+    change = search.change if search.verdict == "found" else None
     return {
         "schema": 1,
         "good": search.good,
         "bad": search.commits[-1],
         "verdict": search.verdict,
-        "commit": search.commits[search.high] if found else None,
-        "ratio": search.change.ratio if found and search.change else None,
-        "ci99": search.change.ci99 if found and search.change else None,
+        "commit": search.commits[search.high] if change else None,
+        "ratio": change and change.ratio,
+        "ci99": change and change.ci99,
         "left": search.left(),
         "skipped": search.skipped,
         "comparisons": search.comparisons,

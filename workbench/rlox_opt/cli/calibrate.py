@@ -7,19 +7,16 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 from rlox_opt.cli.types import pattern
-from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
-from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
-from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.numbers import positive
 from rlox_opt.system.usage import UsageError
 
@@ -43,7 +40,6 @@ def add_to(verbs: Any, project: Project) -> None:
         description="Measure, on this machine, the false alarms of `diff` and the smallest change "
         "that it finds.",
         epilog=_EXAMPLES + exits.told(good="measured", interrupted="nothing is written"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
@@ -61,7 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
     """Calibrate; returns the exit code."""
     from rlox_opt.system.progress import reporter
 
-    error: Callable[[str], Any] = arguments.parser.error
     project: Project = arguments.project
     try:
         head, dirty = project.commits.resolve("HEAD"), project.commits.dirty()
@@ -86,23 +81,18 @@ def run(arguments: argparse.Namespace) -> int:
                 )
                 seconds = time.monotonic() - start
             progress.end(f"{len(comparison.readings)} benchmarks")
-    except UsageError as problem:
-        error(str(problem))
-    except (NotBuiltError, ContestError) as problem:
-        print(f"rlox-opt calibrate: {problem}", file=sys.stderr)
-        return CANNOT_TELL
     except KeyboardInterrupt:
         print("rlox-opt calibrate: interrupted, nothing is written", file=sys.stderr)
         return INTERRUPTED
     of = {
-        name: [reading.log_ratio for reading in found]
-        for name, found in comparison.readings.items()
-        if len(found) > 1  # one restart has no spread
+        name: [reading.log_ratio for reading in readings]
+        for name, readings in comparison.readings.items()
+        if len(readings) > 1  # one restart has no spread
     }
     if not of:
         print("rlox-opt calibrate: no benchmark had two restarts; more --budget", file=sys.stderr)
         return CANNOT_TELL
-    path, found = calibration.keep(
+    path, record = calibration.keep(
         project.records,
         "calibration",
         commit=head.commit,
@@ -113,9 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
         **calibration.rates(of),
     )
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps(record))
     else:
         from rlox_opt.views import verdicts
 
-        verdicts.show_calibration(found, path)
-    return 0
+        verdicts.show_calibration(record, path)
+    return GOOD

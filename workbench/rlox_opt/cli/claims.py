@@ -16,7 +16,6 @@ from rlox_opt.history.claims import FEW, Checked
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
-from rlox_opt.system.files import NotReadError
 
 _EXAMPLES = f"""\
 examples:
@@ -57,7 +56,6 @@ def add_to(verbs: Any, project: Project) -> None:
             good="every figure is its record's, and every record holds",
             difference="a text differs, a figure is unbound, or a record is stale",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--only", metavar="REGEX", type=pattern, default=re.compile(""),
@@ -71,11 +69,8 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List; returns the exit code."""
-    try:
-        found, loose = claims.check(claims.load(arguments.claims))
-    except NotReadError as problem:
-        arguments.parser.error(f"--claims {arguments.claims}: {problem}")
-    chosen = [one for one in found if arguments.only.search(_words(one))]
+    checked, loose = claims.check(claims.load(arguments.claims))
+    chosen = [one for one in checked if arguments.only.search(_words(one))]
     shown = [one for one in chosen if one.wrong or one.stale or not arguments.flagged]
     code = DIFFERENCE if loose or any(one.wrong or one.stale for one in chosen) else GOOD
     if arguments.json:
@@ -84,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         return code
     for line in lines(shown, loose):
         print(line)
-    wrong, stale = (sum(bool(of) for of in each) for each in _both(chosen))
+    wrong, stale = sum(bool(one.wrong) for one in chosen), sum(bool(one.stale) for one in chosen)
     print(
         f"rlox-opt claims: {len(chosen)} claims; the texts of {wrong or 'none'} differ, the "
         f"records of {stale or 'none'} are stale; {len(loose) or 'no'} figures are unbound",
@@ -93,9 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def lines(found: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
+def lines(listed: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
     """A paragraph for each claim, then what is bound to nothing."""
-    for one in found:
+    for one in listed:
         figures = ", ".join(f"{name} {said}" for name, said in one.found.items())
         yield f"{one.claim.text}:{one.line or '?'}  {figures}"
         yield f"    {one.commit[:10]} · {one.machine} · {one.date} · {one.claim.source.path}"
@@ -104,10 +99,6 @@ def lines(found: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
     if loose:
         yield "Bound to nothing"
         yield from (f"    {what}" for what in loose)
-
-
-def _both(found: Sequence[Checked]) -> tuple[list[list[str]], list[list[str]]]:
-    return [one.wrong for one in found], [one.stale for one in found]
 
 
 def _words(one: Checked) -> str:

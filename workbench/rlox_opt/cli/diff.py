@@ -6,19 +6,17 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli.types import pattern
-from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project.builds import NotBuiltError, same_parts
-from rlox_opt.project.side_by_side import BY_DEFAULT, Found, facts, measured
+from rlox_opt.project.builds import same_parts
+from rlox_opt.project.side_by_side import BY_DEFAULT, ComparedBuilds, facts, measured
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
-from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.numbers import positive
-from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
     from rlox_opt.project.project import Project
@@ -54,7 +52,6 @@ def add_to(verbs: Any, project: Project) -> None:
             good="measured, whatever the verdicts (`gate` turns them into an exit code)",
             interrupted="what is known is printed",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
     parser.set_defaults(run=run, parser=parser)
@@ -83,57 +80,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare as asked; returns the exit code."""
-    found = compared(arguments)
-    if found is None:
-        return CANNOT_TELL
-    tell(found, arguments)
-    if not found.complete:
+    compared = compare(arguments)
+    tell(compared, arguments)
+    if not compared.complete:
         return INTERRUPTED
-    return 0 if found.verdicts() or found.needless else CANNOT_TELL
+    return GOOD if compared.verdicts() or compared.needless else CANNOT_TELL
 
 
 def tell(
-    found: Found, arguments: argparse.Namespace, more: Mapping[str, Any] | None = None
+    compared: ComparedBuilds, arguments: argparse.Namespace, more: Mapping[str, Any] | None = None
 ) -> None:
     """Print what was found as asked; JSON holds `more` as well."""
     from rlox_opt.views import verdicts
 
     if arguments.json:
-        print(json.dumps({**facts(found), **(more or {})}))
+        print(json.dumps({**facts(compared), **(more or {})}))
     elif arguments.markdown:
-        print("\n".join(verdicts.markdown(found)))
+        print("\n".join(verdicts.markdown(compared)))
     else:
-        verdicts.show(found)
+        verdicts.show(compared)
 
 
-def compared(arguments: argparse.Namespace) -> Found | None:
-    """Build and measure what the arguments say; None, with a line on stderr, where it cannot be."""
+def compare(arguments: argparse.Namespace) -> ComparedBuilds:
+    """Build and measure what the arguments say.
+
+    Raises:
+        ContestError: the benchmarks cannot be listed.
+        NotBuiltError: a revision does not build.
+        UsageError: there is no such revision, or no such benchmark.
+    """
     from rlox_opt.system.progress import reporter
 
-    error: Callable[[str], Any] = arguments.parser.error
     project: Project = arguments.project
-    try:
-        sides = [project.commits.resolve(text) for text in (arguments.base, arguments.head)]
-        if "." not in (arguments.base, arguments.head) and project.commits.dirty():
-            print(
-                "note: the working tree has changes, which are not measured; "
-                'name it as "." to measure them',
-                file=sys.stderr,
-            )
-        with reporter() as progress:
-            progress.plan([*((f"build of {side.title}", _BUILD_S) for side in sides)])
-            built = []
-            for side in sides:
-                progress.begin(f"build of {side.title}")
-                built.append(project.builds.build(side))
-                progress.end("ready")
-            if same_parts(*built) == [*built[0].digests] and not arguments.anyway:
-                band = math.log1p(arguments.threshold / 100)
-                nothing = Comparison([], band)
-                return Found(built[0], built[1], nothing, nothing, {}, complete=True, needless=True)
-            return measured(project, built[0], built[1], arguments, progress)
-    except UsageError as problem:
-        error(str(problem))
-    except (NotBuiltError, ContestError) as problem:
-        print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
-    return None
+    sides = [project.commits.resolve(text) for text in (arguments.base, arguments.head)]
+    if "." not in (arguments.base, arguments.head) and project.commits.dirty():
+        print(
+            'note: the working tree has changes, which are not measured; name it as "." to '
+            "measure them",
+            file=sys.stderr,
+        )
+    with reporter() as progress:
+        progress.plan([(f"build of {side.title}", _BUILD_S) for side in sides])
+        built = []
+        for side in sides:
+            progress.begin(f"build of {side.title}")
+            built.append(project.builds.build(side))
+            progress.end("ready")
+        base, head = built
+        if same_parts(base, head) == [*base.digests] and not arguments.anyway:
+            nothing = Comparison([], math.log1p(arguments.threshold / 100))
+            return ComparedBuilds(base, head, nothing, nothing, {}, complete=True, needless=True)
+        return measured(project, base, head, arguments, progress)

@@ -7,12 +7,16 @@ import os
 import sys
 from typing import Any
 
-from rlox_opt.cli.diff import add_arguments, compared, tell
+from rlox_opt.cli.diff import add_arguments, compare, tell
+from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import tally
+from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import Found
+from rlox_opt.project.side_by_side import ComparedBuilds
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
 examples:
@@ -40,7 +44,6 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="one is undecided or fails, or a commit does not build",
             interrupted="what is known is printed",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser)
     parser.add_argument(
@@ -53,9 +56,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare and judge; returns the exit code."""
     try:
         code = _judged(arguments)
-    except SystemExit:  # asked wrongly, which has been told
+    except (ContestError, NotBuiltError, NotReadError, UsageError) as problem:
         if not arguments.hook:
             raise
+        print(f"rlox-opt gate: {problem}", file=sys.stderr)
         code = CANNOT_TELL
     if not arguments.hook or code != CANNOT_TELL:
         return code
@@ -65,28 +69,26 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _judged(arguments: argparse.Namespace) -> int:
-    found = compared(arguments)
-    if found is None:
-        return CANNOT_TELL
-    code, why = decision(found)
-    tell(found, arguments, {"exit_code": code, "why": why})
+    compared = compare(arguments)
+    code, why = decision(compared)
+    tell(compared, arguments, {"exit_code": code, "why": why})
     print(f"rlox-opt gate: {why}", file=sys.stderr)
     return code
 
 
-def decision(found: Found) -> tuple[int, str]:
+def decision(compared: ComparedBuilds) -> tuple[int, str]:
     """The exit code, and why."""
-    counts = tally(found.verdicts())
+    counts = tally(compared.verdicts())
     if counts["slower"]:
         return DIFFERENCE, f"regression: {counts['slower']} slower or larger"
-    if not found.complete:
+    if not compared.complete:
         return INTERRUPTED, "interrupted"
-    if found.needless:
+    if compared.needless:
         return GOOD, "no regression: both packages are byte for byte the same"
-    failed = len(found.failures())
+    failed = len(compared.failures())
     if failed:
         return CANNOT_TELL, f"cannot tell: {failed} benchmarks could not be measured"
-    if open_ := counts["undecided"] + len(found.unmeasured()):
+    if open_ := counts["undecided"] + len(compared.unmeasured()):
         return CANNOT_TELL, (
             f"cannot tell: {open_} undecided; more --budget, or another --threshold, "
             "may decide them"

@@ -29,10 +29,12 @@ from rlox_opt.cli import (
 )
 from rlox_opt.cli import list as list_
 from rlox_opt.cli.own_errors import ended, one_line
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL
-from rlox_opt.system.files import NotWrittenError
+from rlox_opt.system.files import NotReadError, NotWrittenError
 from rlox_opt.system.guard import guarded
 from rlox_opt.system.usage import UsageError
 
@@ -43,7 +45,11 @@ VERBS = (
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line; `--help` has the rest."""
+    """Says what is wrong in one line; `--help` has the rest, in the lines that it is written in."""
+
+    def __init__(self, prog: str | None = None, **options: Any) -> None:
+        lines = argparse.RawDescriptionHelpFormatter
+        super().__init__(prog, **{"formatter_class": lines, **options})
 
     def error(self, message: str) -> NoReturn:
         self.exit(CANNOT_TELL, f"{self.prog}: {one_line(message.removeprefix('argument '))}\n")
@@ -93,7 +99,6 @@ def _run(words: list[str], prog: list[str]) -> int:
         prog="rlox-opt",
         description="Measure reinforcement learning and its optimisations.",
         epilog=exits.told(difference="each verb's --help says of what").lstrip(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version)
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
@@ -107,7 +112,14 @@ def _run(words: list[str], prog: list[str]) -> int:
     arguments.project, arguments.rest = project, rest
     prog.append(arguments.parser.prog)
     with guarded():
-        return int(arguments.run(arguments))
+        try:
+            code: int = arguments.run(arguments)
+        except (UsageError, NotReadError) as problem:
+            arguments.parser.error(str(problem))
+        except (NotBuiltError, ContestError) as problem:  # with what the program said, in its lines
+            print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
+            code = CANNOT_TELL
+    return code
 
 
 def _flush() -> None:

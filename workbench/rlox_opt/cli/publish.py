@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.cli import regressions
-from rlox_opt.history.acknowledged import AcknowledgedError
-from rlox_opt.history.store import HistoryError
 from rlox_opt.project import calibration
-from rlox_opt.project.cards import CardError
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
-from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.system.exits import GOOD, INTERRUPTED
+from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
 examples:
@@ -41,7 +39,6 @@ def add_to(verbs: Any, project: Project) -> None:
             cannot_tell="also where a recording cannot be read",
             interrupted="the pages written so far are whole",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "out", metavar="OUT", nargs="?", type=Path, default=project.pages,
@@ -69,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress.begin("level changes")
             recordings = read(arguments.history)
             if not recordings:  # pages of nothing would replace those that are there
-                raise HistoryError(
+                raise UsageError(
                     f"--history {arguments.history}: holds no recordings; `rlox-opt record` makes "
                     f"them, in {project.history}"
                 )
@@ -78,23 +75,21 @@ def run(arguments: argparse.Namespace) -> int:
             history = History.of(recordings, order, calibration.smallest(project.records), known)
             progress.end(f"{len(history.moved)} in {len(history.series)} series")
             progress.begin("pages")
-            found = publish(
+            published = publish(
                 arguments.out, history, ledger.lines(project), project, tell=progress.note
             )
-            progress.end(f"{found.written} written, {found.kept} as they were")
+            progress.end(f"{published.written} written, {published.kept} as they were")
     except ForeignFolderError as problem:
         arguments.parser.error(f"OUT {problem}")
-    except (AcknowledgedError, CardError, HistoryError) as problem:
-        arguments.parser.error(str(problem))
     except KeyboardInterrupt:
         _say("interrupted; the same command goes on")
         return INTERRUPTED
     index = arguments.out / "index.html"
     if arguments.json:
-        print(json.dumps(dataclasses.asdict(found) | {"index": str(index)}))
+        print(json.dumps(dataclasses.asdict(published) | {"index": str(index)}))
     else:
-        print(f"{found.commits} commits, {found.series} series: {index}")
-    return 0
+        print(f"{published.commits} commits, {published.series} series: {index}")
+    return GOOD
 
 
 def _say(text: str) -> None:

@@ -27,7 +27,7 @@ from rlox_opt.project.commits import WORKING_TREE, Revision
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
-from rlox_opt.system.files import check_folder
+from rlox_opt.system.files import NotReadError, check_folder
 from rlox_opt.system.machine import machine, slug
 from rlox_opt.system.numbers import positive
 from rlox_opt.system.usage import UsageError
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
                 progress.end("interrupted")
     except UsageError as problem:
         error(str(problem))
-    except (NotBuiltError, store.HistoryError) as problem:
+    except (NotBuiltError, NotReadError) as problem:
         print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
         return CANNOT_TELL
     if arguments.json:
@@ -143,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) -> int:
-    """Say what would be recorded. Raises UsageError, HistoryError; NotBuiltError of a control."""
+    """Say what would be recorded. Raises UsageError, NotReadError; NotBuiltError of a control."""
     project: Project = arguments.project
     newest = store.last(_home(project))
     control = dict(newest.control) if newest else None
@@ -342,7 +342,7 @@ def _before(project: Project, revision: Revision, entry: Entry) -> Entry | None:
 def _entries(
     project: Project, commit: str, features: tuple[str, ...] | None, control: dict[str, Any]
 ) -> Iterator[Entry]:
-    """Of a commit on this machine, oldest first. Raises HistoryError."""
+    """Of a commit on this machine, oldest first. Raises NotReadError."""
     asked = SHIPPED if features is None else features
     for entry in store.of_commit(commit, _home(project)):
         if entry.features == asked and dict(entry.control) == control:

@@ -16,15 +16,15 @@ from msgspec import structs
 
 from rlox_opt.cli.types import pattern
 from rlox_opt.history import acknowledged, series, store, unrecorded
-from rlox_opt.history.acknowledged import AcknowledgedError, Acknowledgement
+from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.series import Series
-from rlox_opt.history.store import Entry, HistoryError
+from rlox_opt.history.store import Entry
 from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
 from rlox_opt.stats.levels import Change
 from rlox_opt.system import exits
-from rlox_opt.system.exits import DIFFERENCE
+from rlox_opt.system.exits import DIFFERENCE, GOOD
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import units
 
@@ -62,7 +62,6 @@ def add_to(verbs: Any, project: Project) -> None:
             difference="something is",
             cannot_tell="also where there is no history",
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--bench", metavar="REGEX", type=pattern, default=re.compile(""),
@@ -78,19 +77,15 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List; returns the exit code."""
-    error: Callable[[str], Any] = arguments.parser.error
     project: Project = arguments.project
-    try:
-        known = acknowledgements(project, arguments.acknowledged)
-        entries = [entry for _, entry in store.entries(arguments.history)]
-        if not entries:
-            raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
-        kept = store.newest(entries)
-        line = order(project, entries, _say)
-        of = series.of_store(entries, line, calibration.smallest(project.records))
-        lacking = unrecorded.of(project, {entry.commit for entry in entries}, line or ())
-    except (UsageError, HistoryError, AcknowledgedError) as problem:
-        error(str(problem))
+    known = acknowledgements(project, arguments.acknowledged)
+    entries = [entry for _, entry in store.entries(arguments.history)]
+    if not entries:
+        raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
+    kept = store.newest(entries)
+    line = order(project, entries, _say)
+    of = series.of_store(entries, line, calibration.smallest(project.records))
+    lacking = unrecorded.of(project, {entry.commit for entry in entries}, line or ())
     rows = [
         _row(one, change, known, kept) for one in of for change in one.changes if one.open(change)
     ]
@@ -99,12 +94,12 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     shown = [row for row in rows if arguments.bench.search(row["benchmark"])]
     unexplained = sum(row["slower"] and row["acknowledged"] is None for row in shown)
-    code = DIFFERENCE if unexplained else 0
+    code = DIFFERENCE if unexplained else GOOD
     if arguments.json:
         listed = [row for row in shown if row["slower"] or arguments.all]
         beside = [structs.asdict(entry) for entry in unused]
-        found = {"open": listed, "unused": beside, "unrecorded": lacking and asdict(lacking)}
-        print(json.dumps(found | {"exit_code": code}, indent=1))
+        told = {"open": listed, "unused": beside, "unrecorded": lacking and asdict(lacking)}
+        print(json.dumps(told | {"exit_code": code}, indent=1))
     else:
         for text in lines(shown, arguments.all):
             print(text)
@@ -128,9 +123,9 @@ def order(
     project: Project, entries: Sequence[Entry], say: Callable[[str], None]
 ) -> list[str] | None:
     """The line of HEAD, where the entries are of this repository; says what is not on it."""
-    line = project.commits.line()
-    off = {entry.commit for entry in entries}.difference(line)
-    if len(off) == len({entry.commit for entry in entries}):
+    line, recorded = project.commits.line(), {entry.commit for entry in entries}
+    off = recorded.difference(line)
+    if off == recorded:
         return None
     if off:
         say(f"{len(off)} recorded commits are not on the line of HEAD; left out")

@@ -25,14 +25,9 @@ from msgspec import Struct
 from rlox_opt.history.series import MORE_IS_BETTER, Series
 from rlox_opt.history.store import UNITS
 from rlox_opt.stats.levels import Change
-from rlox_opt.system.files import NotReadError
 from rlox_opt.system.schema import Positive, read
 
 NEAR = 2
-
-
-class AcknowledgedError(ValueError):
-    """A file that cannot be used; the message names it, the entry, the value and what would do."""
 
 
 class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,8 +83,5 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 def load(path: Path) -> list[Acknowledgement]:
-    """The entries of a file. Raises AcknowledgedError."""
-    try:
-        return [*read(path, _File).acknowledged]
-    except NotReadError as error:
-        raise AcknowledgedError(str(error)) from error
+    """The entries of a file. Raises NotReadError."""
+    return [*read(path, _File).acknowledged]

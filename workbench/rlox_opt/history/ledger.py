@@ -69,7 +69,7 @@ class Line:
 
 
 def lines(project: Project) -> list[Line]:
-    """Every card with its records. Raises cards.CardError and NotReadError."""
+    """Every card with its records. Raises NotReadError."""
     of = project.comparisons
     climbed = {algo: _newest_ladder(algo, of) for algo in workloads.names(project)}
     out = []

@@ -7,7 +7,6 @@ machine. The keys of a file are `schema` (1) and the fields of `Record`, its res
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -25,10 +24,6 @@ from rlox_opt.system.machine import machine, slug
 from rlox_opt.system.schema import Count, Id, Positive, Real
 
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d{6}Z_([pr]\d+)(?:-(\d+))?\.json")
-
-
-class RecordError(ValueError):
-    """A record that cannot be used; the message names the key, the value and what would do."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +115,12 @@ def records(id_: str, folder: Path) -> list[Record]:
         try:
             record = read(path)
             if record.id != id_.upper():
-                raise RecordError(f"`id` is {record.id!r}; the file's name says {id_.upper()!r}")
+                why = f"`id` is {record.id!r}; the file's name says {id_.upper()!r}"
+                raise NotReadError(path, why)
             if not record.complete:
-                raise RecordError("is not complete")
-        except RecordError as error:
-            print(f"{path}: {error}; left out", file=sys.stderr)
+                raise NotReadError(path, "is not complete")
+        except NotReadError as error:
+            print(f"{error}; left out", file=sys.stderr)
             continue
         found.append((record.date, int(name[2] or 1), record))
     return [record for *_, record in sorted(found, key=lambda row: row[:2])]
@@ -159,11 +155,10 @@ def realised(
     wanted = card.prediction.workload, card.prediction.size
     record = newest(found, wanted, prefer)
     if card.record:
-        path = root_of(folder) / card.record
         try:
-            record = read(path)
-        except RecordError as error:
-            print(f"{path}: {error}; {card.id}'s card names it", file=sys.stderr)
+            record = read(root_of(folder) / card.record)
+        except NotReadError as error:
+            print(f"{error}; {card.id}'s card names it", file=sys.stderr)
             return None
     result = record.result(*wanted) if record else None
     return (record, result) if record and result else None
@@ -175,11 +170,8 @@ def root_of(folder: Path) -> Path:
 
 
 def read(path: Path) -> Record:
-    """The record in `path`. Raises `RecordError` when it cannot be read or breaks the schema."""
-    try:
-        return replace(schema.read(path, Record), path=path)
-    except NotReadError as error:
-        raise RecordError(error.why) from error
+    """The record in `path`. Raises `NotReadError` when it cannot be read or breaks the schema."""
+    return replace(schema.read(path, Record), path=path)
 
 
 def check(folder: Path) -> None:
@@ -191,13 +183,10 @@ def append(record: Mapping[str, Any], folder: Path) -> Path:
     """Write a record as a new file, whole or not at all; returns its path.
 
     It lies under its machine, named for its date and id; a name that is taken gets -2, -3, ….
-    Raises `RecordError` for a record that could not be read again, and `NotWrittenError`.
+    Raises `NotReadError` for a record that could not be read again, and `NotWrittenError`.
     """
-    try:
-        text = json.dumps(record, indent=1, allow_nan=False) + "\n"
-        parsed = schema.parse(text, Record, Path("record"))
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"cannot be written: {error}") from error
+    text = schema.written(record, Record, "record")
+    parsed = schema.parse(text, Record, Path("record"))
     directory = folder / slug(dict(parsed.machine))
     stem = f"{parsed.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{parsed.id.lower()}"
     return write_new(text, directory, stem)

@@ -9,7 +9,6 @@ again gets another file, and the newest counts.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -20,7 +19,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from rlox_opt.system import schema
-from rlox_opt.system.files import NotReadError, write_new
+from rlox_opt.system.files import write_new
 from rlox_opt.system.machine import slug
 from rlox_opt.system.schema import Count, NotNegative, Positive, Real
 
@@ -33,10 +32,6 @@ UNITS = {
     "peak_memory": "bytes",  # of a process
     "steps": "steps/second",  # of training, in the profile's plain run
 }
-
-
-class HistoryError(ValueError):
-    """An entry that cannot be used; the message names the key, the value and what would do."""
 
 
 @dataclass(frozen=True)
@@ -128,40 +123,32 @@ def append(entry: Entry, folder: Path) -> Path:
     """Write an entry as a new file, whole or not at all; returns its path.
 
     Raises:
-        HistoryError: it could not be read again.
+        NotReadError: it could not be read again.
         NotWrittenError: it cannot be written; it is kept elsewhere.
     """
-    try:
-        table = dataclasses.asdict(entry)
-        text = json.dumps(table, indent=1, allow_nan=False, default=datetime.isoformat) + "\n"
-        schema.parse(text, Entry, Path("recording"))
-    except (TypeError, ValueError) as error:
-        raise HistoryError(f"cannot be written: {error}") from error
+    text = schema.written(dataclasses.asdict(entry), Entry, "recording")
     stem = f"{entry.date.astimezone(timezone.utc):%Y-%m-%dT%H%M%SZ}_{entry.commit[:10]}"
     return write_new(text, folder / entry.slug, stem)
 
 
 def read(path: Path) -> Entry:
-    """The entry in a file. Raises HistoryError."""
-    try:
-        return schema.read(path, Entry)
-    except NotReadError as error:
-        raise HistoryError(str(error)) from error
+    """The entry in a file. Raises NotReadError."""
+    return schema.read(path, Entry)
 
 
 def entries(folder: Path) -> list[tuple[Path, Entry]]:
-    """All entries of all machines, in the order of their measurement. Raises HistoryError."""
+    """All entries of all machines, in the order of their measurement. Raises NotReadError."""
     return _in_time(folder.glob("*/*.json"))
 
 
 def of_commit(commit: str, folder: Path) -> list[Entry]:
-    """The entries of a commit in a machine's folder, oldest first. Raises HistoryError."""
+    """The entries of a commit in a machine's folder, oldest first. Raises NotReadError."""
     found = _in_time(folder.glob(f"*_{commit[:10]}*.json"))
     return [entry for _, entry in found if entry.commit == commit]
 
 
 def last(folder: Path) -> Entry | None:
-    """The newest entry of a machine's folder. Raises HistoryError."""
+    """The newest entry of a machine's folder. Raises NotReadError."""
     newest_second = max((path.name.partition("_")[0] for path in folder.glob("*.json")), default="")
     found = _in_time(folder.glob(f"{newest_second}_*.json"))
     return found[-1][1] if found else None

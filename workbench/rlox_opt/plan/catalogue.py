@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from rlox_opt.project import cards
-from rlox_opt.project.cards import Card, CardError
+from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
+from rlox_opt.system.files import NotReadError
 
 
 def all_cards(arguments: argparse.Namespace) -> list[Card]:
@@ -18,7 +19,7 @@ def all_cards(arguments: argparse.Namespace) -> list[Card]:
     error: Callable[[str], NoReturn] = arguments.parser.error
     try:
         found = cards.load(project)
-    except CardError as problem:
+    except NotReadError as problem:
         error(str(problem))
     if not found:
         error(f"{project.cards}: holds no cards of optimisations; `rlox-opt new` writes one")

@@ -19,10 +19,6 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.schema import Id, NotNegative, Positive, read
 
 
-class CardError(ValueError):
-    """A card that cannot be used; the message names the file, the key and the remedy."""
-
-
 class Seam(Struct, frozen=True, forbid_unknown_fields=True):
     """The one thing an optimisation varies: its `kind`, and its address in the tree."""
 
@@ -135,40 +131,38 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
 def load(project: Project) -> list[Card]:
     """All cards of a project, P1 … R16 in order; none where it has no folder of them.
 
-    Raises `CardError` for a card that does not hold to the schema, and for a `needs` or an `id`
+    Raises `NotReadError` for a card that does not hold to the schema, and for a `needs` or an `id`
     that does not fit the other cards.
     """
     folder = project.cards
     cards = [parse(path) for path in sorted(folder.glob("*.toml"))]
     known = {card.id for card in cards}
     if len(known) < len(cards):
-        raise CardError(f"{folder}: two cards share an `id`; give each its own")
+        raise NotReadError(folder, "two cards share an `id`; give each its own")
     paired = project.installed.paired() if cards and project.installed.there() else None
     for card in cards:
         for other in card.needs:
             if other not in known:
-                raise CardError(f"{folder}: {card.id} needs {other!r}, which has no card")
+                raise NotReadError(folder, f"{card.id} needs {other!r}, which has no card")
         for workload, other in card.same_with.items():
             if other not in known or workload not in card.sizes:
-                raise CardError(
-                    f"{folder}: {card.id} has same_with {workload} = {other!r}; write one of its "
-                    "workloads and the id of a card"
+                raise NotReadError(
+                    folder,
+                    f"{card.id} has same_with {workload} = {other!r}; write one of its "
+                    "workloads and the id of a card",
                 )
         records = f"{folder.name}/record/"
         if card.record and not card.record.startswith(records):
-            raise CardError(
-                f"{folder}: {card.id} has record {card.record!r}; it lies under {records}"
+            raise NotReadError(
+                folder, f"{card.id} has record {card.record!r}; it lies under {records}"
             )
         in_rust = card.seam.kind in ("function", "type")
         decided = card.status != "candidate"
         if in_rust and decided and paired is not None and card.id not in paired:
-            raise CardError(f"{folder}: {card.id} is {card.status}, but has no pair to show it")
+            raise NotReadError(folder, f"{card.id} is {card.status}, but has no pair to show it")
     return sorted(cards, key=lambda card: (card.id[0], int(card.id[1:])))
 
 
 def parse(path: Path) -> Card:
-    """The card in `path`. Raises `CardError`, naming file and key, when it breaks the schema."""
-    try:
-        return read(path, Card)
-    except NotReadError as error:
-        raise CardError(f"{path.name}: {error.why}") from error
+    """The card in `path`. Raises `NotReadError`, naming file and key, when it breaks the schema."""
+    return read(path, Card)

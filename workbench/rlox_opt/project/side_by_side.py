@@ -38,7 +38,7 @@ BY_DEFAULT = re.compile(r"^(?!pairs\.)")
 
 
 @dataclass
-class Found:
+class ComparedBuilds:
     """What a comparison of two builds knows so far."""
 
     base: Artefact
@@ -76,7 +76,7 @@ def measured(
     head: Artefact,
     arguments: argparse.Namespace,
     progress: Lines,
-) -> Found:
+) -> ComparedBuilds:
     """Time, weigh and count; what was known before a Ctrl-C is kept, marked incomplete.
 
     Raises:
@@ -91,8 +91,8 @@ def measured(
         names, missing = _chosen(packages, arguments.bench)
         times = Comparison(names["time"], band)
         memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
-        found = Found(base, head, times, memory, missing)
-        found.calibrated = calibration.newest(project.records)
+        compared = ComparedBuilds(base, head, times, memory, missing)
+        compared.calibrated = calibration.newest(project.records)
         try:
             of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
             of_counts = _OF_COUNTS * arguments.budget if counted else 0.0
@@ -123,14 +123,14 @@ def measured(
                 progress.end(f"{len(memory.judgements)} verdicts")
             if counted:
                 progress.begin("counting")
-                _count(found, packages, progress, until)
-                progress.end(f"{len(found.counts['head'])} benchmarks")
-            found.complete = True
+                _count(compared, packages, progress, until)
+                progress.end(f"{len(compared.counts['head'])} benchmarks")
+            compared.complete = True
         except KeyboardInterrupt:
             for comparison in (times, memory):
                 comparison.look()
-    found.seconds = time.monotonic() - start
-    return found
+    compared.seconds = time.monotonic() - start
+    return compared
 
 
 @contextlib.contextmanager
@@ -153,10 +153,10 @@ def named(text: str, there: Collection[str], option: str) -> str:
     `option`."""
     if text in there:
         return text
-    found = [name for name in there if text in name]
-    if len(found) == 1:
-        return found[0]
-    what = f"{len(found)} benchmarks: {', '.join(found[:4])}" if found else "no benchmark"
+    fit = [name for name in there if text in name]
+    if len(fit) == 1:
+        return fit[0]
+    what = f"{len(fit)} benchmarks: {', '.join(fit[:4])}" if fit else "no benchmark"
     raise UsageError(f"{option}: {text!r} is part of the name of {what}; it takes one")
 
 
@@ -182,45 +182,49 @@ def _chosen(
     return names, missing
 
 
-def _count(found: Found, packages: Packages, progress: Lines, until: float) -> None:
-    seconds = {name: found.times.medians(name)[0] for name in found.times.judgements}
-    found.counts = {"base": {}, "head": {}}
+def _count(compared: ComparedBuilds, packages: Packages, progress: Lines, until: float) -> None:
+    seconds = {name: compared.times.medians(name)[0] for name in compared.times.judgements}
+    compared.counts = {"base": {}, "head": {}}
 
     def hear(side: str, name: str, counts: callgrind.Counts) -> None:
-        found.counts[side][name] = counts
-        done = sum(map(len, found.counts.values()))
+        compared.counts[side][name] = counts
+        done = sum(map(len, compared.counts.values()))
         progress.note(name, done / (2 * len(seconds)))
 
-    callgrind.count_all(packages, [(side, seconds) for side in found.counts], hear, until)
+    callgrind.count_all(packages, [(side, seconds) for side in compared.counts], hear, until)
 
 
-def facts(found: Found) -> dict[str, Any]:
+def facts(compared: ComparedBuilds) -> dict[str, Any]:
     """What `--json` prints."""
     return {
         "schema": 1,
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "base": found.base.revision.commit,
-        "head": found.head.revision.commit,
-        "features": {"base": found.base.features, "head": found.head.features},
-        "identical": builds.same_parts(found.base, found.head),
+        "base": compared.base.revision.commit,
+        "head": compared.head.revision.commit,
+        "features": {"base": compared.base.features, "head": compared.head.features},
+        "identical": builds.same_parts(compared.base, compared.head),
         "machine": machine(),
-        "threshold": math.expm1(found.times.band),
-        "results": _rows(found, found.times, found.times.judgements),
-        "aa": _rows(found, found.times, found.times.aa(), counted=False),
-        "memory": _rows(found, found.memory, found.memory.judgements, counted=False),
+        "threshold": math.expm1(compared.times.band),
+        "results": _rows(compared, compared.times, compared.times.judgements),
+        "aa": _rows(compared, compared.times, compared.times.aa(), counted=False),
+        "memory": _rows(compared, compared.memory, compared.memory.judgements, counted=False),
         "failures": [
             {"benchmark": name, "side": failure.side, "reason": failure.reason}
-            for name, failure in found.failures().items()
+            for name, failure in compared.failures().items()
         ],
-        "unmeasured": found.unmeasured(),
-        "missing": [{"benchmark": name, "side": side} for name, side in found.missing.items()],
-        "seconds": round(found.seconds, 1),
-        "complete": found.complete,
+        "unmeasured": compared.unmeasured(),
+        "missing": [{"benchmark": name, "side": side} for name, side in compared.missing.items()],
+        "seconds": round(compared.seconds, 1),
+        "complete": compared.complete,
     }
 
 
 def _rows(
-    found: Found, of: Comparison, judgements: Mapping[str, Judgement], *, counted: bool = True
+    compared: ComparedBuilds,
+    of: Comparison,
+    judgements: Mapping[str, Judgement],
+    *,
+    counted: bool = True,
 ) -> list[dict[str, Any]]:
     rows = []
     for name, judgement in judgements.items():
@@ -236,7 +240,7 @@ def _rows(
             "head": head,
         }
         for what in ("instructions", "allocations"):
-            sides = {side: found.counts.get(side, {}).get(name) for side in ("base", "head")}
+            sides = {side: compared.counts.get(side, {}).get(name) for side in ("base", "head")}
             row[what] = {
                 side: counts[what] if counts and counted else None for side, counts in sides.items()
             }

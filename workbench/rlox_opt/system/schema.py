@@ -5,8 +5,10 @@ more; a Struct with `forbid_unknown_fields` refuses them, in what people write."
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -57,6 +59,20 @@ def parse(text: str, kind: type[_T], path: Path) -> _T:
         return msgspec.convert(table, kind)
     except msgspec.ValidationError as error:
         raise NotReadError(path, _told(error, table, kind)) from error
+
+
+def written(table: Any, kind: Any, what: str) -> str:
+    """A table as JSON, which `read` takes for a `kind` again: for files that are never changed.
+
+    Raises:
+        NotReadError: it does not, or it holds what JSON has no word for.
+    """
+    try:
+        text = json.dumps(table, indent=1, allow_nan=False, default=datetime.isoformat) + "\n"
+    except (TypeError, ValueError) as error:
+        raise NotReadError(Path(what), f"cannot be written: {error}") from error
+    parse(text, kind, Path(what))
+    return text
 
 
 def _told(error: msgspec.ValidationError, table: Any, kind: Any) -> str:

@@ -21,7 +21,7 @@ from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.views import units
 
 if TYPE_CHECKING:
-    from rlox_opt.project.side_by_side import Found
+    from rlox_opt.project.side_by_side import ComparedBuilds
 
 _COLOURS = {"slower": "red", "more": "red", "faster": "green", "less": "green"}
 _OF_MEMORY = {"slower": "more", "faster": "less"}
@@ -29,7 +29,7 @@ _COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
 
 
-def show(found: Found) -> None:
+def show(found: ComparedBuilds) -> None:
     """Print the verdicts, what could not be measured, and how far the comparison can be trusted."""
     console = Console(highlight=False)
     for title, of in (("time", found.times), ("memory and size", found.memory)):
@@ -40,7 +40,7 @@ def show(found: Found) -> None:
         console.print(Text(line))
 
 
-def _table(title: str, found: Found, of: Comparison) -> Table:
+def _table(title: str, found: ComparedBuilds, of: Comparison) -> Table:
     counted = _COUNTED if of is found.times and found.counts else {}
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     table.add_column(title, overflow="fold", ratio=1)
@@ -59,7 +59,7 @@ def _table(title: str, found: Found, of: Comparison) -> Table:
     return table
 
 
-def markdown(found: Found) -> Iterator[str]:
+def markdown(found: ComparedBuilds) -> Iterator[str]:
     """The same for a pull request: what is not the same in a table, the rest folded away."""
     base, head = found.base.revision.title, found.head.revision.title
     yield f"### {head} against {base}"
@@ -82,7 +82,9 @@ def markdown(found: Found) -> Iterator[str]:
     yield from (f"- {line}" for line in not_measured(found))
 
 
-def _markdown_table(found: Found, rows: list[tuple[str, Judgement, bool]]) -> Iterator[str]:
+def _markdown_table(
+    found: ComparedBuilds, rows: list[tuple[str, Judgement, bool]]
+) -> Iterator[str]:
     yield "| benchmark | ratio (99 %) | verdict | restarts | instructions | allocations |"
     yield "|---|---:|---|---:|---:|---:|"
     for name, judgement, memory in rows:
@@ -97,7 +99,7 @@ def _markdown_table(found: Found, rows: list[tuple[str, Judgement, bool]]) -> It
         yield f"| {' | '.join(cells)} |"
 
 
-def not_measured(found: Found) -> Iterator[str]:
+def not_measured(found: ComparedBuilds) -> Iterator[str]:
     """A line for each benchmark without a verdict: why."""
     for name, side in found.missing.items():
         yield f"{name}: not in {side}"
@@ -106,7 +108,7 @@ def not_measured(found: Found) -> Iterator[str]:
         yield f"{name}: {where}: {failure.reason}"
 
 
-def closing(found: Found) -> Iterator[str]:
+def closing(found: ComparedBuilds) -> Iterator[str]:
     """The sum of it, and what it can bear."""
     counts = tally(found.verdicts())
     said = [f"{counts[verdict]} {verdict}" for verdict in _ORDER if counts[verdict]]
@@ -143,7 +145,7 @@ def closing(found: Found) -> Iterator[str]:
         yield "Interrupted: these are the verdicts so far."
 
 
-def _unfinished(found: Found) -> Iterator[str]:
+def _unfinished(found: ComparedBuilds) -> Iterator[str]:
     """What more time would bring."""
     if left_out := found.unmeasured():
         yield f"The budget did not suffice for {len(left_out)}: {', '.join(left_out)}."
@@ -154,7 +156,7 @@ def _unfinished(found: Found) -> Iterator[str]:
         yield f"{noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
 
 
-def _blind(found: Found) -> Iterator[str]:
+def _blind(found: ComparedBuilds) -> Iterator[str]:
     """What this machine cannot see, by its calibration."""
     newest = found.calibrated
     if newest is None:
@@ -190,7 +192,7 @@ def _interval(judgement: Judgement) -> str:
     return "–" if judgement.ci99 is None else "–".join(f"{end:.3f}" for end in judgement.ci99)
 
 
-def _counted(found: Found, name: str, what: str) -> str:
+def _counted(found: ComparedBuilds, name: str, what: str) -> str:
     """The ratio of a count, head to base."""
     sides = [found.counts.get(side, {}).get(name) for side in ("base", "head")]
     if sides[0] is None or sides[1] is None:

@@ -247,7 +247,7 @@ class History:
 
 
 def read(folder: Path) -> list[Recording]:
-    """All recordings of a store. Raises store.HistoryError."""
+    """All recordings of a store. Raises NotReadError."""
     return [Recording(path, entry) for path, entry in store.entries(folder)]
 
 

@@ -37,6 +37,8 @@ from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.system.scratch import scratch
 
+from asv_bench.project import PROJECT
+
 BUDGET_S = 480.0  # for the times of all environments; memory, and a process begun, come on top
 _PATIENCE_S = 120.0  # for one benchmark in one process
 _TOLD_EVERY_S = 15.0
@@ -94,7 +96,7 @@ class Contest:
             return self.own(benchmarks, env, results=results, **options)
         self.own(benchmarks.filter_out(times), env, results=results, **options)
         side = _Side(results, self.folder / str(len([*self.folder.iterdir()])))
-        shutil.copytree(package, side.folder / "rlox")
+        shutil.copytree(package, side.folder / PROJECT.package)
         if env.name not in self.heads:
             self.heads[env.name] = side
             return results
@@ -133,8 +135,8 @@ class Contest:
         be imported."""
         program = (
             f"import sys; sys.path.insert(0, {str(self.benchmarks.parent)!r})\n"
-            "import benchmarks, rlox\n"  # the benchmarks refuse other builds
-            "print(rlox.__path__[0])"
+            f"import benchmarks, {PROJECT.package}\n"  # the benchmarks refuse other builds
+            f"print({PROJECT.package}.__path__[0])"
         )
         try:
             said = env.run(
@@ -150,7 +152,7 @@ class Contest:
     ) -> tuple[Comparison, Wrong]:
         """The comparison of these rows, and what is wrong with those that it lacks."""
         packages = Packages(
-            "rlox",
+            PROJECT.package,
             {side: of.folder for side, of in sides.items()},
             self.benchmarks,
             _PATIENCE_S,

@@ -13,6 +13,7 @@ from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project import calibration
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.machine import commit
 from rlox_opt.system.progress import reporter
 from rlox_opt.system.usage import UsageError
@@ -135,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = top.parse_args(argv)
     try:
         return _run(arguments)
-    except UsageError as problem:
+    except (NotReadError, UsageError) as problem:
         top.exit(CANNOT_TELL, f"{top.prog}: {problem}\n")
     except (NotBuiltError, ContestError) as problem:
         print(f"{top.prog}: {problem}", file=sys.stderr)

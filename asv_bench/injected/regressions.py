@@ -3,34 +3,41 @@
 from __future__ import annotations
 
 import re
-import tomllib
-from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Annotated, Literal
 
+from msgspec import Meta, Struct
 from rlox_opt.sampling.layers import LAYERS
+from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
 LIST = Path(__file__).with_name("injected.toml")
-BOUNDS = ("compute", "python", "memory", "torch")
 
 
-@dataclass(frozen=True)
-class Regression:
+class Regression(Struct, frozen=True, forbid_unknown_fields=True):
     """In `file`, the text `find` becomes `replace`, where {k} is the amount of extra work, which
     makes `benchmark` slower, up to `probe`. `affects` finds every benchmark it may change. The
     extra work is done in `layer`, by the functions that `function` finds as "path:name"."""
 
     id: str
     kind: str
-    bound: str
+    bound: Literal["compute", "python", "memory", "torch"]
     benchmark: str
     affects: str
     file: str
-    probe: int
+    probe: Annotated[int, Meta(ge=1)]
     layer: str
     function: str
     find: str
     replace: str
+
+    def __post_init__(self) -> None:
+        if self.layer not in LAYERS:
+            raise ValueError(f"`layer` is {self.layer!r}; it takes {' or '.join(LAYERS)}")
+        if "{k}" not in self.replace:
+            raise ValueError("`replace` has no {k}, the amount of extra work")
+        if self.spares(self.benchmark):
+            raise ValueError(f"`affects` is {self.affects!r}; it must find its own benchmark")
 
     @property
     def module(self) -> str:
@@ -50,30 +57,17 @@ class Regression:
         return function is not None and re.search(self.function, function) is not None
 
 
+class _File(Struct, forbid_unknown_fields=True):
+    regression: list[Regression]
+
+    def __post_init__(self) -> None:
+        if len({one.id for one in self.regression}) < len(self.regression):
+            raise ValueError("two regressions share an `id`; give each its own")
+
+
 def load(path: Path = LIST) -> list[Regression]:
-    """The regressions of the list. Raises UsageError, naming the key, where it is wrong."""
-    found: list[Regression] = []
-    for number, table in enumerate(
-        tomllib.loads(path.read_text(encoding="utf-8"))["regression"], 1
-    ):
-        where = f"{path.name}: regression {number}"
-        names = {field.name for field in fields(Regression)}
-        for key in table.keys() ^ names:
-            wrong = "is unknown" if key in table else "is missing"
-            raise UsageError(f"{where}: the key {key!r} {wrong}")
-        regression = Regression(**table)
-        if regression.bound not in BOUNDS:
-            raise UsageError(f"{where}: 'bound' is {regression.bound!r}, expected one of {BOUNDS}")
-        if regression.layer not in LAYERS:
-            raise UsageError(f"{where}: 'layer' is {regression.layer!r}, expected one of {LAYERS}")
-        if "{k}" not in regression.replace or regression.probe < 1:
-            raise UsageError(f"{where}: 'replace' takes {{k}}, and 'probe' a number from 1 on")
-        if regression.spares(regression.benchmark):
-            raise UsageError(f"{where}: 'affects' does not find its own benchmark")
-        if regression.id in (other.id for other in found):
-            raise UsageError(f"{where}: 'id' {regression.id!r} is taken")
-        found.append(regression)
-    return found
+    """The regressions of the list. Raises NotReadError, naming the key, where it is wrong."""
+    return read(path, _File).regression
 
 
 def exchanged(text: str, old: str, new: str, where: str) -> str:

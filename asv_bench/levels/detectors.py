@@ -18,7 +18,7 @@ from rlox_opt.stats import levels
 from rlox_opt.stats.levels import Readings
 
 Floats = NDArray[np.float64]
-Found = list[tuple[int, float]]
+Jumps = list[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ _LEAST = 0.025  # of the detectors without a test of their own
 _SHORTEST = 10
 
 
-def ours(logs: Floats) -> Found:
+def ours(logs: Floats) -> Jumps:
     """`rlox_opt.stats.levels`."""
     readings = Readings([*np.exp(logs)], [None] * len(logs))
     return [(change.index, math.log(change.ratio)) for change in levels.changes(readings)]
 
 
-def ours_together(family: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Found]:
+def ours_together(family: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Jumps]:
     """The same, of series that are measured together."""
     found = levels.family(
         {
@@ -56,13 +56,13 @@ def ours_together(family: Family, suspected: Mapping[str, Sequence[int]]) -> dic
     return {name: [(c.index, math.log(c.ratio)) for c in of] for name, of in found.items()}
 
 
-def asv(logs: Floats, least: float) -> Found:
+def asv(logs: Floats, least: float) -> Jumps:
     """asv's fit of a piecewise constant function, and its threshold."""
     return [(at, jump) for at, jump in _fitted(tuple(logs)) if abs(jump) >= math.log1p(least)]
 
 
 @cache  # the thresholds share it
-def _fitted(logs: Sequence[float]) -> Found:
+def _fitted(logs: Sequence[float]) -> Jumps:
     from asv.step_detect import detect_steps
 
     steps = detect_steps([*np.exp(logs)])
@@ -77,13 +77,13 @@ def proposed(logs: Floats) -> list[int]:
     return list(fitted.predict(pen=5)[:-1])
 
 
-def pelt(logs: Floats) -> Found:
+def pelt(logs: Floats) -> Jumps:
     """Those that are large enough."""
     cuts = proposed(logs) if len(logs) >= _SHORTEST else []
     return [(at, jump) for at, jump in jumps(logs, cuts) if abs(jump) >= _LEAST]
 
 
-def pelt_confirmed(logs: Floats) -> Found:
+def pelt_confirmed(logs: Floats) -> Jumps:
     """Those that a block permutation between their neighbours confirms."""
     cuts = proposed(logs) if len(logs) >= _SHORTEST else []
     edges = [0, *cuts, len(logs)]
@@ -95,7 +95,7 @@ def pelt_confirmed(logs: Floats) -> Found:
     return jumps(logs, kept)
 
 
-def rank_cusum(logs: Floats) -> Found:
+def rank_cusum(logs: Floats) -> Jumps:
     """The largest sum of ranks, confirmed by block permutation; then the same on either side."""
     cuts: list[int] = []
     left = [(0, len(logs))]
@@ -109,7 +109,7 @@ def rank_cusum(logs: Floats) -> Found:
     return jumps(logs, sorted(cuts))
 
 
-def jumps(logs: Floats, cuts: Sequence[int]) -> Found:
+def jumps(logs: Floats, cuts: Sequence[int]) -> Jumps:
     """Between the medians of neighbouring levels."""
     middles = [float(np.median(of)) for of in np.split(logs, cuts)]
     return [
@@ -149,12 +149,12 @@ class Detector:
 
     name: str
     version: str
-    detect: Callable[[Floats], Found]
-    family: Callable[[Family, Mapping[str, Sequence[int]]], dict[str, Found]] | None = None
+    detect: Callable[[Floats], Jumps]
+    family: Callable[[Family, Mapping[str, Sequence[int]]], dict[str, Jumps]] | None = None
 
-    def changes(self, logs: Floats, places: Sequence[int]) -> Found:
+    def changes(self, logs: Floats, places: Sequence[int]) -> Jumps:
         """The changes of a history, each place by itself."""
-        found: Found = []
+        found: Jumps = []
         for place in sorted(set(places)):
             at = [index for index, of in enumerate(places) if of == place]
             found += [(at[index], jump) for index, jump in self.detect(logs[at])]

@@ -9,7 +9,7 @@ from typing import Any
 from zlib import crc32
 
 from asv_bench.injected.journal import Step
-from asv_bench.levels.detectors import Detector, Found
+from asv_bench.levels.detectors import Detector, Jumps
 from asv_bench.levels.synthetic import COMMITS, SHAPES, Shape, drawn, places, shapes
 
 NEAR = 2  # commits from the true one
@@ -81,7 +81,7 @@ def live(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
     return {"commits": math.inf}
 
 
-def located(found: Found, at: int, jump: float) -> bool:
+def located(found: Jumps, at: int, jump: float) -> bool:
     """Whether a change was found: near its commit, in its direction."""
     return any(abs(index - at) <= NEAR and log * jump > 0 for index, log in found)
 

@@ -13,7 +13,7 @@ from rlox_opt.system.exits import INTERRUPTED
 
 from asv_bench.levels import __main__ as command
 from asv_bench.levels import detectors, families, scores, synthetic
-from asv_bench.levels.detectors import Detector, Family, Found, every, permuted
+from asv_bench.levels.detectors import Detector, Family, Jumps, every, permuted
 from asv_bench.levels.synthetic import NOISES, SHAPES, Floats, drawn, places, shapes
 
 FLAT, STEP, BUMP = SHAPES[0], SHAPES[1], SHAPES[-1]
@@ -48,7 +48,7 @@ def test_one_seed_gives_one_noise_for_all_shapes() -> None:
 def test_a_detector_sees_one_machine_at_a_time() -> None:
     seen = []
 
-    def detect(logs: Floats) -> Found:
+    def detect(logs: Floats) -> Jumps:
         seen.append(len(logs))
         return [(3, 0.1)]
 
@@ -68,7 +68,7 @@ def test_a_detector_sees_one_machine_at_a_time() -> None:
     ],
 )
 def test_located_is_near_and_in_the_same_direction(
-    found: Found, located: bool, false: bool
+    found: Jumps, located: bool, false: bool
 ) -> None:
     assert scores.whole(said(*found), "gauss", STEP, 0) == {"located": located, "false": false}
 
@@ -112,7 +112,7 @@ def test_a_run_is_recorded_and_gone_on(
 ) -> None:
     calls = []
 
-    def detect(logs: Floats) -> Found:
+    def detect(logs: Floats) -> Jumps:
         calls.append(len(logs))
         if len(calls) == 200:
             raise KeyboardInterrupt
@@ -155,10 +155,10 @@ def test_another_first_history_is_another_seed(
     assert [cell["histories"] for record in records for cell in record["cells"]] == [50, 50]
 
 
-def together(**found: Found) -> Detector:
+def together(**found: Jumps) -> Detector:
     """A detector that says this of the series of a family, and nothing of the others."""
 
-    def family(series: Family, _: Mapping[str, Sequence[int]]) -> dict[str, Found]:
+    def family(series: Family, _: Mapping[str, Sequence[int]]) -> dict[str, Jumps]:
         return {name: found.get(f"of_{name}", []) for name in series}
 
     return Detector("toy", "1", lambda _: [], family)
@@ -176,7 +176,7 @@ def together(**found: Found) -> Detector:
     ],
 )
 def test_of_a_family_only_the_step_is_right_and_only_in_its_series(
-    found: dict[str, Found], located: bool, false: bool
+    found: dict[str, Jumps], located: bool, false: bool
 ) -> None:
     told = families.look(together(**found), "family of gauss", "+5 % late", "", 0)
     assert told == {"located": located, "false": false}
@@ -199,7 +199,7 @@ def test_a_recorded_family_is_made_of_blocks_of_the_readings() -> None:
 def test_a_step_is_added_to_its_series_alone_and_counts_suspect_it_beside_mistakes() -> None:
     seen: list[tuple[Family, Mapping[str, Sequence[int]]]] = []
 
-    def family(series: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Found]:
+    def family(series: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Jumps]:
         seen.append((series, suspected))
         return {name: [] for name in series}
 

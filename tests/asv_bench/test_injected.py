@@ -1,6 +1,5 @@
 """Injected regressions: the list fits the sources, commits leave no trace, the counts are right."""
 
-import dataclasses
 import re
 import subprocess
 from collections.abc import Iterator
@@ -9,11 +8,13 @@ from typing import Any
 
 import projects
 import pytest
+from msgspec import structs
 from projects import ROOT
 from rich.console import Console
 from rlox_opt.harness.packages import Packages
 from rlox_opt.history.cause import Cause
 from rlox_opt.system.exits import CANNOT_TELL
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.progress import Lines
 from rlox_opt.system.usage import UsageError
 
@@ -94,17 +95,25 @@ def test_every_bound_has_a_regression() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("probe =", "prob =", "regression 1: the key 'prob"),
-        ('layer = "rust"', 'layer = "iron"', "regression 1: 'layer' is 'iron'"),
-        ('bound = "compute"', 'bound = "luck"', "regression 1: 'bound' is 'luck'"),
-        ("{k}_usize", "3", "'replace' takes {k}"),
-        ('affects = "(?i)gae|trainers"', 'affects = "nothing"', "does not find its own benchmark"),
+        ("probe =", "prob =", r"unknown key `regression\[0\].prob`"),
+        ('layer = "rust"', 'layer = "iron"', r"`regression\[0\].layer` is 'iron'; it takes"),
+        (
+            'bound = "compute"',
+            'bound = "luck"',
+            r"`regression\[0\].bound` is 'luck'; it takes",
+        ),
+        ("{k}_usize", "3", r"`regression\[0\].replace` has no {k}"),
+        (
+            'affects = "(?i)gae|trainers"',
+            'affects = "nothing"',
+            "must find its own benchmark",
+        ),
     ],
 )
 def test_a_mistake_in_the_list_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     wrong = tmp_path / "wrong.toml"
     wrong.write_text(LIST.read_text().replace(old, new, 1))
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(NotReadError, match=message):
         load(wrong)
 
 
@@ -329,7 +338,7 @@ def test_a_probe_that_is_hardly_slower_or_too_small_gives_no_truth(tmp_path: Pat
     with pytest.raises(ProbeError, match="beyond its probe"):
         probed(tmp_path, 1.02, 1.08).work(TOY, 10)
     with pytest.raises(ProbeError, match="was not probed"):
-        probed(tmp_path, 1.05, 1.25).work(dataclasses.replace(TOY, probe=7), 1)
+        probed(tmp_path, 1.05, 1.25).work(structs.replace(TOY, probe=7), 1)
 
 
 def test_the_probes_of_a_linear_slowdown_agree_on_the_k_of_one_per_cent() -> None:

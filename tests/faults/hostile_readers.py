@@ -25,7 +25,7 @@ _READERS: tuple[tuple[str, Callable[[Path], Any]], ...] = (
     ("optimizations/*.toml", cards.parse),
     ("asv_bench/acknowledged.toml", acknowledged.load),
     ("tests/pairs/planted.toml", planted.load),
-    ("claims.toml", claims.load),
+    ("claims.toml", lambda path: read(path, claims.Book)),
 )
 
 

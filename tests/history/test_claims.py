@@ -12,6 +12,7 @@ from rlox_opt.history import claims
 from rlox_opt.history.claims import Book, Checked
 from rlox_opt.history.figures import FigureError, figure, read
 from rlox_opt.history.passages import passages
+from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError
 
 DATE = "2026-11-23"
@@ -84,7 +85,7 @@ figures = {{ {rows} }}
         return self
 
     def check(self) -> tuple[Checked, list[str]]:
-        (one,), loose = claims.check(claims.load(self.root / "claims.toml"))
+        (one,), loose = claims.check(self.root / "claims.toml")
         return one, loose
 
 
@@ -94,20 +95,26 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_every_figure_of_this_projects_texts_is_its_records() -> None:
-    found, loose = claims.check(claims.load(ROOT / "claims.toml"))
+    found, loose = claims.check(ROOT / "claims.toml")
     assert found
     assert [(one.claim.says, one.wrong) for one in found if one.wrong] == []
     assert loose == []
 
 
 def test_each_text_is_covered() -> None:
-    book: Book = claims.load(ROOT / "claims.toml")
+    book = schema.read(ROOT / "claims.toml", Book)
     assert set(book.texts) == {"README.md", "METHODOLOGY.md", "CHANGELOG.md"}
 
 
 def test_a_figure_that_is_its_records_is_clean(project: Project) -> None:
     one, loose = project.check()
-    assert (one.found, one.line, one.wrong, one.stale, loose) == ({"times": "29.9"}, 3, [], [], [])
+    assert (one.figures, one.line, one.wrong, one.stale, loose) == (
+        {"times": "29.9"},
+        3,
+        [],
+        [],
+        [],
+    )
 
 
 def test_a_figure_that_differs_is_told_with_both(project: Project) -> None:
@@ -355,4 +362,4 @@ def test_the_verb_ends_with_2_where_a_file_is_missing_or_broken(
     assert ended.value.code == 2
     assert name in capsys.readouterr().err
     with pytest.raises(NotReadError):
-        claims.check(claims.load(project.root / "claims.toml"))
+        claims.check(project.root / "claims.toml")

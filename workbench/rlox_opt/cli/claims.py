@@ -69,7 +69,7 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List; returns the exit code."""
-    checked, loose = claims.check(claims.load(arguments.claims))
+    checked, loose = claims.check(arguments.claims)
     chosen = [one for one in checked if arguments.only.search(_words(one))]
     shown = [one for one in chosen if one.wrong or one.stale or not arguments.flagged]
     code = DIFFERENCE if loose or any(one.wrong or one.stale for one in chosen) else GOOD
@@ -91,9 +91,9 @@ def run(arguments: argparse.Namespace) -> int:
 def lines(listed: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
     """A paragraph for each claim, then what is bound to nothing."""
     for one in listed:
-        figures = ", ".join(f"{name} {said}" for name, said in one.found.items())
+        figures = ", ".join(f"{name} {said}" for name, said in one.figures.items())
         yield f"{one.claim.text}:{one.line or '?'}  {figures}"
-        yield f"    {one.commit[:10]} · {one.machine} · {one.date} · {one.claim.source.path}"
+        yield f"    {one.commit[:10]} · {one.machine} · {one.date} · {one.source.path}"
         yield from (f"    differs: {what}" for what in one.wrong)
         yield from (f"    stale: {what}" for what in one.stale)
     if loose:
@@ -102,7 +102,7 @@ def lines(listed: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
 
 
 def _words(one: Checked) -> str:
-    return f"{one.claim.text} {one.claim.source.name} {one.claim.says} {one.claim.source.path}"
+    return f"{one.claim.text} {one.claim.record} {one.claim.says} {one.source.path}"
 
 
 def _row(one: Checked) -> dict[str, Any]:
@@ -110,8 +110,8 @@ def _row(one: Checked) -> dict[str, Any]:
         "text": one.claim.text,
         "line": one.line,
         "says": one.claim.says,
-        "figures": one.found,
-        "record": one.claim.source.path,
+        "figures": one.figures,
+        "record": one.source.path,
         "commit": one.commit,
         "machine": one.machine,
         "date": one.date,

@@ -97,7 +97,7 @@ def _run(words: list[str], prog: list[str]) -> int:
     """Run the verb, whose name is added to `prog`."""
     parser = Parser(
         prog="rlox-opt",
-        description="Measure reinforcement learning and its optimisations.",
+        description="Measure a project, commit by commit, and its optimisations.",
         epilog=exits.told(difference="each verb's --help says of what").lstrip(),
     )
     parser.add_argument("--version", action=_Version)

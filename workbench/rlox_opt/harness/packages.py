@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,6 +56,7 @@ Outcome = tuple[str, Reading | Failure]
 AskFor = Callable[[Worker, Sequence[str], str, random.Random], Reading | Failure]
 
 
+@dataclass(frozen=True)
 class Packages:
     """Builds of the package called `name` to compare, as folders by side, and the folder of asv
     benchmarks.
@@ -64,21 +65,12 @@ class Packages:
     ours can be given, which must have asv_runner.
     """
 
-    def __init__(
-        self,
-        name: str,
-        folders: dict[str, Path],
-        benchmarks: Path,
-        limit_s: float,
-        python: Path | str = sys.executable,
-        env: Mapping[str, str] = os.environ,
-    ) -> None:
-        self.name = name
-        self.folders = folders
-        self.benchmarks = benchmarks
-        self.limit_s = limit_s
-        self.python = python
-        self.env = env
+    name: str
+    folders: dict[str, Path]
+    benchmarks: Path
+    limit_s: float
+    python: Path | str = sys.executable
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def start(self, sides: Sequence[str], rng: random.Random, under: Sequence[str] = ()) -> Worker:
         """A process that has loaded these sides, in this order."""
@@ -95,9 +87,9 @@ class Packages:
         listed = {}
         with closing(self.start(("base", "head"), random.Random())) as ask:
             for kind in kinds:
-                found = dict(zip(("base", "head"), ask("names", kind), strict=True))
-                every = dict.fromkeys(found["base"] + found["head"])
-                listed[kind] = {n: [side for side in found if n in found[side]] for n in every}
+                there = dict(zip(("base", "head"), ask("names", kind), strict=True))
+                every = dict.fromkeys(there["base"] + there["head"])
+                listed[kind] = {n: [side for side in there if n in there[side]] for n in every}
         return listed
 
     def builds(self) -> dict[str, dict[str, Any]]:
@@ -140,7 +132,7 @@ class Packages:
             folders = {side: Path(copies, side) for side in sides}
             for side, folder in folders.items():
                 shutil.copytree(self.folders[side] / self.name, folder / self.name)
-            yield Packages(self.name, folders, self.benchmarks, self.limit_s, self.python, self.env)
+            yield replace(self, folders=folders)
 
     def peaks(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
         """One restart of "peakmemory" benchmarks: a process for each side of each, which ends with

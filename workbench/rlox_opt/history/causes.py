@@ -43,6 +43,7 @@ _WINDOWS = {
 _PYTHON_RATE = 200  # Hz; without native stacks py-spy keeps that pace
 _BURST_S = 0.1  # of calls, between which the process is asked for more
 _LEAST_MOVE = 1.03
+TWINS = "pairs."  # begins the name of a benchmark of the twins of an optimisation
 
 
 def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list[tuple[str, float]]:
@@ -52,10 +53,10 @@ def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list
     newest = calibration.newest(project.records)
     known = newest["benchmarks"] if newest else {}
     then = {cell.benchmark: cell for cell in before if cell.kind == "time"}
-    found = []
+    moves = []
     for cell in now:
         old = then.get(cell.benchmark)
-        if cell.kind != "time" or cell.benchmark.startswith("pairs.") or old is None:
+        if cell.kind != "time" or cell.benchmark.startswith(TWINS) or old is None:
             continue
         if not (cell.ratio and old.ratio and cell.ratio_ci99 and old.ratio_ci99):
             continue
@@ -63,8 +64,8 @@ def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list
         apart = cell.ratio_ci99[0] > old.ratio_ci99[1] or cell.ratio_ci99[1] < old.ratio_ci99[0]
         ratio = cell.ratio / old.ratio
         if apart and max(ratio, 1 / ratio) > least:
-            found.append((cell.benchmark, ratio))
-    return sorted(found, key=lambda move: -abs(math.log(move[1])))
+            moves.append((cell.benchmark, ratio))
+    return sorted(moves, key=lambda move: -abs(math.log(move[1])))
 
 
 def of_benchmark(
@@ -77,13 +78,13 @@ def of_benchmark(
         ValueError: nothing can sample here, or the sampler left nothing.
     """
     sampler = brief.tool()
-    found = _between(project, before, after, benchmark, ratio, sampler)
-    if sampler == "perf" and not _ours(found) and pyspy.unavailable() is None:
+    likely = _between(project, before, after, benchmark, ratio, sampler)
+    if sampler == "perf" and not _ours(likely) and pyspy.unavailable() is None:
         named = _between(project, before, after, benchmark, ratio, "python")
-        found = dataclasses.replace(
-            found, function=named.function, function_share=named.function_share
+        likely = dataclasses.replace(
+            likely, function=named.function, function_share=named.function_share
         )
-    return found
+    return likely
 
 
 def of_training(
@@ -130,8 +131,8 @@ def of_calls(project: Project, built: Artefact, benchmark: str) -> Profile:
     return _profile(project, built, first)
 
 
-def _ours(found: Cause) -> bool:
-    return found.function is not None and found.function.partition(":")[0].endswith((".rs", ".py"))
+def _ours(of: Cause) -> bool:
+    return of.function is not None and of.function.partition(":")[0].endswith((".rs", ".py"))
 
 
 def sources(project: Project, commit: str) -> Text:

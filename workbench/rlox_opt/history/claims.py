@@ -29,69 +29,31 @@ _LINK = re.compile(r"(?<=\])\([^)]*\)")
 _FIGURE = r"[-−+]?\d+(?:,\d{3})*(?:\.\d+)?"
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(Struct, frozen=True, forbid_unknown_fields=True):
     """A record that claims cite. `rounds` is an expression (`figures`) for how often it measured;
     `measures` are the paths of the code whose change makes it old."""
 
-    name: str
     path: str
     rounds: str
     measures: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """`says` is the text, with the name of a figure in braces where the figure stands."""
+class Claim(Struct, forbid_unknown_fields=True):
+    """`says` is the text, with the name of a figure in braces where the figure stands; `record` is
+    the name of its source."""
 
-    text: str
-    says: str
-    source: Source
-    figures: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Book:
-    """claims.toml: the texts that it covers, and by text what are numbers, but not measured."""
-
-    root: Path
-    texts: tuple[str, ...]
-    claims: tuple[Claim, ...]
-    plain: Mapping[str, Sequence[str]]
-
-
-@dataclass
-class Checked:
-    """A claim, where it stands (0: nowhere), what its record says, and what is wrong with it:
-    `wrong` of the text, `stale` of the record."""
-
-    claim: Claim
-    line: int
-    found: dict[str, str]
-    commit: str
-    machine: str
-    date: str
-    wrong: list[str]
-    stale: list[str]
-
-
-class _Record(Struct, forbid_unknown_fields=True):
-    path: str
-    rounds: str
-    measures: tuple[str, ...]
-
-
-class _Claim(Struct, forbid_unknown_fields=True):
     text: str
     says: str
     record: str
     figures: dict[str, str]
 
 
-class _File(Struct, forbid_unknown_fields=True):
+class Book(Struct, forbid_unknown_fields=True):
+    """claims.toml: the texts that it covers, and by text what are numbers, but not measured."""
+
     texts: tuple[str, ...]
-    record: dict[str, _Record]
-    claim: tuple[_Claim, ...] = ()
+    record: dict[str, Source]
+    claim: tuple[Claim, ...] = ()
     plain: dict[str, tuple[str, ...]] = {}
 
     def __post_init__(self) -> None:
@@ -102,52 +64,58 @@ class _File(Struct, forbid_unknown_fields=True):
                 raise ValueError(f"{what}; it may be one of {known}")
 
 
-def load(path: Path) -> Book:
-    """Raises NotReadError."""
-    file = read(path, _File)
-    sources = {n: Source(n, r.path, r.rounds, r.measures) for n, r in file.record.items()}
-    claims = tuple(Claim(c.text, c.says, sources[c.record], c.figures) for c in file.claim)
-    return Book(path.parent, file.texts, claims, file.plain)
+@dataclass
+class Checked:
+    """A claim, where it stands (0: nowhere), what its record says, and what is wrong with it:
+    `wrong` of the text, `stale` of the record."""
+
+    claim: Claim
+    source: Source
+    line: int
+    figures: dict[str, str]
+    commit: str
+    machine: str
+    date: str
+    wrong: list[str]
+    stale: list[str]
 
 
-def check(book: Book) -> tuple[list[Checked], list[str]]:
-    """Each claim with what is wrong with it; then what is wrong with the texts beside: figures that
-    are not bound, and marks of numbers that stand nowhere.
+def check(path: Path) -> tuple[list[Checked], list[str]]:
+    """Each claim of a `Book` with what is wrong with it; then what is wrong with the texts beside:
+    figures that are not bound, and marks of numbers that stand nowhere.
 
     Raises:
-        NotReadError: a text or record is not there.
+        NotReadError: it cannot be read, or a text or record is not there.
     """
-    read_already: dict[str, Mapping[str, Any]] = {}
-    changed: dict[Source, list[str]] = {}
-    found: list[Checked] = []
+    book, root = read(path, Book), path.parent
+    known: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # records, and why they are stale
+    checked: list[Checked] = []
     loose: list[str] = []
     for text in book.texts:
-        parts = passages(read_text(book.root / text))
+        parts = passages(read_text(root / text))
         bound: dict[Passage, set[int]] = {}
-        for claim in book.claims:
+        for claim in book.claim:
             if claim.text != text:
                 continue
-            source = claim.source
-            if source.path not in read_already:
+            source = book.record[claim.record]
+            if claim.record not in known:
                 try:
-                    read_already[source.path] = figures.read(book.root / source.path)
+                    told = figures.read(root / source.path)
                 except FigureError as error:
-                    raise NotReadError(book.root / source.path, str(error)) from error
-            record = read_already[source.path]
-            one = _compare(claim, record, parts, bound)
-            if source not in changed:
-                changed[source] = list(_stale(book.root, source, record))
-            one.stale = changed[source]
-            found.append(one)
+                    raise NotReadError(root / source.path, str(error)) from error
+                known[claim.record] = told, [*_stale(root, source, told)]
+            checked.append(_compare(claim, source, *known[claim.record], parts, bound))
         loose += _loose(text, parts, bound, book.plain.get(text, ()))
-    others = {claim.text for claim in book.claims} | {*book.plain}
+    others = {claim.text for claim in book.claim} | {*book.plain}
     loose += [f"{text}: is none of the texts" for text in sorted(others.difference(book.texts))]
-    return found, loose
+    return checked, loose
 
 
 def _compare(
     claim: Claim,
+    source: Source,
     record: Mapping[str, Any],
+    stale: list[str],
     parts: Sequence[Passage],
     bound: dict[Passage, set[int]],
 ) -> Checked:
@@ -155,17 +123,18 @@ def _compare(
     machine = record.get("machine") or {}
     one = Checked(
         claim,
+        source,
         0,
         {},
         str(record.get("commit") or ""),
         f"{machine['cpu']}, {machine['cores']} cores" if machine else "",
         str(record.get("date") or "")[:10],
         [],
-        [],
+        stale,
     )
     for name, asked in claim.figures.items():
         try:
-            one.found[name] = figure(record, asked)
+            one.figures[name] = figure(record, asked)
         except FigureError as error:
             one.wrong.append(f"{name}: {error}")
     holes = _HOLE.findall(claim.says)
@@ -175,12 +144,12 @@ def _compare(
     matches = [(part, m) for part in parts for m in _pattern(claim.says).finditer(part.text)]
     if len(matches) != 1:
         how = "twice" if matches else "nowhere"
-        one.wrong.append(f"stands {how}: {_rendered(claim, one.found)}")
+        one.wrong.append(f"stands {how}: {_rendered(claim, one.figures)}")
         return one
     (part, match), *_ = matches
     one.line = part.line
     bound.setdefault(part, set()).update(i for name in holes for i in range(*match.span(name)))
-    for name, expected in one.found.items():
+    for name, expected in one.figures.items():
         if match[name] != expected:
             one.wrong.append(f"{name}: the text says {match[name]}, the record {expected}")
     one.wrong += _missing(part, record)
@@ -209,8 +178,8 @@ def _pattern(says: str) -> re.Pattern[str]:
     )
 
 
-def _rendered(claim: Claim, found: Mapping[str, str]) -> str:
-    return _HOLE.sub(lambda hole: found.get(hole[1], hole[0]), claim.says)
+def _rendered(claim: Claim, figures: Mapping[str, str]) -> str:
+    return _HOLE.sub(lambda hole: figures.get(hole[1], hole[0]), claim.says)
 
 
 def _loose(

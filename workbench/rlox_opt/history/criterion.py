@@ -10,16 +10,13 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from rlox_opt.project.builds import Builds, Cargo, Criterion, NotBuiltError
+from rlox_opt.project.builds import Builds, Cargo, Criterion, NotBuiltError, keep
 from rlox_opt.project.commits import Revision
-from rlox_opt.system import git
-from rlox_opt.system.commands import cargo, run
+from rlox_opt.system.commands import executable
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -41,33 +38,13 @@ def build(builds: Builds, revision: Revision) -> Path:
         if program.exists():
             os.utime(program)
             return program
-        done = run(
-            [
-                *(
-                    cargo(),
-                    "bench",
-                    "--locked",
-                    "--package",
-                    declared.package,
-                    "--bench",
-                    declared.bench,
-                ),
-                *("--no-run", "--message-format", "json-render-diagnostics"),
-                *("--features", ",".join(features), "--target-dir", str(builds.folder / "target")),
-            ],
-            checkout,
-            git.environment(trusted=checkout),
-        )
-        made = [
-            message["executable"]
-            for message in map(_message, done.output.splitlines())
-            if message.get("executable") and message["target"]["name"] == declared.bench
-        ]
-        if done.status or not made:
+        asked = ("--package", declared.package, "--bench", declared.bench)
+        told = ("--no-run", "--message-format", "json-render-diagnostics")
+        done = builds.cargo(checkout, features, "bench", *asked, *told)
+        made = executable(done.output, declared.bench)
+        if done.status or made is None:
             raise NotBuiltError(f"{revision.title}: criterion does not build:\n{done.tail}")
-        part = program.with_suffix(".part")
-        shutil.copy2(made[0], part)
-        part.rename(program)
+        keep(made, program)
         return program
 
 
@@ -76,15 +53,6 @@ def _declared(builds: Builds) -> Criterion:
     if isinstance(builds.by, Cargo) and builds.by.criterion:
         return builds.by.criterion
     raise UsageError("the project declares no benchmarks by criterion (build.criterion)")
-
-
-def _message(line: str) -> dict[str, Any]:
-    """What cargo says in JSON; what it says otherwise is for people."""
-    try:
-        found = json.loads(line)
-    except json.JSONDecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def asv_name(names: Mapping[str, str], id_: str) -> str | None:
@@ -101,8 +69,7 @@ def ids(builds: Builds, program: Path) -> dict[str, str]:
         [program, "--bench", "--list"], capture_output=True, text=True, check=True
     ).stdout
     names = _declared(builds).names
-    found = _LISTED.findall(listed)
-    return {name: id_ for id_ in found if (name := asv_name(names, id_))}
+    return {name: id_ for id_ in _LISTED.findall(listed) if (name := asv_name(names, id_))}
 
 
 def times(program: Path, wanted: Mapping[str, str]) -> dict[str, float]:
@@ -111,7 +78,7 @@ def times(program: Path, wanted: Mapping[str, str]) -> dict[str, float]:
     if not wanted:
         return {}
     chosen = f"^(?:{'|'.join(map(re.escape, wanted.values()))})$"
-    found: dict[str, float] = {}
+    medians: dict[str, float] = {}
     with scratch() as home:
         with contextlib.suppress(subprocess.SubprocessError):
             subprocess.run(
@@ -126,5 +93,5 @@ def times(program: Path, wanted: Mapping[str, str]) -> dict[str, float]:
             of = json.loads(path.with_name("benchmark.json").read_text(encoding="utf-8"))
             estimates = json.loads(path.read_text(encoding="utf-8"))
             seconds = estimates["median"]["point_estimate"] / 1e9  # of nanoseconds
-            found |= {name: seconds for name, id_ in wanted.items() if id_ == of["full_id"]}
-    return found
+            medians |= {name: seconds for name, id_ in wanted.items() if id_ == of["full_id"]}
+    return medians

@@ -45,7 +45,6 @@ BEARABLE = (
 )
 _MEMORY_RESTARTS = 3
 _PAIR_S = 0.15  # of a contest between twins
-_TWINS = "pairs."
 _CALLS = 10  # in a call of the twins' benchmark
 _OUTSIDE = 0.01  # the printed interval
 _MOST_CAUSES = 3
@@ -90,7 +89,7 @@ class Recording:
             self.times.names = [
                 name
                 for name in self._names["time"]
-                if self.pattern.search(name) and not name.startswith(_TWINS)
+                if self.pattern.search(name) and not name.startswith(causes.TWINS)
             ]
             self.alone = frozenset(n for n in self.times.names if "base" not in there["time"][n])
             by_itself = packages
@@ -260,7 +259,7 @@ def predicted(project: Project) -> dict[str, restarts.Cell]:
             size = tuple(sorted(card.prediction.size.items()))
             of = f"{card.id} {card.prediction.workload} " + ",".join(f"{k}={n}" for k, n in size)
             cell = restarts.Cell(card.id, card.prediction.workload, size)
-            found[f"{_TWINS}Pairs.time_ten_calls('{of}', 'optimized')"] = cell
+            found[f"{causes.TWINS}Pairs.time_ten_calls('{of}', 'optimized')"] = cell
     return found
 
 

@@ -39,9 +39,9 @@ class Cell:
     """One number of one benchmark.
 
     `benchmark` is asv's name, the same for every kind: "data_plane.Gae.time_gae(2048)"; of training
-    "train.ppo", "train.sac". `ratio` is `value` / the control's in the same run, with its 99 %
-    interval over restarts; None where there is no control. For "time" over 1 is slower than the
-    control.
+    "train." and the name of the run. `ratio` is `value` / the control's in the same run, with its
+    99 % interval over restarts; None where there is no control. For "time" over 1 is slower than
+    the control.
     """
 
     benchmark: str

@@ -16,7 +16,7 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project import checkouts
 from rlox_opt.project.commits import Commits, Revision, as_usage_error
 from rlox_opt.system import git, schema
-from rlox_opt.system.commands import cargo, run
+from rlox_opt.system.commands import Done, cargo, run
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
@@ -220,6 +220,12 @@ class Builds:
         parts = [self._sources(revision.commit), self._rustc(), *features]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
+    def cargo(self, checkout: Path, features: Iterable[str], verb: str, *options: str) -> Done:
+        """Run cargo in a checkout, in the one target folder. Raises UsageError without cargo."""
+        command = [cargo(), verb, "--locked", *options, "--features", ",".join(features)]
+        command += ["--target-dir", str(self.folder / "target")]
+        return run(command, checkout, git.environment(trusted=checkout))
+
     def _compile(
         self,
         revision: Revision,
@@ -228,22 +234,12 @@ class Builds:
         extension: Path,
         by: Cargo,
     ) -> None:
-        target = self.folder / "target"
-        done = run(
-            [
-                *(cargo(), "build", "--locked", "--package", by.crate, "--release"),
-                *("--features", ",".join(features), "--target-dir", str(target)),
-            ],
-            checkout,
-            git.environment(trusted=checkout),
-        )
+        done = self.cargo(checkout, features, "build", "--package", by.crate, "--release")
         log = extension.with_suffix(".log")
         log.write_text(done.output, encoding="utf-8")
         if done.status:
             raise NotBuiltError(f"{revision.title} does not build ({log}):\n{done.tail}")
-        part = extension.with_suffix(".part")
-        shutil.copy2(target / "release" / f"lib{by.library}.so", part)
-        part.rename(extension)
+        keep(self.folder / "target" / "release" / f"lib{by.library}.so", extension)
 
     def _assemble(
         self, revision: Revision, checkout: Path, extension: Path, folder: Path, library: str
@@ -262,7 +258,7 @@ class Builds:
         sources, optimisations and profile are those asked for."""
         packages = Packages(self.package, {"base": folder}, self.suite, 120.0)
         try:
-            found = packages.builds()["base"]
+            info = packages.builds()["base"]
         except ContestError as error:
             last = str(error).splitlines()[-1]
             raise NotBuiltError(
@@ -270,7 +266,7 @@ class Builds:
                 f"{sys.executable} -c 'import {self.package}'` shows where"
             ) from None
         try:
-            said = msgspec.convert(found, _Said)
+            said = msgspec.convert(info, _Said)
         except msgspec.ValidationError as error:
             raise NotBuiltError(f"{revision.title}: its build_info() is none: {error}") from None
         right = {
@@ -278,7 +274,7 @@ class Builds:
             "profile": said.profile == "release",
             "features": expected == {*said.features},
         }
-        wrong = [f"{what} {found.get(what)}" for what, is_right in right.items() if not is_right]
+        wrong = [f"{what} {info.get(what)}" for what, is_right in right.items() if not is_right]
         if wrong:
             raise NotBuiltError(
                 f"{revision.title}: the extension says {', '.join(wrong)}, which is not what was "
@@ -293,8 +289,8 @@ class Builds:
         return listed if listed is not None else f"unknown commit {commit}"
 
     def _rustc(self) -> str:
-        found = shutil.which("rustc")
-        return run([found, "--version"], self.commits.root).output if found else ""
+        rustc = shutil.which("rustc")
+        return run([rustc, "--version"], self.commits.root).output if rustc else ""
 
     def _forget_oldest(self) -> None:
         for pattern in ("extension-*.so", "????????????-*"):
@@ -305,6 +301,13 @@ class Builds:
                 else:
                     path.unlink()
                     path.with_suffix(".log").unlink(missing_ok=True)
+
+
+def keep(built: Path, path: Path) -> None:
+    """Copy what was built, whole or not at all."""
+    part = path.with_suffix(".part")
+    shutil.copy2(built, part)
+    part.rename(path)
 
 
 def _is_as_written(file: Path) -> bool:

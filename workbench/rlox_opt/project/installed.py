@@ -3,10 +3,10 @@ of a second, and a project need not have it in this environment."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -80,22 +80,12 @@ def _imported(module: str) -> ModuleType:
 def version(distribution: str) -> str | None:
     """Of what is installed, or of the program perf; None where it is not there."""
     if distribution == "perf":
-        return _perf_version()
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            asked = ("perf", "--version")
+            done = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=True)
+            return done.stdout.strip().removeprefix("perf version ") or None
+        return None
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _perf_version() -> str | None:
-    text = _output("perf", "--version") if shutil.which("perf") else None
-    return text.removeprefix("perf version ") if text else None
-
-
-def _output(*command: str) -> str | None:
-    """What a command printed, stripped; None when it is not there or fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

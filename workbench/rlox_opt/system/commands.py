@@ -3,6 +3,7 @@ all that they started."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -88,10 +89,21 @@ def run(
 
 def cargo() -> str:
     """The path of cargo. Raises UsageError without one."""
-    found = shutil.which("cargo")
-    if found is None:
+    path = shutil.which("cargo")
+    if path is None:
         raise UsageError("cargo: is not on PATH; install Rust from https://rustup.rs")
-    return found
+    return path
+
+
+def executable(output: str, target: str) -> Path | None:
+    """The program of a target that cargo made, by its messages in JSON among what it said; None
+    where it made none."""
+    for line in output.splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            message = json.loads(line) if line.startswith("{") else {}
+            if message.get("executable") and message["target"]["name"] == target:
+                return Path(message["executable"])
+    return None
 
 
 def compile_pairs(
@@ -113,11 +125,8 @@ def compile_pairs(
         env,
         lambda line: None if line.startswith("{") else hear(line),
     )
-    for line in done.output.splitlines():
-        if line.startswith("{"):
-            message = json.loads(line)
-            if message.get("executable") and message["target"]["name"] == crate.replace("-", "_"):
-                return Path(message["executable"])
+    if made := executable(done.output, crate.replace("-", "_")):
+        return made
     readable = [line for line in done.output.splitlines() if not line.startswith("{")]
     raise CompileError("\n".join(readable[-_TAIL_LINES:]))
 

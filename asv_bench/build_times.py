@@ -67,7 +67,7 @@ class Builder:
         self.wall_s.append(round(time.perf_counter() - start, 2))
         self.cpu_s.append(round(cpu_of_children() - used, 2))
         if "{build_cache_dir}" in self.command:
-            (wheel,) = Path(self._conf.env_dir).glob(f"*/asv-build-cache/{commit}/rlox_opt-*.whl")
+            (wheel,) = Path(self._conf.env_dir).glob(f"*/asv-build-cache/{commit}/rlox_rl-*.whl")
             with zipfile.ZipFile(wheel) as files:
                 (extension,) = (name for name in files.namelist() if name.endswith(".so"))
                 if commit.encode() not in files.read(extension):
@@ -142,11 +142,11 @@ def main() -> None:
     }
     rustc = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True)
     print("\nmedian     ours   asv's default   ours takes")
-    for clock, found in medians.items():
-        ours, default, share = found.values()
+    for clock, median in medians.items():
+        ours, default, share = median.values()
         print(f"{clock:6} {ours:8.1f} {default:15.1f} {share:12.1%}")
     path, _ = calibration.keep(
-        PROJECT.records,
+        PROJECT,
         "build_times",
         commit=head,
         dirty=dirty,

@@ -49,13 +49,13 @@ def write(entries: Iterable[Entry], results: Path) -> int:
 
 def _values(cells: Iterable[Cell]) -> dict[tuple[str, str], Values]:
     """By asv's name of the benchmark, with the kind."""
-    found: dict[tuple[str, str], Values] = {}
+    by_name: dict[tuple[str, str], Values] = {}
     for cell in cells:
         name, *parameters = split(cell.benchmark)
         value = 1 / cell.value if cell.kind == "steps" and cell.value else cell.value
-        of = found.setdefault((named(name, cell.kind), cell.kind), {})
+        of = by_name.setdefault((named(name, cell.kind), cell.kind), {})
         of[tuple(parameters)] = value
-    return found
+    return by_name
 
 
 def named(benchmark: str, kind: str) -> str:

@@ -22,7 +22,6 @@ from rlox_opt.project import calibration
 from rlox_opt.stats.family import Judgement, judge
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.exits import INTERRUPTED
-from rlox_opt.system.machine import commit
 
 from asv_bench.project import PROJECT
 
@@ -41,14 +40,14 @@ _UNCHANGED = {
 def verdict(rng: random.Random, slowdown: float, scatter: float, threshold: float) -> str:
     """What one run says of a benchmark that is slower by so many per cent."""
     ratios: list[float] = []
-    found = "undecided"
-    while found == "undecided" and len(ratios) < LOOKS[-1]:
+    said = "undecided"
+    while said == "undecided" and len(ratios) < LOOKS[-1]:
         look = next(look for look in LOOKS if look > len(ratios))
         middle, sd = math.log1p(slowdown / 100), scatter / 100
         ratios += [rng.gauss(middle, sd) for _ in range(look - len(ratios))]
         of = {"slowed": ratios, **dict.fromkeys(_UNCHANGED, ratios)}
-        found = judge(of, math.log1p(threshold / 100), _UNCHANGED)["slowed"].verdict
-    return found
+        said = judge(of, math.log1p(threshold / 100), _UNCHANGED)["slowed"].verdict
+    return said
 
 
 def points(runs: int, seed: int = 0) -> Iterator[dict[str, Any]]:
@@ -74,10 +73,10 @@ def main() -> int:
     runs = parser.parse_args().runs
     if runs < 1:
         parser.error(f"--runs: is {runs}, expected 1 at least")
-    found = []
+    simulated = []
     try:
         for point in points(runs):
-            found.append(point)
+            simulated.append(point)
             shares = ", ".join(f"{said} {share:.3f}" for said, share in point["shares"].items())
             print(
                 f"threshold {point['threshold']:g} %, a restart scatters by {point['scatter']:g} %,"
@@ -86,15 +85,8 @@ def main() -> int:
     except KeyboardInterrupt:
         print("interrupted, nothing is written", file=sys.stderr)
         return INTERRUPTED
-    of, dirty = commit(PROJECT.root)
     path, _ = calibration.keep(
-        PROJECT.records,
-        "operating-curve",
-        commit=of,
-        dirty=dirty,
-        runs=runs,
-        benchmarks=OTHERS + 1,
-        points=found,
+        PROJECT, "operating-curve", runs=runs, benchmarks=OTHERS + 1, points=simulated
     )
     print(path)
     return 0

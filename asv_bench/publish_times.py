@@ -21,7 +21,6 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 from rlox_opt.project import calibration
-from rlox_opt.system.machine import commit
 from rlox_opt.views.site import publish
 from rlox_opt.views.site.layout import benchmark_path, commit_path
 from rlox_opt.views.site.model import History, read
@@ -85,10 +84,10 @@ def opened(out: Path, names: list[str]) -> Iterator[tuple[str, list[float]]]:
             for _ in range(OPENINGS):
                 page = browser.new_context(offline=True).new_page()
                 page.goto((out / path).as_uri())
-                found = page.evaluate(FIRST_FRAME)
-                if kind in ("benchmark", "profiles") and not found["drawn"]:
+                frame = page.evaluate(FIRST_FRAME)
+                if kind in ("benchmark", "profiles") and not frame["drawn"]:
                     raise RuntimeError(f"{path}: no chart was drawn")
-                took.append(round(found["ms"], 1))
+                took.append(round(frame["ms"], 1))
                 page.context.close()
             print(f"{kind:16} {statistics.median(took):7.0f} ms to the first chart", flush=True)
             yield kind, took
@@ -104,12 +103,9 @@ def main() -> None:
         seconds, out, names = published(Path(folder), arguments.commits, arguments.series)
         size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
         first_chart_ms = dict(opened(out, names))
-    head, dirty = commit(PROJECT.root)
     path, _ = calibration.keep(
-        PROJECT.records,
+        PROJECT,
         "publish_times",
-        commit=head,
-        dirty=dirty,
         commits=arguments.commits,
         series=arguments.series,
         bytes=size,

@@ -76,7 +76,7 @@ class Contest:
     own: Callable[..., Any] = asv_run.run_benchmarks
     start: float = field(default_factory=time.monotonic)
     heads: dict[str, _Side] = field(default_factory=dict)  # by environment, until base is there
-    found: dict[Key, tuple[float, Judgement]] = field(default_factory=dict)
+    judged: dict[Key, tuple[float, Judgement]] = field(default_factory=dict)
 
     @property
     def benchmarks(self) -> Path:
@@ -165,7 +165,7 @@ class Contest:
         times = Comparison(of_both, math.log(max(self.factor, 1.0)))
         self._time(env, packages, times)
         for row, judgement in times.judgements.items():
-            self.found[env.name, row] = times.medians(row)[0], judgement
+            self.judged[env.name, row] = times.medians(row)[0], judgement
         wrong = {side: _wrong_alone(packages, side, times.failures) for side in sides}
         for row, failure in times.failures.items():
             if not any(row in of for of in wrong.values()):
@@ -205,7 +205,7 @@ class Contest:
             resultset_2=self._judged(resultset_2, "head"),
             **options,
         )  # fmt: skip
-        if self.found:
+        if self.judged:
             print("\n".join(["", *self._told()]))
         return worsened_improved
 
@@ -213,15 +213,15 @@ class Contest:
         for name, params, values, stats, *rest, env_name in rows:
             values, stats = list(values), list(stats)
             for number, row in enumerate(labels({"name": name, "params": params})):
-                if (found := self.found.get((env_name, row))) and stats[number]:
-                    base, judgement = found
+                if (known := self.judged.get((env_name, row))) and stats[number]:
+                    base, judgement = known
                     values[number] = base * (judgement.ratio if side == "head" else 1)
                     stats[number] = _Judged(stats[number])
                     stats[number].verdict = judgement.verdict
             yield name, params, values, stats, *rest, env_name
 
     def _told(self) -> Iterator[str]:
-        judgements = [judgement for _, judgement in self.found.values()]
+        judgements = [judgement for _, judgement in self.judged.values()]
         counts = tally(judgements)
         least, most = (of(j.restarts for j in judgements) for of in (min, max))
         yield (
@@ -231,7 +231,7 @@ class Contest:
         )
         undecided = [
             (row, judgement)
-            for (_, row), (_, judgement) in self.found.items()
+            for (_, row), (_, judgement) in self.judged.items()
             if judgement.verdict == "undecided"
         ]
         undecided.sort(key=lambda of: -of[1].ratio)

@@ -4,6 +4,7 @@ find slowdowns of which we know the size, and whether the right code is found to
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -170,8 +171,8 @@ def _run(arguments: argparse.Namespace) -> int:
             journal.run(steps, progress)
         except KeyboardInterrupt:
             interrupted = True
-    found = [row for step in steps if (row := journal.of(step.key))]
-    print("\n".join(_tables(arguments.verb, found, chosen)))
+    rows = [row for step in steps if (row := journal.of(step.key))]
+    print("\n".join(_tables(arguments.verb, rows, chosen)))
     failures = [*journal.failures(steps)]
     for title, why in failures:
         print(f"{title}: failed: {why}", file=sys.stderr)
@@ -180,13 +181,13 @@ def _run(arguments: argparse.Namespace) -> int:
     if not failures and arguments.verb != "probe":
         verb = arguments.verb
         path, _ = calibration.keep(
-            PROJECT.records,
+            PROJECT,
             f"injected-{verb}",
             verb=verb,
             commit=base.commit,
             dirty=dirty,
             idle=idle,
-            rows=found,
+            rows=rows,
         )
         print(f"\n{path}")
     return 1 if failures else 0
@@ -221,35 +222,28 @@ def _steps(
     for regression in chosen:
         for k in trials.probes(regression):
             yield of.probe(regression, k)
-    if arguments.verb == "score":
-        for repeat in range(arguments.repeats):
-            for regression in chosen:
-                for percent in arguments.percent:
-                    names = trials.beside(
-                        regression, percent, repeat, there, arguments.bench_others
-                    )
-                    for tool in asked:
-                        yield of.trial(
-                            regression, percent, repeat, tool, arguments.threshold, names
-                        )
-    elif arguments.verb == "attribute":
-        for repeat in range(arguments.repeats):
-            for regression in chosen:
-                for percent in arguments.percent:
-                    yield of.attribution(regression, percent, repeat)
+    if arguments.verb in ("score", "attribute"):
+        every = itertools.product(range(arguments.repeats), chosen, arguments.percent)
+        for repeat, regression, percent in every:
+            if arguments.verb == "attribute":
+                yield of.attribution(regression, percent, repeat)
+                continue
+            names = trials.beside(regression, percent, repeat, there, arguments.bench_others)
+            for tool in asked:
+                yield of.trial(regression, percent, repeat, tool, arguments.threshold, names)
     elif arguments.verb == "bisect":
         low, high = arguments.percent
         for seed in range(arguments.first, arguments.first + arguments.seeds):
             yield of.bisection(chosen, seed, arguments.commits, (low, high))
 
 
-def _tables(verb: str, found: Sequence[Any], chosen: Sequence[Regression]) -> Iterator[str]:
+def _tables(verb: str, rows: Sequence[Any], chosen: Sequence[Regression]) -> Iterator[str]:
     kinds = ("trial", "bisect", "probe", "attribution")
-    of = {what: [row for row in found if row["what"] == what] for what in kinds}
+    of = {what: [row for row in rows if row["what"] == what] for what in kinds}
     if verb == "score":
         yield from scores.score_tables(of["trial"], chosen)
     elif verb == "aa":
-        yield from scores.aa_table(found)
+        yield from scores.aa_table(rows)
     elif verb == "attribute":
         yield from scores.attribution_tables(of["attribution"], chosen)
     elif verb == "bisect":

@@ -58,18 +58,18 @@ class Journal:
         """Take a step and note what came of it. What it raises goes on; what is bearable of that is
         noted, too."""
         start = time.monotonic()
-        found: Row = {}
+        row: Row = {}
         try:
-            found = step.does()
+            row = step.does()
         except self._bearable as error:
-            found = {"failed": str(error)}
+            row = {"failed": str(error)}
             raise
         finally:
-            if found:
-                noted = {of: value for of, value in found.items() if of != "said"}
+            if row:
+                noted = {of: value for of, value in row.items() if of != "said"}
                 seconds = round(time.monotonic() - start, 1)
                 self._add({**step.key, "tool": step.tool, **noted, "wall_seconds": seconds})
-        return found
+        return row
 
     def failures(self, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:
         """The steps that failed, and why."""

@@ -75,11 +75,11 @@ def flagged(cell: Mapping[str, Any]) -> bool:
 def scored(rows: Iterable[Row], regressions: Sequence[Regression]) -> dict[str, Score]:
     """The score of each arm over these trials."""
     benchmark = {regression.id: regression.benchmark for regression in regressions}
-    found: dict[str, Score] = {}
+    by_arm: dict[str, Score] = {}
     for row in rows:
         for arm, cells in row["cells"].items():
-            found.setdefault(arm, Score()).add(row, cells, benchmark[row["regression"]])
-    return found
+            by_arm.setdefault(arm, Score()).add(row, cells, benchmark[row["regression"]])
+    return by_arm
 
 
 def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iterator[str]:
@@ -101,9 +101,9 @@ def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iter
         truths = {row["percent"]: row["truth"] for row in own}
         true = ", ".join(f"{100 * (truths[p] - 1):.1f}" for p in percents if p in truths)
         for arm, score in scored(own, regressions).items():
-            found = [str(score.found.get(p, Count())) for p in percents]
+            shares = [str(score.found.get(p, Count())) for p in percents]
             named = [f"{regression.kind} (`{regression.id}`)", regression.bound]
-            of_each.append([*named, true, arm, *found, str(score.unchanged)])
+            of_each.append([*named, true, arm, *shares, str(score.unchanged)])
     yield from _table(
         ["regression", "bound by", "truly, %", "tool", *(f"{p:g} %" for p in percents), "0 %"],
         of_each,

@@ -19,6 +19,7 @@ from rlox_opt.history.recording import RESTARTS
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
+from rlox_opt.stats.family import Judgement
 from rlox_opt.system.process import ChildError
 from rlox_opt.system.progress import Lines
 
@@ -63,19 +64,14 @@ class Trials:
     def _probe(self, regression: Regression, k: int) -> Row:
         head = commits.slowed(self.idle, regression, k)
         base, slow = built(self.idle), built(head)
-        with side_by_side(PROJECT.builds, base, slow) as packages:
-            comparison = Comparison([regression.benchmark], patient=True)
-            comparison.run(packages.contests)
-        if failure := comparison.failures.get(regression.benchmark):
-            raise ToolError(f"{regression.benchmark}: {failure.reason}")
-        found = comparison.judgements[regression.benchmark]
+        judgement = judged(base, slow, regression.benchmark)
         return {
             "head": head,
-            "ratio": found.ratio,
-            "ci99": found.ci99,
-            "restarts": found.restarts,
+            "ratio": judgement.ratio,
+            "ci99": judgement.ci99,
+            "restarts": judgement.restarts,
             "build_seconds": round(slow.seconds, 1),
-            "said": f"{found.ratio:.3f} times as long",
+            "said": f"{judgement.ratio:.3f} times as long",
         }
 
     def work(self, regression: Regression, percent: float) -> tuple[int, float]:
@@ -214,33 +210,25 @@ class Trials:
             start = time.monotonic()
             if regression.bound == "torch":
                 algo = regression.benchmark.split(".")[1].lower()
-                found = causes.of_training(PROJECT, base, slow, algo, Lines(Console(quiet=True)))
+                cause = causes.of_training(PROJECT, base, slow, algo, Lines(Console(quiet=True)))
             else:
-                ratio = self._ratio(base, slow, regression.benchmark)
-                found = causes.of_benchmark(PROJECT, base, slow, regression.benchmark, ratio)
-            right = found.layer == regression.layer, regression.does(found.function)
+                # As `rlox-opt record` measures it.
+                ratio = judged(base, slow, regression.benchmark, RESTARTS, again=False).ratio
+                cause = causes.of_benchmark(PROJECT, base, slow, regression.benchmark, ratio)
+            right = cause.layer == regression.layer, regression.does(cause.function)
             return {
                 "head": head,
                 "k": k,
                 "truth": truth,
-                **asdict(found),
+                **asdict(cause),
                 "right": right,
                 "seconds": round(time.monotonic() - start, 1),
-                "said": f"{found.layer}, {found.function}: {'right' if all(right) else 'wrong'}",
+                "said": f"{cause.layer}, {cause.function}: {'right' if all(right) else 'wrong'}",
             }
 
         again = f", repeat {repeat + 1}" if repeat else ""
         title = f"{regression.id}, {percent:g} % put down to{again}"
         return Step("attribution", title, key, does)
-
-    def _ratio(self, base: Artefact, slow: Artefact, benchmark: str) -> float:
-        """As `rlox-opt record` measures it."""
-        with side_by_side(PROJECT.builds, base, slow, again=False) as packages:
-            comparison = Comparison([benchmark], patient=True)
-            comparison.run(packages.contests, RESTARTS)
-        if failure := comparison.failures.get(benchmark):
-            raise ToolError(f"{benchmark}: {failure.reason}")
-        return comparison.judgements[benchmark].ratio
 
     def _compared(self, tool: str, head: str, names: Sequence[str], threshold: float) -> Row:
         """Builds apart, so that `seconds` are those of the comparison."""
@@ -259,8 +247,8 @@ class Trials:
             if tool == "diff":
                 cells["diff"] = tools.diff(self.idle, head, names, threshold)
             for factor in self.factors if tool == "asv" else ():
-                found = self.asv.continuous(self.idle, head, names, factor)
-                cells[f"asv {factor:g}"], verdicts[f"asv {factor:g}"] = found
+                arm = f"asv {factor:g}"
+                cells[arm], verdicts[arm] = self.asv.continuous(self.idle, head, names, factor)
         return {
             "head": head,
             "cells": cells,
@@ -272,6 +260,19 @@ class Trials:
     def _at(self, tool: str, threshold: float) -> dict[str, Any]:
         setting = {"threshold": threshold} if tool == "diff" else {"factors": list(self.factors)}
         return {**setting, "load": self.load}
+
+
+def judged(
+    base: Artefact, slow: Artefact, benchmark: str, restarts: int | None = None, again: bool = True
+) -> Judgement:
+    """Of one benchmark, after so many restarts, or as many as at the last look. Raises ToolError
+    where it fails."""
+    with side_by_side(PROJECT.builds, base, slow, again=again) as packages:
+        comparison = Comparison([benchmark], patient=True)
+        comparison.run(packages.contests, restarts)
+    if failure := comparison.failures.get(benchmark):
+        raise ToolError(f"{benchmark}: {failure.reason}")
+    return comparison.judgements[benchmark]
 
 
 def built(commit: str) -> Artefact:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from rlox_opt.project import calibration
 from rlox_opt.system.exits import INTERRUPTED
-from rlox_opt.system.machine import commit
 from rlox_opt.system.progress import reporter
 
 from asv_bench.injected.journal import Journal
@@ -77,16 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n".join(scores.table(cells)))
     if interrupted:
         return INTERRUPTED
-    head, dirty = commit(PROJECT.root)
-    path, _ = calibration.keep(
-        PROJECT.records,
-        "levels",
-        commit=head,
-        dirty=dirty,
-        near=scores.NEAR,
-        first=first,
-        cells=cells,
-    )
+    path, _ = calibration.keep(PROJECT, "levels", near=scores.NEAR, first=first, cells=cells)
     print(f"\n{path}")
     return 0
 

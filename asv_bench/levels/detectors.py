@@ -45,7 +45,7 @@ def ours(logs: Floats) -> Jumps:
 
 def ours_together(family: Family, suspected: Mapping[str, Sequence[int]]) -> dict[str, Jumps]:
     """The same, of series that are measured together."""
-    found = levels.family(
+    changes = levels.family(
         {
             name: Readings(
                 [*np.exp(of.logs)], [*of.errors], like="", suspected=suspected.get(name, ())
@@ -53,7 +53,7 @@ def ours_together(family: Family, suspected: Mapping[str, Sequence[int]]) -> dic
             for name, of in family.items()
         }
     )
-    return {name: [(c.index, math.log(c.ratio)) for c in of] for name, of in found.items()}
+    return {name: [(c.index, math.log(c.ratio)) for c in of] for name, of in changes.items()}
 
 
 def asv(logs: Floats, least: float) -> Jumps:
@@ -154,18 +154,18 @@ class Detector:
 
     def changes(self, logs: Floats, places: Sequence[int]) -> Jumps:
         """The changes of a history, each place by itself."""
-        found: Jumps = []
+        jumps: Jumps = []
         for place in sorted(set(places)):
             at = [index for index, of in enumerate(places) if of == place]
-            found += [(at[index], jump) for index, jump in self.detect(logs[at])]
-        return found
+            jumps += [(at[index], jump) for index, jump in self.detect(logs[at])]
+        return jumps
 
 
 def every() -> list[Detector]:
     """All that can run here; ruptures, of which the library has no need, is left out where it is
     not installed."""
     asv_, here = _version("asv"), _digest(__file__)
-    found = [
+    detectors = [
         Detector("levels", _digest(levels.__file__), ours, ours_together),
         Detector("asv, 5 %", f"{asv_}", partial(asv, least=0.05)),
         Detector("asv, 3 %", f"{asv_}", partial(asv, least=0.03)),
@@ -173,11 +173,11 @@ def every() -> list[Detector]:
         Detector("rank CUSUM, block permutation", here, rank_cusum),
     ]
     if ruptures := _version("ruptures"):
-        found += [
+        detectors += [
             Detector("ruptures PELT rbf, 2.5 %", ruptures, pelt),
             Detector("ruptures PELT rbf, block permutation", f"{ruptures} {here}", pelt_confirmed),
         ]
-    return found
+    return detectors
 
 
 def _version(package: str) -> str | None:

@@ -43,11 +43,11 @@ Shape = dict[int, float]  # log-ratios of the stepped series by the commit from 
 
 def recorded(rng: Generator) -> Family:
     """Blocks of the recorded readings, the same of all benchmarks."""
-    found = _quiet()
-    length = len(found[STEPPED].logs)
+    quiet = _quiet()
+    length = len(quiet[STEPPED].logs)
     blocks = rng.integers(0, length - _BLOCK + 1, -(-COMMITS // _BLOCK))
     at = (blocks[:, None] + np.arange(_BLOCK)).ravel()[:COMMITS]
-    return {name: Series(of.logs[at], of.errors[at]) for name, of in found.items()}
+    return {name: Series(of.logs[at], of.errors[at]) for name, of in quiet.items()}
 
 
 @cache
@@ -162,14 +162,14 @@ def look(detector: Detector, name: str, shape: str, hint: str, number: int) -> R
         for of in family
     }
     assert detector.family is not None
-    found = detector.family(family, suspected if hint else {})
+    told_of = detector.family(family, suspected if hint else {})
     near = [
-        [abs(at - true) <= NEAR and log * jump > 0 for at, log in found[kind.stepped]]
+        [abs(at - true) <= NEAR and log * jump > 0 for at, log in told_of[kind.stepped]]
         for true, jump in jumps.items()
     ]
-    others = sum(len(told) for of, told in found.items() if of != kind.stepped)
+    others = sum(len(told) for of, told in told_of.items() if of != kind.stepped)
     right = sum(any(of) for of in zip(*near, strict=True))
     return {
         "located": bool(jumps) and any(near[0]),
-        "false": others + len(found[kind.stepped]) - right > 0,
+        "false": others + len(told_of[kind.stepped]) - right > 0,
     }

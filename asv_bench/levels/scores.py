@@ -60,10 +60,10 @@ def _history(noise: str, shape: Shape, number: int) -> Any:
 
 def whole(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
     """Of a whole history: were all its changes located, and was another told of?"""
-    found = detector.changes(_history(noise, shape, number), places(noise))
+    jumps = detector.changes(_history(noise, shape, number), places(noise))
     return {
-        "located": bool(shape.jumps) and all(located(found, *jump) for jump in shape.jumps.items()),
-        "false": any(all(abs(at - true) > NEAR for true in shape.jumps) for at, _ in found),
+        "located": bool(shape.jumps) and all(located(jumps, *jump) for jump in shape.jumps.items()),
+        "false": any(all(abs(at - true) > NEAR for true in shape.jumps) for at, _ in jumps),
     }
 
 
@@ -81,9 +81,9 @@ def live(detector: Detector, noise: str, shape: Shape, number: int) -> Row:
     return {"commits": math.inf}
 
 
-def located(found: Jumps, at: int, jump: float) -> bool:
+def located(jumps: Jumps, at: int, jump: float) -> bool:
     """Whether a change was found: near its commit, in its direction."""
-    return any(abs(index - at) <= NEAR and log * jump > 0 for index, log in found)
+    return any(abs(index - at) <= NEAR and log * jump > 0 for index, log in jumps)
 
 
 def summed(told: Sequence[Row]) -> Row:
@@ -97,14 +97,14 @@ def summed(told: Sequence[Row]) -> Row:
 
 def cells(rows: Sequence[Row]) -> list[Row]:
     """The chunks of each cell put together."""
-    found: dict[tuple[str, ...], Row] = {}
+    by_key: dict[tuple[str, ...], Row] = {}
     for row in rows:
         of = {name: row.get(name, 0) for name in KEY[:-1]}
-        cell = found.setdefault(tuple(of.values()), of)
+        cell = by_key.setdefault(tuple(of.values()), of)
         for name in ("histories", "located", "false", "commits"):
             if name in row:
                 cell[name] = cell[name] + row[name] if name in cell else row[name]
-    return list(found.values())
+    return list(by_key.values())
 
 
 def table(of: Sequence[Row]) -> Iterator[str]:

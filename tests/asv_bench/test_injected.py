@@ -4,6 +4,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import projects
@@ -394,7 +395,7 @@ def test_an_attribution_is_right_where_layer_and_function_are(
 
     monkeypatch.setattr(trials, "built", lambda commit: f"build of {commit}")
     monkeypatch.setattr(trials.commits, "slowed", lambda idle, regression, k: f"slowed by {k}")
-    monkeypatch.setattr(Trials, "_ratio", lambda self, base, slow, benchmark: 1.5)
+    monkeypatch.setattr(trials, "judged", lambda *_, **__: SimpleNamespace(ratio=1.5))
     monkeypatch.setattr(trials.causes, "of_benchmark", of_benchmark)
     monkeypatch.setattr(Trials, "work", lambda self, _, percent: (4 * percent, 1 + percent / 100))
     steps = [of.attribution(TOY, percent, 0) for percent in (10, 20, 40)]

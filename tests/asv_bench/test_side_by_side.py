@@ -198,7 +198,7 @@ def test_the_verdict_is_ours_where_asvs_own_test_would_say_otherwise(tmp_path: P
         ("env", f"{name}(1)"): (1.0, Judgement(1.2, (0.9, 1.5), "undecided", 20, 0.5, "slower")),
         ("env", f"{name}(2)"): (1.0, Judgement(1.05, (1.04, 1.06), "slower", 20, 0.0, "slower")),
     }
-    contest = Contest(None, 1.03, tmp_path, found=found)  # type: ignore[arg-type]
+    contest = Contest(None, 1.03, tmp_path, judged=found)  # type: ignore[arg-type]
     _, stats = compute_stats(low, 1)
 
     def side(of: list[float]) -> list[tuple[object, ...]]:

@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("rlox-opt calibrate: no benchmark had two restarts; more --budget", file=sys.stderr)
         return CANNOT_TELL
     path, record = calibration.keep(
-        project.records,
+        project,
         "calibration",
         commit=head.commit,
         dirty=dirty,

@@ -148,9 +148,9 @@ class Comparison:
         judged last keeps its judgement: nothing is looked at more often than is allowed for."""
         ratios = self.until_look("log_ratio")
         kept = {
-            name: found
-            for name, found in self.judgements.items()
-            if not self.patient and (_settled(found) or found.restarts == len(ratios[name]))
+            name: judgement
+            for name, judgement in self.judgements.items()
+            if not self.patient and (_settled(judgement) or judgement.restarts == len(ratios[name]))
         }
         self.judgements = judge(ratios, self.band, kept, self.level)
 

@@ -87,11 +87,11 @@ class Compared:
     @cached_property
     def changes(self) -> list[Change]:
         """The whole first; then by kind, what changed most first."""
-        found = [self._judged("training", [self._whole()])] if self.steps else []
+        kinds = [self._judged("training", [self._whole()])] if self.steps else []
         for kind, parts in KINDS.items():
             readings = [r for r in self._parts(parts) if max(r.before, r.after) >= _THIN]
-            found.append(self._judged(kind, readings))
-        return [change for of_kind in found for change in of_kind]
+            kinds.append(self._judged(kind, readings))
+        return [change for of_kind in kinds for change in of_kind]
 
     @property
     def repeated(self) -> bool:
@@ -156,11 +156,11 @@ class Compared:
 
     def _judged(self, kind: str, readings: Sequence[_Reading]) -> list[Change]:
         limit = passing([reading.p for reading in readings], _LEVEL)
-        found = [
+        changes = [
             Change(kind, r.name, r.before, r.after, r.ci99, self._verdict(r, limit))
             for r in readings
         ]
-        return sorted(found, key=lambda change: -abs(change.change))
+        return sorted(changes, key=lambda change: -abs(change.change))
 
     def _verdict(self, reading: _Reading, limit: float) -> Verdict:
         if reading.ci99 is None or reading.p is None:

@@ -76,9 +76,9 @@ def _lines(nodes: list[Any], names: list[str], total: float, least: float) -> li
         at.append(len(own))
         own.append(((*path, names[int(name)].replace(";", ",")), seconds))
     scale = _WHOLE / total if total else 0.0
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for path, seconds in own:
         if (count := round(seconds * scale)) > 0:
             stack = ";".join(path[1:] or path)  # all are within "training"
-            found[stack] = found.get(stack, 0) + count
-    return [f"{stack} {count}\n" for stack, count in found.items()]
+            counts[stack] = counts.get(stack, 0) + count
+    return [f"{stack} {count}\n" for stack, count in counts.items()]

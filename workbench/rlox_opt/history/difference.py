@@ -48,16 +48,16 @@ class Difference:
 
     def layers(self) -> list[Part]:
         """The layers, the largest first."""
-        found = self.parts(self.before.layers, self.after.layers)
-        return sorted(found, key=lambda part: -max(part.before, part.after))
+        parts = self.parts(self.before.layers, self.after.layers)
+        return sorted(parts, key=lambda part: -max(part.before, part.after))
 
     def functions(self, most: int = 12) -> list[Part]:
         """The functions that changed most, where their change is beyond the noise of sampling.
 
         One that only one side lists may have been cut off from the other's list: it counts as
         nothing there."""
-        found = self.parts(self.before.functions, self.after.functions)
-        told = [part for part in found if part.beyond_noise]
+        parts = self.parts(self.before.functions, self.after.functions)
+        told = [part for part in parts if part.beyond_noise]
         return sorted(told, key=lambda part: -abs(part.change))[:most]
 
     def parts(self, before: Mapping[str, float], after: Mapping[str, float]) -> Iterable[Part]:

@@ -55,10 +55,10 @@ def read(path: Path) -> dict[str, Any]:
     """A record: an object of JSON, the tables of a page, or of a folder the newest of its files,
     with how many there are. Raises NotReadError or FigureError."""
     if path.is_dir():
-        found = [schema.read(file, dict[str, Any]) for file in sorted(path.rglob("*.json"))]
-        if not found:
+        records = [schema.read(file, dict[str, Any]) for file in sorted(path.rglob("*.json"))]
+        if not records:
             raise FigureError(f"{path}: holds no record")
-        return max(found, key=lambda one: str(one.get("date"))) | {"files": len(found)}
+        return max(records, key=lambda one: str(one.get("date"))) | {"files": len(records)}
     return _page(read_text(path)) if path.suffix == ".md" else schema.read(path, dict[str, Any])
 
 
@@ -100,10 +100,12 @@ def value(record: Mapping[str, Any], expression: str) -> float:
 
 def values(record: Any, path: str) -> list[Any]:
     """All that a path leads to. Raises FigureError where a key is missing."""
-    found = [record]
+    places = [record]
     for key, selector in _PART.findall(path):
-        found = _elements(found, selector) if selector else [_at(one, key, path) for one in found]
-    return found
+        places = (
+            _elements(places, selector) if selector else [_at(one, key, path) for one in places]
+        )
+    return places
 
 
 def _at(one: Any, key: str, path: str) -> Any:
@@ -113,13 +115,13 @@ def _at(one: Any, key: str, path: str) -> Any:
     raise FigureError(f"{path}: there is no {key}; there is {there[:200]}")
 
 
-def _elements(found: list[Any], selector: str) -> list[Any]:
+def _elements(places: list[Any], selector: str) -> list[Any]:
     if selector.startswith('"'):
-        return [_at(one, selector.strip('"'), selector) for one in found]
+        return [_at(one, selector.strip('"'), selector) for one in places]
     if re.fullmatch(r"-?\d+", selector):
-        return [one[int(selector)] for one in found]
+        return [one[int(selector)] for one in places]
     # A list that was narrowed once is narrowed again: its elements are here already.
-    every = [each for one in found for each in (one if isinstance(one, list) else [one])]
+    every = [each for one in places for each in (one if isinstance(one, list) else [one])]
     if selector == "*":
         return every
     key, equal, wanted = selector.partition("=")
@@ -136,33 +138,33 @@ def _has(one: Any, key: str, wanted: str) -> bool:
 
 
 def _numbers(record: Any, path: str) -> list[float]:
-    found = [_number(each) for each in values(record, path)]
-    if not found:
+    numbers = [_number(each) for each in values(record, path)]
+    if not numbers:
         raise FigureError(f"{path}: nothing has it")
-    return found
+    return numbers
 
 
-def _number(found: Any, n: int = 0) -> float:
+def _number(one: Any, n: int = 0) -> float:
     """A number, or the n-th that stands in a text."""
-    if isinstance(found, str):
-        return float(_NUMBER.findall(found)[n].replace(",", "").replace("−", "-"))
-    if isinstance(found, int | float):
-        return float(found)
-    raise FigureError(f"{type(found).__name__}: is no number")
+    if isinstance(one, str):
+        return float(_NUMBER.findall(one)[n].replace(",", "").replace("−", "-"))
+    if isinstance(one, int | float):
+        return float(one)
+    raise FigureError(f"{type(one).__name__}: is no number")
 
 
 def _one(record: Any, path: str) -> float:
-    found = _numbers(record, path)
-    if len(found) > 1:
-        raise FigureError(f"{path}: {len(found)} have it; name one, or derive one from all")
-    return found[0]
+    numbers = _numbers(record, path)
+    if len(numbers) > 1:
+        raise FigureError(f"{path}: {len(numbers)} have it; name one, or derive one from all")
+    return numbers[0]
 
 
 def _nth(record: Any, path: str, n: str) -> float:
-    found = values(record, path)
-    if len(found) != 1:
-        raise FigureError(f"{path}: {len(found)} have it, which should be one")
-    return _number(found[0], int(n))
+    texts = values(record, path)
+    if len(texts) != 1:
+        raise FigureError(f"{path}: {len(texts)} have it, which should be one")
+    return _number(texts[0], int(n))
 
 
 def _standing(record: Mapping[str, Any], name: str, verdict: str) -> float:
@@ -227,13 +229,13 @@ def _page(text: str) -> dict[str, Any]:
             columns = _cells(line)
         elif not set(line) <= set("|-: "):
             rows.append(dict(zip(columns, _cells(line), strict=False)))
-    found: dict[str, Any] = {"rows": rows, "dirty": "with uncommitted changes" in text}
+    page: dict[str, Any] = {"rows": rows, "dirty": "with uncommitted changes" in text}
     for name, pattern in _ORIGIN.items():
         if match := pattern.search(text):
-            found[name] = match[1]
+            page[name] = match[1]
             if name == "machine":
-                found[name] = {"cpu": match[1], "cores": int(match[2])}
-    return found
+                page[name] = {"cpu": match[1], "cores": int(match[2])}
+    return page
 
 
 def _cells(line: str) -> list[str]:

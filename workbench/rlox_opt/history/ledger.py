@@ -74,20 +74,20 @@ def lines(project: Project) -> list[Line]:
     climbed = {algo: _newest_ladder(algo, of) for algo in workloads.names(project)}
     out = []
     for card in cards.load(project):
-        found = records.records(card.id, of)
+        own = records.records(card.id, of)
         ladders = {
             algo: step
             for algo, ladder in climbed.items()
             for step in ladder.get("steps", ())
             if step["id"] == card.id
         }
-        out.append(Line(card, found, records.realised(card, found, of), ladders))
+        out.append(Line(card, own, records.realised(card, own, of), ladders))
     return out
 
 
 def _newest_ladder(algo: str, folder: Path) -> dict[str, Any]:
-    found = folder.glob(f"*/*_ladder_{algo}*.json")
-    newest = max(found, key=lambda path: path.name, default=None)
+    ladders = folder.glob(f"*/*_ladder_{algo}*.json")
+    newest = max(ladders, key=lambda path: path.name, default=None)
     if newest is None:
         return {}
     read(newest, Ladder)

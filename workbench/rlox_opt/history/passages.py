@@ -60,13 +60,13 @@ class Passage:
     def numbers(self) -> Iterator[Number]:
         """All, first to last."""
         shown = _blank(_NO_NUMBER, self.shown)
-        found = [
+        numbers = [
             Number(m.start(), m.end(), m[0], bool(self.row or "." in m[0] or _unit(shown, m.end())))
             for m in _DIGITS.finditer(re.sub(r"^\d+\.", lambda m: " " * len(m[0]), shown))
         ]
         for pattern in (_IN_WORDS, _IN_A_SECOND):
-            found += [Number(m.start(), m.end(), m[0], True) for m in pattern.finditer(shown)]
-        yield from sorted(found, key=lambda number: number.start)
+            numbers += [Number(m.start(), m.end(), m[0], True) for m in pattern.finditer(shown)]
+        yield from sorted(numbers, key=lambda number: number.start)
 
 
 def passages(text: str) -> list[Passage]:

@@ -82,7 +82,7 @@ class Sofar:
 
 def checked(ledger: Iterable[Line]) -> list[Checked]:
     """The predictions of a ledger that were measured, in the order of their measurements."""
-    found = []
+    measured = []
     for line in ledger:
         if line.card.prediction and line.realised:
             record, result = line.realised
@@ -90,8 +90,8 @@ def checked(ledger: Iterable[Line]) -> list[Checked]:
             claimed, inside = math.log(low * high) / 2, line.outcome == "inside"
             realised = math.log(result.ratio)
             card = line.card
-            found.append(Checked(card.id, card.layer, record.date, claimed, realised, inside))
-    return sorted(found, key=lambda of: (of.date, of.id))
+            measured.append(Checked(card.id, card.layer, record.date, claimed, realised, inside))
+    return sorted(measured, key=lambda of: (of.date, of.id))
 
 
 def width(ratio: float, layer: str, known: Iterable[Checked]) -> Width | None:
@@ -109,15 +109,15 @@ def width(ratio: float, layer: str, known: Iterable[Checked]) -> Width | None:
 
 def over_time(known: Sequence[Checked]) -> list[Sofar]:
     """How often intervals held, after each measurement."""
-    found = []
+    stages = []
     earlier: list[bool] = []
     for n, last in enumerate(known, 1):
         sofar = known[:n]
         earlier += _held(last, sofar[:-1])
         left_out = [held for of in sofar for held in _held(of, [o for o in sofar if o is not of])]
         told = [of.inside for of in sofar]
-        found.append(Sofar(last, *(Held(sum(of), len(of)) for of in (told, left_out, earlier))))
-    return found
+        stages.append(Sofar(last, *(Held(sum(of), len(of)) for of in (told, left_out, earlier))))
+    return stages
 
 
 def _held(of: Checked, others: Iterable[Checked]) -> list[bool]:

@@ -116,12 +116,12 @@ class Recording:
     @property
     def cells(self) -> list[Cell]:
         """All numbers."""
-        found = []
+        cells = []
         for name, readings in self.times.readings.items():
             value = statistics.median(reading.head for reading in readings)
             ratios = [] if name in self.alone else [reading.log_ratio for reading in readings]
-            found.append(_cell(name, "time", value, ratios, len(readings)))
-        return found + self.others
+            cells.append(_cell(name, "time", value, ratios, len(readings)))
+        return cells + self.others
 
     def _left(self) -> float:
         return self._until - time.monotonic()
@@ -186,8 +186,8 @@ class Recording:
         control: list[float] = []
 
         def of_control() -> None:
-            found = brief.speed(spec, self.control.folder, self.progress)
-            control.append(found.steps_per_s)
+            speed = brief.speed(spec, self.control.folder, self.progress)
+            control.append(speed.steps_per_s)
 
         if first := random.random() < 0.5:
             self._bear(f"train.{algo} of the control", of_control)
@@ -247,20 +247,20 @@ class Recording:
     def _cause(self, name: str, ratio: float, before: str) -> None:
         revision = Revision(before, before, self.commit.revision.features)
         built = self.project.builds.build(revision)
-        found = causes.of_benchmark(self.project, built, self.commit, name, ratio)
-        self.causes[name] = {"before": before, **asdict(found)}
+        cause = causes.of_benchmark(self.project, built, self.commit, name, ratio)
+        self.causes[name] = {"before": before, **asdict(cause)}
 
 
 def predicted(project: Project) -> dict[str, restarts.Cell]:
     """The cell that each card of a pair predicts, by asv's name of its optimised twin."""
-    found = {}
+    cells = {}
     for card in cards.load(project):
         if card.prediction and card.prediction.size:
             size = tuple(sorted(card.prediction.size.items()))
             of = f"{card.id} {card.prediction.workload} " + ",".join(f"{k}={n}" for k, n in size)
             cell = restarts.Cell(card.id, card.prediction.workload, size)
-            found[f"{causes.TWINS}Pairs.time_ten_calls('{of}', 'optimized')"] = cell
-    return found
+            cells[f"{causes.TWINS}Pairs.time_ten_calls('{of}', 'optimized')"] = cell
+    return cells
 
 
 def _cell(name: str, kind: str, value: float, log_ratios: Sequence[float], n: int) -> Cell:

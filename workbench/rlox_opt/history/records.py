@@ -107,7 +107,7 @@ def records(id_: str, folder: Path) -> list[Record]:
 
     A file that is malformed or incomplete is left out, and named on stderr.
     """
-    found = []
+    read_in_full = []
     for path in sorted(folder.glob("*/*.json")):
         name = _NAME.fullmatch(path.name)
         if name is None or name[1] != id_.lower():
@@ -122,12 +122,12 @@ def records(id_: str, folder: Path) -> list[Record]:
         except NotReadError as error:
             print(f"{error}; left out", file=sys.stderr)
             continue
-        found.append((record.date, int(name[2] or 1), record))
-    return [record for *_, record in sorted(found, key=lambda row: row[:2])]
+        read_in_full.append((record.date, int(name[2] or 1), record))
+    return [record for *_, record in sorted(read_in_full, key=lambda row: row[:2])]
 
 
 def newest(
-    found: Sequence[Record],
+    every: Sequence[Record],
     holding: tuple[str, Mapping[str, int]] | None = None,
     prefer: str | None = None,
 ) -> Record | None:
@@ -136,13 +136,13 @@ def newest(
     With `holding`, a workload and a size, the newest one that measured it. Records of the machine
     with the slug `prefer` go before all others.
     """
-    fit = [record for record in found if holding is None or record.result(*holding)]
+    fit = [record for record in every if holding is None or record.result(*holding)]
     own = [record for record in fit if record.slug == prefer]
     return next(reversed(own or fit), None)
 
 
 def realised(
-    card: Card, found: Sequence[Record], folder: Path, prefer: str | None = None
+    card: Card, every: Sequence[Record], folder: Path, prefer: str | None = None
 ) -> tuple[Record, Result] | None:
     """What came of a card's prediction: the result at its workload and size.
 
@@ -153,7 +153,7 @@ def realised(
     if card.prediction is None:
         return None
     wanted = card.prediction.workload, card.prediction.size
-    record = newest(found, wanted, prefer)
+    record = newest(every, wanted, prefer)
     if card.record:
         try:
             record = read(root_of(folder) / card.record)

@@ -98,26 +98,26 @@ def of_store(
     log-ratio of a time that is worth telling: what the machine, by its calibration, can tell apart.
     """
     kept = _in_order(newest(entries).values(), order)
-    found = _points(kept)
+    every = _points(kept)
     taking_part = {
-        (key, place): at for key, points in found.items() for place, at in _by_place(points).items()
+        (key, place): at for key, points in every.items() for place, at in _by_place(points).items()
     }
     rank = {entry.commit: number for number, entry in enumerate(kept)}
     told = levels.family(
         _with_suspected(
             {
-                (key, place): _readings(key, [found[key][i] for i in at], least or {})
+                (key, place): _readings(key, [every[key][i] for i in at], least or {})
                 for (key, place), at in taking_part.items()
             },
-            {of: [rank[found[of[0]][i].commit] for i in at] for of, at in taking_part.items()},
+            {of: [rank[every[of[0]][i].commit] for i in at] for of, at in taking_part.items()},
         )
     )
-    changes: dict[Key, list[Change]] = {key: [] for key in found}
+    changes: dict[Key, list[Change]] = {key: [] for key in every}
     for (key, place), of in told.items():
         changes[key] += [change.at(taking_part[key, place]) for change in of]
     return [
-        Series(*key, tuple(found[key]), tuple(sorted(changes[key], key=lambda c: c.index)))
-        for key in sorted(found)
+        Series(*key, tuple(every[key]), tuple(sorted(changes[key], key=lambda c: c.index)))
+        for key in sorted(every)
     ]
 
 
@@ -130,11 +130,11 @@ def _in_order(entries: Iterable[Entry], order: Sequence[str] | None) -> list[Ent
 
 
 def _points(entries: Iterable[Entry]) -> dict[Key, list[Point]]:
-    found: dict[Key, list[Point]] = {}
+    points: dict[Key, list[Point]] = {}
     for entry in entries:
         control = _control(entry)
         for cell in entry.cells:
-            found.setdefault((cell.benchmark, cell.kind, entry.features), []).append(
+            points.setdefault((cell.benchmark, cell.kind, entry.features), []).append(
                 Point(
                     entry.commit,
                     entry.subject,
@@ -148,7 +148,7 @@ def _points(entries: Iterable[Entry]) -> dict[Key, list[Point]]:
                     _error(cell),
                 )
             )
-    return found
+    return points
 
 
 def _control(entry: Entry) -> str:
@@ -174,11 +174,11 @@ def _error(cell: Cell) -> float | None:
 
 def _by_place(points: Sequence[Point]) -> dict[Place, list[int]]:
     """The indices of the points that take part."""
-    found: dict[Place, list[int]] = {}
+    places: dict[Place, list[int]] = {}
     for index, point in enumerate(points):
         if point.level is not None:
-            found.setdefault(point.place, []).append(index)
-    return found
+            places.setdefault(point.place, []).append(index)
+    return places
 
 
 def _with_suspected(
@@ -191,12 +191,12 @@ def _with_suspected(
         if of.exact:
             at = ranks[key, place]
             moved[_code(key, place)] |= {at[change.index] for change in levels.changes(of)}
-    found = {}
+    suspecting = {}
     for (key, place), of in readings.items():
         at = ranks[key, place]
         indices = {bisect_left(at, rank) for rank in moved.get(_code(key, place), ())}
-        found[key, place] = of if of.exact else replace(of, suspected=sorted(indices))
-    return found
+        suspecting[key, place] = of if of.exact else replace(of, suspected=sorted(indices))
+    return suspecting
 
 
 def _code(key: Key, place: Place) -> tuple[str, tuple[str, ...], str]:

@@ -46,11 +46,11 @@ def are_folders(arguments: argparse.Namespace) -> bool:
         if not arguments.enable | arguments.disable:
             raise UsageError("A and B: name two folders or revisions, or --enable, or --disable")
         return False
-    found = [bool(_reports(Path(side))) for side in sides]
-    if found[0] != found[1]:
-        other = sides[found.index(False)]
+    reported = [bool(_reports(Path(side))) for side in sides]
+    if reported[0] != reported[1]:
+        other = sides[reported.index(False)]
         raise UsageError(f"{other!r}: holds no {_REPORT}; compare two folders, or two revisions")
-    return found[0]
+    return reported[0]
 
 
 def _reports(folder: Path) -> list[Path]:
@@ -72,12 +72,12 @@ def of_folders(arguments: argparse.Namespace) -> Compared:
     for side in (arguments.before, arguments.after):
         paths = _reports(Path(side))
         tables.append([_read(path) for path in paths])
-        found = []
+        loaded = []
         for path, table in zip(paths, tables[-1], strict=True):
             with understood(path.parent, "profile"):
-                found.append(_run(path, table))
+                loaded.append(_run(path, table))
             missing += [f"{path.parent}: {text}" for text in table.get("incomplete") or ()]
-        runs.append(tuple(found))
+        runs.append(tuple(loaded))
     every = [table for side in tables for table in side]
     machines = sorted({slug(table["machine"]) for table in every})
     algos = sorted({_what(table) for table in every})
@@ -145,15 +145,15 @@ def _run_of_processes(table: dict[str, Any]) -> Run:
 
 def _differences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
     """What the two were run with, where that is not the same."""
-    found = []
+    differing = []
     for key in _COMPARED:
         a, b = before.get(key), after.get(key)
         if isinstance(a, dict) and isinstance(b, dict):
             names = [name for name in {**a, **b} if a.get(name) != b.get(name)]
-            found += [f"{name}: {a.get(name)} → {b.get(name)}" for name in names]
+            differing += [f"{name}: {a.get(name)} → {b.get(name)}" for name in names]
         elif a != b:
-            found.append(f"{key}: {a} → {b}")
-    return [f"They differ in {'; '.join(found)}."] if found else []
+            differing.append(f"{key}: {a} → {b}")
+    return [f"They differ in {'; '.join(differing)}."] if differing else []
 
 
 @dataclass(frozen=True)
@@ -191,9 +191,9 @@ def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
         try:
             for number in range(arguments.runs):
                 progress.begin(f"round {number + 1}")
-                found = _round(sides, sampler, classifier, progress)
-                runs.append(found)
-                progress.end(f"a step takes {found[1].step_s / found[0].step_s:.3f} × A's")
+                ran = _round(sides, sampler, classifier, progress)
+                runs.append(ran)
+                progress.end(f"a step takes {ran[1].step_s / ran[0].step_s:.3f} × A's")
         except KeyboardInterrupt:
             if not runs:  # there is nothing to tell
                 raise
@@ -236,14 +236,14 @@ def _sides(
             _Side(t, None, spec, installed(project)) for t, spec in zip(titles, specs, strict=True)
         ]
     resolved = [project.commits.resolve(text) for text in (arguments.before, arguments.after)]
-    found = []
+    sides = []
     for revision, spec, more in zip(resolved, specs, ("", added), strict=True):
         progress.begin(f"build of {revision.text}")
         folder = project.builds.build(revision).folder
         progress.end("ready")
         text = sources(project, revision.commit)
-        found.append(_Side(f"{revision.title}{more}", folder, spec, text))
-    return found
+        sides.append(_Side(f"{revision.title}{more}", folder, spec, text))
+    return sides
 
 
 def installed(project: Project) -> Text:
@@ -260,10 +260,10 @@ def _round(
     sides: Sequence[_Side], sampler: str, classifier: Classifier, progress: Progress
 ) -> tuple[Run, Run]:
     """A run of each, in random order."""
-    found: dict[int, Run] = {}
+    runs: dict[int, Run] = {}
     for index in random.sample((0, 1), 2):
         side = sides[index]
         speed, samples = brief.profile(side.spec, side.package, sampler, classifier, progress)
         kept = condensed.profile(samples, speed.self_seconds, side.text)
-        found[index] = Run(kept, 1 / speed.steps_per_s)
-    return found[0], found[1]
+        runs[index] = Run(kept, 1 / speed.steps_per_s)
+    return runs[0], runs[1]

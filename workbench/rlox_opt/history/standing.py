@@ -12,11 +12,11 @@ def fastest_other(case: Mapping[str, Any], ours: Sequence[str]) -> Mapping[str, 
     return min(others, key=lambda row: float(row["s"]), default=None)
 
 
-def standing(found: Mapping[str, Any], name: str) -> dict[str, int]:
+def standing(record: Mapping[str, Any], name: str) -> dict[str, int]:
     """Of how many cases one of ours has each verdict against the fastest other, if of any."""
     counts = dict.fromkeys(("ahead", "behind", "not told apart", "undecided"), 0)
-    for case in found["cases"]:
-        rival = fastest_other(case, found["ours"])
+    for case in record["cases"]:
+        rival = fastest_other(case, record["ours"])
         if rival and name in rival["against"]:
             counts[rival["against"][name]["verdict"]] += 1
     return {verdict: n for verdict, n in counts.items() if n}

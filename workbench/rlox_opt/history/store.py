@@ -143,27 +143,27 @@ def entries(folder: Path) -> list[tuple[Path, Entry]]:
 
 def of_commit(commit: str, folder: Path) -> list[Entry]:
     """The entries of a commit in a machine's folder, oldest first. Raises NotReadError."""
-    found = _in_time(folder.glob(f"*_{commit[:10]}*.json"))
-    return [entry for _, entry in found if entry.commit == commit]
+    recorded = _in_time(folder.glob(f"*_{commit[:10]}*.json"))
+    return [entry for _, entry in recorded if entry.commit == commit]
 
 
 def last(folder: Path) -> Entry | None:
     """The newest entry of a machine's folder. Raises NotReadError."""
     newest_second = max((path.name.partition("_")[0] for path in folder.glob("*.json")), default="")
-    found = _in_time(folder.glob(f"{newest_second}_*.json"))
-    return found[-1][1] if found else None
+    recorded = _in_time(folder.glob(f"{newest_second}_*.json"))
+    return recorded[-1][1] if recorded else None
 
 
 def _in_time(paths: Iterable[Path]) -> list[tuple[Path, Entry]]:
     """By the date inside: names tell seconds only."""
-    return sorted(((path, read(path)) for path in paths), key=lambda found: found[1].date)
+    return sorted(((path, read(path)) for path in paths), key=lambda row: row[1].date)
 
 
 def newest(of: Iterable[Entry]) -> dict[tuple[str, tuple[str, ...], str], Entry]:
     """The last complete entry of each (machine, features, commit), or else the last."""
-    found: dict[tuple[str, tuple[str, ...], str], Entry] = {}
+    kept: dict[tuple[str, tuple[str, ...], str], Entry] = {}
     for entry in of:
         key = entry.slug, entry.features, entry.commit
-        if key not in found or entry.complete or not found[key].complete:
-            found[key] = entry
-    return found
+        if key not in kept or entry.complete or not kept[key].complete:
+            kept[key] = entry
+    return kept

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.harness.sequential import GUESS_S
+from rlox_opt.project.project import Project
 from rlox_opt.stats.family import judge, restarts_to_settle
 from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.stats.student import deviation
 from rlox_opt.system.files import check_folder, write_new
-from rlox_opt.system.machine import machine, slug
+from rlox_opt.system.machine import commit, machine, slug
 from rlox_opt.system.schema import NotNegative, Positive, read
 
 _DRAWS = 300
@@ -76,8 +77,8 @@ def _flagged(drawn: Mapping[str, Sequence[float]], band: float) -> list[str]:
     """The benchmarks that a drawn run of `diff` flags."""
     settled: dict[str, Any] = {}
     for look in LOOKS:
-        found = judge({name: of[:look] for name, of in drawn.items()}, band, settled)
-        settled = {name: j for name, j in found.items() if j.verdict != "undecided"}
+        judgements = judge({name: of[:look] for name, of in drawn.items()}, band, settled)
+        settled = {name: j for name, j in judgements.items() if j.verdict != "undecided"}
     return [name for name, j in settled.items() if j.verdict in FLAGGED]
 
 
@@ -88,8 +89,8 @@ def detectable(log_ratios: Sequence[float], rng: random.Random) -> float:
     drawn = [rng.choices(log_ratios, k=LOOKS[-1]) for _ in range(_DRAWS)]
     for _ in range(12):
         middle = (low + high) / 2
-        found = sum(_found([ratio + middle for ratio in run]) for run in drawn)
-        low, high = (low, middle) if found >= _POWER * _DRAWS else (middle, high)
+        seen = sum(_found([ratio + middle for ratio in run]) for run in drawn)
+        low, high = (low, middle) if seen >= _POWER * _DRAWS else (middle, high)
     return math.exp(high)
 
 
@@ -123,12 +124,13 @@ def check_records(records: Path) -> None:
     check_folder(records / slug(machine()))
 
 
-def keep(records: Path, kind: str, **found: Any) -> tuple[Path, dict[str, Any]]:
-    """Write what was found on this machine, now, as a new file in the folder `records`; returns the
-    file, and all that it says."""
+def keep(project: Project, kind: str, **facts: Any) -> tuple[Path, dict[str, Any]]:
+    """Write what was found on this machine, now, as a new record of a project; returns the file,
+    and all that it says. Without a `commit` among the facts, it is of the checkout as it is."""
     date = f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
-    record = {"schema": 1, "date": date, "machine": machine(), **found}
-    folder = records / slug(record["machine"])
+    origin = dict(zip(("commit", "dirty"), commit(project.root), strict=True))
+    record = {"schema": 1, "date": date, "machine": machine(), **origin, **facts}
+    folder = project.records / slug(record["machine"])
     text = json.dumps(record, indent=1) + "\n"
     return write_new(text, folder, f"{date.replace(':', '')}_{kind}"), record
 
@@ -147,12 +149,12 @@ def _newest(folder: Path) -> Path | None:
 def smallest(records: Path) -> dict[str, dict[str, float]]:
     """By machine and benchmark, the smallest log-ratio that the machine can tell apart. Raises
     NotReadError."""
-    found: dict[str, dict[str, float]] = {}
+    by_machine: dict[str, dict[str, float]] = {}
     for of in sorted({path.parent.name for path in records.glob("*/*_calibration*.json")}):
         if path := _newest(records / of):
             rows = read(path, Calibration).benchmarks.items()
-            found[of] = {name: math.log(row.detectable) for name, row in rows}
-    return found
+            by_machine[of] = {name: math.log(row.detectable) for name, row in rows}
+    return by_machine
 
 
 def plan(records: Path, names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:

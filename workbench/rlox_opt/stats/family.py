@@ -48,9 +48,9 @@ def judge(
     fresh = {
         name: _estimate(of, band, level) for name, of in log_ratios.items() if name not in settled
     }
-    found = {name: settled.get(name) or fresh[name] for name in log_ratios}
-    limit = passing([judgement.p for judgement in found.values()], level)
-    return found | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
+    judgements = {name: settled.get(name) or fresh[name] for name in log_ratios}
+    limit = passing([judgement.p for judgement in judgements.values()], level)
+    return judgements | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
 
 
 def passing(ps: Iterable[float | None], level: float) -> float:
@@ -107,10 +107,10 @@ def _p(mean: float, error: float, band: float, df: int) -> float:
     return t_beyond((abs(mean) - band) / error, df) + t_beyond((abs(mean) + band) / error, df)
 
 
-def _decide(found: Judgement, band: float, limit: float) -> Judgement:
-    if found.ci99 is None or found.p is None:
-        return found
-    verdict = zone(*found.ci99, band)
-    if verdict in FLAGGED and found.p > limit:
-        return found
-    return replace(found, verdict=verdict)
+def _decide(judgement: Judgement, band: float, limit: float) -> Judgement:
+    if judgement.ci99 is None or judgement.p is None:
+        return judgement
+    verdict = zone(*judgement.ci99, band)
+    if verdict in FLAGGED and judgement.p > limit:
+        return judgement
+    return replace(judgement, verdict=verdict)

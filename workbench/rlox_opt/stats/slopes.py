@@ -77,11 +77,11 @@ def _least(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) 
 def _fit(x: NDArray[np.float64], y: NDArray[np.float64], at: tuple[int, ...]) -> _Fit:
     columns = [np.ones_like(x), x - x[0], *(np.maximum(x - x[i], 0) for i in at)]
     design = np.stack(columns, axis=1)
-    found = np.linalg.lstsq(design, y)[0]
-    n, residual = len(x), float(np.mean((design @ found - y) ** 2))
+    solution = np.linalg.lstsq(design, y)[0]
+    n, residual = len(x), float(np.mean((design @ solution - y) ** 2))
     parameters = 2 + 2 * len(at)  # a knee has a place and a turn
     score = n * math.log(residual + _NOISE**2) + parameters * math.log(n)
-    return _Fit(score, found[1:], at)
+    return _Fit(score, solution[1:], at)
 
 
 def explain(
@@ -116,7 +116,7 @@ def explain(
 def caches(folder: Path = _CACHES) -> dict[str, int]:
     """Bytes of this machine's data caches by name, the smallest first; none where Linux does not
     tell."""
-    found = {}
+    sizes = {}
     for index in sorted(folder.glob("index*")):
         try:
             kind, level, size = (
@@ -125,5 +125,5 @@ def caches(folder: Path = _CACHES) -> dict[str, int]:
         except OSError:
             continue
         if kind != "Instruction":
-            found["L1d" if level == "1" else f"L{level}"] = int(size.removesuffix("K")) * 1024
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+            sizes["L1d" if level == "1" else f"L{level}"] = int(size.removesuffix("K")) * 1024
+    return dict(sorted(sizes.items(), key=lambda item: item[1]))

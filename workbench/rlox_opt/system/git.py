@@ -54,18 +54,18 @@ class GitError(Exception):
 def environment(trusted: Path | None = None) -> dict[str, str]:
     """This process's, for programs that may call git: without what sends git elsewhere. `trusted`
     is a folder that git is to read, whoever owns it."""
-    found = {
+    kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name in _KEPT
     }
     if trusted:
-        found |= {
+        kept |= {
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": "safe.directory",
             "GIT_CONFIG_VALUE_0": str(trusted),
         }
-    return found
+    return kept
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,13 @@ class Repository:
         return _command(self.folder, self.git_dir, verb, *arguments)
 
     def _environment(self) -> dict[str, str]:
-        found = environment() | _OURS
+        variables = environment() | _OURS
         if self.beside and (self.index or self.beside.is_dir()):
-            found["GIT_OBJECT_DIRECTORY"] = str(self.beside)
-            found["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(self.objects)
+            variables["GIT_OBJECT_DIRECTORY"] = str(self.beside)
+            variables["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = _quoted(self.objects)
         if self.index:
-            found["GIT_INDEX_FILE"] = str(self.index)
-        return found
+            variables["GIT_INDEX_FILE"] = str(self.index)
+        return variables
 
 
 @functools.cache

@@ -53,11 +53,11 @@ def guarded() -> Iterator[None]:
 
 def main(mark: str) -> None:
     """End all that bear the mark, and what they start meanwhile."""
-    began = found = time.monotonic()
-    while time.monotonic() - found < _QUIET_S and time.monotonic() - began < _LIMIT_S:
+    began = seen = time.monotonic()
+    while time.monotonic() - seen < _QUIET_S and time.monotonic() - began < _LIMIT_S:
         for pid, text in marked(mark).items():
-            found = time.monotonic()
-            if _TIDIES not in text or found - began > _TIDYING_S:
+            seen = time.monotonic()
+            if _TIDIES not in text or seen - began > _TIDYING_S:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, signal.SIGKILL)
         time.sleep(_POLL_S)
@@ -66,18 +66,18 @@ def main(mark: str) -> None:
 def marked(mark: str) -> dict[int, bytes]:
     """The processes that bear a mark, but for this one and its own, and those which descend from
     them and have another environment; with their command and environment."""
-    found: dict[int, bytes] = {}
+    bearing: dict[int, bytes] = {}
     children: dict[int, dict[int, bytes]] = {}
     for pid, parent, text in processes():
         children.setdefault(parent, {})[pid] = text
         if mark.encode() in text and os.getpid() not in (pid, parent):
-            found[pid] = text
-    left = [*found]
+            bearing[pid] = text
+    left = [*bearing]
     while left:
         more = children.get(left.pop(), {})
-        left += more.keys() - found.keys()
-        found |= more
-    return found
+        left += more.keys() - bearing.keys()
+        bearing |= more
+    return bearing
 
 
 def processes() -> Iterator[tuple[int, int, bytes]]:

@@ -131,9 +131,9 @@ def _inner(of: Any, key: str | int) -> list[Any]:
     """The types that may stand under a key of a type."""
     if items := getattr(of, "item_types", ()):
         return _each(items[int(key)])
-    found = [field.type for field in getattr(of, "fields", ()) if field.encode_name == key]
-    found += [getattr(of, name) for name in ("item_type", "value_type") if hasattr(of, name)]
-    return [each for inner in found for each in _each(inner)]
+    types = [field.type for field in getattr(of, "fields", ()) if field.encode_name == key]
+    types += [getattr(of, name) for name in ("item_type", "value_type") if hasattr(of, name)]
+    return [each for inner in types for each in _each(inner)]
 
 
 def _each(of: Any) -> list[Any]:

@@ -2,7 +2,7 @@
 
     .venv/bin/python asv_bench/build_times.py
 
-Commits of a scratch clone, each with one edited file of the core, are built by every command in
+Commits that no branch knows, each with one edited file of the core, are built by every command in
 turn, each in an environment of its own. asv itself checks the commit out and runs the command.
 Ours keeps cargo's target directory, so it builds the commit before them, which is not counted. Wall
 time is what one waits; CPU time, of all processes together, is what a busy machine distorts least.
@@ -19,7 +19,6 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -28,9 +27,8 @@ from asv.config import Config
 from asv.environment import get_environments
 from asv.repo import get_repo
 from rlox_opt.project import calibration
-from rlox_opt.system.git import environment
-from rlox_opt.system.machine import commit as checked_out
 
+from asv_bench.injected import commits
 from asv_bench.project import PROJECT
 
 EDITED = "crates/rlox-core/src/buffer/ringbuf.rs"
@@ -48,7 +46,8 @@ class Builder:
 
     def __init__(self, name: str, command: str | None, env_dir: Path) -> None:
         self.name = name
-        conf = Config.load("asv.conf.json")
+        conf = Config.load(str(PROJECT.root / "asv.conf.json"))
+        conf.repo = str(PROJECT.root)
         conf.build_command = [command] if command else conf.build_command
         (self.command,) = conf.build_command
         conf.install_command = conf.uninstall_command = []
@@ -80,44 +79,25 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def git(*arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], env=environment(), check=True, capture_output=True, text=True
-    ).stdout.strip()
-
-
-@contextmanager
-def scratch_clone() -> Iterator[Path]:
-    """A clone to work in; yields a folder beside it."""
-    before = Path.cwd()
-    with tempfile.TemporaryDirectory(prefix="rlox-build-times-") as folder:
-        git("clone", "--quiet", str(PROJECT.root), f"{folder}/clone")
-        os.chdir(f"{folder}/clone")
-        try:
-            yield Path(folder)
-        finally:
-            os.chdir(before)
-
-
-def edits() -> Iterator[str]:
-    """Commits on top of each other, each with another constant in the edited file."""
-    path = Path(EDITED)
-    original = path.read_text(encoding="utf-8")
+def edits(head: str) -> Iterator[str]:
+    """Commits after `head`, each with another constant in the edited file; no branch knows them."""
+    parent, original = head, commits.content(head, EDITED)
     for number in range(REPEATS):
-        path.write_text(f"{original}\nconst _: u32 = {number};\n", encoding="utf-8")
-        who = ("-c", "user.name=build_times", "-c", "user.email=build_times@localhost")
-        git(*who, "commit", "--quiet", "--all", "--message", f"Edit {number}")
-        yield git("rev-parse", "HEAD")
+        text = f"{original}\nconst _: u32 = {number};\n"
+        parent = commits.made(parent, {EDITED: text}, f"Edit {number}")
+        yield parent
 
 
-def measured() -> list[Builder]:
-    with scratch_clone() as folder:
-        builders = [Builder("ours", None, folder)]
-        builders += [Builder(name, command, folder) for name, command in ASV_DEFAULT.items()]
+def measured(head: str) -> list[Builder]:
+    with tempfile.TemporaryDirectory(prefix="rlox-build-times-") as folder:
+        builders = [
+            Builder(name, command, Path(folder))
+            for name, command in {"ours": None, **ASV_DEFAULT}.items()
+        ]
         print("before, not counted:    wall        CPU")
-        builders[0].build(git("rev-parse", "HEAD"))
+        builders[0].build(head)
         del builders[0].wall_s[:], builders[0].cpu_s[:]
-        for number, edit in enumerate(edits()):
+        for number, edit in enumerate(edits(head)):
             print(f"edit {number + 1} of {REPEATS}:")
             for builder in builders if number % 2 else reversed(builders):
                 builder.build(edit)
@@ -133,9 +113,9 @@ def compared(ours: list[float], *default: list[float]) -> dict[str, float]:
 
 def main() -> None:
     plugin.setup()
-    head, dirty = checked_out(PROJECT.root)
+    head = PROJECT.commits.resolve("HEAD").commit
     load = os.getloadavg()[0]
-    builders = measured()
+    builders = measured(head)
     medians = {
         "wall_s": compared(*(builder.wall_s for builder in builders)),
         "cpu_s": compared(*(builder.cpu_s for builder in builders)),
@@ -149,7 +129,6 @@ def main() -> None:
         PROJECT,
         "build_times",
         commit=head,
-        dirty=dirty,
         load_before=load,
         asv=metadata.version("asv"),
         rustc=rustc.stdout.strip(),

@@ -9,7 +9,7 @@ import pytest
 from projects import ROOT
 from rlox_opt.cli.main import main
 from rlox_opt.history import claims
-from rlox_opt.history.claims import Book, Checked
+from rlox_opt.history.claims import Book, CheckedClaim
 from rlox_opt.history.figures import FigureError, figure, read
 from rlox_opt.history.passages import passages
 from rlox_opt.system import schema
@@ -84,7 +84,7 @@ figures = {{ {rows} }}
 """)
         return self
 
-    def check(self) -> tuple[Checked, list[str]]:
+    def check(self) -> tuple[CheckedClaim, list[str]]:
         (one,), loose = claims.check(self.root / "claims.toml")
         return one, loose
 

@@ -79,7 +79,7 @@ class Ends(Patient):
 
 
 @dataclass
-class Side(Patient):
+class Between(Patient):
     """GOOD against a commit between GOOD and BAD: "same" if it takes as long as GOOD, "slower" or
     "faster" if as long as BAD, whose log-ratios to GOOD are `bad`."""
 
@@ -178,7 +178,7 @@ class Bisection:
             if between is None:
                 return  # nothing left between them builds
             index, artefact = between
-            there, _ = self._compare(good, artefact, partial(Side, bad=readings))
+            there, _ = self._compare(good, artefact, partial(Between, bad=readings))
             if there.verdict == "undecided":
                 return
             if there.verdict == "same":

@@ -12,7 +12,7 @@ from typing import Any
 
 from rlox_opt.cli.types import pattern
 from rlox_opt.history import claims
-from rlox_opt.history.claims import FEW, Checked
+from rlox_opt.history.claims import FEW, CheckedClaim
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def lines(listed: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
+def lines(listed: Sequence[CheckedClaim], loose: Sequence[str]) -> Iterator[str]:
     """A paragraph for each claim, then what is bound to nothing."""
     for one in listed:
         figures = ", ".join(f"{name} {said}" for name, said in one.figures.items())
@@ -101,11 +101,11 @@ def lines(listed: Sequence[Checked], loose: Sequence[str]) -> Iterator[str]:
         yield from (f"    {what}" for what in loose)
 
 
-def _words(one: Checked) -> str:
+def _words(one: CheckedClaim) -> str:
     return f"{one.claim.text} {one.claim.record} {one.claim.says} {one.source.path}"
 
 
-def _row(one: Checked) -> dict[str, Any]:
+def _row(one: CheckedClaim) -> dict[str, Any]:
     return {
         "text": one.claim.text,
         "line": one.line,

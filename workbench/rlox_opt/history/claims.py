@@ -65,7 +65,7 @@ class Book(Struct, forbid_unknown_fields=True):
 
 
 @dataclass
-class Checked:
+class CheckedClaim:
     """A claim, where it stands (0: nowhere), what its record says, and what is wrong with it:
     `wrong` of the text, `stale` of the record."""
 
@@ -80,7 +80,7 @@ class Checked:
     stale: list[str]
 
 
-def check(path: Path) -> tuple[list[Checked], list[str]]:
+def check(path: Path) -> tuple[list[CheckedClaim], list[str]]:
     """Each claim of a `Book` with what is wrong with it; then what is wrong with the texts beside:
     figures that are not bound, and marks of numbers that stand nowhere.
 
@@ -89,7 +89,7 @@ def check(path: Path) -> tuple[list[Checked], list[str]]:
     """
     book, root = read(path, Book), path.parent
     known: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # records, and why they are stale
-    checked: list[Checked] = []
+    checked: list[CheckedClaim] = []
     loose: list[str] = []
     for text in book.texts:
         parts = passages(read_text(root / text))
@@ -118,10 +118,10 @@ def _compare(
     stale: list[str],
     parts: Sequence[Passage],
     bound: dict[Passage, set[int]],
-) -> Checked:
+) -> CheckedClaim:
     """The claim with its place; the figures that stand there are noted as `bound`."""
     machine = record.get("machine") or {}
-    one = Checked(
+    one = CheckedClaim(
         claim,
         source,
         0,

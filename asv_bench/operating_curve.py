@@ -21,7 +21,7 @@ from typing import Any
 from rlox_opt.project import calibration
 from rlox_opt.stats.family import Judgement, judge
 from rlox_opt.stats.paired import LOOKS
-from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.system.exits import GOOD, INTERRUPTED
 
 from asv_bench.project import PROJECT
 
@@ -89,7 +89,7 @@ def main() -> int:
         PROJECT, "operating-curve", runs=runs, benchmarks=OTHERS + 1, points=simulated
     )
     print(path)
-    return 0
+    return GOOD
 
 
 if __name__ == "__main__":

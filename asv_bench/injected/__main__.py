@@ -13,7 +13,7 @@ from typing import Any
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project import calibration
 from rlox_opt.project.builds import NotBuiltError
-from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.machine import commit
 from rlox_opt.system.progress import reporter
@@ -190,7 +190,7 @@ def _run(arguments: argparse.Namespace) -> int:
             rows=rows,
         )
         print(f"\n{path}")
-    return 1 if failures else 0
+    return DIFFERENCE if failures else GOOD
 
 
 def _chosen(every: Sequence[Regression], only: Sequence[str], torch: bool) -> list[Regression]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from rlox_opt.project import calibration
-from rlox_opt.system.exits import INTERRUPTED
+from rlox_opt.system.exits import GOOD, INTERRUPTED
 from rlox_opt.system.progress import reporter
 
 from asv_bench.injected.journal import Journal
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     path, _ = calibration.keep(PROJECT, "levels", near=scores.NEAR, first=first, cells=cells)
     print(f"\n{path}")
-    return 0
+    return GOOD
 
 
 if __name__ == "__main__":

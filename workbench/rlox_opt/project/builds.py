@@ -36,7 +36,6 @@ from rlox_opt.system.usage import UsageError
 _KEPT = 48  # of 15 MB each
 _SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 _RUST = ("Cargo.toml", "Cargo.lock", "crates", ".cargo", "rust-toolchain.toml")
-_OPTIMISATION = re.compile(r"opt-p\d+")
 _OUT = "{out}"
 
 
@@ -62,6 +61,9 @@ class Cargo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
 
     manifest: str = "Cargo.toml"
     """The manifest whose features tell what a feature turns on."""
+
+    told: str = ""
+    """Of the features, those that its `build_info()` tells: a pattern (all)."""
 
     library: str = "_core"
     """The module that it is in the package."""
@@ -190,7 +192,8 @@ class Builds:
             if not folder.exists():
                 self._assemble(revision, checkout, extension, folder, library)
             try:
-                expected = _turned_on(checkout / by.manifest, features)
+                on = _turned_on(checkout / by.manifest, features)
+                expected = {of for of in on if re.fullmatch(by.told or ".*", of)}
                 built_at = self._check(folder, revision, expected)
             except NotBuiltError:
                 extension.unlink()
@@ -324,7 +327,7 @@ def _own_features(checkout: Path) -> tuple[str, ...]:
 
 
 def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
-    """The optimisations that cargo turns on for these features."""
+    """The features that cargo turns on for these."""
     table: dict[str, Any] = {}
     with contextlib.suppress(NotReadError):
         table = schema.read(manifest, dict[str, Any]).get("features", {})
@@ -334,7 +337,7 @@ def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
         if feature not in on:
             on.add(feature)
             left += table.get(feature, ())
-    return {feature for feature in on if _OPTIMISATION.fullmatch(feature)}
+    return on
 
 
 def _digest_of(folder: Path, *patterns: str) -> str:

@@ -327,7 +327,7 @@ def _own_features(checkout: Path) -> tuple[str, ...]:
 
 
 def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
-    """The features that cargo turns on for these."""
+    """The crate's features that cargo turns on for these; "dep:a" and "a/b" are none."""
     table: dict[str, Any] = {}
     with contextlib.suppress(NotReadError):
         table = schema.read(manifest, dict[str, Any]).get("features", {})
@@ -337,7 +337,7 @@ def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
         if feature not in on:
             on.add(feature)
             left += table.get(feature, ())
-    return on
+    return {feature for feature in on if not re.search("[:/]", feature)}
 
 
 def _digest_of(folder: Path, *patterns: str) -> str:

@@ -42,7 +42,7 @@ def quiet() -> Lines:
     [
         ([], ["ID", "all"]),
         (["p99"], ["p99", "there are p1, p2, ", "r16, and all"]),
-        (["p5", "r1", "--planted"], ["r1", "of the data plane", "p1, p2, "]),
+        (["p5", "r1", "--planted"], ["r1", "that builds differ in", "p1, p2, "]),
         (["--builds", "--planted"], ["--planted", "not allowed"]),
         (["p5", "--only", "p5"], ["--only p5", "--builds"]),
         (["p5", "--builds", "--only", "p5"], ["--only", "leave the ids out"]),

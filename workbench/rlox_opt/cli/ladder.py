@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlox_opt.plan import end_to_end, features
+from rlox_opt.plan import end_to_end
 from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.end_to_end import TrainingDiffersError, Variant
+from rlox_opt.plan.features import Features, features
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
@@ -68,8 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     project: Project = arguments.project
     algo: str = arguments.algo
-    steps = steps_of(project, algo, all_cards(arguments))
-    variants = variants_for(features.features(project), steps)
+    planned = all_cards(arguments)
+    steps = steps_of(project, algo, planned)
+    variants = variants_for(features(project), steps, planned)
     where = provenance(project, project.installed.build_info())
     job = end_to_end.jobs(project)[algo]
     partial = Partial(project, algo, job, variants, where)
@@ -114,17 +116,18 @@ def steps_of(project: Project, algo: str, cards: Sequence[Card]) -> list[Card]:
     return [c for c in cards if c.seam.kind != "setting" and end_to_end.on_path(project, c, algo)]
 
 
-def variants_for(of: features.Features, steps: Sequence[Card]) -> list[Variant]:
-    """None, all, each alone, each left out: first those of the data plane."""
-    loop = tuple(card.id for card in steps if card.id.startswith("R"))
-    sets = of.builds([card.id for card in steps if card.id.startswith("P")])
-    found = [Variant(name, on, loop if name.startswith("all") else ()) for name, on in sets]
+def variants_for(of: Features, steps: Sequence[Card], planned: Sequence[Card]) -> list[Variant]:
+    """None, all, each alone, each left out: first those that builds differ in. `planned` are all
+    cards, of which one may say what cargo's profile is."""
+    loop = tuple(card.id for card in steps if not card.in_build)
+    sets = of.builds([card.id for card in steps if card.in_build])
+    switched = [(name, on, loop if name.startswith("all") else ()) for name, on in sets]
     none, all_ = dict(sets)["none"], dict(sets)["all"]
-    found += [Variant(id_.lower(), none, (id_,)) for id_ in loop]
-    return found + [
-        Variant(f"all-{id_.lower()}", all_, tuple(other for other in loop if other != id_))
-        for id_ in loop
+    switched += [(id_.lower(), none, (id_,)) for id_ in loop]
+    switched += [
+        (f"all-{id_.lower()}", all_, tuple(other for other in loop if other != id_)) for id_ in loop
     ]
+    return [Variant(*each, end_to_end.profile(planned, each[1])) for each in switched]
 
 
 class Partial:

@@ -85,9 +85,9 @@ def row_of(project: Project, card: Card, found: Sequence[Record]) -> dict[str, A
 
 
 def active(project: Project, card: Card) -> bool | None:
-    """Whether it is on: in the installed build (None where there is none), or of the training loop,
-    in a trainer not told otherwise."""
-    if card.id.startswith("R"):
+    """Whether it is on: in the installed build (None where there is none), or in a program that is
+    not told otherwise."""
+    if not card.in_build:
         return card.status in ("accepted", "graduated")
     if not project.installed.there():
         return None

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from rlox_opt.cli.list import row_of
 from rlox_opt.history import records
@@ -77,7 +77,7 @@ def detail_of(project: Project, card: Card) -> dict[str, Any]:
         "note": card.note,
         "finding": card.finding,
         "prediction": structs.asdict(card.prediction) if card.prediction else None,
-        "seam": structs.asdict(card.seam) | {"files": files(card.seam.address, project.root)},
+        "seam": to_builtins(card.seam) | {"files": files(card.seam.address, project.root)},
         "shown": row["realised"]["record"] if row["realised"] else shown,
         "records": [_told(record, project.root) for record in reversed(found)],
     }

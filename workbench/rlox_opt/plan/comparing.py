@@ -64,7 +64,7 @@ def compare(
     series: list[Series] = []
     build: dict[str, Any] = {**project.installed.build_info()}
     paired_builds = card.seam.kind == "build"
-    besides = card.also_measured and card.id.startswith("P") and not arguments.sizes
+    besides = card.also_measured and card.in_build and not arguments.sizes
     plugin = beside(project, card) if paired_builds or besides else None
     progress.begin(card.id)
     try:
@@ -75,14 +75,14 @@ def compare(
             extension, build = with_needs(project, card, progress)
             restart = partial(restarts.twins, extension)
             left_out = card.same_code(build["features"])
-            if card.id.startswith("R"):
+            if not card.in_build:
                 script = project.root / project.settings.twins.worker
                 restart = partial(restart, script=script)
                 left_out |= missing(series, extension, script)
             series = [one for one in series if one.cell.workload not in left_out]
             also |= {f"{workload} skipped": why for workload, why in left_out.items()}
             measure(series, restart, arguments.restarts, progress)
-            if series and not arguments.no_counts and card.id.startswith("P"):
+            if series and not arguments.no_counts and card.in_build:
                 progress.note("counting instructions and allocations")
                 cores = len(os.sched_getaffinity(0))
                 timed = [one.cell for one in series]

@@ -9,7 +9,7 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
 _PATIENCE_S = 900
-_P6 = "opt-p6"
-_PATHS = ("collector", "prioritized")  # settings that put seams on the path
 
 
 class TrainingDiffersError(RuntimeError):
@@ -38,17 +36,13 @@ class TrainingDiffersError(RuntimeError):
 
 @dataclass(frozen=True)
 class Variant:
-    """A build to train with, and the optimisations of the training loop that are on. `opt-p6`
-    stands for the cargo profile of what ships."""
+    """A build to train with, by cargo's `profile`, and the `optimizations` that the program which
+    trains is told to turn on."""
 
     name: str
     features: tuple[str, ...]
     optimizations: tuple[str, ...] = ()
-
-    @property
-    def profile(self) -> str:
-        """The cargo profile."""
-        return "release" if _P6 in self.features else "release-baseline"
+    profile: str = "release"
 
 
 def jobs(project: Project) -> Mapping[str, Mapping[str, Any]]:
@@ -81,14 +75,24 @@ def on_path(project: Project, card: Card, algo: str) -> bool:
 def variants_of(project: Project, card: Card) -> tuple[Variant, Variant]:
     """The builds without and with the optimisation: both with what it needs, without all others,
     and, unless that is the question, in the profile of what ships."""
-    of = features(project).of
-    without, with_ = f"without-{card.id.lower()}", f"with-{card.id.lower()}"
-    if card.id.startswith("R"):
-        shipped = of(["P6"])
-        return Variant(without, shipped), Variant(with_, shipped, (card.id,))
-    after = of([card.id] if card.feature == _P6 else ["P6", card.id])
+    every, of = cards.load(project), features(project).of
+    shipped = [other.id for other in every if other.seam.kind == "build"]
+    after = of([*shipped, card.id] if card.in_build else shipped)
     before = tuple(feature for feature in after if feature != card.feature)
-    return Variant(without, before), Variant(with_, after)
+    on = () if card.in_build else (card.id,)
+    return (
+        Variant(f"without-{card.id.lower()}", before, (), profile(every, before)),
+        Variant(f"with-{card.id.lower()}", after, on, profile(every, after)),
+    )
+
+
+def profile(every: Iterable[Card], on: Collection[str]) -> str:
+    """The cargo profile of a build with these features on: that of the card which is about it."""
+    for card in every:
+        if card.seam.profiles is not None:
+            before, after = card.seam.profiles
+            return after if card.feature in on else before
+    return "release"
 
 
 def build_all(
@@ -169,7 +173,10 @@ def bound(project: Project, card: Card, algo: str) -> dict[str, Any] | None:
     """The most the optimisation could gain by Amdahl's law, from the newest recorded profile of
     such a run as the job `algo`: `{bound, bound_ci95, profile}`."""
     job = jobs(project)[algo]
-    told = {key: job["settings"][key] for key in _PATHS if key in job["settings"]}
+    # What decides which seams are on the path; a card of a setting is about what is learnt.
+    steps = [other for other in cards.load(project) if other.seam.kind != "setting"]
+    deciding = {key for step in steps for spot in step.spot for key in spot.conditions}
+    told = {key: value for key, value in job["settings"].items() if key in deciding}
     for path in sorted((project.root / "profiles").glob("*/report.json"), reverse=True):
         report = read(path, dict[str, Any])
         # That of several processes names neither.

@@ -23,8 +23,6 @@ from rlox_opt.system.commands import (
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
-PROFILES = ("release-baseline", "release")  # the twins of P6
-
 WORDS = DIFFER, AGREE, SKIPPED, UNTESTED = "differ", "agree", "skipped", "untested"
 
 
@@ -82,10 +80,10 @@ def rust(
     return outcomes
 
 
-def profiles(project: Project, hear: Hear) -> Outcome:
-    """P6 has no functions: every pair's test, under the profile before and the one after."""
+def under(project: Project, profiles: Iterable[str], hear: Hear) -> Outcome:
+    """A pair of builds has no functions: every pair's test, under each of cargo's profiles."""
     seconds = 0.0
-    for profile in PROFILES:
+    for profile in profiles:
         for id_, outcome in rust(project, None, hear, profile).items():
             seconds += outcome.seconds
             if not outcome.passed:

@@ -57,22 +57,23 @@ class Answer:
 def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
     """Do the twins of `ids` agree?"""
     every, held = cards.load(project), project.installed.paired()
-    by_profile = [card.id for card in every if card.seam.kind == "build" and card.id in ids]
+    chosen = [card for card in every if card.id in ids]
+    by_profile = {card.id: card.seam.profiles for card in chosen if card.seam.profiles}
     paired = [id_ for id_ in ids if id_ in held]
     progress.plan([(step, 0.0) for step in ("Rust", "Python", *by_profile)])
     progress.begin("Rust")
     in_rust = agreement.rust(project, paired, progress.note) if paired else {}
     progress.end(_count(in_rust))
     progress.begin("Python")
-    loop = [id_ for id_ in ids if id_.startswith("R")]
+    loop = [card.id for card in chosen if not card.in_build]
     same = _one_code(project, paired)
     told_apart = [id_ for id_ in [*paired, *loop] if id_ not in same]
     in_python = same | agreement.python(project, told_apart, progress.note)
     progress.end(_count(in_python))
-    for id_ in by_profile:
+    for id_, profiles in by_profile.items():
         progress.begin(id_)
-        in_rust[id_] = agreement.profiles(project, progress.note)
-        progress.end(" and ".join(agreement.PROFILES))
+        in_rust[id_] = agreement.under(project, profiles, progress.note)
+        progress.end(" and ".join(profiles))
 
     rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
     found = {id_: agreement.together(outcomes) for id_, *outcomes in rows}

@@ -15,42 +15,37 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli import profile_training
+from rlox_opt.cli import profile_several
 from rlox_opt.cli.arguments import FOLDER, add_arguments, job_of
+from rlox_opt.cli.missing import missing
 from rlox_opt.project.project import Project
+from rlox_opt.sampling import workloads
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import NotWrittenError
 from rlox_opt.system.files import write as write_file
 from rlox_opt.system.scratch import scratch
-from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
     from rlox_opt.sampling.driver import Findings
 
 
-_EXAMPLES = """\
-examples:
-  rlox-opt profile train ppo                   CartPole-v1, 50,000 steps, all tools: 5 minutes
-  rlox-opt profile train sac --total-timesteps 5000  a shorter run of SAC on Pendulum-v1
-  rlox-opt profile train ppo --env-id Acrobot-v1  any Gymnasium environment
-  rlox-opt profile train ppo --tools py-spy,perf --seconds 20
-  rlox-opt profile train ppo --tools none --json > report.json
-  rlox-opt profile train ppo --nproc 2 --vector async  several processes: one report, one trace
-
+_ABOUT = """
 The plain run tells the true speed and phases; each tool then watches a run of its own. Ctrl-C keeps
 what is finished.
 """
 
 
 def add_to(verbs: Any, project: Project) -> None:
-    """Add the verb to the command line."""
+    """Add the kind to `profile`."""
+    of = workloads.known(project)
     parser = verbs.add_parser(
         "train",
         help="a training run of the project: phases, layers, what could be gained",
-        description="Profile real training and rank where its time goes: Rust, PyTorch, Python, "
-        "NumPy, the environment, the boundary, the kernel.",
-        epilog=_EXAMPLES
+        description="Profile real training and rank where its time goes, by phase and by whose "
+        "code it is.",
+        epilog=(of.EXAMPLES if of else "")
+        + _ABOUT
         + exits.told(
             good="the report is written",
             cannot_tell="also where the training itself fails",
@@ -58,23 +53,29 @@ def add_to(verbs: Any, project: Project) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    if of is None:
+        path = project.workloads / "options.py"
+        missing(
+            parser, f"{path} would name the project's training runs, and is not there; "
+            "`rlox-opt profile script` takes any program"
+        )  # fmt: skip
+        return
     add_arguments(parser, project)
-    profile_training.add_arguments(parser)
+    profile_several.add_arguments(parser, of)
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile as asked; returns the exit code."""
-    try:
-        job = job_of(arguments)
-    except UsageError as error:
-        arguments.parser.error(str(error))
+    of = workloads.known(arguments.project)
+    assert of is not None  # or `missing` had run
+    job = job_of(arguments)
     for package in ("rich", "torch"):
         if importlib.util.find_spec(package) is None:
-            of = "rlox-opt" if package == "rich" else package
-            arguments.parser.error(f"{package} is not installed: pip install {of}")
-    if profile_training.asked(arguments):
-        return profile_training.run(arguments, job)
+            name = "rlox-opt" if package == "rich" else package
+            arguments.parser.error(f"{package} is not installed: pip install {name}")
+    if profile_several.asked(arguments, of):
+        return profile_several.run(arguments, job, of)
     from rlox_opt.sampling.driver import profile
     from rlox_opt.system.process import ChildError
     from rlox_opt.system.progress import reporter

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import projects
 import pytest
 from rlox_opt.cli import ladder
-from rlox_opt.cli.ladder import Partial
+from rlox_opt.cli.ladder import unfinished
 from rlox_opt.plan import end_to_end
 from rlox_opt.plan.features import features
 from rlox_opt.project import cards
@@ -137,14 +137,14 @@ def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
     project = projects.of(tmp_path)
     of = ladder.variants_for(FEATURES, [CARDS["P1"]], [])
     where = {"commit": "c", "machine": {}}
-    Partial(project, "ppo", {}, of, where).add({"none": 1.0, "all": 0.5})
-    again = Partial(project, "ppo", {}, of, where)
-    assert again.rounds == [{"none": 1.0, "all": 0.5}]
-    assert Partial(project, "ppo", {}, of, {"commit": "d", "machine": {}}).rounds == [], (
+    unfinished(project, "ppo", {}, of, where).add({"none": 1.0, "all": 0.5})
+    again = unfinished(project, "ppo", {}, of, where)
+    assert again.rows == [{"none": 1.0, "all": 0.5}]
+    assert unfinished(project, "ppo", {}, of, {"commit": "d", "machine": {}}).rows == [], (
         "another commit's"
     )
-    again.drop()
-    assert Partial(project, "ppo", {}, of, where).rounds == []
+    again.forget()
+    assert unfinished(project, "ppo", {}, of, where).rows == []
 
 
 def trained_to(digests: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:

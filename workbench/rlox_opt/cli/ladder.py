@@ -4,25 +4,23 @@ all others on."""
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from rlox_opt.plan import end_to_end
 from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.end_to_end import TrainingDiffersError, Variant
 from rlox_opt.plan.features import Features, features
+from rlox_opt.plan.unfinished import Unfinished, write_record
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
-from rlox_opt.race import environments as racing
 from rlox_opt.stats import paired
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
-from rlox_opt.system.files import add_row, check_folder, write_new
+from rlox_opt.system.files import check_folder
 from rlox_opt.system.machine import slug
 
 _EXAMPLES = """\
@@ -74,23 +72,24 @@ def run(arguments: argparse.Namespace) -> int:
     variants = variants_for(features(project), steps, planned)
     where = provenance(project, project.installed.build_info())
     job = end_to_end.jobs(project)[algo]
-    partial = Partial(project, algo, job, variants, where)
-    check_folder(folder_of(project, where))
+    so_far = unfinished(project, algo, job, variants, where)
+    folder = project.comparisons / slug(where["machine"])
+    check_folder(folder)
     try:
         with reporter() as progress:
             progress.begin(f"builds for {algo}")
             built = end_to_end.build_all(project, variants, progress)
             progress.end(f"{len(built)} builds")
             progress.begin("training")
-            times = partial.rounds
+            times = so_far.rows
             for row in end_to_end.rounds(
                 project, variants, built, algo, arguments.rounds - len(times)
             ):
-                partial.add(row)
+                so_far.add(row)
                 progress.note(f"round {len(times)}", len(times) / arguments.rounds)
             progress.end(f"{len(times)} rounds of {len(built)} trainings")
     except KeyboardInterrupt:
-        kept = f"{len(partial.rounds)} of {arguments.rounds} rounds are kept"
+        kept = f"{len(so_far.rows)} of {arguments.rounds} rounds are kept"
         print(f"rlox-opt ladder: {kept}; the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
     except TrainingDiffersError as problem:
@@ -99,15 +98,17 @@ def run(arguments: argparse.Namespace) -> int:
     except RuntimeError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)
         return CANNOT_TELL
-    found = {"schema": 1, "ladder": algo, **where, "job": job, **climb(project, steps, algo, times)}
-    path = write(project, found, waterfall(found))
-    partial.drop()
+    gains = climb(project, steps, algo, times)
+    record = {"schema": 1, "ladder": algo, **where, "job": job, **gains}
+    written = write_record(record, folder, f"ladder_{algo}", {".svg": waterfall(record)})
+    so_far.forget()
+    path = written.relative_to(project.root)
     if arguments.json:
-        print(json.dumps(found | {"record": str(path.relative_to(project.root))}))
+        print(json.dumps(record | {"record": str(path)}))
     else:
         from rlox_opt.views.comparison import show_ladder
 
-        show_ladder(found, path.relative_to(project.root))
+        show_ladder(record, path)
     return 0
 
 
@@ -130,36 +131,17 @@ def variants_for(of: Features, steps: Sequence[Card], planned: Sequence[Card]) -
     return [Variant(*each, end_to_end.profile(planned, each[1])) for each in switched]
 
 
-class Partial:
-    """The rounds finished so far, in a file that outlives an interruption."""
-
-    def __init__(
-        self,
-        project: Project,
-        algo: str,
-        job: Mapping[str, Any],
-        variants: Sequence[Variant],
-        where: Mapping[str, Any],
-    ) -> None:
-        what = [
-            algo,
-            job,
-            [[v.name, *v.features, *v.optimizations] for v in variants],
-            where["commit"],
-            where["machine"],
-        ]
-        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
-        self._path = project.cache / "ladder" / f"{algo}-{key}.jsonl"
-        self.rounds: list[dict[str, float]] = racing.kept(self._path)
-
-    def add(self, row: dict[str, float]) -> None:
-        """Keep a round."""
-        add_row(row, self._path)
-        self.rounds.append(row)
-
-    def drop(self) -> None:
-        """Forget them: they are in a record."""
-        self._path.unlink(missing_ok=True)
+def unfinished(
+    project: Project,
+    algo: str,
+    job: Mapping[str, Any],
+    variants: Sequence[Variant],
+    where: Mapping[str, Any],
+) -> Unfinished:
+    """The rounds finished so far."""
+    names = [[v.name, *v.features, *v.optimizations] for v in variants]
+    what = [algo, job, names, where["commit"], where["machine"]]
+    return Unfinished(project.cache / "ladder", algo, what)
 
 
 def climb(
@@ -191,17 +173,3 @@ def climb(
         },
         "steps": rows,
     }
-
-
-def write(project: Project, found: Mapping[str, Any], picture: str) -> Path:
-    """Write the record and the picture beside it, never over others; returns the record's path."""
-    folder = folder_of(project, found)
-    stem = f"{found['date'].replace(':', '')}_ladder_{found['ladder']}"
-    path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
-    write_new(picture, folder, path.stem, ".svg")
-    return path
-
-
-def folder_of(project: Project, found: Mapping[str, Any]) -> Path:
-    """Where the records of its machine lie."""
-    return project.comparisons / slug(found["machine"])

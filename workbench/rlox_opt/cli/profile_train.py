@@ -25,6 +25,7 @@ from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import NotWrittenError
 from rlox_opt.system.files import write as write_file
 from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
     from rlox_opt.sampling.driver import Findings
@@ -69,13 +70,16 @@ def run(arguments: argparse.Namespace) -> int:
     """Profile as asked; returns the exit code."""
     of = workloads.known(arguments.project)
     assert of is not None  # or `missing` had run
-    job = job_of(arguments)
-    for package in ("rich", "torch"):
-        if importlib.util.find_spec(package) is None:
-            name = "rlox-opt" if package == "rich" else package
-            arguments.parser.error(f"{package} is not installed: pip install {name}")
-    if profile_several.asked(arguments, of):
-        return profile_several.run(arguments, job, of)
+    try:
+        job = job_of(arguments)
+        for package in ("rich", "torch"):
+            if importlib.util.find_spec(package) is None:
+                name = "rlox-opt" if package == "rich" else package
+                raise UsageError(f"{package} is not installed: pip install {name}")
+        if profile_several.asked(arguments, of):
+            return profile_several.run(arguments, job, of)
+    except UsageError as error:
+        arguments.parser.error(str(error))
     from rlox_opt.sampling.driver import profile
     from rlox_opt.system.process import ChildError
     from rlox_opt.system.progress import reporter

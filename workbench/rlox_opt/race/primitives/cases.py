@@ -15,6 +15,7 @@ from rlox_opt.race.environments import Peer, lock_of
 from rlox_opt.system import plugins
 from rlox_opt.system.files import understood
 from rlox_opt.system.schema import read
+from rlox_opt.system.usage import UsageError
 
 Size = Mapping[str, int | str]
 Answer = Mapping[str, NDArray[Any]]  # one call's results, by name
@@ -109,6 +110,8 @@ class Engine:
 def load(project: Project, name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
     """Those of a file, in its order. Raises NotReadError."""
     path = folder(project) / name
+    if not path.exists():
+        raise UsageError(f"{path} would name operations and their engines, and is not there")
     table = read(path, dict[str, Any])
     with understood(path, "list of operations"):
         engines = [_engine(project, row) for row in table["engine"]]

@@ -35,7 +35,7 @@ Measure = Callable[..., Found]
 
 def arguments(*texts: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    diff.add_arguments(parser)
+    diff.add_arguments(parser, projects.HERE)
     return parser.parse_args(["base", *texts, "--restarts", "5", "--no-counts"])
 
 

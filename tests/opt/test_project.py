@@ -61,6 +61,7 @@ def test_what_cannot_be_found_is_asked_for(tmp_path: Path) -> None:
         ("build.by = 'make'", 4, "Invalid value 'make' - at `\\$.build.by`"),
         ("[tool.rlox-opt.build]\nby = 'cargo'\ncrat = 'x'", 6, "unknown field `crat`"),
         ("layers.own = 'a('", 4, r"'a\(' is no regular expression"),
+        ("left-out.compared = 'a('", 4, r"'a\(' is no regular expression"),
         ("layers.homes.rusty = 'a'", 4, "no layer is named 'rusty'; there are rust, torch_inf"),
         ("[[tool.rlox-opt.layers.owners]]\nmodul = 'x'", 5, "unknown field `modul`"),
         ("build = { by = 'command' }", 4, "missing required field `command`"),
@@ -88,6 +89,14 @@ def test_a_file_that_is_no_toml_is_told_where_it_has_our_table(tmp_path: Path) -
         Project.find(tmp_path)
     write(tmp_path, "this = is no TOML\n")  # that is another tool's trouble
     assert Project.find(tmp_path) == Project(tmp_path, Settings())
+
+
+def test_benchmarks_are_left_out_where_the_table_says_so(tmp_path: Path) -> None:
+    write(tmp_path, "[tool.rlox-opt]\nleft-out = { compared = '^slow|huge' }\n")
+    found = Project.find(tmp_path)
+    names = ["slow.A", "not_slow.A", "quick.Huge", "quick.huge"]
+    assert [name for name in names if found.compared.search(name)] == ["not_slow.A", "quick.Huge"]
+    assert all(found.recorded.search(name) for name in names)
 
 
 def test_this_repository_is_described_by_its_own_table() -> None:

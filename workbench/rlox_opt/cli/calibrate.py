@@ -16,7 +16,7 @@ from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
+from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
@@ -46,7 +46,7 @@ def add_to(verbs: Any, project: Project) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
+        "--bench", metavar="REGEX", type=pattern, default=project.compared,
         help="only benchmarks whose name has it"
     )  # fmt: skip
     parser.add_argument(

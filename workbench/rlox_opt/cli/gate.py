@@ -42,7 +42,7 @@ def add_to(verbs: Any, project: Project) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_arguments(parser)
+    add_arguments(parser, project)
     parser.add_argument(
         "--hook", action="store_true", help="warn, and exit with 0, where the exit code would be 2"
     )

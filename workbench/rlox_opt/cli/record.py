@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
 SHIPPED = ("shipped",)
-# Training is told by its profiles; its parts take minutes to prepare.
-BY_DEFAULT = re.compile(r"^(?!trainers\.)")
 _BUILD_S = 10.0  # most commits change no Rust
 _ANCESTORS = 50  # among which the entry before is looked for
 _EXAMPLES = """\
@@ -53,13 +51,13 @@ examples:
 Each commit is built and loaded beside the control, one build that stays the same for the whole
 history of a machine: that of the newest entry, or else the first commit asked for. The ratio of
 their times, taken in turns, is kept beside the seconds. Then come instructions and allocations
-(callgrind), peak memory, a short profile of PPO and SAC, both twins of the optimisations, and
-criterion; where a time moved, layer and function. No part begins once the budget is spent: on a
+(callgrind), peak memory, a short profile of each training run, both twins of the optimisations,
+and criterion; where a time moved, layer and function. No part begins once the budget is spent: on a
 slow machine two minutes are over before the twins.
 
 A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.
 Commits that are there already (same features and control) are passed over; so are, in FROM..TO,
-those that change neither the library nor its crates, build or benchmarks. Of two that run at once,
+those that change nothing measured. Of two that run at once,
 each takes the commits that the other has not begun. Run it when nothing else runs. On a machine of
 another kind a new series begins. `rlox-opt regressions` says how many commits have no recording.
 """
@@ -85,8 +83,8 @@ def add_to(verbs: Any, project: Project) -> None:
         "features as REV+opt-p5,… (default: HEAD)")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=120.0,
         help="seconds of measuring a commit, after its build (default: 120)")  # fmt: skip
-    add("--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
-        help="only benchmarks whose name has it, train.ppo and train.sac among them")  # fmt: skip
+    add("--bench", metavar="REGEX", type=pattern,
+        help="only benchmarks whose name has it; those of training are train.NAME")  # fmt: skip
     add("--features", metavar="LIST", help="of commits that name none: shipped (default), none, or "
         "opt-p5,opt-p7")  # fmt: skip
     add("--control", metavar="REV", help="what ratios are to (default: what they were to before)")
@@ -259,7 +257,7 @@ def _one(
         features=SHIPPED if revision.features is None else revision.features,
         control=_names(control),
         seconds=0.0,
-        complete=arguments.bench is BY_DEFAULT,
+        complete=arguments.bench is None,
         cells=(),
     )
     try:
@@ -276,7 +274,7 @@ def _one(
         project,
         built,
         control,
-        arguments.bench,
+        arguments.bench or project.recorded,
         arguments.budget,
         progress,
         _before(project, revision, entry),
@@ -316,12 +314,12 @@ def _names(control: Artefact) -> dict[str, Any]:
 
 
 def _there(
-    project: Project, revision: Revision, control: dict[str, Any], bench: re.Pattern[str]
+    project: Project, revision: Revision, control: dict[str, Any], bench: re.Pattern[str] | None
 ) -> bool:
     """Whether the history has what is asked for."""
     return any(
         entry.complete
-        or (bench is not BY_DEFAULT and any(bench.search(cell.benchmark) for cell in entry.cells))
+        or (bench is not None and any(bench.search(cell.benchmark) for cell in entry.cells))
         for entry in _entries(project, revision.commit, revision.features, control)
     )
 

@@ -46,6 +46,29 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     """The program that trains with a given build of the extension."""
 
 
+class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Benchmarks that are measured only where `--bench` names them: regular expressions that are
+    searched for in their names. Empty ones leave none out."""
+
+    compared: str = ""
+    """By `diff`, `gate` and `calibrate`."""
+
+    recorded: str = ""
+    """By `record`."""
+
+    def __post_init__(self) -> None:
+        for text in (self.compared, self.recorded):
+            try:
+                _others(text)
+            except re.error as error:
+                raise ValueError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _others(left_out: str) -> re.Pattern[str]:
+    """What finds the names that a pattern does not."""
+    return re.compile(rf"^(?!.*(?:{left_out}))" if left_out else "")
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """`[tool.rlox-opt]`. Folders are named from the project's root."""
 
@@ -55,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     suite: str = ""
     """The folder of asv benchmarks (that of asv.conf.json)."""
+
+    left_out: LeftOut = LeftOut()
 
     measured: tuple[str, ...] = ()
     """What git takes for paths: only their changes need a recording (the package and the suite)."""
@@ -150,6 +175,16 @@ class Project:
         """What git takes for paths: only their changes need a recording."""
         suite = str(self.suite.relative_to(self.root))
         return self.settings.measured or (self.package, f"src/{self.package}", suite)
+
+    @property
+    def compared(self) -> re.Pattern[str]:
+        """Finds the names of the benchmarks that `diff`, `gate` and `calibrate` take unasked."""
+        return _others(self.settings.left_out.compared)
+
+    @property
+    def recorded(self) -> re.Pattern[str]:
+        """Finds the names of those that `record` takes unasked."""
+        return _others(self.settings.left_out.recorded)
 
     @property
     def cache(self) -> Path:

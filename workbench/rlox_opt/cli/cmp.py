@@ -24,7 +24,7 @@ examples:
   rlox-opt cmp p5                        all sizes of its card
   rlox-opt cmp p7 p9 --sizes n_steps=500 other sizes
   rlox-opt cmp all --json > all.json
-  rlox-opt cmp r1 r5                     of the training loop: parts of a trainer, in torch
+  rlox-opt cmp r1 r5                     of those that no build differs in: parts of a trainer
   rlox-opt cmp p5 --end-to-end sac-prioritized   its effect on a training run
 
 ratio = baseline time / optimised time: over 1, the optimisation helps. Each restart is a new

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rlox_opt.cli.missing import missing
 from rlox_opt.plan import end_to_end
 from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.end_to_end import TrainingDiffersError, Variant
@@ -29,9 +30,9 @@ examples:
   rlox-opt ladder sac-prioritized --rounds 10
   rlox-opt ladder ppo --json > ladder.json
 
-Builds the extension without any optimisation, with all, and with each that lies on the trainer's
-path alone and left out; trains with all of these in turn, in random order, a process each; so, too,
-with each of the training loop (r1, r2, …). Compiling is not counted.
+Builds the extension without any optimisation, with all, and with each that lies on the job's path
+alone and left out; trains with all of these in turn, in random order, a process each; so, too, with
+each that no build differs in. Compiling is not counted.
 Ctrl-C keeps the rounds that are finished: the same command goes on from there.
 """
 
@@ -50,10 +51,16 @@ def add_to(verbs: Any, project: Project) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    jobs = sorted(end_to_end.jobs(project))
+    if not jobs:
+        missing(parser, end_to_end.no_jobs(project))
+        return
     parser.add_argument(
-        "algo", metavar="JOB", type=end_to_end.job_named(project),
-        help=f"what to train: {', '.join(sorted(end_to_end.jobs(project))) or 'nothing is named'}",
-    )  # fmt: skip
+        "algo",
+        metavar="JOB",
+        type=end_to_end.job_named(project),
+        help=f"what to train: {', '.join(jobs)}",
+    )
     parser.add_argument("--rounds", type=int, default=5, choices=paired.LOOKS, help="(default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -113,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def steps_of(project: Project, algo: str, cards: Sequence[Card]) -> list[Card]:
-    """The cards on the trainer's path. Settings are no steps: they change what is learnt."""
+    """The cards on the job's path. Settings are no steps: they change what is learnt."""
     return [c for c in cards if c.seam.kind != "setting" and end_to_end.on_path(project, c, algo)]
 
 

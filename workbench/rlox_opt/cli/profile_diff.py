@@ -67,7 +67,12 @@ def add_to(verbs: Any, project: Project) -> None:
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     add = parser.add_argument_group("training of revisions").add_argument
     names = workloads.names(project)
-    add("--algo", choices=names, default=next(iter(names), None), help="the trainer (%(default)s)")
+    add(
+        "--algo",
+        choices=names,
+        default=next(iter(names), None),
+        help="the training run (%(default)s)",
+    )
     if of := workloads.known(project):
         of.add_training(parser)
         of.add_switches(parser, "train B")

@@ -7,8 +7,8 @@ import signal
 import sys
 from typing import Any
 
+from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.features import Build, features
-from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL
@@ -86,12 +86,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ids(arguments: argparse.Namespace) -> list[str]:
     """The optimisations asked for; of those that no build differs in, there is no planted bug."""
-    project: Project = arguments.project
-    known = features(project).known()
+    planned = all_cards(arguments)
+    known = features(arguments.project).known()
     if arguments.planted or arguments.builds:
         what = "no optimisation that builds differ in"
     else:
-        known += [card.id for card in cards.load(project) if not card.in_build]
+        known += [card.id for card in planned if not card.in_build]
         what = "no optimisation"
         if not arguments.ids:
             raise UsageError("ID: none is given; name optimisations, such as p5, or all")

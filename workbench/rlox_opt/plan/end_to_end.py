@@ -58,12 +58,16 @@ def job_named(project: Project) -> Callable[[str], str]:
     def name(text: str) -> str:
         if text in names:
             return text
-        there = f"there are {', '.join(names)}" if names else (
-            f"this project names no training runs: JOBS of {project.workloads / 'options.py'} would"
-        )  # fmt: skip
+        there = f"there are {', '.join(names)}" if names else no_jobs(project)
         raise argparse.ArgumentTypeError(f"{text!r} is none; {there}")
 
     return name
+
+
+def no_jobs(project: Project) -> str:
+    """What is said where there are none."""
+    path = project.workloads / "options.py"
+    return f"this project names no training runs: JOBS of {path} would"
 
 
 def on_path(project: Project, card: Card, algo: str) -> bool:
@@ -199,7 +203,7 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
     for card in chosen:
         if not on_path(project, card, algo):
             elsewhere = ", ".join(dict.fromkeys(a for spot in card.spot for a in spot.algos))
-            where = f"only on that of {elsewhere}" if elsewhere else "on no trainer's path"
+            where = f"only on that of {elsewhere}" if elsewhere else "on the path of none"
             error(f"--end-to-end {algo}: {card.id}'s seam does not lie on its path, {where}")
     from rlox_opt.system.progress import reporter
 

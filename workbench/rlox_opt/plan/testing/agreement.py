@@ -92,7 +92,7 @@ def under(project: Project, profiles: Iterable[str], hear: Hear) -> Outcome:
 
 
 def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
-    """The outcomes of `ids`, which all have a pair in the extension or in the trainers.
+    """The outcomes of `ids`, which all have a pair that pytest's tests know.
 
     Raises:
         CannotTell: pytest did not get as far as the tests.

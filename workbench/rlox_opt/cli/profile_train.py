@@ -87,23 +87,23 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
     try:
         with reporter() as progress:
-            found = profile(arguments.project, job, progress)
+            findings = profile(arguments.project, job, progress)
             progress.begin("report")
-            folder = write(arguments.project, found, arguments.out)
+            folder = write(arguments.project, findings, arguments.out)
             progress.end(str(folder))
     except ChildError as error:
         print(f"rlox-opt profile train: the plain run failed: {error}", file=sys.stderr)
         return CANNOT_TELL
     if arguments.json:
-        print(json.dumps(found.report, indent=1))
+        print(json.dumps(findings.report, indent=1))
     else:
         from rlox_opt.views.terminal import show
 
-        show(found.report, folder)
-    return 0 if found.report["complete"] else INTERRUPTED
+        show(findings.report, folder)
+    return 0 if findings.report["complete"] else INTERRUPTED
 
 
-def write(project: Project, found: Findings, out: Path | None) -> Path:
+def write(project: Project, findings: Findings, out: Path | None) -> Path:
     """Write the report's folder, whole or not at all; returns its path.
 
     Without `out` it is `profiles/<date>_<machine>_<algo>`, with -2, -3, … if that is there already.
@@ -113,35 +113,37 @@ def write(project: Project, found: Findings, out: Path | None) -> Path:
     """
     from rlox_opt.system.machine import slug
 
-    report = found.report
+    report = findings.report
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
     target = FOLDER / name if out is None else out
     try:
-        return _written(project, found, target, elsewhere=out is None)
+        return _written(project, findings, target, elsewhere=out is None)
     except OSError as error:
         failed = NotWrittenError(target, error)
     try:
         kept = Path(tempfile.gettempdir()) / f"rlox-opt-kept-{secrets.token_hex(4)}_{name}"
-        failed.instead = f"; the report is in {_written(project, found, kept)}"
+        failed.instead = f"; the report is in {_written(project, findings, kept)}"
     except OSError:
         failed.keeping(json.dumps(report, indent=1) + "\n")
     raise failed
 
 
-def _written(project: Project, found: Findings, target: Path, *, elsewhere: bool = False) -> Path:
+def _written(
+    project: Project, findings: Findings, target: Path, *, elsewhere: bool = False
+) -> Path:
     """Write the folder `target`; where that is taken, if it may lie `elsewhere`, the next free."""
     import rlox_opt.views.report_folder
     from rlox_opt.history import condensed, sides
     from rlox_opt.sampling.processes.launch import not_interrupted
 
-    report = found.report
+    report = findings.report
     with scratch(target.parent) as part, not_interrupted():
         rlox_opt.views.report_folder.write(
-            part, report, found.samples, found.spans, found.torch_events
+            part, report, findings.samples, findings.spans, findings.torch_events
         )
         if source := report["layer_source"]:
             text = sides.installed(project)
-            kept = condensed.profile(found.samples[source], found.self_seconds, text)
+            kept = condensed.profile(findings.samples[source], findings.self_seconds, text)
             write_file(part / sides.PROFILE, json.dumps(asdict(kept)))
         for candidate in _candidates(target) if elsewhere else [target]:
             # Renaming fails on a folder that is there and not empty.

@@ -169,7 +169,7 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
 def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
     """The revisions, each once; notes those that need no recording. Raises UsageError."""
     project: Project = arguments.project
-    found = {}
+    asked = {}
     for text in arguments.revisions:
         if text.partition("+")[0] == WORKING_TREE:
             raise UsageError(f"{text!r}: is no commit; the history is made of commits")
@@ -179,10 +179,10 @@ def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
         needed = unrecorded.changing(project, of[-1].commit) if ".." in text else {of[0].commit}
         for revision in of:
             if revision.commit in needed or arguments.every:
-                found[revision.commit, revision.features] = revision
+                asked[revision.commit, revision.features] = revision
             else:
                 told.unneeded.append(revision.title)
-    return [*found.values()]
+    return [*asked.values()]
 
 
 def _record(
@@ -270,7 +270,7 @@ def _one(
         return "does not build"
     for artefact in (control, built):
         os.utime(artefact.folder)  # used last, however long ago it was built
-    found = Recording(
+    recording = Recording(
         project,
         built,
         control,
@@ -281,29 +281,31 @@ def _one(
     )
     interrupted = False
     try:
-        found.measure()
+        recording.measure()
     except KeyboardInterrupt:
         interrupted = True
     except ContestError as error:
-        found.failures["benchmarks"] = str(error)
+        recording.failures["benchmarks"] = str(error)
     entry = dataclasses.replace(
         entry,
-        toolchain=known | {"rustc": found.build.get("rustc", "")},
-        profile=found.build.get("profile", ""),
-        optimizations=tuple(found.build.get("features", ())),
+        toolchain=known | {"rustc": recording.build.get("rustc", "")},
+        profile=recording.build.get("profile", ""),
+        optimizations=tuple(recording.build.get("features", ())),
         seconds=round(time.monotonic() - start, 1),
         complete=entry.complete and not interrupted,
-        cells=tuple(found.cells),
-        profiles=found.profiles,
-        failures=tuple({"benchmark": n, "reason": why} for n, why in found.failures.items()),
-        causes=found.causes,
+        cells=tuple(recording.cells),
+        profiles=recording.profiles,
+        failures=tuple({"benchmark": n, "reason": why} for n, why in recording.failures.items()),
+        causes=recording.causes,
     )
     if entry.cells or not interrupted:
         path = store.append(entry, project.history)
     if entry.cells:
         told.recorded[revision.title] = str(path)
     elif not interrupted:
-        told.failed[revision.title] = "; ".join(found.failures.values()) or "nothing was measured"
+        told.failed[revision.title] = (
+            "; ".join(recording.failures.values()) or "nothing was measured"
+        )
     if interrupted:
         raise KeyboardInterrupt
     return f"{len(entry.cells)} numbers, {len(entry.profiles)} profiles"
@@ -327,13 +329,13 @@ def _there(
 def _before(project: Project, revision: Revision, entry: Entry) -> Entry | None:
     """The entry of the nearest ancestor that has one with the same features and control."""
     for commit in project.commits.ancestors(revision.commit, _ANCESTORS):
-        found = [
+        whole = [
             other
             for other in _entries(project, commit, revision.features, dict(entry.control))
             if other.complete and other.cells
         ]
-        if found:
-            return found[-1]
+        if whole:
+            return whole[-1]
     return None
 
 

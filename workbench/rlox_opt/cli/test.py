@@ -70,18 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
             cargo()
         with reporter() as progress:
             if arguments.planted:
-                found = answers.of_planted(project, ids, progress)
+                answer = answers.of_planted(project, ids, progress)
             elif arguments.builds:
-                found = answers.of_builds(project, chosen, progress)
+                answer = answers.of_builds(project, chosen, progress)
             else:
-                found = answers.of_agreement(project, ids, progress)
+                answer = answers.of_agreement(project, ids, progress)
     except UsageError as error:
         arguments.parser.error(str(error))
     except CannotTell as error:
         print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
         return CANNOT_TELL
-    found.show(arguments.json)
-    return found.status
+    answer.show(arguments.json)
+    return answer.status
 
 
 def _ids(arguments: argparse.Namespace) -> list[str]:

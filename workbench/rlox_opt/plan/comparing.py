@@ -198,8 +198,8 @@ def measure(
 def missing(series: Sequence[Series], extension: Path, script: Path) -> dict[str, str]:
     """Why this machine cannot run what it cannot run, by workload."""
     with restarts.worker(extension, random.Random(), script) as ask:
-        found = {one.cell.workload: one.cell.id for one in series}
-        why = {workload: ask("missing", id_, workload) for workload, id_ in found.items()}
+        ids = {one.cell.workload: one.cell.id for one in series}
+        why = {workload: ask("missing", id_, workload) for workload, id_ in ids.items()}
     return {workload: reason for workload, reason in why.items() if reason}
 
 

@@ -188,9 +188,9 @@ def bound(project: Project, card: Card, algo: str) -> dict[str, Any] | None:
         with understood(path, "report"):
             if not alike or any(report["settings"].get(key) != told[key] for key in told):
                 continue
-            found = next((c for c in report["cards"] if c["id"] == card.id), None)
-            if found and found["bound"] is not None:
-                of = {key: found[key] for key in ("bound", "bound_ci95")}
+            limit = next((c for c in report["cards"] if c["id"] == card.id), None)
+            if limit and limit["bound"] is not None:
+                of = {key: limit[key] for key in ("bound", "bound_ci95")}
                 return of | {"profile": str(path.parent.relative_to(project.root))}
     return None
 
@@ -207,12 +207,12 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
             error(f"--end-to-end {algo}: {card.id}'s seam does not lie on its path, {where}")
     from rlox_opt.system.progress import reporter
 
-    found, code = [], GOOD
+    results, code = [], GOOD
     with reporter() as progress:
         for card in chosen:
             progress.begin(f"{card.id} in training {algo}")
             try:
-                found.append(compare(project, card, algo, arguments.restarts, progress))
+                results.append(compare(project, card, algo, arguments.restarts, progress))
             except KeyboardInterrupt:
                 progress.end("interrupted")
                 code = INTERRUPTED
@@ -222,10 +222,10 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
                 code = DIFFERENCE if isinstance(problem, TrainingDiffersError) else CANNOT_TELL
                 break
             progress.end("done")
-    if arguments.json and found:
-        print(json.dumps(found if len(found) > 1 else found[0]))
+    if arguments.json and results:
+        print(json.dumps(results if len(results) > 1 else results[0]))
     else:
-        for result in found:
+        for result in results:
             print("\n".join(sentences(result)))
     return code
 

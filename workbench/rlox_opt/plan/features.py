@@ -74,8 +74,8 @@ class Features:
             )
         of = read(self.manifest, _Manifest).features
         with understood(self.manifest, "manifest with features"):
-            found = [match for name in of if (match := _FEATURE.fullmatch(name))]
-            in_order = sorted(found, key=lambda match: (match[1], int(match[2])))
+            ours = [match for name in of if (match := _FEATURE.fullmatch(name))]
+            in_order = sorted(ours, key=lambda match: (match[1], int(match[2])))
             return {match[0]: of[match[0]] for match in in_order}
 
 

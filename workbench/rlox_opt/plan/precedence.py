@@ -113,8 +113,8 @@ def _worked(of: git.Repository, project: Project, card: Card) -> str | None:
 
 def _recorded(of: git.Repository, project: Project, card: Card) -> str | None:
     name = f":(glob){project.settings.cards}/record/*/*Z_{card.id.lower()}"
-    found = _log(of, "--diff-filter=A", "--", f"{name}.json", f"{name}-*.json")
-    return found[0] if found else None
+    commits = _log(of, "--diff-filter=A", "--", f"{name}.json", f"{name}-*.json")
+    return commits[0] if commits else None
 
 
 def _log(of: git.Repository, *arguments: str) -> list[str]:

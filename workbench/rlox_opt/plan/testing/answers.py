@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rlox_opt.plan.features import Build
 from rlox_opt.plan.testing import agreement, every_build, planted
-from rlox_opt.plan.testing.agreement import Outcome
+from rlox_opt.plan.testing.agreement import Tested
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system.commands import CannotTell
@@ -76,9 +76,9 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
         progress.end(" and ".join(profiles))
 
     rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
-    found = {id_: agreement.together(outcomes) for id_, *outcomes in rows}
-    by_word = {word: [id_ for id_ in ids if found[id_].word == word] for word in agreement.WORDS}
-    verdict = "; ".join(_told(word, of, found) for word, of in by_word.items() if of)
+    both = {id_: agreement.together(outcomes) for id_, *outcomes in rows}
+    by_word = {word: [id_ for id_ in ids if both[id_].word == word] for word in agreement.WORDS}
+    verdict = "; ".join(_told(word, of, both) for word, of in by_word.items() if of)
     if by_word[agreement.AGREE] == list(ids):
         verdict = "all twins agree"
     if paired and agreement.stale(project):
@@ -90,7 +90,7 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
             "results": [
                 {
                     "id": id_,
-                    "outcome": found[id_].word,
+                    "outcome": both[id_].word,
                     "rust": _facts(rust),
                     "python": _facts(python),
                 }
@@ -99,29 +99,29 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
         },
         ("id", "Rust", "Python", "seconds"),
         [
-            (id_, _word(rust), _word(python), f"{found[id_].seconds:.2f}")
+            (id_, _word(rust), _word(python), f"{both[id_].seconds:.2f}")
             for id_, rust, python in rows
         ],
         verdict,
-        [f"{id_}:\n{found[id_].output}" for id_ in by_word[agreement.DIFFER]],
+        [f"{id_}:\n{both[id_].output}" for id_ in by_word[agreement.DIFFER]],
     )
 
 
-def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Outcome]:
+def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Tested]:
     """Those whose twins are one and the same code in the installed extension, as skipped."""
     features, every = project.installed.build_info()["features"], cards.load(project)
-    found = {card.id: card.same_code(features) for card in every if card.id in ids}
+    same = {card.id: card.same_code(features) for card in every if card.id in ids}
     return {
-        card.id: Outcome(None, 0.0, "; ".join(sorted(set(found[card.id].values()))))
+        card.id: Tested(None, 0.0, "; ".join(sorted(set(same[card.id].values()))))
         for card in every
-        if card.id in found and card.sizes and found[card.id].keys() >= card.sizes.keys()
+        if card.id in same and card.sizes and same[card.id].keys() >= card.sizes.keys()
     }
 
 
-def _told(word: str, ids: Sequence[str], found: Mapping[str, Outcome]) -> str:
+def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Tested]) -> str:
     """What is said of the optimisations of one outcome; of those skipped, why."""
     if word == agreement.SKIPPED:
-        return "; ".join(f"{id_} skipped: {found[id_].output}" for id_ in ids)
+        return "; ".join(f"{id_} skipped: {outcomes[id_].output}" for id_ in ids)
     names = f"{len(ids)} optimisations" if len(ids) > 3 else ", ".join(ids)
     told = {
         agreement.AGREE: f"the twins of {names} agree",
@@ -237,16 +237,16 @@ def _because(bug: planted.Bug) -> str:
     return f" (listed: {bug.survives})" if bug.survives else ""
 
 
-def _count(outcomes: Mapping[str, Outcome]) -> str:
+def _count(outcomes: Mapping[str, Tested]) -> str:
     words = Counter(outcome.word for outcome in outcomes.values())
     return ", ".join(f"{n} {word}" for word, n in words.items()) or "none there"
 
 
-def _word(outcome: Outcome | None) -> str:
+def _word(outcome: Tested | None) -> str:
     return "–" if outcome is None else outcome.word
 
 
-def _facts(outcome: Outcome | None) -> dict[str, Any] | None:
+def _facts(outcome: Tested | None) -> dict[str, Any] | None:
     """As `--json` prints it: `passed` is null where it was skipped, and `reason` says why."""
     if outcome is None:
         return None

@@ -211,7 +211,7 @@ def spec_of(project: Project, arguments: argparse.Namespace) -> Spec:
 
 def _optimizations(project: Project, enable: frozenset[str], disable: frozenset[str]) -> list[str]:
     """Ids of the training loop: those that are accepted, with some and without others."""
-    known = [card for card in cards.load(project) if card.id.startswith("R")]
+    known = [card for card in cards.load(project) if not card.in_build]
     ids = [card.id for card in known]
     settings = {card.id for card in known if card.seam.kind == "setting"}
     for option, asked in (("--enable", enable), ("--disable", disable)):

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import projects
 import pytest
+from rlox_opt.plan.testing import agreement
 from rlox_opt.project.builds import Cargo, Command, NotBuiltError
 from rlox_opt.project.commits import Revision
-from rlox_opt.project.project import Project, Settings
+from rlox_opt.project.project import Project, Settings, Twins
 from rlox_opt.system.usage import UsageError
 
 
@@ -211,3 +212,12 @@ def test_a_project_that_has_nothing_for_a_verb_is_told_so(
     assert re.search(told, done.stderr), done.stderr
     assert done.stderr.count("rlox-opt ") <= 2  # its own name, and that of what would help
     assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
+
+
+def test_twins_of_which_no_program_is_named_are_asked_for(tmp_path: Path) -> None:
+    found = projects.of(tmp_path, twins=Twins())
+    with pytest.raises(UsageError, match=r'worker = "…" under \[tool\.rlox-opt\.twins\]'):
+        found.twins("worker")
+    with pytest.raises(UsageError, match=r"R1: no tests are named; write tests\.R = "):
+        agreement.python(found, ["R1"], lambda _: None)
+    assert projects.HERE.twins("worker").is_file()

@@ -76,7 +76,7 @@ def compare(
             restart = partial(restarts.twins, extension)
             left_out = card.same_code(build["features"])
             if not card.in_build:
-                script = project.root / project.settings.twins.worker
+                script = project.twins("worker")
                 restart = partial(restart, script=script)
                 left_out |= missing(series, extension, script)
             series = [one for one in series if one.cell.workload not in left_out]

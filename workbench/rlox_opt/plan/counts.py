@@ -35,7 +35,8 @@ def count(
     cargo(project, "build", "--locked", "--release", "-p", crate, "--bin", "count",
           "--features", ",".join(features))  # fmt: skip
     program = project.root / "target" / "release" / "count"
-    counted = [cell for cell in cells if not cell.workload.endswith("_numpy")]
+    ending = project.settings.twins.interpreted
+    counted = [cell for cell in cells if not (ending and cell.workload.endswith(ending))]
     jobs = [(cell, twin) for cell in counted for twin in TWINS]
     with ThreadPoolExecutor(workers) as pool:
         counts = list(pool.map(lambda job: _count(program, *job), jobs))

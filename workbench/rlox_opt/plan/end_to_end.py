@@ -121,7 +121,7 @@ def train(
     job = {**job, "settings": job["settings"] | {"optimizations": list(optimizations)}}
     command = [
         sys.executable,
-        str(project.root / project.settings.twins.training),
+        str(project.twins("training")),
         str(extension.path),
         json.dumps(job),
     ]

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -35,6 +35,14 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
     tests: dict[str, str] = {}
     """The file of pytest's tests that twins agree: `test_the_twins_agree[P5]`."""
+
+    unwritten: str = ""
+    """What stands in a form after that is still to be written: a regular expression, with {id} for
+    the optimisation. Without it every form that is there is taken for written."""
+
+    interpreted: str = ""
+    """How the names of workloads end that only an interpreter can run, so that the program which
+    counts what a call costs has none of them."""
 
     planted: str = ""
     """The list of bugs that those tests must catch."""
@@ -235,6 +243,16 @@ class Project:
     def workloads(self) -> Path:
         """The folder of the plug-in that knows the project's training runs."""
         return self.root / self.settings.workloads
+
+    def twins(self, name: Literal["planted", "worker", "training"]) -> Path:
+        """The file of that name in `[tool.rlox-opt.twins]`. Raises UsageError where there is
+        none."""
+        if file := str(getattr(self.settings.twins, name)):
+            return self.root / file
+        raise UsageError(
+            f'no file is named for this in {self.root}: write {name} = "…" under '
+            f"[{_TABLE}.twins] of pyproject.toml"
+        )
 
     @cached_property
     def commits(self) -> Commits:

@@ -100,10 +100,16 @@ def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Tested
     """
     if not ids:
         return {}
+    tests = project.settings.twins.tests
+    if untold := sorted({id_[0] for id_ in ids} - tests.keys()):
+        raise UsageError(
+            f'{", ".join(ids)}: no tests are named; write tests.{untold[0]} = "…" under '
+            "[tool.rlox-opt.twins] of pyproject.toml"
+        )
     for package in ("pytest", "hypothesis"):
         if importlib.util.find_spec(package) is None:
             raise UsageError(f"{package}: is not installed; `make setup` installs it into .venv")
-    return pytest_outcomes(ids, project.root, project.settings.twins.tests, hear)
+    return pytest_outcomes(ids, project.root, tests, hear)
 
 
 def pytest_outcomes(

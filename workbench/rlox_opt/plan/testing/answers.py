@@ -133,7 +133,7 @@ def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Tested]) -> str:
 
 def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
     """Is each bug of the list that lies in a twin of `ids` caught?"""
-    listed = project.root / project.settings.twins.planted
+    listed = project.twins("planted")
     bugs = [bug for bug in planted.load(listed) if bug.id in ids]
     if not bugs:
         raise CannotTell(f"no bug is listed for {', '.join(ids)}; add some to {listed}")

@@ -63,13 +63,13 @@ def compare(
     counted: dict[Cell, Any] = {}
     series: list[Series] = []
     build: dict[str, Any] = {**project.installed.build_info()}
-    paired_builds = card.seam.kind == "build"
+    profiles = card.seam.profiles
     besides = card.also_measured and card.in_build and not arguments.sizes
-    plugin = beside(project, card) if paired_builds or besides else None
+    plugin = beside(project, card) if profiles or besides else None
     progress.begin(card.id)
     try:
-        if plugin and paired_builds:
-            results = plugin.profiles(project, series, arguments.restarts, progress, also)
+        if plugin and profiles:
+            results = plugin.builds(project, profiles, series, arguments.restarts, progress, also)
         else:
             series = [Series(cell) for cell in cells]
             extension, build = with_needs(project, card, progress)
@@ -127,15 +127,17 @@ class Beside(Protocol):
     ) -> list[dict[str, Any]]:
         """Fill `also` for the optimisation `id_`; returns results of further workloads."""
 
-    def profiles(
+    def builds(
         self,
         project: Project,
+        profiles: tuple[str, str],
         series: list[Series],
         most: int,
         progress: Lines,
         also: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """The results of one that is a pair of builds; its readings go into `series`."""
+        """The results of one that is a pair of builds, by cargo's `profiles`; its readings go into
+        `series`."""
 
 
 def beside(project: Project, card: Card) -> Beside:

@@ -203,7 +203,7 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
     for card in chosen:
         if not on_path(project, card, algo):
             elsewhere = ", ".join(dict.fromkeys(a for spot in card.spot for a in spot.algos))
-            where = f"only on that of {elsewhere}" if elsewhere else "on the path of none"
+            where = f"only on that of {elsewhere}" if elsewhere else "on no trainer's path"
             error(f"--end-to-end {algo}: {card.id}'s seam does not lie on its path, {where}")
     from rlox_opt.system.progress import reporter
 

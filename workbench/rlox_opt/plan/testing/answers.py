@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -165,16 +165,8 @@ def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
         {
             "complete": complete,
             "bugs": [
-                {
-                    "id": r.bug.id,
-                    "twin": r.bug.twin,
-                    "file": r.bug.file,
-                    "story": r.bug.story,
-                    "survives": r.bug.survives,
-                    "status": r.status,
-                    "as_listed": r.as_listed,
-                    "seconds": r.seconds,
-                }
+                {key: getattr(r.bug, key) for key in ("id", "twin", "file", "story", "survives")}
+                | {key: getattr(r, key) for key in ("status", "as_listed", "seconds")}
                 for r in results
             ],
         },
@@ -210,15 +202,7 @@ def of_builds(project: Project, chosen: Sequence[Build], progress: Lines) -> Ans
             "complete": complete,
             "differences": differences,
             "builds": [
-                {
-                    "name": build.name,
-                    "features": build.features,
-                    "green": build.green,
-                    "passed": build.passed,
-                    "failed": build.failed,
-                    "seconds": build.seconds,
-                    "golden": build.golden,
-                }
+                {key: value for key, value in asdict(build).items() if key != "output"}
                 for build in finished
             ],
         },

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   rlox-opt profile diff profiles/before profiles/after
-  rlox-opt profile diff main HEAD                     two commits, PPO, five rounds: 5 minutes
+  rlox-opt profile diff main HEAD                     two commits, five rounds: 5 minutes
   rlox-opt profile diff main . --algo sac --page diff.html
   rlox-opt profile diff HEAD+none HEAD+opt-p1         two feature sets of one commit
   rlox-opt profile diff --enable r4                   the build that is installed, without and with

@@ -146,11 +146,8 @@ def _engine(project: Project, row: Mapping[str, Any]) -> Engine:
 
 def digest(project: Project) -> str:
     """Of all that decides what is timed, but for this tree's library."""
+    own = [path for kind in ("py", "c", "toml") for path in folder(project).glob(f"*.{kind}")]
     hashed = hashlib.sha256()
-    for path in sorted(
-        path for kind in ("py", "c", "toml") for path in folder(project).glob(f"*.{kind}")
-    ):
-        hashed.update(path.read_bytes())
-    for path in sorted((project.peers / "locks").glob("*.lock")):
+    for path in [*sorted(own), *sorted((project.peers / "locks").glob("*.lock"))]:
         hashed.update(path.read_bytes())
     return hashed.hexdigest()[:12]

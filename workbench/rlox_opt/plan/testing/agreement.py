@@ -27,9 +27,9 @@ WORDS = DIFFER, AGREE, SKIPPED, UNTESTED = "differ", "agree", "skipped", "untest
 
 
 @dataclass(frozen=True)
-class Tested:
-    """What a test came to: `passed`, or None where it was not run, the seconds it took, and the end
-    of its output where it failed. Of a test that was skipped the output is the reason."""
+class Agreement:
+    """What a test of twins came to: `passed`, or None where it was not run, the seconds it took,
+    and the end of its output where it failed. Of one that was skipped the output is the reason."""
 
     passed: bool | None
     seconds: float
@@ -43,12 +43,12 @@ class Tested:
         return AGREE if self.passed else DIFFER
 
 
-def together(outcomes: Sequence[Tested | None]) -> Tested:
+def together(outcomes: Sequence[Agreement | None]) -> Agreement:
     """One outcome of several tests of the same twins, of which some are not there: they differ
     where one says so, and agree where another one does."""
     there = sorted(filter(None, outcomes), key=lambda outcome: WORDS.index(outcome.word))
     first = there[0].word if there else UNTESTED
-    return Tested(
+    return Agreement(
         {DIFFER: False, AGREE: True}.get(first),
         sum(outcome.seconds for outcome in there),
         "\n".join(outcome.output for outcome in there if outcome.word == first),
@@ -57,7 +57,7 @@ def together(outcomes: Sequence[Tested | None]) -> Tested:
 
 def rust(
     project: Project, ids: Iterable[str] | None, hear: Hear, profile: str = "test"
-) -> dict[str, Tested]:
+) -> dict[str, Agreement]:
     """The outcomes of all pairs in Rust, or of those of `ids` that have one, under a cargo profile.
 
     Raises:
@@ -76,22 +76,22 @@ def rust(
     for id_ in names if ids is None else ids:
         if id_ in names:
             done = run_one(binary, names[id_], folder, hear)
-            outcomes[id_] = Tested(done.status == 0, done.seconds, done.tail)
+            outcomes[id_] = Agreement(done.status == 0, done.seconds, done.tail)
     return outcomes
 
 
-def under(project: Project, profiles: Iterable[str], hear: Hear) -> Tested:
+def under(project: Project, profiles: Iterable[str], hear: Hear) -> Agreement:
     """A pair of builds has no functions: every pair's test, under each of cargo's profiles."""
     seconds = 0.0
     for profile in profiles:
         for id_, outcome in rust(project, None, hear, profile).items():
             seconds += outcome.seconds
             if not outcome.passed:
-                return Tested(False, seconds, f"{id_} under {profile}:\n{outcome.output}")
-    return Tested(True, seconds)
+                return Agreement(False, seconds, f"{id_} under {profile}:\n{outcome.output}")
+    return Agreement(True, seconds)
 
 
-def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Tested]:
+def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Agreement]:
     """The outcomes of `ids`, which all have a pair that pytest's tests know.
 
     Raises:
@@ -114,7 +114,7 @@ def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Tested
 
 def pytest_outcomes(
     ids: Sequence[str], root: Path, tests: Mapping[str, str], hear: Hear
-) -> dict[str, Tested]:
+) -> dict[str, Agreement]:
     """Runs the Python property tests of `ids` in the checkout `root`, against its extension: the
     files `tests`, by the letter of an id."""
     with scratch() as folder:
@@ -137,7 +137,7 @@ def pytest_outcomes(
         wrong = [told[tag] for tag in ("failure", "error") if tag in told]
         passed = False if wrong else None if "skipped" in told else True
         why = "\n".join(wrong) or told.get("skipped", "")
-        outcomes[id_] = Tested(passed, float(case.get("time", 0)), why)
+        outcomes[id_] = Agreement(passed, float(case.get("time", 0)), why)
     return outcomes
 
 

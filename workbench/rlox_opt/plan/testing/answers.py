@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rlox_opt.plan.features import Build
 from rlox_opt.plan.testing import agreement, every_build, planted
-from rlox_opt.plan.testing.agreement import Tested
+from rlox_opt.plan.testing.agreement import Agreement
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system.commands import CannotTell
@@ -107,18 +107,18 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
     )
 
 
-def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Tested]:
+def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Agreement]:
     """Those whose twins are one and the same code in the installed extension, as skipped."""
     features, every = project.installed.build_info()["features"], cards.load(project)
     same = {card.id: card.same_code(features) for card in every if card.id in ids}
     return {
-        card.id: Tested(None, 0.0, "; ".join(sorted(set(same[card.id].values()))))
+        card.id: Agreement(None, 0.0, "; ".join(sorted(set(same[card.id].values()))))
         for card in every
         if card.id in same and card.sizes and same[card.id].keys() >= card.sizes.keys()
     }
 
 
-def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Tested]) -> str:
+def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Agreement]) -> str:
     """What is said of the optimisations of one outcome; of those skipped, why."""
     if word == agreement.SKIPPED:
         return "; ".join(f"{id_} skipped: {outcomes[id_].output}" for id_ in ids)
@@ -221,16 +221,16 @@ def _because(bug: planted.Bug) -> str:
     return f" (listed: {bug.survives})" if bug.survives else ""
 
 
-def _count(outcomes: Mapping[str, Tested]) -> str:
+def _count(outcomes: Mapping[str, Agreement]) -> str:
     words = Counter(outcome.word for outcome in outcomes.values())
     return ", ".join(f"{n} {word}" for word, n in words.items()) or "none there"
 
 
-def _word(outcome: Tested | None) -> str:
+def _word(outcome: Agreement | None) -> str:
     return "–" if outcome is None else outcome.word
 
 
-def _facts(outcome: Tested | None) -> dict[str, Any] | None:
+def _facts(outcome: Agreement | None) -> dict[str, Any] | None:
     """As `--json` prints it: `passed` is null where it was skipped, and `reason` says why."""
     if outcome is None:
         return None

@@ -32,7 +32,6 @@ from asv.runner import BenchmarkResult, log_benchmark_result
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError, ProcessEndedError
 from rlox_opt.harness.sequential import Comparison, tally
-from rlox_opt.project.side_by_side import BY_DEFAULT
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.system.scratch import scratch
@@ -330,7 +329,7 @@ def install(own: Callable[..., Any] = Continuous.run) -> None:
                 stack.enter_context(_instead(owner, name, other))
             if not options.get("bench"):
                 log.info("Without the twins of single optimisations; `-b pairs` compares those")
-                options["bench"] = [BY_DEFAULT.pattern]
+                options["bench"] = [PROJECT.compared.pattern]
             return own(conf=conf, **{**options, "attribute": {"rounds": 1}})
 
     Continuous.run = run

@@ -109,9 +109,9 @@ def other_thread(project: Project, extension: Path, most: int, progress: Lines) 
         measure([series], one, most, progress)
         shares = [(1 / r.baseline_s, 1 / r.optimized_s) for r in series.readings]
         before, after = (sum(column) / len(shares) for column in zip(*shares, strict=True))
-        found = result(series, {}) | {"workload": "other_thread"}
-        found |= {"baseline_s": None, "optimized_s": None}  # inverse shares, no time of a call
-        shared.append(found | {"share": {"baseline": before, "optimized": after}})
+        kept = result(series, {}) | {"workload": "other_thread"}
+        kept |= {"baseline_s": None, "optimized_s": None}  # inverse shares, no time of a call
+        shared.append(kept | {"share": {"baseline": before, "optimized": after}})
     return shared
 
 
@@ -127,8 +127,13 @@ def copied(result: Result) -> Result:
     return {"workload": result["workload"], "size": size, **bytes_}
 
 
-def profiles(
-    project: Project, series: list[Series], most: int, progress: Lines, also: Also
+def builds(
+    project: Project,
+    profiles: tuple[str, str],
+    series: list[Series],
+    most: int,
+    progress: Lines,
+    also: Also,
 ) -> list[Result]:
     """P6: the extension built with either profile; the second size of every workload of the core,
     and all of them together. Cold builds, for the time of building. Readings go into `series`."""
@@ -138,7 +143,7 @@ def profiles(
 
     features = project.installed.build_info()["features"]
     built = {}
-    for side, profile in (("baseline", "release-baseline"), ("optimized", "release")):
+    for side, profile in zip(("baseline", "optimized"), profiles, strict=True):
         progress.note(f"building with the profile {profile}, from nothing")
         built[side] = build(project, f"p6-{side}", features, profile, cold=True)
     also["build_seconds"] = {side: round(b.seconds, 1) for side, b in built.items()}
@@ -160,8 +165,8 @@ def profiles(
 
     def waiting() -> list[Cell]:
         """All of them, until the mean has its verdict."""
-        found = together()
-        return [] if found and found.verdict != "undecided" else [one.cell for one in series]
+        mean = together()
+        return [] if mean and mean.verdict != "undecided" else [one.cell for one in series]
 
     measure(series, restart, most, progress, waiting)
     mean = together()

@@ -11,6 +11,8 @@ import argparse
 import difflib
 import os
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +61,16 @@ LEARNING_STARTS = 1000
 _STEADY_UPDATES = 100  # of SAC, after which it is warm
 _STEADY_ROLLOUTS = 2  # of PPO
 
-SEVERAL = "workloads.training"  # the module that trains in several processes
+SEVERAL = {"--nproc": "nproc", "--vector": "vector"}
+EXAMPLES = """\
+examples:
+  rlox-opt profile train ppo                   CartPole-v1, 50,000 steps, all tools: 5 minutes
+  rlox-opt profile train sac --total-timesteps 5000  a shorter run of SAC on Pendulum-v1
+  rlox-opt profile train ppo --env-id Acrobot-v1  any Gymnasium environment
+  rlox-opt profile train ppo --tools py-spy,perf --seconds 20
+  rlox-opt profile train ppo --tools none --json > report.json
+  rlox-opt profile train ppo --nproc 2 --vector async  several processes: one report, one trace
+"""
 _CHILD = Path(__file__).with_name("child_of.py")
 
 
@@ -102,6 +113,44 @@ def add_switches(parser: argparse.ArgumentParser, does: str) -> None:
             metavar="IDS",
             help=f"{does} {what} these, comma-separated: r1,r4",
         )
+
+
+def add_several(add: Callable[..., Any]) -> None:
+    """Options that spread the training over several processes."""
+    add("--nproc", type=int, metavar="N", help="PPO: train in N processes, by torchrun")
+    add(
+        "--vector",
+        choices=("sync", "async"),
+        help="Gymnasium's vector environment: all in one process, or each in one of its own",
+    )
+
+
+def command(
+    arguments: argparse.Namespace, spec: Spec, path: Path, *, serial: bool = False
+) -> list[str]:
+    """What trains as the spec in `path` says, over the processes that the arguments ask for; if
+    `serial`, in one. Raises UsageError."""
+    vector = arguments.vector or "native"
+    if serial and vector == "async":
+        vector = "sync"
+    module = ["-m", "workloads.training", str(path), vector]
+    nproc = 1 if serial or arguments.nproc is None else arguments.nproc
+    if nproc < 1:
+        raise UsageError(f"--nproc {nproc}: trains nowhere; use 1 or more")
+    if nproc == 1:
+        return [sys.executable, *module]
+    if spec.algo != "ppo":
+        raise UsageError(f"--nproc {nproc}: {spec.algo.upper()} trains in one; use ppo")
+    if arguments.collector == "async":
+        raise UsageError(f"--nproc {nproc}: --collector async trains in one; use sync")
+    n_envs = spec.trainer["n_envs"]
+    if n_envs % nproc:
+        raise UsageError(
+            f"--nproc {nproc}: the processes share {n_envs} environments; use --n-envs "
+            f"{-(-n_envs // nproc) * nproc}"
+        )
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    return [*torchrun, "--nproc-per-node", str(nproc), *module]
 
 
 def reference(project: Project, algo: str) -> Spec:
@@ -165,7 +214,7 @@ def spec_of(project: Project, arguments: argparse.Namespace) -> Spec:
 
 def _optimizations(project: Project, enable: frozenset[str], disable: frozenset[str]) -> list[str]:
     """Ids of the training loop: those that are accepted, with some and without others."""
-    known = [card for card in cards.load(project) if card.id.startswith("R")]
+    known = [card for card in cards.load(project) if not card.in_build]
     ids = [card.id for card in known]
     settings = {card.id for card in known if card.seam.kind == "setting"}
     for option, asked in (("--enable", enable), ("--disable", disable)):

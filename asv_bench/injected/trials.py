@@ -18,7 +18,7 @@ from rlox_opt.history import causes
 from rlox_opt.history.recording import RESTARTS
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Revision
-from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
+from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.stats.family import Judgement
 from rlox_opt.system.process import ChildError
 from rlox_opt.system.progress import Lines
@@ -284,7 +284,7 @@ def benchmarks(artefact: Artefact) -> list[str]:
     """All that are timed in a build, but for the twins of single optimisations."""
     sides = dict.fromkeys(("base", "head"), artefact.folder)
     packages = Packages(PROJECT.package, sides, PROJECT.suite, _PATIENCE_S)
-    return [name for name in packages.names("time") if BY_DEFAULT.search(name)]
+    return [name for name in packages.names("time") if PROJECT.compared.search(name)]
 
 
 def beside(

@@ -24,9 +24,10 @@ from typing import Any
 import numpy as np
 from curves import picture
 from rlox_opt.plan.comparing import provenance
+from rlox_opt.plan.unfinished import kept
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
-from rlox_opt.race.environments import Outcome, Peer
+from rlox_opt.race.environments import Peer, Training
 from rlox_opt.stats.student import t_quantile, welch
 from rlox_opt.system import machine
 from rlox_opt.system.files import add_row
@@ -75,13 +76,13 @@ def key_of(peer: Peer, job: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
 
 
-def train(peer: Peer, job: dict[str, Any]) -> Outcome:
+def train(peer: Peer, job: dict[str, Any]) -> Training:
     """One training in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         return racing.train(peer, Path(sys.executable), job, LIMIT_S, Path(folder))
 
 
-def summary(outcome: Outcome, total: int) -> dict[str, Any]:
+def summary(outcome: Training, total: int) -> dict[str, Any]:
     """The figure of a training, and its curve: means of the latest episodes at POINTS places."""
     at = [steps for _, steps, _ in outcome.episodes]
     returns = [value for *_, value in outcome.episodes]
@@ -100,7 +101,7 @@ def compare(
     peers = {name: arm(name, job["algo"]) for name in names}
     path = out / f"{task}.jsonl"
     keys = {name: key_of(peer, job) for name, peer in peers.items()}
-    rows = {(r["arm"], r["seed"]): r for r in racing.kept(path) if r["key"] == keys.get(r["arm"])}
+    rows = {(r["arm"], r["seed"]): r for r in kept(path) if r["key"] == keys.get(r["arm"])}
     missing = [pair for pair in itertools.product(names, range(n_seeds)) if pair not in rows]
     missing.sort(key=lambda pair: pair[1])  # seed after seed: an interruption leaves whole ones
 

@@ -16,7 +16,7 @@ import curves
 import pytest
 import seeds
 import torch
-from rlox_opt.race.environments import Outcome, Peer
+from rlox_opt.race.environments import Peer, Training
 from run_bfloat16 import Linear, rounded
 
 # What counts as worse: to have learnt less than Stable-Baselines3 by this part of what it learnt
@@ -71,13 +71,13 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Trainings of no time: an arm's returns rise to its own height, a seed's a little above."""
     trained: list[tuple[str, int]] = []
 
-    def train(peer: Peer, job: dict) -> Outcome:
+    def train(peer: Peer, job: dict) -> Training:
         trained.append((peer.name, job["seed"]))
         height = {"sb3": 100.0, "baseline": 100.0, "R1": 100.0, "R2": 60.0}[peer.name]
         # As a trainer whose updates are equal to the bit, R1 has the baseline's returns.
         top = height + job["seed"] * (2 if peer.name == "sb3" else 1)
         episodes = [(0.0, 10 * n, top * min(1.0, n / 500)) for n in range(1, 1001)]
-        return Outcome(1.0, 0.0, 10_000, episodes)
+        return Training(1.0, 0.0, 10_000, episodes)
 
     monkeypatch.setattr(seeds, "train", train)
     monkeypatch.setattr(seeds, "random_return", lambda env_id: 20.0)
@@ -106,7 +106,7 @@ def test_a_training_that_ends_after_another_failed_is_kept(
 ) -> None:
     failed, quickly = Event(), seeds.train
 
-    def train(peer: Peer, job: dict) -> Outcome:
+    def train(peer: Peer, job: dict) -> Training:
         if peer.name == "R2":
             failed.set()
             raise RuntimeError("as planned")
@@ -116,7 +116,7 @@ def test_a_training_that_ends_after_another_failed_is_kept(
     monkeypatch.setattr(seeds, "train", train)
     with pytest.raises(RuntimeError, match="as planned"):
         seeds.compare("ppo-cartpole", ("sb3", "R2"), 1, tmp_path, total=10_000)
-    assert [row["arm"] for row in seeds.racing.kept(tmp_path / "ppo-cartpole.jsonl")] == ["sb3"]
+    assert [row["arm"] for row in seeds.kept(tmp_path / "ppo-cartpole.jsonl")] == ["sb3"]
 
 
 def test_a_worse_arm_shows_and_one_equal_to_the_bit_says_so(

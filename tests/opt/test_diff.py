@@ -36,7 +36,7 @@ Measure = Callable[..., ComparedBuilds]
 
 def arguments(*texts: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    diff.add_arguments(parser)
+    diff.add_arguments(parser, projects.HERE)
     return parser.parse_args(["base", *texts, "--restarts", "5", "--no-counts"])
 
 

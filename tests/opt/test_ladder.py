@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import projects
 import pytest
 from rlox_opt.cli import ladder
-from rlox_opt.cli.ladder import Partial
+from rlox_opt.cli.ladder import unfinished
 from rlox_opt.plan import end_to_end
 from rlox_opt.plan.features import features
 from rlox_opt.project import cards
@@ -21,7 +21,7 @@ CARDS = {card.id: card for card in cards.load(projects.HERE)}
 
 
 def variants(*ids: str) -> dict[str, tuple[set[str], str]]:
-    of = ladder.variants_for(FEATURES, [CARDS[id_] for id_ in ids])
+    of = ladder.variants_for(FEATURES, [CARDS[id_] for id_ in ids], [*CARDS.values()])
     return {variant.name: (set(variant.features), variant.profile) for variant in of}
 
 
@@ -62,9 +62,8 @@ def test_every_step_lies_on_its_trainers_path() -> None:
 
 
 def test_the_training_loops_steps_are_switched_without_a_build_of_their_own() -> None:
-    found = {
-        v.name: v for v in ladder.variants_for(FEATURES, [CARDS[i] for i in ("P1", "R1", "R5")])
-    }
+    steps = [CARDS[id_] for id_ in ("P1", "R1", "R5")]
+    found = {v.name: v for v in ladder.variants_for(FEATURES, steps, steps)}
     names = ["none", "all", "p1", "all-p1", "r1", "r5", "all-r1", "all-r5"]
     assert list(found) == names
     assert found["r1"].features == found["none"].features
@@ -147,16 +146,16 @@ def test_rounds_outlive_an_interruption_and_are_forgotten_once_recorded(
     tmp_path: Path,
 ) -> None:
     project = projects.of(tmp_path)
-    of = ladder.variants_for(FEATURES, [CARDS["P1"]])
+    of = ladder.variants_for(FEATURES, [CARDS["P1"]], [])
     where = {"commit": "c", "machine": {}}
-    Partial(project, "ppo", {}, of, where).add({"none": 1.0, "all": 0.5})
-    again = Partial(project, "ppo", {}, of, where)
-    assert again.rounds == [{"none": 1.0, "all": 0.5}]
-    assert Partial(project, "ppo", {}, of, {"commit": "d", "machine": {}}).rounds == [], (
+    unfinished(project, "ppo", {}, of, where).add({"none": 1.0, "all": 0.5})
+    again = unfinished(project, "ppo", {}, of, where)
+    assert again.rows == [{"none": 1.0, "all": 0.5}]
+    assert unfinished(project, "ppo", {}, of, {"commit": "d", "machine": {}}).rows == [], (
         "another commit's"
     )
-    again.drop()
-    assert Partial(project, "ppo", {}, of, where).rounds == []
+    again.forget()
+    assert unfinished(project, "ppo", {}, of, where).rows == []
 
 
 def trained_to(digests: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -194,7 +193,8 @@ def test_a_ratio_of_times_is_paired_within_its_round() -> None:
 def test_a_bound_comes_from_the_newest_profile_of_such_a_run(
     tmp_path: Path,
 ) -> None:
-    project = projects.of(tmp_path, workloads=str(projects.HERE.workloads))
+    ours = {name: str(getattr(projects.HERE, name)) for name in ("workloads", "cards")}
+    project = projects.of(tmp_path, **ours)
 
     def profile(name: str, most: float | None, **settings: Any) -> None:
         folder = tmp_path / "profiles" / name

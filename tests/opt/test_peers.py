@@ -11,7 +11,7 @@ import projects
 import pytest
 from rlox_opt.cli import main as cli
 from rlox_opt.race import environments as racing
-from rlox_opt.race.environments import Outcome, Peer, PeerError
+from rlox_opt.race.environments import Peer, PeerError, Training
 from rlox_opt.race.standings import row_of, standings
 from rlox_opt.system.exits import INTERRUPTED
 from rlox_opt.views import race
@@ -43,6 +43,7 @@ def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four peers that are scripts of this file, in a tree of their own."""
     monkeypatch.chdir(projects.described(tmp_path, peers=".", cache="cache"))
     every = [peer("sb3", "plain"), peer("rlox", "quick"), peer("bad", "fails"), peer("s", "hangs")]
+    (tmp_path / "peers.toml").write_text("[race.ppo]\n")
     (tmp_path / "driver.py").write_text(DRIVER)
     (tmp_path / "run.py").write_text("")
     monkeypatch.setattr(racing, "load", lambda *_: (dict(RACE), every))
@@ -86,7 +87,7 @@ def test_an_interrupted_race_keeps_its_runs_and_goes_on_with_the_others(
     ran: list[tuple[str, int]] = []
     train = racing.train
 
-    def interrupted(one: Peer, python: Path, job: Any, *rest: Any) -> Outcome:
+    def interrupted(one: Peer, python: Path, job: Any, *rest: Any) -> Training:
         if len(ran) == 3:
             raise KeyboardInterrupt
         ran.append((one.name, job["seed"]))
@@ -166,8 +167,8 @@ def test_two_commands_at_once_make_one_environment(
     assert len(list((made_up / "cache" / "peers").iterdir())) == 1, "no half environment is left"
 
 
-def episodes(*returns: float) -> Outcome:
-    return Outcome(10.0, 2.0, 4000, [(0.1 * n, n, value) for n, value in enumerate(returns)])
+def episodes(*returns: float) -> Training:
+    return Training(10.0, 2.0, 4000, [(0.1 * n, n, value) for n, value in enumerate(returns)])
 
 
 def test_speed_is_that_of_the_whole_training_without_compiling() -> None:

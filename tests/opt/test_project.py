@@ -8,9 +8,10 @@ from pathlib import Path
 
 import projects
 import pytest
+from rlox_opt.plan.testing import agreement
 from rlox_opt.project.builds import Cargo, Command, NotBuiltError
 from rlox_opt.project.commits import Revision
-from rlox_opt.project.project import Project, Settings
+from rlox_opt.project.project import Project, Settings, Twins
 from rlox_opt.system.usage import UsageError
 
 
@@ -61,6 +62,7 @@ def test_what_cannot_be_found_is_asked_for(tmp_path: Path) -> None:
         ("build.by = 'make'", 4, "Invalid value 'make' - at `\\$.build.by`"),
         ("[tool.rlox-opt.build]\nby = 'cargo'\ncrat = 'x'", 6, "unknown field `crat`"),
         ("layers.own = 'a('", 4, r"'a\(' is no regular expression"),
+        ("left-out.compared = 'a('", 4, r"'a\(' is no regular expression"),
         ("layers.homes.rusty = 'a'", 4, "no layer is named 'rusty'; there are rust, torch_inf"),
         ("[[tool.rlox-opt.layers.owners]]\nmodul = 'x'", 5, "unknown field `modul`"),
         ("build = { by = 'command' }", 4, "missing required field `command`"),
@@ -88,6 +90,14 @@ def test_a_file_that_is_no_toml_is_told_where_it_has_our_table(tmp_path: Path) -
         Project.find(tmp_path)
     write(tmp_path, "this = is no TOML\n")  # that is another tool's trouble
     assert Project.find(tmp_path) == Project(tmp_path, Settings())
+
+
+def test_benchmarks_are_left_out_where_the_table_says_so(tmp_path: Path) -> None:
+    write(tmp_path, "[tool.rlox-opt]\nleft-out = { compared = '^slow|huge' }\n")
+    found = Project.find(tmp_path)
+    names = ["slow.A", "not_slow.A", "quick.Huge", "quick.huge"]
+    assert [name for name in names if found.compared.search(name)] == ["not_slow.A", "quick.Huge"]
+    assert all(found.recorded.search(name) for name in names)
 
 
 def test_this_repository_is_described_by_its_own_table() -> None:
@@ -167,10 +177,20 @@ def test_a_plug_in_that_does_not_load_is_named(tmp_path: Path) -> None:
     [
         (("list",), "holds no cards of optimisations"),
         (("cmp", "p1"), "holds no cards of optimisations"),
-        (("test", "all"), "no cargo|is not there"),
-        (("ladder", "ppo"), "names no training runs"),
-        (("profile", "ppo"), "names no training runs|no such file"),
-        (("peers", "ppo"), "peers.toml"),
+        (("show", "p1"), "holds no cards of optimisations; write one, a file NAME.toml, there"),
+        (("predict", "all"), "holds no cards of optimisations"),
+        (("test", "all"), "holds no cards of optimisations"),
+        (("test", "--builds"), "holds no cards of optimisations"),
+        (("cmp", "p1", "--end-to-end", "run"), "names no training runs: JOBS of .* would"),
+        (("ladder", "run", "--rounds", "5"), "names no training runs: JOBS of .* would"),
+        (("ladder",), "names no training runs: JOBS of .* would"),
+        (("profile", "run"), "script run: no such file; the project's training runs: none"),
+        (("profile", "train", "run", "--json"), "options.py would name .* training runs"),
+        (("profile", "diff", "main", "HEAD"), "names no training runs; compare two reports"),
+        (("peers",), r"peers\.toml, which says what is raced .* it is not there"),
+        (("peers", "run", "--runs", "3"), r"peers\.toml, which says what is raced"),
+        (("peers", "primitives"), r"primitives\.toml, which operations are timed"),
+        (("calibrate",), "is no git checkout"),
         (("new", "p1", "a title"), "new.py would write the parts"),
         (("regressions",), "has no entries; `rlox-opt record`"),
         (("publish",), "holds no recordings; `rlox-opt record`"),
@@ -192,3 +212,12 @@ def test_a_project_that_has_nothing_for_a_verb_is_told_so(
     assert re.search(told, done.stderr), done.stderr
     assert done.stderr.count("rlox-opt ") <= 2  # its own name, and that of what would help
     assert [path.name for path in tmp_path.iterdir()] == ["pyproject.toml"]
+
+
+def test_twins_of_which_no_program_is_named_are_asked_for(tmp_path: Path) -> None:
+    found = projects.of(tmp_path, twins=Twins())
+    with pytest.raises(UsageError, match=r'worker = "…" under \[tool\.rlox-opt\.twins\]'):
+        found.twins("worker")
+    with pytest.raises(UsageError, match=r"R1: no tests are named; write tests\.R = "):
+        agreement.python(found, ["R1"], lambda _: None)
+    assert projects.HERE.twins("worker").is_file()

@@ -356,6 +356,6 @@ def test_the_twins_that_cards_predict_are_named_as_asv_names_them() -> None:
 
 
 def test_unasked_training_is_told_by_its_profiles() -> None:
-    assert not record.BY_DEFAULT.search("trainers.Ppo.time_update")
-    assert record.BY_DEFAULT.search("train.ppo")
-    assert record.BY_DEFAULT.search("data_plane.Gae.time_gae(128)")
+    assert not projects.HERE.recorded.search("trainers.Ppo.time_update")
+    assert projects.HERE.recorded.search("train.ppo")
+    assert projects.HERE.recorded.search("data_plane.Gae.time_gae(128)")

@@ -15,7 +15,7 @@ from command_line import rlox_opt
 from rich.console import Console
 from rlox_opt.plan.features import features
 from rlox_opt.plan.testing import agreement, answers, every_build, planted
-from rlox_opt.plan.testing.agreement import Outcome
+from rlox_opt.plan.testing.agreement import Agreement
 from rlox_opt.plan.testing.every_build import Finished
 from rlox_opt.plan.testing.planted import Bug
 from rlox_opt.project import cards
@@ -42,7 +42,7 @@ def quiet() -> Lines:
     [
         ([], ["ID", "all"]),
         (["p99"], ["p99", "there are p1, p2, ", "r16, and all"]),
-        (["p5", "r1", "--planted"], ["r1", "of the data plane", "p1, p2, "]),
+        (["p5", "r1", "--planted"], ["r1", "that builds differ in", "p1, p2, "]),
         (["--builds", "--planted"], ["--planted", "not allowed"]),
         (["p5", "--only", "p5"], ["--only p5", "--builds"]),
         (["p5", "--builds", "--only", "p5"], ["--only", "leave the ids out"]),
@@ -174,8 +174,8 @@ def test_interrupted_builds_are_told_as_far_as_they_came(monkeypatch: pytest.Mon
 
 
 def test_a_twin_that_disagrees_exits_1_with_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    def rust(project: Project, ids: list[str], hear: Any) -> dict[str, Outcome]:
-        return {id_: Outcome(id_ != "P7", 1.0, "the twins differ") for id_ in ids}
+    def rust(project: Project, ids: list[str], hear: Any) -> dict[str, Agreement]:
+        return {id_: Agreement(id_ != "P7", 1.0, "the twins differ") for id_ in ids}
 
     monkeypatch.setattr(agreement, "rust", rust)
     monkeypatch.setattr(agreement, "python", lambda project, ids, hear: {})
@@ -199,7 +199,7 @@ def test_a_twin_that_disagrees_exits_1_with_the_output(monkeypatch: pytest.Monke
 def test_what_was_skipped_is_no_agreement(
     monkeypatch: pytest.MonkeyPatch, python: dict[str, bool | None], status: int, says: list[str]
 ) -> None:
-    found = {id_: Outcome(passed, 1.0, "no device") for id_, passed in python.items()}
+    found = {id_: Agreement(passed, 1.0, "no device") for id_, passed in python.items()}
     monkeypatch.setattr(agreement, "rust", lambda project, ids, hear: {})
     monkeypatch.setattr(agreement, "python", lambda project, ids, hear: found)
     answer = answers.of_agreement(projects.HERE, ["P5", "R10"], quiet())

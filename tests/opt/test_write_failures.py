@@ -14,7 +14,7 @@ from typing import Any
 import projects
 import pytest
 from command_line import rlox_opt, started
-from rlox_opt.cli import calibrate, ladder, peers
+from rlox_opt.cli import calibrate, ladder
 from rlox_opt.harness import restarts
 from rlox_opt.harness.restarts import Reading
 from rlox_opt.history import records, sides
@@ -24,7 +24,8 @@ from rlox_opt.project.builds import Builds
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.project import Project
 from rlox_opt.race import environments as racing
-from rlox_opt.race.environments import Outcome, Peer
+from rlox_opt.race import training
+from rlox_opt.race.environments import Peer, Training
 from rlox_opt.system import machine
 
 TYPED = {
@@ -37,7 +38,7 @@ TYPED = {
 LAST = {
     "cmp": (comparing, "result"),
     "ladder": (ladder, "climb"),
-    "peers": (peers, "standings"),
+    "peers": (training, "standings"),
     "calibrate": (calibration, "rates"),
 }
 RACE = {"env_id": "CartPole-v1", "total_timesteps": 1000, "threads": 1, "reach": 60.0}
@@ -63,7 +64,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     side = SimpleNamespace(names=lambda _: {"a": ["base", "head"]}, contests=None)
     every = [Peer(name, name, Path("driver.py"), "plain") for name in ("sb3", "rlox")]
-    trained = Outcome(1.0, 0.0, 1000, [(n / 100, 10 * n, 100.0) for n in range(1, 101)])
+    trained = Training(1.0, 0.0, 1000, [(n / 100, 10 * n, 100.0) for n in range(1, 101)])
     set_ = monkeypatch.setattr
     (tmp_path / "tmp").mkdir()
     set_("tempfile.tempdir", str(tmp_path / "tmp"))
@@ -81,6 +82,8 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     set_(restarts, "twins", twins)
     set_(end_to_end, "build_all", lambda *_: {})
     set_(end_to_end, "rounds", rounds)
+    (tmp_path / "peers").mkdir()
+    (tmp_path / "peers" / "peers.toml").write_text("[race.ppo]\n")
     set_(racing, "load", lambda *_: (dict(RACE), every))
     set_(racing, "digest", lambda *_: "")
     set_(racing, "python_of", lambda *_: Path(sys.executable))

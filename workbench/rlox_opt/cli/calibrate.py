@@ -13,7 +13,7 @@ from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import BY_DEFAULT, side_by_side
+from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
@@ -42,7 +42,7 @@ def add_to(verbs: Any, project: Project) -> None:
         epilog=_EXAMPLES + exits.told(good="measured", interrupted="nothing is written"),
     )
     parser.add_argument(
-        "--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
+        "--bench", metavar="REGEX", type=pattern, default=project.compared,
         help="only benchmarks whose name has it"
     )  # fmt: skip
     parser.add_argument(

@@ -24,7 +24,7 @@ examples:
   rlox-opt cmp p5                        all sizes of its card
   rlox-opt cmp p7 p9 --sizes n_steps=500 other sizes
   rlox-opt cmp all --json > all.json
-  rlox-opt cmp r1 r5                     of the training loop: parts of a trainer, in torch
+  rlox-opt cmp r1 r5                     of those that no build differs in: parts of a trainer
   rlox-opt cmp p5 --end-to-end sac-prioritized   its effect on a training run
 
 ratio = baseline time / optimised time: over 1, the optimisation helps. Each restart is a new
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     cells = {card.id: cells_of(card, arguments.sizes, error) for card in chosen}
     if not arguments.no_record:
         records.check(arguments.project.comparisons)
-    found: list[dict[str, Any]] = []
+    measured: list[dict[str, Any]] = []
     code = 0
     with reporter() as progress:
         progress.plan([(card.id, 60.0) for card in chosen])
@@ -97,18 +97,18 @@ def run(arguments: argparse.Namespace) -> int:
                 if what.endswith(" skipped"):
                     print(f"rlox-opt cmp: {card.id}: {what}: {why}", file=sys.stderr)
             if record["results"]:
-                found.append(record)
+                measured.append(record)
             if not record["complete"]:
                 code = INTERRUPTED
                 break
-    if not found:
+    if not measured:
         code = code or CANNOT_TELL
-    if arguments.json and found:
-        print(json.dumps([public(r) for r in found] if len(chosen) > 1 else public(found[0])))
-    elif found:
+    if arguments.json and measured:
+        print(json.dumps([public(r) for r in measured] if len(chosen) > 1 else public(measured[0])))
+    elif measured:
         from rlox_opt.views.comparison import show
 
-        show(found)
+        show(measured)
     return code
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.builds import same_parts
-from rlox_opt.project.side_by_side import BY_DEFAULT, ComparedBuilds, facts, measured
+from rlox_opt.project.side_by_side import ComparedBuilds, facts, measured
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
@@ -53,17 +53,17 @@ def add_to(verbs: Any, project: Project) -> None:
             interrupted="what is known is printed",
         ),
     )
-    add_arguments(parser)
+    add_arguments(parser, project)
     parser.set_defaults(run=run, parser=parser)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     """What is compared, and how closely."""
     add = parser.add_argument
     add("base", metavar="BASE", help='a revision, with features as REV+opt-p5,…; "." is the '
         "working tree")  # fmt: skip
     add("head", metavar="HEAD", nargs="?", default="HEAD", help="another (default: HEAD)")
-    add("--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
+    add("--bench", metavar="REGEX", type=pattern, default=project.compared,
         help="only benchmarks whose name has it")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=600.0,
         help="seconds of measuring at most, after the builds: times, memory and counts "

@@ -45,7 +45,7 @@ def add_to(verbs: Any, project: Project) -> None:
             interrupted="what is known is printed",
         ),
     )
-    add_arguments(parser)
+    add_arguments(parser, project)
     parser.add_argument(
         "--hook", action="store_true", help="warn, and exit with 0, where the exit code would be 2"
     )

@@ -4,24 +4,24 @@ all others on."""
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from rlox_opt.plan import end_to_end, features
+from rlox_opt.cli.missing import missing
+from rlox_opt.plan import end_to_end
 from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.end_to_end import TrainingDiffersError, Variant
+from rlox_opt.plan.features import Features, features
+from rlox_opt.plan.unfinished import Unfinished, write_record
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
-from rlox_opt.race import environments as racing
 from rlox_opt.stats import paired
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, INTERRUPTED
-from rlox_opt.system.files import add_row, check_folder, write_new
+from rlox_opt.system.files import check_folder
 from rlox_opt.system.machine import slug
 
 _EXAMPLES = """\
@@ -30,9 +30,9 @@ examples:
   rlox-opt ladder sac-prioritized --rounds 10
   rlox-opt ladder ppo --json > ladder.json
 
-Builds the extension without any optimisation, with all, and with each that lies on the trainer's
-path alone and left out; trains with all of these in turn, in random order, a process each; so, too,
-with each of the training loop (r1, r2, …). Compiling is not counted.
+Builds the extension without any optimisation, with all, and with each that lies on the job's path
+alone and left out; trains with all of these in turn, in random order, a process each; so, too, with
+each that no build differs in. Compiling is not counted.
 Ctrl-C keeps the rounds that are finished: the same command goes on from there.
 """
 
@@ -51,10 +51,16 @@ def add_to(verbs: Any, project: Project) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    jobs = sorted(end_to_end.jobs(project))
+    if not jobs:
+        missing(parser, end_to_end.no_jobs(project))
+        return
     parser.add_argument(
-        "algo", metavar="JOB", type=end_to_end.job_named(project),
-        help=f"what to train: {', '.join(sorted(end_to_end.jobs(project))) or 'nothing is named'}",
-    )  # fmt: skip
+        "algo",
+        metavar="JOB",
+        type=end_to_end.job_named(project),
+        help=f"what to train: {', '.join(jobs)}",
+    )
     parser.add_argument("--rounds", type=int, default=5, choices=paired.LOOKS, help="(default: 5)")
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
@@ -68,27 +74,29 @@ def run(arguments: argparse.Namespace) -> int:
 
     project: Project = arguments.project
     algo: str = arguments.algo
-    steps = steps_of(project, algo, all_cards(arguments))
-    variants = variants_for(features.features(project), steps)
+    planned = all_cards(arguments)
+    steps = steps_of(project, algo, planned)
+    variants = variants_for(features(project), steps, planned)
     where = provenance(project, project.installed.build_info())
     job = end_to_end.jobs(project)[algo]
-    partial = Partial(project, algo, job, variants, where)
-    check_folder(folder_of(project, where))
+    so_far = unfinished(project, algo, job, variants, where)
+    folder = project.comparisons / slug(where["machine"])
+    check_folder(folder)
     try:
         with reporter() as progress:
             progress.begin(f"builds for {algo}")
             built = end_to_end.build_all(project, variants, progress)
             progress.end(f"{len(built)} builds")
             progress.begin("training")
-            times = partial.rounds
+            times = so_far.rows
             for row in end_to_end.rounds(
                 project, variants, built, algo, arguments.rounds - len(times)
             ):
-                partial.add(row)
+                so_far.add(row)
                 progress.note(f"round {len(times)}", len(times) / arguments.rounds)
             progress.end(f"{len(times)} rounds of {len(built)} trainings")
     except KeyboardInterrupt:
-        kept = f"{len(partial.rounds)} of {arguments.rounds} rounds are kept"
+        kept = f"{len(so_far.rows)} of {arguments.rounds} rounds are kept"
         print(f"rlox-opt ladder: {kept}; the same command goes on from there", file=sys.stderr)
         return INTERRUPTED
     except TrainingDiffersError as problem:
@@ -97,66 +105,50 @@ def run(arguments: argparse.Namespace) -> int:
     except RuntimeError as problem:
         print(f"rlox-opt ladder: {problem}", file=sys.stderr)
         return CANNOT_TELL
-    found = {"schema": 1, "ladder": algo, **where, "job": job, **climb(project, steps, algo, times)}
-    path = write(project, found, waterfall(found))
-    partial.drop()
+    gains = climb(project, steps, algo, times)
+    record = {"schema": 1, "ladder": algo, **where, "job": job, **gains}
+    written = write_record(record, folder, f"ladder_{algo}", {".svg": waterfall(record)})
+    so_far.forget()
+    path = written.relative_to(project.root)
     if arguments.json:
-        print(json.dumps(found | {"record": str(path.relative_to(project.root))}))
+        print(json.dumps(record | {"record": str(path)}))
     else:
         from rlox_opt.views.comparison import show_ladder
 
-        show_ladder(found, path.relative_to(project.root))
+        show_ladder(record, path)
     return 0
 
 
 def steps_of(project: Project, algo: str, cards: Sequence[Card]) -> list[Card]:
-    """The cards on the trainer's path. Settings are no steps: they change what is learnt."""
+    """The cards on the job's path. Settings are no steps: they change what is learnt."""
     return [c for c in cards if c.seam.kind != "setting" and end_to_end.on_path(project, c, algo)]
 
 
-def variants_for(of: features.Features, steps: Sequence[Card]) -> list[Variant]:
-    """None, all, each alone, each left out: first those of the data plane."""
-    loop = tuple(card.id for card in steps if card.id.startswith("R"))
-    sets = of.builds([card.id for card in steps if card.id.startswith("P")])
-    found = [Variant(name, on, loop if name.startswith("all") else ()) for name, on in sets]
+def variants_for(of: Features, steps: Sequence[Card], planned: Sequence[Card]) -> list[Variant]:
+    """None, all, each alone, each left out: first those that builds differ in. `planned` are all
+    cards, of which one may say what cargo's profile is."""
+    loop = tuple(card.id for card in steps if not card.in_build)
+    sets = of.builds([card.id for card in steps if card.in_build])
+    switched = [(name, on, loop if name.startswith("all") else ()) for name, on in sets]
     none, all_ = dict(sets)["none"], dict(sets)["all"]
-    found += [Variant(id_.lower(), none, (id_,)) for id_ in loop]
-    return found + [
-        Variant(f"all-{id_.lower()}", all_, tuple(other for other in loop if other != id_))
-        for id_ in loop
+    switched += [(id_.lower(), none, (id_,)) for id_ in loop]
+    switched += [
+        (f"all-{id_.lower()}", all_, tuple(other for other in loop if other != id_)) for id_ in loop
     ]
+    return [Variant(*each, end_to_end.profile(planned, each[1])) for each in switched]
 
 
-class Partial:
-    """The rounds finished so far, in a file that outlives an interruption."""
-
-    def __init__(
-        self,
-        project: Project,
-        algo: str,
-        job: Mapping[str, Any],
-        variants: Sequence[Variant],
-        where: Mapping[str, Any],
-    ) -> None:
-        what = [
-            algo,
-            job,
-            [[v.name, *v.features, *v.optimizations] for v in variants],
-            where["commit"],
-            where["machine"],
-        ]
-        key = hashlib.sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()[:12]
-        self._path = project.cache / "ladder" / f"{algo}-{key}.jsonl"
-        self.rounds: list[dict[str, float]] = racing.kept(self._path)
-
-    def add(self, row: dict[str, float]) -> None:
-        """Keep a round."""
-        add_row(row, self._path)
-        self.rounds.append(row)
-
-    def drop(self) -> None:
-        """Forget them: they are in a record."""
-        self._path.unlink(missing_ok=True)
+def unfinished(
+    project: Project,
+    algo: str,
+    job: Mapping[str, Any],
+    variants: Sequence[Variant],
+    where: Mapping[str, Any],
+) -> Unfinished:
+    """The rounds finished so far."""
+    names = [[v.name, *v.features, *v.optimizations] for v in variants]
+    what = [algo, job, names, where["commit"], where["machine"]]
+    return Unfinished(project.cache / "ladder", algo, what)
 
 
 def climb(
@@ -188,17 +180,3 @@ def climb(
         },
         "steps": rows,
     }
-
-
-def write(project: Project, found: Mapping[str, Any], picture: str) -> Path:
-    """Write the record and the picture beside it, never over others; returns the record's path."""
-    folder = folder_of(project, found)
-    stem = f"{found['date'].replace(':', '')}_ladder_{found['ladder']}"
-    path = write_new(json.dumps(found, indent=1) + "\n", folder, stem)
-    write_new(picture, folder, path.stem, ".svg")
-    return path
-
-
-def folder_of(project: Project, found: Mapping[str, Any]) -> Path:
-    """Where the records of its machine lie."""
-    return project.comparisons / slug(found["machine"])

@@ -63,10 +63,10 @@ def catalogue(project: Project, cards: Sequence[Card]) -> list[dict[str, Any]]:
     return [row_of(project, card, records.records(card.id, project.comparisons)) for card in cards]
 
 
-def row_of(project: Project, card: Card, found: Sequence[Record]) -> dict[str, Any]:
+def row_of(project: Project, card: Card, measured: Sequence[Record]) -> dict[str, Any]:
     """`id title feature layer active status`, `predicted` [low, high] or None, and `realised`
     {`ratio`, `ci95`, `record`} or None."""
-    checked = records.realised(card, found, project.comparisons, slug(machine()))
+    checked = records.realised(card, measured, project.comparisons, slug(machine()))
     realised = None
     if checked:
         record, result = checked
@@ -85,9 +85,9 @@ def row_of(project: Project, card: Card, found: Sequence[Record]) -> dict[str, A
 
 
 def active(project: Project, card: Card) -> bool | None:
-    """Whether it is on: in the installed build (None where there is none), or of the training loop,
-    in a trainer not told otherwise."""
-    if card.id.startswith("R"):
+    """Whether it is on: in the installed build (None where there is none), or in a program that is
+    not told otherwise."""
+    if not card.in_build:
         return card.status in ("accepted", "graduated")
     if not project.installed.there():
         return None
@@ -119,8 +119,8 @@ def table(rows: Sequence[Mapping[str, Any]], narrow: bool = False) -> Table:
         table.add_column(title, no_wrap=title != "title")
     for row in rows:
         state = [row["layer"], _ON[row["active"]], row["status"]]
-        predicted, found = units.band(row["predicted"]), row["realised"]
-        realised = units.estimate(found["ratio"], found["ci95"]) if found else units.MISSING
+        predicted, of = units.band(row["predicted"]), row["realised"]
+        realised = units.estimate(of["ratio"], of["ci95"]) if of else units.MISSING
         if narrow:
             below = " · ".join([*state, *([f"predicted {predicted}"] if row["predicted"] else [])])
             title = Text.assemble(row["title"], "\n", (below, "dim"))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any, Protocol, cast
 
+from rlox_opt.cli.missing import missing
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits, plugins
-from rlox_opt.system.usage import UsageError
 
 
 class New(Protocol):
@@ -30,15 +30,9 @@ def add_to(verbs: Any, project: Project) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     path = project.cards / "new.py"
-    if path.exists():
-        of = cast(New, plugins.load(path))
-        of.describe(parser)
-        parser.set_defaults(run=of.run, parser=parser)
-    else:
-        parser.add_argument("words", nargs="*", help=f"nothing yet: there is no {path}")
-        parser.set_defaults(run=_missing, parser=parser)
-
-
-def _missing(arguments: argparse.Namespace) -> int:
-    path = arguments.project.cards / "new.py"
-    raise UsageError(f"new: {path} would write the parts of an optimisation, and is not there")
+    if not path.exists():
+        missing(parser, f"{path} would write the parts of an optimisation, and is not there")
+        return
+    of = cast(New, plugins.load(path))
+    of.describe(parser)
+    parser.set_defaults(run=of.run, parser=parser)

@@ -89,13 +89,13 @@ def _tell(project: Project, chosen: list[Card], as_json: bool, every: bool) -> i
     from rlox_opt.system.progress import reporter
 
     with reporter() as progress:
-        found = {card.id: _course(project, card, progress, every) for card in chosen}
-    told = [_facts(card, found[card.id]) for card in chosen]
+        courses = {card.id: _course(project, card, progress, every) for card in chosen}
+    told = [_facts(card, courses[card.id]) for card in chosen]
     if as_json:
         print(json.dumps(told if every else told[0], indent=1))
     else:
-        _show(chosen, found)
-    verdicts = {course.verdict for course in found.values()}
+        _show(chosen, courses)
+    verdicts = {course.verdict for course in courses.values()}
     if verdicts & {precedence.WITH, precedence.AFTER, precedence.MEASURED}:
         return exits.DIFFERENCE
     return exits.CANNOT_TELL if verdicts != {precedence.BEFORE} else exits.GOOD
@@ -129,7 +129,7 @@ def _told(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _show(chosen: list[Card], found: Mapping[str, Course]) -> None:
+def _show(chosen: list[Card], courses: Mapping[str, Course]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -140,13 +140,13 @@ def _show(chosen: list[Card], found: Mapping[str, Course]) -> None:
     for title in ("id", "predicted", "made", "prediction", "work", "record"):
         table.add_column(title, no_wrap=True)
     for card in chosen:
-        course = found[card.id]
+        course = courses[card.id]
         commits = (course.prediction, course.work, course.record)
         band = units.band(card.prediction.ratio if card.prediction else None)
         shown = ((commit or units.MISSING)[:10] for commit in commits)
         table.add_row(card.id, band, course.verdict, *shown)
     console.print(table)
-    counts = Counter(course.verdict for course in found.values())
+    counts = Counter(course.verdict for course in courses.values())
     told = ", ".join(f"{counts[v]} {v}" for v in precedence.VERDICTS if counts[v])
     console.print(f"\n[dim]{told}; the columns after it are the first commits of each[/]")
 
@@ -166,14 +166,16 @@ def _write(card: Card, arguments: argparse.Namespace) -> int:
     with scratch() as folder:  # seen to be a card before it is one
         draft = folder / path.name
         draft.write_text(text, encoding="utf-8")
-        found = cards.parse(draft).prediction
-    assert found is not None
+        written = cards.parse(draft).prediction
+    assert written is not None
     write(path, text)
     if arguments.json:
         proposed = {"errors": width.errors, "layer": width.layer, "coverage": predicted.COVERAGE}
-        print(json.dumps({"id": card.id, "prediction": _told(found), "width": proposed}, indent=1))
+        print(
+            json.dumps({"id": card.id, "prediction": _told(written), "width": proposed}, indent=1)
+        )
     else:
-        print(_next(card, found, width, arguments.ratio, path.relative_to(project.root)))
+        print(_next(card, written, width, arguments.ratio, path.relative_to(project.root)))
     return exits.GOOD
 
 
@@ -242,13 +244,13 @@ def _rounded(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _next(card: Card, found: Prediction, width: Width, ratio: float, path: Path) -> str:
-    size = ", ".join(f"{name}={n:,}" for name, n in found.size.items())
+def _next(card: Card, written: Prediction, width: Width, ratio: float, path: Path) -> str:
+    size = ", ".join(f"{name}={n:,}" for name, n in written.size.items())
     of = f"of {width.layer}" if width.layer else "of all layers, since its own has too few"
     return (
-        f"{card.id}: {units.band(found.ratio)} for {found.workload} at {size}: {ratio:g}×, as far "
-        f"off either way as {predicted.COVERAGE:.0%} of {width.errors} earlier predictions {of}.\n"
-        f"Written into {path}. Commit it before the form after "
-        "is written; then\n"
+        f"{card.id}: {units.band(written.ratio)} for {written.workload} at {size}: {ratio:g}×, as "
+        f"far off either way as {predicted.COVERAGE:.0%} of {width.errors} earlier predictions "
+        f"{of}.\n"
+        f"Written into {path}. Commit it before the form after is written; then\n"
         f"rlox-opt predict {card.id.lower()} finds it was made before the work."
     )

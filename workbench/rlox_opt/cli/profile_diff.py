@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   rlox-opt profile diff profiles/before profiles/after
-  rlox-opt profile diff main HEAD                     two commits, PPO, five rounds: 5 minutes
+  rlox-opt profile diff main HEAD                     two commits, five rounds: 5 minutes
   rlox-opt profile diff main . --algo sac --page diff.html
   rlox-opt profile diff HEAD+none HEAD+opt-p1         two feature sets of one commit
   rlox-opt profile diff --enable r4                   the build that is installed, without and with
@@ -67,7 +67,12 @@ def add_to(verbs: Any, project: Project) -> None:
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
     add = parser.add_argument_group("training of revisions").add_argument
     names = workloads.names(project)
-    add("--algo", choices=names, default=next(iter(names), None), help="the trainer (%(default)s)")
+    add(
+        "--algo",
+        choices=names,
+        default=next(iter(names), None),
+        help="the training run (%(default)s)",
+    )
     if of := workloads.known(project):
         of.add_training(parser)
         of.add_switches(parser, "train B")
@@ -84,16 +89,16 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         _check_page(arguments.page)
         if sides.are_folders(arguments):
-            found = sides.of_folders(arguments)
+            compared = sides.of_folders(arguments)
         else:
-            found, complete = sides.of_builds(arguments)
+            compared, complete = sides.of_builds(arguments)
     except UsageError as error:
         arguments.parser.error(str(error))
     except (NotBuiltError, ChildError, ValueError) as problem:
         print(f"{arguments.parser.prog}: {problem}", file=sys.stderr)
         return CANNOT_TELL
-    code, why = decision(found)
-    tell(found, arguments, {"complete": complete, "exit_code": code, "why": why})
+    code, why = decision(compared)
+    tell(compared, arguments, {"complete": complete, "exit_code": code, "why": why})
     print(f"{arguments.parser.prog}: {why}", file=sys.stderr)
     return code if complete else INTERRUPTED
 
@@ -111,52 +116,52 @@ def _check_page(page: Path | None) -> None:
     check_folder(page.parent)
 
 
-def decision(found: Compared) -> tuple[int, str]:
+def decision(compared: Compared) -> tuple[int, str]:
     """The exit code, and why: by the whole where steps can be compared, else by the layers."""
-    kind = "training" if found.steps else "layer"
-    judged = [change for change in found.changes if change.kind == kind]
+    kind = "training" if compared.steps else "layer"
+    judged = [change for change in compared.changes if change.kind == kind]
     if more := [change.name for change in judged if change.verdict == "more"]:
         return DIFFERENCE, f"takes more: {', '.join(more)}"
     if not judged:
         return CANNOT_TELL, "cannot tell: nothing was measured on both sides"
     if any(change.verdict == "undecided" for change in judged):
-        more_runs = "" if found.repeated else "; profile each side at least twice"
+        more_runs = "" if compared.repeated else "; profile each side at least twice"
         return CANNOT_TELL, f"cannot tell: the {kind} is undecided{more_runs}"
-    return 0, f"within {100 * found.band:g} %, or less"
+    return 0, f"within {100 * compared.band:g} %, or less"
 
 
-def tell(found: Compared, arguments: argparse.Namespace, more: dict[str, Any]) -> None:
+def tell(compared: Compared, arguments: argparse.Namespace, more: dict[str, Any]) -> None:
     """Print as asked, and write the page."""
     from rlox_opt.views import compared_page
 
     if arguments.json:
-        print(json.dumps(facts(found) | more))
+        print(json.dumps(facts(compared) | more))
     elif arguments.markdown:
-        print(compared_page.markdown(found), end="")
+        print(compared_page.markdown(compared), end="")
     else:
         from rlox_opt.views.terminal import show_sections
 
-        show_sections(compared_page.heading(found), compared_page.sections(found))
-        for text in compared_page.explained(found):
+        show_sections(compared_page.heading(compared), compared_page.sections(compared))
+        for text in compared_page.explained(compared):
             print(text)
     if arguments.page is not None:
-        text = compared_page.page(found)
+        text = compared_page.page(compared)
         try:
             write(arguments.page, text)
         except NotWrittenError as error:
             raise error.keeping(text, ".html") from None
 
 
-def facts(found: Compared) -> dict[str, Any]:
+def facts(compared: Compared) -> dict[str, Any]:
     """What `--json` prints."""
     return {
         "schema": 1,
-        "before": found.titles[0],
-        "after": found.titles[1],
-        "runs": [len(found.before), len(found.after)],
-        "rounds": found.rounds,
-        "shares_of": "a step before" if found.steps else "training",
-        "threshold": found.band,
-        "notes": list(found.notes),
-        "changes": [asdict(c) | {"change": c.change} for c in found.changes],
+        "before": compared.titles[0],
+        "after": compared.titles[1],
+        "runs": [len(compared.before), len(compared.after)],
+        "rounds": compared.rounds,
+        "shares_of": "a step before" if compared.steps else "training",
+        "threshold": compared.band,
+        "notes": list(compared.notes),
+        "changes": [asdict(c) | {"change": c.change} for c in compared.changes],
     }

@@ -176,8 +176,8 @@ def _of_peer(project: Project, name: str) -> tuple[str, dict[str, str]]:
     """The interpreter of a peer, and the version of what it is. Raises UsageError."""
     from rlox_opt.race import environments as racing
 
-    _, peers = racing.load(project, "ppo")
-    known = {peer.name: peer for peer in peers}
+    every = [peer for race in racing.races(project) for peer in racing.load(project, race)[1]]
+    known = {peer.name: peer for peer in every}
     if name not in known:
         raise UsageError(f"--peer {name}: is none; there are {', '.join(known)}")
     try:

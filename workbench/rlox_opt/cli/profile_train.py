@@ -15,9 +15,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli import profile_training
+from rlox_opt.cli import profile_several
 from rlox_opt.cli.arguments import FOLDER, add_arguments, job_of
+from rlox_opt.cli.missing import missing
 from rlox_opt.project.project import Project
+from rlox_opt.sampling import workloads
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
 from rlox_opt.system.files import NotWrittenError
@@ -29,28 +31,22 @@ if TYPE_CHECKING:
     from rlox_opt.sampling.driver import Findings
 
 
-_EXAMPLES = """\
-examples:
-  rlox-opt profile train ppo                   CartPole-v1, 50,000 steps, all tools: 5 minutes
-  rlox-opt profile train sac --total-timesteps 5000  a shorter run of SAC on Pendulum-v1
-  rlox-opt profile train ppo --env-id Acrobot-v1  any Gymnasium environment
-  rlox-opt profile train ppo --tools py-spy,perf --seconds 20
-  rlox-opt profile train ppo --tools none --json > report.json
-  rlox-opt profile train ppo --nproc 2 --vector async  several processes: one report, one trace
-
+_ABOUT = """
 The plain run tells the true speed and phases; each tool then watches a run of its own. Ctrl-C keeps
 what is finished.
 """
 
 
 def add_to(verbs: Any, project: Project) -> None:
-    """Add the verb to the command line."""
+    """Add the kind to `profile`."""
+    of = workloads.known(project)
     parser = verbs.add_parser(
         "train",
         help="a training run of the project: phases, layers, what could be gained",
-        description="Profile real training and rank where its time goes: Rust, PyTorch, Python, "
-        "NumPy, the environment, the boundary, the kernel.",
-        epilog=_EXAMPLES
+        description="Profile real training and rank where its time goes, by phase and by whose "
+        "code it is.",
+        epilog=(of.EXAMPLES if of else "")
+        + _ABOUT
         + exits.told(
             good="the report is written",
             cannot_tell="also where the training itself fails",
@@ -58,23 +54,32 @@ def add_to(verbs: Any, project: Project) -> None:
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    if of is None:
+        path = project.workloads / "options.py"
+        missing(
+            parser, f"{path} would name the project's training runs, and is not there; "
+            "`rlox-opt profile script` takes any program"
+        )  # fmt: skip
+        return
     add_arguments(parser, project)
-    profile_training.add_arguments(parser)
+    profile_several.add_arguments(parser, of)
     parser.set_defaults(run=run, parser=parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile as asked; returns the exit code."""
+    of = workloads.known(arguments.project)
+    assert of is not None  # or `missing` had run
     try:
         job = job_of(arguments)
+        for package in ("rich", "torch"):
+            if importlib.util.find_spec(package) is None:
+                name = "rlox-opt" if package == "rich" else package
+                raise UsageError(f"{package} is not installed: pip install {name}")
+        if profile_several.asked(arguments, of):
+            return profile_several.run(arguments, job, of)
     except UsageError as error:
         arguments.parser.error(str(error))
-    for package in ("rich", "torch"):
-        if importlib.util.find_spec(package) is None:
-            of = "rlox-opt" if package == "rich" else package
-            arguments.parser.error(f"{package} is not installed: pip install {of}")
-    if profile_training.asked(arguments):
-        return profile_training.run(arguments, job)
     from rlox_opt.sampling.driver import profile
     from rlox_opt.system.process import ChildError
     from rlox_opt.system.progress import reporter
@@ -82,23 +87,23 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
     try:
         with reporter() as progress:
-            found = profile(arguments.project, job, progress)
+            findings = profile(arguments.project, job, progress)
             progress.begin("report")
-            folder = write(arguments.project, found, arguments.out)
+            folder = write(arguments.project, findings, arguments.out)
             progress.end(str(folder))
     except ChildError as error:
         print(f"rlox-opt profile train: the plain run failed: {error}", file=sys.stderr)
         return CANNOT_TELL
     if arguments.json:
-        print(json.dumps(found.report, indent=1))
+        print(json.dumps(findings.report, indent=1))
     else:
         from rlox_opt.views.terminal import show
 
-        show(found.report, folder)
-    return 0 if found.report["complete"] else INTERRUPTED
+        show(findings.report, folder)
+    return 0 if findings.report["complete"] else INTERRUPTED
 
 
-def write(project: Project, found: Findings, out: Path | None) -> Path:
+def write(project: Project, findings: Findings, out: Path | None) -> Path:
     """Write the report's folder, whole or not at all; returns its path.
 
     Without `out` it is `profiles/<date>_<machine>_<algo>`, with -2, -3, … if that is there already.
@@ -108,35 +113,37 @@ def write(project: Project, found: Findings, out: Path | None) -> Path:
     """
     from rlox_opt.system.machine import slug
 
-    report = found.report
+    report = findings.report
     name = f"{report['date']}_{slug(report['machine'])}_{report['algo']}"
     target = FOLDER / name if out is None else out
     try:
-        return _written(project, found, target, elsewhere=out is None)
+        return _written(project, findings, target, elsewhere=out is None)
     except OSError as error:
         failed = NotWrittenError(target, error)
     try:
         kept = Path(tempfile.gettempdir()) / f"rlox-opt-kept-{secrets.token_hex(4)}_{name}"
-        failed.instead = f"; the report is in {_written(project, found, kept)}"
+        failed.instead = f"; the report is in {_written(project, findings, kept)}"
     except OSError:
         failed.keeping(json.dumps(report, indent=1) + "\n")
     raise failed
 
 
-def _written(project: Project, found: Findings, target: Path, *, elsewhere: bool = False) -> Path:
+def _written(
+    project: Project, findings: Findings, target: Path, *, elsewhere: bool = False
+) -> Path:
     """Write the folder `target`; where that is taken, if it may lie `elsewhere`, the next free."""
     import rlox_opt.views.report_folder
     from rlox_opt.history import condensed, sides
     from rlox_opt.sampling.processes.launch import not_interrupted
 
-    report = found.report
+    report = findings.report
     with scratch(target.parent) as part, not_interrupted():
         rlox_opt.views.report_folder.write(
-            part, report, found.samples, found.spans, found.torch_events
+            part, report, findings.samples, findings.spans, findings.torch_events
         )
         if source := report["layer_source"]:
             text = sides.installed(project)
-            kept = condensed.profile(found.samples[source], found.self_seconds, text)
+            kept = condensed.profile(findings.samples[source], findings.self_seconds, text)
             write_file(part / sides.PROFILE, json.dumps(asdict(kept)))
         for candidate in _candidates(target) if elsewhere else [target]:
             # Renaming fails on a folder that is there and not empty.

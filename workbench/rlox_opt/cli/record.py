@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
-from rlox_opt.history.recording import Recording
 from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import WORKING_TREE, Revision
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
 SHIPPED = ("shipped",)
-# Training is told by its profiles; its parts take minutes to prepare.
-BY_DEFAULT = re.compile(r"^(?!trainers\.)")
 _BUILD_S = 10.0  # most commits change no Rust
 _ANCESTORS = 50  # among which the entry before is looked for
 _EXAMPLES = """\
@@ -53,13 +50,13 @@ examples:
 Each commit is built and loaded beside the control, one build that stays the same for the whole
 history of a machine: that of the newest entry, or else the first commit asked for. The ratio of
 their times, taken in turns, is kept beside the seconds. Then come instructions and allocations
-(callgrind), peak memory, a short profile of PPO and SAC, both twins of the optimisations, and
-criterion; where a time moved, layer and function. No part begins once the budget is spent: on a
+(callgrind), peak memory, a short profile of each training run, both twins of the optimisations,
+and criterion; where a time moved, layer and function. No part begins once the budget is spent: on a
 slow machine two minutes are over before the twins.
 
 A commit is appended when it is finished: after a Ctrl-C, or worse, the same command goes on.
 Commits that are there already (same features and control) are passed over; so are, in FROM..TO,
-those that change neither the library nor its crates, build or benchmarks. Of two that run at once,
+those that change nothing measured. Of two that run at once,
 each takes the commits that the other has not begun. Run it when nothing else runs. On a machine of
 another kind a new series begins. `rlox-opt regressions` says how many commits have no recording.
 """
@@ -85,8 +82,8 @@ def add_to(verbs: Any, project: Project) -> None:
         "features as REV+opt-p5,… (default: HEAD)")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=120.0,
         help="seconds of measuring a commit, after its build (default: 120)")  # fmt: skip
-    add("--bench", metavar="REGEX", type=pattern, default=BY_DEFAULT,
-        help="only benchmarks whose name has it, train.ppo and train.sac among them")  # fmt: skip
+    add("--bench", metavar="REGEX", type=pattern,
+        help="only benchmarks whose name has it; those of training are train.NAME")  # fmt: skip
     add("--features", metavar="LIST", help="of commits that name none: shipped (default), none, or "
         "opt-p5,opt-p7")  # fmt: skip
     add("--control", metavar="REV", help="what ratios are to (default: what they were to before)")
@@ -171,7 +168,7 @@ def _list(asked: Sequence[Revision], arguments: argparse.Namespace, told: Told) 
 def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
     """The revisions, each once; notes those that need no recording. Raises UsageError."""
     project: Project = arguments.project
-    found = {}
+    asked = {}
     for text in arguments.revisions:
         if text.partition("+")[0] == WORKING_TREE:
             raise UsageError(f"{text!r}: is no commit; the history is made of commits")
@@ -181,10 +178,10 @@ def _asked(arguments: argparse.Namespace, told: Told) -> list[Revision]:
         needed = unrecorded.changing(project, of[-1].commit) if ".." in text else {of[0].commit}
         for revision in of:
             if revision.commit in needed or arguments.every:
-                found[revision.commit, revision.features] = revision
+                asked[revision.commit, revision.features] = revision
             else:
                 told.unneeded.append(revision.title)
-    return [*found.values()]
+    return [*asked.values()]
 
 
 def _record(
@@ -242,6 +239,8 @@ def _one(
     progress: Lines,
 ) -> str:
     """Measure a commit and append its entry; returns how it went, in a few words."""
+    from rlox_opt.history.recording import Recording
+
     project: Project = arguments.project
     start = time.monotonic()
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -259,7 +258,7 @@ def _one(
         features=SHIPPED if revision.features is None else revision.features,
         control=_names(control),
         seconds=0.0,
-        complete=arguments.bench is BY_DEFAULT,
+        complete=arguments.bench is None,
         cells=(),
     )
     try:
@@ -272,40 +271,42 @@ def _one(
         return "does not build"
     for artefact in (control, built):
         os.utime(artefact.folder)  # used last, however long ago it was built
-    found = Recording(
+    recording = Recording(
         project,
         built,
         control,
-        arguments.bench,
+        arguments.bench or project.recorded,
         arguments.budget,
         progress,
         _before(project, revision, entry),
     )
     interrupted = False
     try:
-        found.measure()
+        recording.measure()
     except KeyboardInterrupt:
         interrupted = True
     except ContestError as error:
-        found.failures["benchmarks"] = str(error)
+        recording.failures["benchmarks"] = str(error)
     entry = dataclasses.replace(
         entry,
-        toolchain=known | {"rustc": found.build.get("rustc", "")},
-        profile=found.build.get("profile", ""),
-        optimizations=tuple(found.build.get("features", ())),
+        toolchain=known | {"rustc": recording.build.get("rustc", "")},
+        profile=recording.build.get("profile", ""),
+        optimizations=tuple(recording.build.get("features", ())),
         seconds=round(time.monotonic() - start, 1),
         complete=entry.complete and not interrupted,
-        cells=tuple(found.cells),
-        profiles=found.profiles,
-        failures=tuple({"benchmark": n, "reason": why} for n, why in found.failures.items()),
-        causes=found.causes,
+        cells=tuple(recording.cells),
+        profiles=recording.profiles,
+        failures=tuple({"benchmark": n, "reason": why} for n, why in recording.failures.items()),
+        causes=recording.causes,
     )
     if entry.cells or not interrupted:
         path = store.append(entry, project.history)
     if entry.cells:
         told.recorded[revision.title] = str(path)
     elif not interrupted:
-        told.failed[revision.title] = "; ".join(found.failures.values()) or "nothing was measured"
+        told.failed[revision.title] = (
+            "; ".join(recording.failures.values()) or "nothing was measured"
+        )
     if interrupted:
         raise KeyboardInterrupt
     return f"{len(entry.cells)} numbers, {len(entry.profiles)} profiles"
@@ -316,12 +317,12 @@ def _names(control: Artefact) -> dict[str, Any]:
 
 
 def _there(
-    project: Project, revision: Revision, control: dict[str, Any], bench: re.Pattern[str]
+    project: Project, revision: Revision, control: dict[str, Any], bench: re.Pattern[str] | None
 ) -> bool:
     """Whether the history has what is asked for."""
     return any(
         entry.complete
-        or (bench is not BY_DEFAULT and any(bench.search(cell.benchmark) for cell in entry.cells))
+        or (bench is not None and any(bench.search(cell.benchmark) for cell in entry.cells))
         for entry in _entries(project, revision.commit, revision.features, control)
     )
 
@@ -329,13 +330,13 @@ def _there(
 def _before(project: Project, revision: Revision, entry: Entry) -> Entry | None:
     """The entry of the nearest ancestor that has one with the same features and control."""
     for commit in project.commits.ancestors(revision.commit, _ANCESTORS):
-        found = [
+        whole = [
             other
             for other in _entries(project, commit, revision.features, dict(entry.control))
             if other.complete and other.cells
         ]
-        if found:
-            return found[-1]
+        if whole:
+            return whole[-1]
     return None
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from rlox_opt.cli.list import row_of
 from rlox_opt.history import records
@@ -65,10 +65,10 @@ def detail_of(project: Project, card: Card) -> dict[str, Any]:
     """All there is about a card: what it says, `active` and `realised` as in `rlox-opt list`, its
     `seam` {`kind`, `address`, `files` [{`path`, `lines`}]}, `records` (newest first) and `shown`,
     the path of the one whose figures stand for it."""
-    found = records.records(card.id, project.comparisons)
-    row = row_of(project, card, found)
+    measured = records.records(card.id, project.comparisons)
+    row = row_of(project, card, measured)
     del row["predicted"]  # the prediction has it
-    newest = records.newest(found, prefer=slug(machine()))
+    newest = records.newest(measured, prefer=slug(machine()))
     shown = str(newest.path.relative_to(project.root)) if newest else None
     return row | {
         "needs": list(card.needs),
@@ -77,9 +77,9 @@ def detail_of(project: Project, card: Card) -> dict[str, Any]:
         "note": card.note,
         "finding": card.finding,
         "prediction": structs.asdict(card.prediction) if card.prediction else None,
-        "seam": structs.asdict(card.seam) | {"files": files(card.seam.address, project.root)},
+        "seam": to_builtins(card.seam) | {"files": files(card.seam.address, project.root)},
         "shown": row["realised"]["record"] if row["realised"] else shown,
-        "records": [_told(record, project.root) for record in reversed(found)],
+        "records": [_told(record, project.root) for record in reversed(measured)],
     }
 
 

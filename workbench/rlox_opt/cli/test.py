@@ -7,8 +7,8 @@ import signal
 import sys
 from typing import Any
 
+from rlox_opt.plan.catalogue import all_cards
 from rlox_opt.plan.features import Build, features
-from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL
@@ -17,15 +17,15 @@ from rlox_opt.system.usage import UsageError
 _EXAMPLES = """\
 examples:
   rlox-opt test p5 p7                 the property tests of P5 and P7, in Rust and in Python
-  rlox-opt test r1                    those of R1, of the training loop, in Python
+  rlox-opt test r1                    those of R1, which no build differs in, in Python
   rlox-opt test all                   those of every optimisation
   rlox-opt test p5 --planted          is each bug planted in P5's twins caught? without ids: all
   rlox-opt test --builds              every Rust test in the 2N + 2 builds, golden runs compared
   rlox-opt test p5 --builds           in those that concern P5: none, all, p5, all-p5
   rlox-opt test --builds --only all,drawn   `drawn`: one of the others, by the commit's hash
 
-P6 is a pair of cargo profiles: its test is every pair's test under both. What this machine lacks
-the means for (an accelerator, say) is skipped, and the reason told.
+Of a pair of cargo's profiles the test is every pair's test under both. What this machine lacks the
+means for (an accelerator, say) is skipped, and the reason told.
 """
 
 
@@ -66,33 +66,32 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # also keeps what is finished
     try:
         ids, chosen = _ids(arguments), _chosen(arguments)
-        if any(id_.startswith("P") for id_ in ids):
+        if set(ids).intersection(features(project).known()):
             cargo()
         with reporter() as progress:
             if arguments.planted:
-                found = answers.of_planted(project, ids, progress)
+                answer = answers.of_planted(project, ids, progress)
             elif arguments.builds:
-                found = answers.of_builds(project, chosen, progress)
+                answer = answers.of_builds(project, chosen, progress)
             else:
-                found = answers.of_agreement(project, ids, progress)
+                answer = answers.of_agreement(project, ids, progress)
     except UsageError as error:
         arguments.parser.error(str(error))
     except CannotTell as error:
         print(f"{arguments.parser.prog}: {error}", file=sys.stderr)
         return CANNOT_TELL
-    found.show(arguments.json)
-    return found.status
+    answer.show(arguments.json)
+    return answer.status
 
 
 def _ids(arguments: argparse.Namespace) -> list[str]:
-    """The optimisations asked for; of the training loop, there is neither a build nor a planted
-    bug."""
-    project: Project = arguments.project
-    known = features(project).known()
+    """The optimisations asked for; of those that no build differs in, there is no planted bug."""
+    planned = all_cards(arguments)
+    known = features(arguments.project).known()
     if arguments.planted or arguments.builds:
-        what = "no optimisation of the data plane"
+        what = "no optimisation that builds differ in"
     else:
-        known += [card.id for card in cards.load(project) if card.id.startswith("R")]
+        known += [card.id for card in planned if not card.in_build]
         what = "no optimisation"
         if not arguments.ids:
             raise UsageError("ID: none is given; name optimisations, such as p5, or all")

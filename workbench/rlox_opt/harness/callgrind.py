@@ -23,8 +23,9 @@ from rlox_opt.system.scratch import scratch
 
 _CALLS_S = 0.002  # of work, as it takes outside valgrind, that is counted
 _MOST_CALLS = 1000
+_REPEATABLE = ("RAYON_NUM_THREADS=1",)  # what keeps libraries from threads of their own
 _UNDER = (
-    *("setarch", "-R", "env", "RAYON_NUM_THREADS=1"),  # no random addresses, no other threads
+    *("setarch", "-R", "env", *_REPEATABLE),  # at addresses that are the same in each process
     *("valgrind", "--quiet", "--tool=callgrind", "--instr-atstart=no"),
 )
 _TOTAL = re.compile(r"^(?:summary|totals): (\d+)", re.MULTILINE)

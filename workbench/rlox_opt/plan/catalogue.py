@@ -18,20 +18,24 @@ def all_cards(arguments: argparse.Namespace) -> list[Card]:
     project: Project = arguments.project
     error: Callable[[str], NoReturn] = arguments.parser.error
     try:
-        found = cards.load(project)
+        planned = cards.load(project)
     except NotReadError as problem:
         error(str(problem))
-    if not found:
-        error(f"{project.cards}: holds no cards of optimisations; `rlox-opt new` writes one")
-    return found
+    if not planned:
+        new = project.cards / "new.py"
+        would = (
+            "`rlox-opt new` writes one" if new.exists() else "write one, a file NAME.toml, there"
+        )
+        error(f"{project.cards}: holds no cards of optimisations; {would}")
+    return planned
 
 
 def card_named(arguments: argparse.Namespace, id_: str) -> Card:
     """The card with an id, in either case; ends the program, asked wrongly, where there is none."""
-    found = {card.id: card for card in all_cards(arguments)}
-    if id_.upper() not in found:
-        arguments.parser.error(f"ID {id_}: has no card; use one of {', '.join(found).lower()}")
-    return found[id_.upper()]
+    planned = {card.id: card for card in all_cards(arguments)}
+    if id_.upper() not in planned:
+        arguments.parser.error(f"ID {id_}: has no card; use one of {', '.join(planned).lower()}")
+    return planned[id_.upper()]
 
 
 def need_rich(parser: argparse.ArgumentParser) -> None:

@@ -63,26 +63,26 @@ def compare(
     counted: dict[Cell, Any] = {}
     series: list[Series] = []
     build: dict[str, Any] = {**project.installed.build_info()}
-    paired_builds = card.seam.kind == "build"
-    besides = card.also_measured and card.id.startswith("P") and not arguments.sizes
-    plugin = beside(project, card) if paired_builds or besides else None
+    profiles = card.seam.profiles
+    besides = card.also_measured and card.in_build and not arguments.sizes
+    plugin = beside(project, card) if profiles or besides else None
     progress.begin(card.id)
     try:
-        if plugin and paired_builds:
-            results = plugin.profiles(project, series, arguments.restarts, progress, also)
+        if plugin and profiles:
+            results = plugin.builds(project, profiles, series, arguments.restarts, progress, also)
         else:
             series = [Series(cell) for cell in cells]
             extension, build = with_needs(project, card, progress)
             restart = partial(restarts.twins, extension)
             left_out = card.same_code(build["features"])
-            if card.id.startswith("R"):
-                script = project.root / project.settings.twins.worker
+            if not card.in_build:
+                script = project.twins("worker")
                 restart = partial(restart, script=script)
                 left_out |= missing(series, extension, script)
             series = [one for one in series if one.cell.workload not in left_out]
             also |= {f"{workload} skipped": why for workload, why in left_out.items()}
             measure(series, restart, arguments.restarts, progress)
-            if series and not arguments.no_counts and card.id.startswith("P"):
+            if series and not arguments.no_counts and card.in_build:
                 progress.note("counting instructions and allocations")
                 cores = len(os.sched_getaffinity(0))
                 timed = [one.cell for one in series]
@@ -127,15 +127,17 @@ class Beside(Protocol):
     ) -> list[dict[str, Any]]:
         """Fill `also` for the optimisation `id_`; returns results of further workloads."""
 
-    def profiles(
+    def builds(
         self,
         project: Project,
+        profiles: tuple[str, str],
         series: list[Series],
         most: int,
         progress: Lines,
         also: dict[str, Any],
     ) -> list[dict[str, Any]]:
-        """The results of one that is a pair of builds; its readings go into `series`."""
+        """The results of one that is a pair of builds, by cargo's `profiles`; its readings go into
+        `series`."""
 
 
 def beside(project: Project, card: Card) -> Beside:
@@ -198,8 +200,8 @@ def measure(
 def missing(series: Sequence[Series], extension: Path, script: Path) -> dict[str, str]:
     """Why this machine cannot run what it cannot run, by workload."""
     with restarts.worker(extension, random.Random(), script) as ask:
-        found = {one.cell.workload: one.cell.id for one in series}
-        why = {workload: ask("missing", id_, workload) for workload, id_ in found.items()}
+        ids = {one.cell.workload: one.cell.id for one in series}
+        why = {workload: ask("missing", id_, workload) for workload, id_ in ids.items()}
     return {workload: reason for workload, reason in why.items() if reason}
 
 

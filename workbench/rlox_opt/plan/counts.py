@@ -35,19 +35,20 @@ def count(
     cargo(project, "build", "--locked", "--release", "-p", crate, "--bin", "count",
           "--features", ",".join(features))  # fmt: skip
     program = project.root / "target" / "release" / "count"
-    counted = [cell for cell in cells if not cell.workload.endswith("_numpy")]
+    ending = project.settings.twins.interpreted
+    counted = [cell for cell in cells if not (ending and cell.workload.endswith(ending))]
     jobs = [(cell, twin) for cell in counted for twin in TWINS]
     with ThreadPoolExecutor(workers) as pool:
-        found = list(pool.map(lambda job: _count(program, *job), jobs))
+        counts = list(pool.map(lambda job: _count(program, *job), jobs))
     names = ("instructions", "allocations", "allocated_bytes")
-    by_job = dict(zip(jobs, found, strict=True))
+    by_job = dict(zip(jobs, counts, strict=True))
     return {cell: {name: _both(by_job, cell, name) for name in names} for cell in counted}
 
 
 def _both(
-    found: Mapping[tuple[Cell, str], Mapping[str, float | None]], cell: Cell, name: str
+    counts: Mapping[tuple[Cell, str], Mapping[str, float | None]], cell: Cell, name: str
 ) -> dict[str, float] | None:
-    numbers = {twin: n for twin in TWINS if (n := found[cell, twin][name]) is not None}
+    numbers = {twin: n for twin in TWINS if (n := counts[cell, twin][name]) is not None}
     return numbers if len(numbers) == len(TWINS) else None
 
 

@@ -9,7 +9,7 @@ import random
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
 _PATIENCE_S = 900
-_P6 = "opt-p6"
-_PATHS = ("collector", "prioritized")  # settings that put seams on the path
 
 
 class TrainingDiffersError(RuntimeError):
@@ -38,17 +36,13 @@ class TrainingDiffersError(RuntimeError):
 
 @dataclass(frozen=True)
 class Variant:
-    """A build to train with, and the optimisations of the training loop that are on. `opt-p6`
-    stands for the cargo profile of what ships."""
+    """A build to train with, by cargo's `profile`, and the `optimizations` that the program which
+    trains is told to turn on."""
 
     name: str
     features: tuple[str, ...]
     optimizations: tuple[str, ...] = ()
-
-    @property
-    def profile(self) -> str:
-        """The cargo profile."""
-        return "release" if _P6 in self.features else "release-baseline"
+    profile: str = "release"
 
 
 def jobs(project: Project) -> Mapping[str, Mapping[str, Any]]:
@@ -64,12 +58,16 @@ def job_named(project: Project) -> Callable[[str], str]:
     def name(text: str) -> str:
         if text in names:
             return text
-        there = f"there are {', '.join(names)}" if names else (
-            f"this project names no training runs: JOBS of {project.workloads / 'options.py'} would"
-        )  # fmt: skip
+        there = f"there are {', '.join(names)}" if names else no_jobs(project)
         raise argparse.ArgumentTypeError(f"{text!r} is none; {there}")
 
     return name
+
+
+def no_jobs(project: Project) -> str:
+    """What is said where there are none."""
+    path = project.workloads / "options.py"
+    return f"this project names no training runs: JOBS of {path} would"
 
 
 def on_path(project: Project, card: Card, algo: str) -> bool:
@@ -81,14 +79,24 @@ def on_path(project: Project, card: Card, algo: str) -> bool:
 def variants_of(project: Project, card: Card) -> tuple[Variant, Variant]:
     """The builds without and with the optimisation: both with what it needs, without all others,
     and, unless that is the question, in the profile of what ships."""
-    of = features(project).of
-    without, with_ = f"without-{card.id.lower()}", f"with-{card.id.lower()}"
-    if card.id.startswith("R"):
-        shipped = of(["P6"])
-        return Variant(without, shipped), Variant(with_, shipped, (card.id,))
-    after = of([card.id] if card.feature == _P6 else ["P6", card.id])
+    every, of = cards.load(project), features(project).of
+    shipped = [other.id for other in every if other.seam.kind == "build"]
+    after = of([*shipped, card.id] if card.in_build else shipped)
     before = tuple(feature for feature in after if feature != card.feature)
-    return Variant(without, before), Variant(with_, after)
+    on = () if card.in_build else (card.id,)
+    return (
+        Variant(f"without-{card.id.lower()}", before, (), profile(every, before)),
+        Variant(f"with-{card.id.lower()}", after, on, profile(every, after)),
+    )
+
+
+def profile(every: Iterable[Card], on: Collection[str]) -> str:
+    """The cargo profile of a build with these features on: that of the card which is about it."""
+    for card in every:
+        if card.seam.profiles is not None:
+            before, after = card.seam.profiles
+            return after if card.feature in on else before
+    return "release"
 
 
 def build_all(
@@ -113,7 +121,7 @@ def train(
     job = {**job, "settings": job["settings"] | {"optimizations": list(optimizations)}}
     command = [
         sys.executable,
-        str(project.root / project.settings.twins.training),
+        str(project.twins("training")),
         str(extension.path),
         json.dumps(job),
     ]
@@ -169,7 +177,10 @@ def bound(project: Project, card: Card, algo: str) -> dict[str, Any] | None:
     """The most the optimisation could gain by Amdahl's law, from the newest recorded profile of
     such a run as the job `algo`: `{bound, bound_ci95, profile}`."""
     job = jobs(project)[algo]
-    told = {key: job["settings"][key] for key in _PATHS if key in job["settings"]}
+    # What decides which seams are on the path; a card of a setting is about what is learnt.
+    steps = [other for other in cards.load(project) if other.seam.kind != "setting"]
+    deciding = {key for step in steps for spot in step.spot for key in spot.conditions}
+    told = {key: value for key, value in job["settings"].items() if key in deciding}
     for path in sorted((project.root / "profiles").glob("*/report.json"), reverse=True):
         report = read(path, dict[str, Any])
         # That of several processes names neither.
@@ -177,9 +188,9 @@ def bound(project: Project, card: Card, algo: str) -> dict[str, Any] | None:
         with understood(path, "report"):
             if not alike or any(report["settings"].get(key) != told[key] for key in told):
                 continue
-            found = next((c for c in report["cards"] if c["id"] == card.id), None)
-            if found and found["bound"] is not None:
-                of = {key: found[key] for key in ("bound", "bound_ci95")}
+            limit = next((c for c in report["cards"] if c["id"] == card.id), None)
+            if limit and limit["bound"] is not None:
+                of = {key: limit[key] for key in ("bound", "bound_ci95")}
                 return of | {"profile": str(path.parent.relative_to(project.root))}
     return None
 
@@ -196,12 +207,12 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
             error(f"--end-to-end {algo}: {card.id}'s seam does not lie on its path, {where}")
     from rlox_opt.system.progress import reporter
 
-    found, code = [], GOOD
+    results, code = [], GOOD
     with reporter() as progress:
         for card in chosen:
             progress.begin(f"{card.id} in training {algo}")
             try:
-                found.append(compare(project, card, algo, arguments.restarts, progress))
+                results.append(compare(project, card, algo, arguments.restarts, progress))
             except KeyboardInterrupt:
                 progress.end("interrupted")
                 code = INTERRUPTED
@@ -211,10 +222,10 @@ def run(chosen: Sequence[Card], arguments: argparse.Namespace) -> int:
                 code = DIFFERENCE if isinstance(problem, TrainingDiffersError) else CANNOT_TELL
                 break
             progress.end("done")
-    if arguments.json and found:
-        print(json.dumps(found if len(found) > 1 else found[0]))
+    if arguments.json and results:
+        print(json.dumps(results if len(results) > 1 else results[0]))
     else:
-        for result in found:
+        for result in results:
             print("\n".join(sentences(result)))
     return code
 

@@ -80,13 +80,13 @@ def build(
         part.rename(path)
     seconds = time.monotonic() - start
     with worker(path, random.Random()) as ask:
-        found = ask("build")
-    if set(found["features"]) != set(features) or found["profile"] != profile:
+        told = ask("build")
+    if set(told["features"]) != set(features) or told["profile"] != profile:
         raise BuildError(
-            f"{path.name}: is {found['profile']} with {found['features']}, expected {profile} with "
+            f"{path.name}: is {told['profile']} with {told['features']}, expected {profile} with "
             f"{sorted(features)}; remove {variants} and build again"
         )
-    return Extension(path, seconds, path.stat().st_size, found)
+    return Extension(path, seconds, path.stat().st_size, told)
 
 
 def sources(project: Project) -> str:

@@ -6,6 +6,7 @@ and what one stands on, is read from a manifest of cargo.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from rlox_opt.system.files import understood
 from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
-_PREFIX = "opt-p"
+_FEATURE = re.compile(r"opt-([a-z])([1-9]\d*)")
 
 Build = tuple[str, tuple[str, ...]]  # name, features in the order of the plan
 
@@ -35,7 +36,7 @@ class Features:
     manifest: Path
 
     def known(self) -> list[str]:
-        """The optimisations, `P1` … in order."""
+        """The optimisations that builds differ in, `P1` … in order."""
         return [_id(feature) for feature in self._needs]
 
     def of(self, ids: Iterable[str]) -> tuple[str, ...]:
@@ -65,7 +66,7 @@ class Features:
 
     @cached_property
     def _needs(self) -> dict[str, list[str]]:
-        """Of every feature `opt-pN`, those that it turns on."""
+        """Of every feature that is an optimisation's, `opt-p1` …, those that it turns on."""
         if not self.manifest.exists():
             raise UsageError(
                 f"{self.manifest}: is not there; builds can only be tested in a checkout of the "
@@ -73,8 +74,9 @@ class Features:
             )
         of = read(self.manifest, _Manifest).features
         with understood(self.manifest, "manifest with features"):
-            names = [name for name in of if name.startswith(_PREFIX)]
-            return {name: of[name] for name in sorted(names, key=lambda f: int(f[len(_PREFIX) :]))}
+            ours = [match for name in of if (match := _FEATURE.fullmatch(name))]
+            in_order = sorted(ours, key=lambda match: (match[1], int(match[2])))
+            return {match[0]: of[match[0]] for match in in_order}
 
 
 def features(project: Project) -> Features:

@@ -55,28 +55,27 @@ def course(project: Project, card: Card) -> Course:
 
 
 def written(project: Project, card: Card) -> bool:
-    """Whether the working tree has the form after: it names the optimisation, and not as a skeleton
-    of `rlox-opt new`."""
+    """Whether the working tree has the form after: it names the optimisation, and not as one that
+    is still to be written."""
     at, name = _named(project, card)
     paths = map(project.root.joinpath, at)
     texts = [path.read_text(encoding="utf-8") for path in paths if path.is_file()]
     if not any(name in text for text in texts):
         return False
-    seam = project.root / card.seam.address
+    seam, unwritten = project.root / card.seam.address, _unwritten(project, card)
     files = [seam] if seam.is_file() else seam.rglob("*.rs")
-    return not any(re.search(_skeleton(card), path.read_text("utf-8")) for path in files)
+    return not any(unwritten and re.search(unwritten, path.read_text("utf-8")) for path in files)
 
 
 def _named(project: Project, card: Card) -> tuple[tuple[str, ...], str]:
     """The files of which one names an optimisation that is there, and the name."""
-    kind = card.id[0]
-    name = card.feature if kind == "P" else card.id
-    return project.settings.twins.switches.get(kind, ()), f'"{name}"'
+    name = card.feature if card.in_build else card.id
+    return project.settings.twins.switches.get(card.id[0], ()), f'"{name}"'
 
 
-def _skeleton(card: Card) -> str:
-    """What stands in a form after that is still to be written."""
-    return rf"{card.id}: (optimized\.rs|[A-Za-z0-9]+Optimized) is not written yet"
+def _unwritten(project: Project, card: Card) -> str:
+    """What stands in a form after that is still to be written; nothing where that is not known."""
+    return project.settings.twins.unwritten.replace("{id}", card.id)
 
 
 def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
@@ -101,20 +100,20 @@ def _predicted(of: git.Repository, project: Project, card: Card) -> str | None:
 
 
 def _worked(of: git.Repository, project: Project, card: Card) -> str | None:
+    if unwritten := _unwritten(project, card):
+        below = card.seam.address.partition("/")[0]
+        drafts = _log(of, "--pickaxe-regex", f"-S{unwritten}", "--", below)
+        if drafts:  # a skeleton came, and went when the form after was written
+            return drafts[-1] if len(drafts) > 1 else None
     at, name = _named(project, card)
     named = _log(of, f"-S{name}", "--", *at)
-    drafts = _log(
-        of, "--pickaxe-regex", f"-S{_skeleton(card)}", "--", card.seam.address.partition("/")[0]
-    )
-    if drafts:  # a skeleton came, and went when the form after was written
-        return drafts[-1] if len(drafts) > 1 else None
     return named[0] if named else None
 
 
 def _recorded(of: git.Repository, project: Project, card: Card) -> str | None:
     name = f":(glob){project.settings.cards}/record/*/*Z_{card.id.lower()}"
-    found = _log(of, "--diff-filter=A", "--", f"{name}.json", f"{name}-*.json")
-    return found[0] if found else None
+    commits = _log(of, "--diff-filter=A", "--", f"{name}.json", f"{name}-*.json")
+    return commits[0] if commits else None
 
 
 def _log(of: git.Repository, *arguments: str) -> list[str]:

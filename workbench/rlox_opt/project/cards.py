@@ -19,11 +19,17 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.schema import Id, NotNegative, Positive, read
 
 
-class Seam(Struct, frozen=True, forbid_unknown_fields=True):
-    """The one thing an optimisation varies: its `kind`, and its address in the tree."""
+class Seam(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The one thing an optimisation varies: its `kind`, and its address in the tree. A `build` is
+    a pair of cargo's `profiles`, the one before and the one after."""
 
     kind: Literal["function", "type", "build", "python", "setting"]
     address: str
+    profiles: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if (self.kind == "build") != (self.profiles is not None):
+            raise ValueError("`profiles` is of a seam whose `kind` is build, and is needed there")
 
 
 class Prediction(Struct, frozen=True, forbid_unknown_fields=True):
@@ -116,6 +122,12 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("prediction", "finding", "record") if self.status != "candidate" else ():
             if not getattr(self, name):
                 raise ValueError(f"`{name}` is missing, and {self.status} needs one")
+
+    @property
+    def in_build(self) -> bool:
+        """Whether its twins are chosen when the extension is built, by `feature`; otherwise the
+        program that runs chooses."""
+        return self.seam.kind in ("function", "type", "build")
 
     def same_code(self, features: Collection[str]) -> dict[str, str]:
         """The workloads whose twins are one and the same code in a build with these `features`, so

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -36,6 +36,14 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     tests: dict[str, str] = {}
     """The file of pytest's tests that twins agree: `test_the_twins_agree[P5]`."""
 
+    unwritten: str = ""
+    """What stands in a form after that is still to be written: a regular expression, with {id} for
+    the optimisation. Without it every form that is there is taken for written."""
+
+    interpreted: str = ""
+    """How the names of workloads end that only an interpreter can run, so that the program which
+    counts what a call costs has none of them."""
+
     planted: str = ""
     """The list of bugs that those tests must catch."""
 
@@ -44,6 +52,29 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
     training: str = ""
     """The program that trains with a given build of the extension."""
+
+
+class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Benchmarks that are measured only where `--bench` names them: regular expressions that are
+    searched for in their names. Empty ones leave none out."""
+
+    compared: str = ""
+    """By `diff`, `gate` and `calibrate`."""
+
+    recorded: str = ""
+    """By `record`."""
+
+    def __post_init__(self) -> None:
+        for text in (self.compared, self.recorded):
+            try:
+                _others(text)
+            except re.error as error:
+                raise ValueError(f"{text!r} is no regular expression: {error}") from None
+
+
+def _others(left_out: str) -> re.Pattern[str]:
+    """What finds the names that a pattern does not."""
+    return re.compile(rf"^(?!.*(?:{left_out}))" if left_out else "")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -55,6 +86,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     suite: str = ""
     """The folder of asv benchmarks (that of asv.conf.json)."""
+
+    left_out: LeftOut = LeftOut()
 
     measured: tuple[str, ...] = ()
     """What git takes for paths: only their changes need a recording (the package and the suite)."""
@@ -152,6 +185,16 @@ class Project:
         return self.settings.measured or (self.package, f"src/{self.package}", suite)
 
     @property
+    def compared(self) -> re.Pattern[str]:
+        """Finds the names of the benchmarks that `diff`, `gate` and `calibrate` take unasked."""
+        return _others(self.settings.left_out.compared)
+
+    @property
+    def recorded(self) -> re.Pattern[str]:
+        """Finds the names of those that `record` takes unasked."""
+        return _others(self.settings.left_out.recorded)
+
+    @property
     def cache(self) -> Path:
         """Where builds are kept."""
         return self.root / self.settings.cache
@@ -200,6 +243,16 @@ class Project:
     def workloads(self) -> Path:
         """The folder of the plug-in that knows the project's training runs."""
         return self.root / self.settings.workloads
+
+    def twins(self, name: Literal["planted", "worker", "training"]) -> Path:
+        """The file of that name in `[tool.rlox-opt.twins]`. Raises UsageError where there is
+        none."""
+        if file := str(getattr(self.settings.twins, name)):
+            return self.root / file
+        raise UsageError(
+            f'no file is named for this in {self.root}: write {name} = "…" under '
+            f"[{_TABLE}.twins] of pyproject.toml"
+        )
 
     @cached_property
     def commits(self) -> Commits:

@@ -34,7 +34,6 @@ _MEMORY_RESTARTS = LOOKS[1]
 # Of the budget, at the least; what one does not use goes to the next.
 _OF_MEMORY, _OF_COUNTS = 0.15, 0.15
 _PATIENCE_S = 120.0  # for one benchmark in one process
-BY_DEFAULT = re.compile(r"^(?!pairs\.)")
 
 
 @dataclass

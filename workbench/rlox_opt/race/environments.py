@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.project.project import Project
-from rlox_opt.system.files import read_text, understood, write
+from rlox_opt.system.files import understood
 from rlox_opt.system.machine import slug
 from rlox_opt.system.process import end_group
 from rlox_opt.system.schema import read
@@ -25,6 +25,7 @@ from rlox_opt.system.scratch import scratch
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
+_LIST = "peers.toml"
 _INSTALL_S = 1800
 _TAIL_LINES = 4
 
@@ -46,8 +47,8 @@ class Peer:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """One training: seconds in all and of compiling, environment steps, and its episodes as
+class Training:
+    """One that has ended: seconds in all and of compiling, environment steps, and its episodes as
     (seconds, environment steps, return)."""
 
     train_s: float
@@ -56,9 +57,18 @@ class Outcome:
     episodes: list[tuple[float, int, float]]
 
 
-def load(project: Project, algo: str) -> tuple[dict[str, Any], list[Peer]]:
-    """What is raced, and the peers that have `algo`. Raises NotReadError."""
-    path = project.peers / "peers.toml"
+def races(project: Project) -> dict[str, dict[str, Any]]:
+    """What is raced, by name; nothing where there is no list of peers. Raises NotReadError."""
+    path = project.peers / _LIST
+    if not path.exists():
+        return {}
+    with understood(path, "list of peers"):
+        return {name: {**job} for name, job in read(path, dict[str, Any])["race"].items()}
+
+
+def load(project: Project, race: str) -> tuple[dict[str, Any], list[Peer]]:
+    """What is raced, and the peers that take part. Raises NotReadError."""
+    path = project.peers / _LIST
     table = read(path, dict[str, Any])
     with understood(path, "list of peers"):
         peers = [
@@ -66,13 +76,13 @@ def load(project: Project, algo: str) -> tuple[dict[str, Any], list[Peer]]:
                 row["name"],
                 row["what"],
                 project.peers / row["driver"],
-                row["forms"][algo],
+                row["forms"][race],
                 lock_of(project, row),
             )
             for row in table["peer"]
-            if algo in row["forms"]
+            if race in row["forms"]
         ]
-        job = dict(table["race"][algo])
+        job = dict(table["race"][race])
         for key in ("env_id", "total_timesteps", "threads", "reach"):
             job[key]
         return job, peers
@@ -146,8 +156,8 @@ def version(peer: Peer, python: Path, package: str = "") -> str:
         package = peer.lock.with_suffix(".in").read_text().split()[0].partition("==")[0]
     # Read, not asked of the interpreter, which might hang.
     folders = [str(path) for path in python.parents[1].glob("lib/python*/site-packages")]
-    found = next(iter(metadata.distributions(name=package, path=folders)), None)
-    return f"{package} {found.version}" if found else ""
+    there = next(iter(metadata.distributions(name=package, path=folders)), None)
+    return f"{package} {there.version}" if there else ""
 
 
 def install(
@@ -171,7 +181,7 @@ def install(
 
 def train(
     peer: Peer, python: Path, job: Mapping[str, Any], limit_s: float, folder: Path
-) -> Outcome:
+) -> Training:
     """One training in a process of its own, with all that it starts.
 
     Raises PeerError when it fails or takes longer than `limit_s`.
@@ -198,9 +208,9 @@ def train(
             end_group(process)
     if code or not out.exists():
         raise PeerError(f"failed with status {code}: {_last(said.read_text(errors='replace'))}")
-    found = json.loads(out.read_text())
-    found["episodes"] = [(at, steps, value) for at, steps, value in found["episodes"]]
-    return Outcome(**found)
+    said_of = json.loads(out.read_text())
+    episodes = [(at, steps, value) for at, steps, value in said_of.pop("episodes")]
+    return Training(**said_of, episodes=episodes)
 
 
 @contextlib.contextmanager
@@ -214,16 +224,6 @@ def environment(peer: Peer) -> Iterator[dict[str, str]]:
     }
     with scratch() as cache:
         yield env | {"TORCHINDUCTOR_CACHE_DIR": str(cache), "JAX_PLATFORMS": "cpu"}
-
-
-def kept(path: Path) -> list[dict[str, Any]]:
-    """The rows of runs that are finished, oldest first; none where there is no file."""
-    text = read_text(path) if path.exists() else ""
-    whole = text[: text.rfind("\n") + 1]  # a killed process may have left half a line
-    if whole != text:
-        write(path, whole)
-    with understood(path, "list of runs"):
-        return [json.loads(line) for line in whole.splitlines()]
 
 
 def records_of(project: Project, where: Mapping[str, Any]) -> Path:

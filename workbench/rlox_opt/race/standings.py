@@ -7,19 +7,19 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rlox_opt.race.environments import Outcome
+from rlox_opt.race.environments import Training
 from rlox_opt.stats.student import mean_interval
 
 WINDOW = 50  # episodes in a mean return
 _OUTSIDE = 0.05  # of an interval
 
 
-def row_of(peer: str, number: int, outcome: Outcome, reach: float) -> dict[str, Any]:
+def row_of(peer: str, number: int, training: Training, reach: float) -> dict[str, Any]:
     """What is kept of a run. `reach_s` is when the mean return of the latest 50 episodes was
     `reach` first, compiling counted; None where it never was."""
-    returns = [value for _, _, value in outcome.episodes]
+    returns = [value for _, _, value in training.episodes]
     reach_s, total = None, 0.0
-    for index, (at, _, value) in enumerate(outcome.episodes):
+    for index, (at, _, value) in enumerate(training.episodes):
         total += value - (returns[index - WINDOW] if index >= WINDOW else 0.0)
         if index + 1 >= WINDOW and total / WINDOW >= reach:
             reach_s = at
@@ -28,10 +28,10 @@ def row_of(peer: str, number: int, outcome: Outcome, reach: float) -> dict[str, 
     return {
         "round": number,
         "peer": peer,
-        "sps": outcome.steps / (outcome.train_s - outcome.compile_s),
-        "train_s": outcome.train_s,
-        "compile_s": outcome.compile_s,
-        "steps": outcome.steps,
+        "sps": training.steps / (training.train_s - training.compile_s),
+        "train_s": training.train_s,
+        "compile_s": training.compile_s,
+        "steps": training.steps,
         "reach_s": reach_s,
         "final_return": sum(latest) / len(latest) if latest else None,
     }
@@ -65,8 +65,8 @@ def standings(rows: Sequence[Mapping[str, Any]], order: Sequence[str]) -> list[d
 
 
 def _median(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return statistics.median(found) if found else None
+    known = list(values)
+    return statistics.median(known) if known else None
 
 
 def _ratio(
@@ -77,11 +77,11 @@ def _ratio(
         for n in sorted(above.keys() & below.keys())
         if above[n][key] is not None and below[n][key] is not None
     ]
-    found = _mean(logs)
-    if found is None:
+    mean = _mean(logs)
+    if mean is None:
         return None
-    ends = found["ci95"] and [math.exp(end) for end in found["ci95"]]
-    return {"ratio": math.exp(found["mean"]), "ci95": ends}
+    ends = mean["ci95"] and [math.exp(end) for end in mean["ci95"]]
+    return {"ratio": math.exp(mean["mean"]), "ci95": ends}
 
 
 def _mean(values: Sequence[float]) -> dict[str, Any] | None:

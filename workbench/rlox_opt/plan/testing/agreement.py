@@ -23,15 +23,13 @@ from rlox_opt.system.commands import (
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
-PROFILES = ("release-baseline", "release")  # the twins of P6
-
 WORDS = DIFFER, AGREE, SKIPPED, UNTESTED = "differ", "agree", "skipped", "untested"
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a test came to: `passed`, or None where it was not run, the seconds it took, and the end
-    of its output where it failed. Of a test that was skipped the output is the reason."""
+class Agreement:
+    """What a test of twins came to: `passed`, or None where it was not run, the seconds it took,
+    and the end of its output where it failed. Of one that was skipped the output is the reason."""
 
     passed: bool | None
     seconds: float
@@ -45,12 +43,12 @@ class Outcome:
         return AGREE if self.passed else DIFFER
 
 
-def together(outcomes: Sequence[Outcome | None]) -> Outcome:
+def together(outcomes: Sequence[Agreement | None]) -> Agreement:
     """One outcome of several tests of the same twins, of which some are not there: they differ
     where one says so, and agree where another one does."""
     there = sorted(filter(None, outcomes), key=lambda outcome: WORDS.index(outcome.word))
     first = there[0].word if there else UNTESTED
-    return Outcome(
+    return Agreement(
         {DIFFER: False, AGREE: True}.get(first),
         sum(outcome.seconds for outcome in there),
         "\n".join(outcome.output for outcome in there if outcome.word == first),
@@ -59,7 +57,7 @@ def together(outcomes: Sequence[Outcome | None]) -> Outcome:
 
 def rust(
     project: Project, ids: Iterable[str] | None, hear: Hear, profile: str = "test"
-) -> dict[str, Outcome]:
+) -> dict[str, Agreement]:
     """The outcomes of all pairs in Rust, or of those of `ids` that have one, under a cargo profile.
 
     Raises:
@@ -78,23 +76,23 @@ def rust(
     for id_ in names if ids is None else ids:
         if id_ in names:
             done = run_one(binary, names[id_], folder, hear)
-            outcomes[id_] = Outcome(done.status == 0, done.seconds, done.tail)
+            outcomes[id_] = Agreement(done.status == 0, done.seconds, done.tail)
     return outcomes
 
 
-def profiles(project: Project, hear: Hear) -> Outcome:
-    """P6 has no functions: every pair's test, under the profile before and the one after."""
+def under(project: Project, profiles: Iterable[str], hear: Hear) -> Agreement:
+    """A pair of builds has no functions: every pair's test, under each of cargo's profiles."""
     seconds = 0.0
-    for profile in PROFILES:
+    for profile in profiles:
         for id_, outcome in rust(project, None, hear, profile).items():
             seconds += outcome.seconds
             if not outcome.passed:
-                return Outcome(False, seconds, f"{id_} under {profile}:\n{outcome.output}")
-    return Outcome(True, seconds)
+                return Agreement(False, seconds, f"{id_} under {profile}:\n{outcome.output}")
+    return Agreement(True, seconds)
 
 
-def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Outcome]:
-    """The outcomes of `ids`, which all have a pair in the extension or in the trainers.
+def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Agreement]:
+    """The outcomes of `ids`, which all have a pair that pytest's tests know.
 
     Raises:
         CannotTell: pytest did not get as far as the tests.
@@ -102,15 +100,21 @@ def python(project: Project, ids: Sequence[str], hear: Hear) -> dict[str, Outcom
     """
     if not ids:
         return {}
+    tests = project.settings.twins.tests
+    if untold := sorted({id_[0] for id_ in ids} - tests.keys()):
+        raise UsageError(
+            f'{", ".join(ids)}: no tests are named; write tests.{untold[0]} = "…" under '
+            "[tool.rlox-opt.twins] of pyproject.toml"
+        )
     for package in ("pytest", "hypothesis"):
         if importlib.util.find_spec(package) is None:
             raise UsageError(f"{package}: is not installed; `make setup` installs it into .venv")
-    return pytest_outcomes(ids, project.root, project.settings.twins.tests, hear)
+    return pytest_outcomes(ids, project.root, tests, hear)
 
 
 def pytest_outcomes(
     ids: Sequence[str], root: Path, tests: Mapping[str, str], hear: Hear
-) -> dict[str, Outcome]:
+) -> dict[str, Agreement]:
     """Runs the Python property tests of `ids` in the checkout `root`, against its extension: the
     files `tests`, by the letter of an id."""
     with scratch() as folder:
@@ -133,7 +137,7 @@ def pytest_outcomes(
         wrong = [told[tag] for tag in ("failure", "error") if tag in told]
         passed = False if wrong else None if "skipped" in told else True
         why = "\n".join(wrong) or told.get("skipped", "")
-        outcomes[id_] = Outcome(passed, float(case.get("time", 0)), why)
+        outcomes[id_] = Agreement(passed, float(case.get("time", 0)), why)
     return outcomes
 
 

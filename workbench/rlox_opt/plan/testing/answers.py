@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rlox_opt.plan.features import Build
 from rlox_opt.plan.testing import agreement, every_build, planted
-from rlox_opt.plan.testing.agreement import Outcome
+from rlox_opt.plan.testing.agreement import Agreement
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
 from rlox_opt.system.commands import CannotTell
@@ -57,27 +57,28 @@ class Answer:
 def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
     """Do the twins of `ids` agree?"""
     every, held = cards.load(project), project.installed.paired()
-    by_profile = [card.id for card in every if card.seam.kind == "build" and card.id in ids]
+    chosen = [card for card in every if card.id in ids]
+    by_profile = {card.id: card.seam.profiles for card in chosen if card.seam.profiles}
     paired = [id_ for id_ in ids if id_ in held]
     progress.plan([(step, 0.0) for step in ("Rust", "Python", *by_profile)])
     progress.begin("Rust")
     in_rust = agreement.rust(project, paired, progress.note) if paired else {}
     progress.end(_count(in_rust))
     progress.begin("Python")
-    loop = [id_ for id_ in ids if id_.startswith("R")]
+    loop = [card.id for card in chosen if not card.in_build]
     same = _one_code(project, paired)
     told_apart = [id_ for id_ in [*paired, *loop] if id_ not in same]
     in_python = same | agreement.python(project, told_apart, progress.note)
     progress.end(_count(in_python))
-    for id_ in by_profile:
+    for id_, profiles in by_profile.items():
         progress.begin(id_)
-        in_rust[id_] = agreement.profiles(project, progress.note)
-        progress.end(" and ".join(agreement.PROFILES))
+        in_rust[id_] = agreement.under(project, profiles, progress.note)
+        progress.end(" and ".join(profiles))
 
     rows = [(id_, in_rust.get(id_), in_python.get(id_)) for id_ in ids]
-    found = {id_: agreement.together(outcomes) for id_, *outcomes in rows}
-    by_word = {word: [id_ for id_ in ids if found[id_].word == word] for word in agreement.WORDS}
-    verdict = "; ".join(_told(word, of, found) for word, of in by_word.items() if of)
+    both = {id_: agreement.together(outcomes) for id_, *outcomes in rows}
+    by_word = {word: [id_ for id_ in ids if both[id_].word == word] for word in agreement.WORDS}
+    verdict = "; ".join(_told(word, of, both) for word, of in by_word.items() if of)
     if by_word[agreement.AGREE] == list(ids):
         verdict = "all twins agree"
     if paired and agreement.stale(project):
@@ -89,7 +90,7 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
             "results": [
                 {
                     "id": id_,
-                    "outcome": found[id_].word,
+                    "outcome": both[id_].word,
                     "rust": _facts(rust),
                     "python": _facts(python),
                 }
@@ -98,29 +99,29 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
         },
         ("id", "Rust", "Python", "seconds"),
         [
-            (id_, _word(rust), _word(python), f"{found[id_].seconds:.2f}")
+            (id_, _word(rust), _word(python), f"{both[id_].seconds:.2f}")
             for id_, rust, python in rows
         ],
         verdict,
-        [f"{id_}:\n{found[id_].output}" for id_ in by_word[agreement.DIFFER]],
+        [f"{id_}:\n{both[id_].output}" for id_ in by_word[agreement.DIFFER]],
     )
 
 
-def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Outcome]:
+def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Agreement]:
     """Those whose twins are one and the same code in the installed extension, as skipped."""
     features, every = project.installed.build_info()["features"], cards.load(project)
-    found = {card.id: card.same_code(features) for card in every if card.id in ids}
+    same = {card.id: card.same_code(features) for card in every if card.id in ids}
     return {
-        card.id: Outcome(None, 0.0, "; ".join(sorted(set(found[card.id].values()))))
+        card.id: Agreement(None, 0.0, "; ".join(sorted(set(same[card.id].values()))))
         for card in every
-        if card.id in found and card.sizes and found[card.id].keys() >= card.sizes.keys()
+        if card.id in same and card.sizes and same[card.id].keys() >= card.sizes.keys()
     }
 
 
-def _told(word: str, ids: Sequence[str], found: Mapping[str, Outcome]) -> str:
+def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Agreement]) -> str:
     """What is said of the optimisations of one outcome; of those skipped, why."""
     if word == agreement.SKIPPED:
-        return "; ".join(f"{id_} skipped: {found[id_].output}" for id_ in ids)
+        return "; ".join(f"{id_} skipped: {outcomes[id_].output}" for id_ in ids)
     names = f"{len(ids)} optimisations" if len(ids) > 3 else ", ".join(ids)
     told = {
         agreement.AGREE: f"the twins of {names} agree",
@@ -132,7 +133,7 @@ def _told(word: str, ids: Sequence[str], found: Mapping[str, Outcome]) -> str:
 
 def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
     """Is each bug of the list that lies in a twin of `ids` caught?"""
-    listed = project.root / project.settings.twins.planted
+    listed = project.twins("planted")
     bugs = [bug for bug in planted.load(listed) if bug.id in ids]
     if not bugs:
         raise CannotTell(f"no bug is listed for {', '.join(ids)}; add some to {listed}")
@@ -164,16 +165,8 @@ def of_planted(project: Project, ids: Sequence[str], progress: Lines) -> Answer:
         {
             "complete": complete,
             "bugs": [
-                {
-                    "id": r.bug.id,
-                    "twin": r.bug.twin,
-                    "file": r.bug.file,
-                    "story": r.bug.story,
-                    "survives": r.bug.survives,
-                    "status": r.status,
-                    "as_listed": r.as_listed,
-                    "seconds": r.seconds,
-                }
+                {key: getattr(r.bug, key) for key in ("id", "twin", "file", "story", "survives")}
+                | {key: getattr(r, key) for key in ("status", "as_listed", "seconds")}
                 for r in results
             ],
         },
@@ -209,15 +202,7 @@ def of_builds(project: Project, chosen: Sequence[Build], progress: Lines) -> Ans
             "complete": complete,
             "differences": differences,
             "builds": [
-                {
-                    "name": build.name,
-                    "features": build.features,
-                    "green": build.green,
-                    "passed": build.passed,
-                    "failed": build.failed,
-                    "seconds": build.seconds,
-                    "golden": build.golden,
-                }
+                {key: value for key, value in asdict(build).items() if key != "output"}
                 for build in finished
             ],
         },
@@ -236,16 +221,16 @@ def _because(bug: planted.Bug) -> str:
     return f" (listed: {bug.survives})" if bug.survives else ""
 
 
-def _count(outcomes: Mapping[str, Outcome]) -> str:
+def _count(outcomes: Mapping[str, Agreement]) -> str:
     words = Counter(outcome.word for outcome in outcomes.values())
     return ", ".join(f"{n} {word}" for word, n in words.items()) or "none there"
 
 
-def _word(outcome: Outcome | None) -> str:
+def _word(outcome: Agreement | None) -> str:
     return "–" if outcome is None else outcome.word
 
 
-def _facts(outcome: Outcome | None) -> dict[str, Any] | None:
+def _facts(outcome: Agreement | None) -> dict[str, Any] | None:
     """As `--json` prints it: `passed` is null where it was skipped, and `reason` says why."""
     if outcome is None:
         return None

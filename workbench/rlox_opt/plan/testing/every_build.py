@@ -71,12 +71,12 @@ def differences(builds: Iterable[Finished]) -> list[str]:
     to a tolerance has no digest to compare.
     """
     green = [build for build in builds if build.green]
-    found = []
+    told = []
     for name in sorted({name for build in green for name in build.golden}):
         found_by = {build.name: build.golden.get(name, "missing") for build in green}
         exact = {build: digest for build, digest in found_by.items() if digest != _CLOSE}
         usual = Counter(exact.values()).most_common(1)
         odd = [build for build, digest in exact.items() if digest != usual[0][0]]
         if odd:
-            found.append(f"golden run {name}: {', '.join(odd)} differ from the other builds")
-    return found + [f"golden runs: {b.name} printed none" for b in green if not b.golden]
+            told.append(f"golden run {name}: {', '.join(odd)} differ from the other builds")
+    return told + [f"golden runs: {b.name} printed none" for b in green if not b.golden]

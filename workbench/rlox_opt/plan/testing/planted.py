@@ -132,8 +132,8 @@ class Scratch:
             return run_one(self._compile(), self._rust[id_], folder, self._hear, _LIMIT_S)
         self._build_extension()
         tests = self._project.settings.twins.tests
-        found = pytest_outcomes([id_], self.tree, tests, self._hear)[id_]
-        return Done(0 if found.passed else 1, found.output, found.seconds)
+        tested = pytest_outcomes([id_], self.tree, tests, self._hear)[id_]
+        return Done(0 if tested.passed else 1, tested.output, tested.seconds)
 
     @contextlib.contextmanager
     def holding(self, bug: Bug) -> Iterator[None]:
@@ -163,9 +163,9 @@ class Scratch:
         package, module = self._project.package, self._by.library
         shutil.copy(self._library, self.tree / package / f"{module}{suffix}")
         asked = f"import {package}.{module} as c; print(c.__file__)"
-        found = run([sys.executable, "-c", asked], self.tree)
-        if not found.output.startswith(str(self.tree)):
-            raise CannotTell(f"python imports another extension than the copy's:\n{found.tail}")
+        told = run([sys.executable, "-c", asked], self.tree)
+        if not told.output.startswith(str(self.tree)):
+            raise CannotTell(f"python imports another extension than the copy's:\n{told.tail}")
 
     def _copy(self) -> None:
         """What is unchanged keeps its time stamp, so that cargo need not compile it again."""

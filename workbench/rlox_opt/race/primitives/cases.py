@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from rlox_opt.project.project import Project
@@ -15,6 +16,7 @@ from rlox_opt.race.environments import Peer, lock_of
 from rlox_opt.system import plugins
 from rlox_opt.system.files import understood
 from rlox_opt.system.schema import read
+from rlox_opt.system.usage import UsageError
 
 Size = Mapping[str, int | str]
 Answer = Mapping[str, NDArray[Any]]  # one call's results, by name
@@ -64,8 +66,9 @@ class Case:
         return ", ".join(shown)
 
 
-@dataclass(frozen=True)
-class Growth:
+class Growth(
+    Struct, frozen=True, forbid_unknown_fields=True, rename={"first": "from", "last": "to"}
+):
     """The sizes over which a family's cost is followed: `axis` goes from `first` to `last`, the
     others stay; a call reads and writes `touched` bytes for each unit of the axis."""
 
@@ -73,20 +76,29 @@ class Growth:
     first: int
     last: int
     touched: int
-    fixed: Size
+    fixed: Size = {}
 
 
-@dataclass(frozen=True)
-class Family:
-    """One operation and its cases. `pictures` are drawn along an axis: {"axis", "label", "where"};
-    `p99` says that calls are timed one by one as well."""
+class Family(Struct, frozen=True, forbid_unknown_fields=True, rename={"sizes": "cases"}):
+    """One operation and the sizes of its cases. `pictures` are drawn along an axis: {"axis",
+    "label", "where"}; `p99` says that calls are timed one by one as well."""
 
     name: str
     what: str
-    cases: tuple[Case, ...]
-    pictures: tuple[Mapping[str, Any], ...]
-    p99: bool
-    growth: Growth | None
+    sizes: tuple[Size, ...]
+    pictures: tuple[Mapping[str, Any], ...] = ()
+    p99: bool = False
+    growth: Growth | None = None
+
+    @property
+    def cases(self) -> list[Case]:
+        """A case for each size."""
+        return [Case(self.name, size) for size in self.sizes]
+
+
+class _List(Struct, forbid_unknown_fields=True):
+    engine: list[dict[str, Any]]
+    family: list[Family]
 
 
 @dataclass(frozen=True)
@@ -109,20 +121,11 @@ class Engine:
 def load(project: Project, name: str = "primitives.toml") -> tuple[list[Family], list[Engine]]:
     """Those of a file, in its order. Raises NotReadError."""
     path = folder(project) / name
-    table = read(path, dict[str, Any])
+    if not path.exists():
+        raise UsageError(f"{path} would name operations and their engines, and is not there")
+    listed = read(path, _List)
     with understood(path, "list of operations"):
-        engines = [_engine(project, row) for row in table["engine"]]
-        return [_family(row) for row in table["family"]], engines
-
-
-def _family(row: Mapping[str, Any]) -> Family:
-    name: str = row["name"]
-    growth: Growth | None = None
-    if of := row.get("growth"):
-        growth = Growth(of["axis"], of["from"], of["to"], of["touched"], of.get("fixed", {}))
-    cases = tuple(Case(name, size) for size in row["cases"])
-    pictures = tuple(row.get("pictures", ()))
-    return Family(name, row["what"], cases, pictures, row.get("p99", False), growth)
+        return listed.family, [_engine(project, row) for row in listed.engine]
 
 
 def _engine(project: Project, row: Mapping[str, Any]) -> Engine:
@@ -143,11 +146,8 @@ def _engine(project: Project, row: Mapping[str, Any]) -> Engine:
 
 def digest(project: Project) -> str:
     """Of all that decides what is timed, but for this tree's library."""
+    own = [path for kind in ("py", "c", "toml") for path in folder(project).glob(f"*.{kind}")]
     hashed = hashlib.sha256()
-    for path in sorted(
-        path for kind in ("py", "c", "toml") for path in folder(project).glob(f"*.{kind}")
-    ):
-        hashed.update(path.read_bytes())
-    for path in sorted((project.peers / "locks").glob("*.lock")):
+    for path in [*sorted(own), *sorted((project.peers / "locks").glob("*.lock"))]:
         hashed.update(path.read_bytes())
     return hashed.hexdigest()[:12]

@@ -74,12 +74,12 @@ def hold(
     return {
         "times": {
             name: {
-                "s": statistics.median(found),
-                "rounds": len(found),
+                "s": statistics.median(seconds),
+                "rounds": len(seconds),
                 **_p99(singles.get(name)),
                 **weights.get(name, {}),
             }
-            for name, found in times.items()
+            for name, seconds in times.items()
         },
         "ratios": {one: _ratios(rounds, one) for one in ours if one in rounds},
         "left_out": left_out,
@@ -129,10 +129,10 @@ def _p99(nanoseconds: Sequence[int] | None) -> dict[str, float]:
 
 
 def _ratios(rounds: Mapping[str, Sequence[float | None]], one: str) -> dict[str, float]:
-    found = {}
+    ratios = {}
     for name, theirs in rounds.items():
         both = zip(rounds[one], theirs, strict=False)
         logs = [math.log(a / b) for a, b in both if a is not None and b is not None]
         if name != one and logs:
-            found[name] = statistics.median(logs)
-    return found
+            ratios[name] = statistics.median(logs)
+    return ratios

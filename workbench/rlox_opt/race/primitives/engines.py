@@ -74,8 +74,8 @@ def validate(process: Process, case: Case) -> None:
         path = there / "answer.npz"
         process("answer", str(path))
         try:
-            with np.load(path) as found:
-                answer: Answer = {name: found[name] for name in found.files}
+            with np.load(path) as file:
+                answer: Answer = {name: file[name] for name in file.files}
             checks(process.engine.peer.driver.parent).check(case, answer)
         except (LookupError, TypeError, ValueError) as problem:
             raise WrongError(f"its answer cannot be read: {problem!r}") from None

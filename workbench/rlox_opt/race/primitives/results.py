@@ -32,12 +32,12 @@ def rows_of(
         times = [row["times"][name] for row in own if name in row["times"]]
         if not times:
             continue
-        singles = [found["p99_s"] for found in times if "p99_s" in found]
+        singles = [took["p99_s"] for took in times if "p99_s" in took]
         rows.append(
             {
                 "engine": name,
                 "restarts": len(times),
-                **_mean("s", "ci95", [found["s"] for found in times]),
+                **_mean("s", "ci95", [took["s"] for took in times]),
                 **(_mean("p99_s", "p99_ci95", singles) if singles else {}),
                 "against": {
                     one: ratio([row["ratios"][one][name] for row in own if _both(row, one, name)])
@@ -53,8 +53,8 @@ def _both(row: Mapping[str, Any], one: str, name: str) -> bool:
     return name in row["ratios"].get(one, ())
 
 
-def _mean(value: str, interval: str, found: Sequence[float]) -> dict[str, Any]:
-    logs = [math.log(seconds) for seconds in found]
+def _mean(value: str, interval: str, times: Sequence[float]) -> dict[str, Any]:
+    logs = [math.log(seconds) for seconds in times]
     return {value: math.exp(statistics.fmean(logs)), interval: _ends(logs)}
 
 
@@ -88,11 +88,11 @@ def left_out(
     for row in rows:
         for name, why in row["left_out"].items():
             said.setdefault((name, why), []).append(row)
-    found: dict[str, dict[str, list[str]]] = {name: {why: []} for name, why in altogether.items()}
+    whys: dict[str, dict[str, list[str]]] = {name: {why: []} for name, why in altogether.items()}
     for (name, why), own in said.items():
         cases = list(dict.fromkeys(row["case"] for row in own))
         times = len({row["restart"] for row in own})
         if times < len(numbers):
             why = f"{why}, in {times} of {len(numbers)} restarts"
-        found.setdefault(name, {})[why] = [] if set(cases) == every else cases
-    return found
+        whys.setdefault(name, {})[why] = [] if set(cases) == every else cases
+    return whys

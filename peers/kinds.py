@@ -1,31 +1,30 @@
-"""`rlox-opt peers backends`: steps of small networks in Burn, Candle, PyTorch and our own path."""
+"""What `rlox-opt peers` measures of this project besides races and operations: `backends`, steps of
+small networks in Burn, Candle, PyTorch and our own path."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from rlox_opt.plan.features import cargo_of
+from rlox_opt.cli.peers_kind import Record, Report, add_kind, conclude, say
 from rlox_opt.project.project import Project
-from rlox_opt.race.primitives import cases
-from rlox_opt.race.primitives.tables import Tables, conclude
-from rlox_opt.system import exits
 from rlox_opt.system.commands import CompileError, cargo
 from rlox_opt.system.commands import run as run_command
 from rlox_opt.system.numbers import whole
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
-_BENCH = "nn_backends"
+if TYPE_CHECKING:
+    from rlox_opt.race.primitives.cases import Checks
+
+_BENCH = ("bench", "--locked", "-p", "rlox-bench", "--bench", "nn_backends")
+_FEATURES = ("--features", "nn-backends,accepted")
 _LIMIT_S = 1800.0
-_EXAMPLES = """\
+_ABOUT = """\
 examples:
   rlox-opt peers backends
   rlox-opt peers backends --runs 3 --no-criterion      from Python alone
@@ -37,53 +36,48 @@ after the other: between its times and those from Python no ratio is taken.
 """
 
 
-def add_to(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser = verbs.add_parser(
+def add_to(kinds: Any) -> None:
+    """Add them to the command line."""
+    parser = add_kind(
+        kinds,
         "backends",
+        run,
         help="small networks in Burn, Candle, PyTorch and our own path",
         description="Time steps of small networks (DQN's TD step, PPO's step, a draw of SAC's "
-        "actor, a critic step) in several backends; a record, a page and Markdown under "
-        "peers/record/.",
-        epilog=_EXAMPLES
-        + exits.told(
-            cannot_tell="also where nothing was timed", interrupted="what is timed is kept"
-        ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "actor, a critic step) in several backends",
+        about=_ABOUT,
     )
     add = parser.add_argument
-    add("--runs", type=whole(1), default=10, metavar="N", help="restarts of Python (default: 10)")
     add("--threads", type=whole(1), default=1, metavar="N", help="of each backend (default: 1)")
     add("--no-criterion", action="store_true", help="only what is called from Python")
-    add("--no-record", action="store_true", help="write no record")
-    add("--json", action="store_true", help="print JSON to stdout, nothing else")
-    parser.set_defaults(run=run, parser=parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Time as asked; returns the exit code."""
-    from rlox_opt.views import backends as report
+    from rlox_opt.race.primitives import cases
+    from rlox_opt.race.primitives.tables import Tables
+    from rlox_opt.views import backends as view
 
     project: Project = arguments.project
     families, engines = cases.load(project, "backends.toml")
-    chosen = [case for family in families for case in family.cases]
+    every = [case for family in families for case in family.cases]
     threads = min(arguments.threads, len(os.sched_getaffinity(0)))
-    tables = Tables(project, "backends", families, chosen, engines, threads)
+    tables = Tables(project, "backends", families, every, engines, threads)
 
-    def finish(found: dict[str, Any]) -> dict[str, Any]:
+    def finish(record: Record) -> Record:
         times: dict[str, Any] = {}
         if not arguments.no_criterion:
-            print("rlox-opt peers: criterion builds and times its backends", file=sys.stderr)
+            say("criterion builds and times its backends")
             try:
                 times, wrong = by_criterion(project, threads)
             except (CompileError, UsageError) as problem:
                 wrong = {"criterion": {f"fails: {str(problem).splitlines()[-1]}": []}}
-            found["left_out"] |= wrong
-            for sentence in report.left_out({"left_out": wrong}):
-                print(f"rlox-opt peers: {sentence}", file=sys.stderr)
-        return {**found, "criterion": times}
+            record["left_out"] |= wrong
+            for sentence in view.left_out({"left_out": wrong}):
+                say(sentence)
+        return {**record, "criterion": times}
 
-    return conclude(tables, arguments, report, finish)
+    return conclude(tables, arguments, Report.of(view), finish)
 
 
 def by_criterion(
@@ -92,6 +86,8 @@ def by_criterion(
     """Criterion's medians by step and backend, {"s", "ci95"}, and what was left out of which steps
     for being wrong. Of a benchmark that stops midway what it has timed stays. Raises CompileError
     where there is nothing."""
+    from rlox_opt.race.primitives import cases
+
     checks = cases.checks(cases.folder(project))
     with scratch() as folder:
         home, answers = folder / "criterion", folder / "answers"
@@ -101,14 +97,8 @@ def by_criterion(
             "RLOX_NN_ANSWERS": str(answers),
             "RAYON_NUM_THREADS": str(threads),
         }
-        bench = ("bench", "--locked", "-p", cargo_of(project).twins, "--bench", _BENCH)
-        features = ("--features", "nn-backends,accepted")
-        done = run_command(
-            [cargo(), *bench, *features, "--", "--noplot"],
-            project.root,
-            environment,
-            limit_s=_LIMIT_S,
-        )
+        command = [cargo(), *_BENCH, *_FEATURES, "--", "--noplot"]
+        done = run_command(command, project.root, environment, limit_s=_LIMIT_S)
         wrong = _wrong(answers, checks)
         times: dict[str, Any] = {}
         for path in home.rglob("new/estimates.json"):
@@ -126,23 +116,26 @@ def by_criterion(
 
 def _median(path: Path) -> dict[str, Any]:
     """Seconds of a call and their 95 % interval, of criterion's nanoseconds."""
-    found = json.loads(path.read_text(encoding="utf-8"))["median"]
-    ends = found["confidence_interval"]
+    median = json.loads(path.read_text(encoding="utf-8"))["median"]
+    ends = median["confidence_interval"]
     ci95 = [ends["lower_bound"] / 1e9, ends["upper_bound"] / 1e9]
-    return {"s": found["point_estimate"] / 1e9, "ci95": ci95}
+    return {"s": median["point_estimate"] / 1e9, "ci95": ci95}
 
 
-def _wrong(answers: Path, checks: cases.Checks) -> dict[str, dict[str, list[str]]]:
+def _wrong(answers: Path, checks: Checks) -> dict[str, dict[str, list[str]]]:
     """Backends whose numbers are not the reference's, the reason, and the steps."""
-    found: dict[str, dict[str, list[str]]] = {}
+    import numpy as np
+    from rlox_opt.race.primitives.cases import Case, WrongError
+
+    wrong: dict[str, dict[str, list[str]]] = {}
     for path in sorted(answers.glob("*.f32")):
         step, _, backend = path.stem.rpartition("_")
         try:
             answer = named(step, np.fromfile(path, "<f4"))
-            checks.check(cases.Case(step, {}), answer)
-        except cases.WrongError as wrong:
-            found.setdefault(backend, {}).setdefault(f"is wrong: {wrong}", []).append(step)
-    return found
+            checks.check(Case(step, {}), answer)
+        except WrongError as why:
+            wrong.setdefault(backend, {}).setdefault(f"is wrong: {why}", []).append(step)
+    return wrong
 
 
 def named(step: str, numbers: Any) -> Mapping[str, Any]:

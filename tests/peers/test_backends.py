@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import projects
 import pytest
-from rlox_opt.race import backends
 from rlox_opt.system.commands import CompileError, Done
 from rlox_opt.views import backends as report
 
+from peers import kinds
 from peers.primitives import checks, networks
 
 
@@ -44,12 +44,12 @@ def ran(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None
         done: Done = getattr(request, "param", Done(0, "", 1.0))
         return done
 
-    monkeypatch.setattr(backends, "run_command", run)
-    monkeypatch.setattr(backends, "cargo", lambda: "cargo")
+    monkeypatch.setattr(kinds, "run_command", run)
+    monkeypatch.setattr(kinds, "cargo", lambda: "cargo")
 
 
 def test_medians_are_read_and_a_wrong_backend_is_left_out(ran: None) -> None:
-    times, wrong = backends.by_criterion(projects.HERE, threads=1)
+    times, wrong = kinds.by_criterion(projects.HERE, threads=1)
     assert set(times) == set(networks.STEPS)
     assert times["dqn_step"]["candle"]["s"] == pytest.approx(98e-6)
     assert times["dqn_step"]["candle"]["ci95"] == pytest.approx([88.2e-6, 107.8e-6])
@@ -61,17 +61,17 @@ def test_medians_are_read_and_a_wrong_backend_is_left_out(ran: None) -> None:
 
 @pytest.mark.parametrize("ran", [Done(101, "error: bench failed", 1.0)], indirect=True)
 def test_a_benchmark_that_stops_midway_loses_nothing(ran: None) -> None:
-    times, wrong = backends.by_criterion(projects.HERE, threads=1)
+    times, wrong = kinds.by_criterion(projects.HERE, threads=1)
     assert set(times) == set(networks.STEPS)
     assert wrong["criterion"] == {"stops midway: error: bench failed": []}
 
 
 def test_a_benchmark_that_does_not_build_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "cargo", lambda: "cargo")
+    monkeypatch.setattr(kinds, "cargo", lambda: "cargo")
     failed = Done(101, "error: could not compile burn", 1.0)
-    monkeypatch.setattr(backends, "run_command", lambda *_, **__: failed)
+    monkeypatch.setattr(kinds, "run_command", lambda *_, **__: failed)
     with pytest.raises(CompileError, match="could not compile burn"):
-        backends.by_criterion(projects.HERE, threads=1)
+        kinds.by_criterion(projects.HERE, threads=1)
 
 
 def test_the_table_has_a_column_for_every_backend() -> None:

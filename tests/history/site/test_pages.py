@@ -4,21 +4,27 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import made_up_history
+import msgspec
 import projects
 import pytest
 from made_up_history import publish
+from markupsafe import escape
 from rlox_opt.history import ledger
 from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.views.site import Published
-from rlox_opt.views.site.benchmark import data_path
-from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path
+from rlox_opt.views.site.layout import (
+    PAGES,
+    benchmark_path,
+    commit_path,
+    data_path,
+    diff_path,
+)
 from rlox_opt.views.site.model import History, read
 
 STEPPED = made_up_history.NAMES[1]
@@ -289,3 +295,56 @@ def test_raw_recordings_are_there_to_the_byte(pages: Path, store: Path) -> None:
 
 def test_the_chart_library_comes_with_its_licence(pages: Path) -> None:
     assert "MIT License" in (pages / "static/uPlot.LICENSE").read_text()
+
+
+def test_the_navigation_leaves_out_what_a_project_has_nothing_for(
+    pages: Path, tmp_path: Path
+) -> None:
+    def led_to(path: Path) -> list[str]:
+        found = re.search(r'<nav aria-label="Pages">(.*?)</nav>', path.read_text(), re.DOTALL)
+        assert found
+        return [Path(target).name for target in Links(found[1]).targets]
+
+    assert led_to(pages / "index.html") == list(PAGES)
+    store, out = tmp_path / "store", tmp_path / "pages"
+    made_up_history.write(store, commits=3, benchmarks=2, first=1, profiled_every=9)
+    project = projects.of(tmp_path, cards="planned", workloads="runs")
+    publish(out, History.of(read(store)), project=project)
+    for _, text in all_pages(out):
+        assert not re.search(r"PPO|SAC", text)
+    for path in (out / "index.html", next((out / "commit").iterdir())):
+        assert led_to(path) == ["index.html", "commits.html", "trust.html"]
+    overview = re.sub(r"\s+|<[^>]+>", " ", (out / "index.html").read_text())
+    assert "There are no cards in planned/: an optimisation that is planned has one" in overview
+    assert "takes them of the runs that runs/options.py describes" in re.sub(r"  +", " ", overview)
+    # The first card, and the first profile, change what every page leads to.
+    made_up_history.write(store, commits=4, benchmarks=2, first=3)
+    publish(out, History.of(read(store)), ledger.lines(projects.HERE)[:1], project)
+    for path in (out / "index.html", *(out / "commit").iterdir(), *(out / "diff").iterdir()):
+        assert led_to(path) == list(PAGES)
+
+
+def test_cards_without_predictions_and_ladders_are_listed_all_the_same(tmp_path: Path) -> None:
+    known = [line.card for line in ledger.lines(projects.HERE)][:2]
+    bare = [
+        msgspec.structs.replace(of, status="candidate", prediction=None, finding="", record="")
+        for of in known
+    ]
+    publish(tmp_path, History.of([]), [ledger.Line(card, [], None) for card in bare])
+    listed = (tmp_path / "optimisations.html").read_text()
+    assert re.findall(r'<th scope="col"[^>]*>([^<]+)', listed) == [
+        "Optimisation", "Status", "Predicted", "Realised (95 % interval)", "Outcome",
+    ]  # fmt: skip
+    assert "Predicted against realised" not in listed
+    for card in bare:
+        assert f'href="optimisation/{card.id.lower()}.html"' in listed
+
+
+def test_a_column_is_there_for_each_ladder_that_was_climbed(tmp_path: Path) -> None:
+    gain = {"ratio": 1.2, "verdict": "faster", "ci95": [1.1, 1.3]}
+    line = ledger.lines(projects.HERE)[0]
+    climbed = {"dqn": {"id": line.card.id, "alone": gain, "with_the_others": gain}}
+    publish(tmp_path, History.of([]), [ledger.Line(line.card, [], None, climbed)])
+    listed = (tmp_path / "optimisations.html").read_text()
+    assert re.findall(r">(\w+) end to end<", listed) == ["DQN"]
+    assert "1.20× (1.1–1.3)" in listed

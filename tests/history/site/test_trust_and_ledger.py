@@ -149,10 +149,12 @@ def test_a_prediction_came_true_or_did_not(tmp_path: Path) -> None:
 
 def test_the_ledger_counts_what_came_true(tmp_path: Path) -> None:
     lines = [realised(tmp_path / str(ratio), ratio) for ratio in (5.0, 9.0)]
-    page = optimisations.ledger_page([lines[0]]).of("rlox")
+    page = optimisations.ledger_page([lines[0]], "optimizations").of("rlox")
     assert "1 of 1" in page
     assert "as predicted" in page
-    assert "more than predicted" in optimisations.ledger_page([lines[1]]).of("rlox")
+    assert "more than predicted" in optimisations.ledger_page([lines[1]], "optimizations").of(
+        "rlox"
+    )
 
 
 def test_the_ladders_of_the_repository_reach_the_cards() -> None:
@@ -227,11 +229,13 @@ def test_attribution_counts_layers_and_functions(tmp_path: Path) -> None:
 def test_the_ledger_tells_how_often_intervals_held(tmp_path: Path) -> None:
     # P5 predicts 4.5 to 6.7: two inside, and one far outside, which widths of three cannot tell.
     lines = [realised(tmp_path / str(ratio), ratio) for ratio in (5.0, 5.5, 50.0)]
-    text = text_of(optimisations.ledger_page(lines).of("rlox"))
+    text = text_of(optimisations.ledger_page(lines, "optimizations").of("rlox"))
     assert "On the cards 2 of 3 held." in text
     assert "earlier ones say, –." in text
     # Two more: of five, the widths of four others, one of which is far off, hold what was inside.
     lines += [realised(tmp_path / str(ratio), ratio) for ratio in (5.2, 5.6)]
-    text = text_of(optimisations.ledger_page(lines).of("rlox"))
+    text = text_of(optimisations.ledger_page(lines, "optimizations").of("rlox"))
     assert "On the cards 4 of 5 held. As wide as the errors of all others say, 4 of 5" in text
-    assert "How often" not in text_of(optimisations.ledger_page(lines[:1]).of("rlox"))
+    assert "How often" not in text_of(
+        optimisations.ledger_page(lines[:1], "optimizations").of("rlox")
+    )

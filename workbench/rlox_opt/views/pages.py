@@ -30,13 +30,15 @@ _FILTERS = (
 
 def render(template: str, **values: object) -> Markup:
     """What a template, named from `templates/`, says of some values."""
-    return Markup(_environment().get_template(template).render(values))
+    return Markup(environment().get_template(template).render(values))
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """What templates are read in; those of a part may ask for more in one made of it."""
     made = Environment(
         loader=PackageLoader("rlox_opt.views"),
+        auto_reload=False,
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,13 +1,11 @@
-"""Ratios on a logarithmic axis, as rows of plain HTML: a band, a point and its interval."""
+"""Ratios on a logarithmic axis: where a band, a point and its interval lie, in per cent of its
+length."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from rlox_opt.views import units
-from rlox_opt.views.site.layout import Html, html, join, tag
+from typing import Any, NamedTuple
 
 _TICKS = (
     0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.01, 1.02, 1.03, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20,
@@ -15,23 +13,42 @@ _TICKS = (
 )  # fmt: skip
 _MARGIN = 1.06  # of the axis' length beyond the outermost figure
 _APART = 0.09  # of the axis' length between two labels
+_Span = tuple[str, str]  # where it begins, and how wide it is
 
 
-@dataclass(frozen=True)
-class Row:
-    """A ratio with its interval, and a band, as one that was predicted; None is not known. `kind`
-    is the point's CSS class."""
+class Row(NamedTuple):
+    """A ratio `of` something with its interval, and a band, as one that was predicted; None is not
+    known. `kind` is the point's CSS class."""
 
-    title: object
-    said: object
+    of: Any
+    said: str
     band: tuple[float, float] | None = None
     ratio: float | None = None
     ci: tuple[float, float] | None = None
     kind: str = ""
 
 
-def chart(rows: Sequence[Row], told: str, mark: float = 1.0) -> Html:
-    """The rows on one axis, which holds 1× and the `mark`; `told` is the picture in words."""
+class _Placed(NamedTuple):
+    """The same in per cent of the axis."""
+
+    of: Any
+    said: str
+    band: _Span | None
+    at: str | None
+    ci: _Span | None
+    kind: str
+
+
+class Axis(NamedTuple):
+    """Rows on one axis; `ticks` are (place, ratio), `mark` is the place of a line across."""
+
+    rows: list[_Placed]
+    ticks: list[tuple[str, str]]
+    mark: str
+
+
+def axis(rows: Sequence[Row], mark: float = 1.0) -> Axis:
+    """The rows on one axis, which holds 1× and the `mark`."""
     ends = [1.0, mark]
     for row in rows:
         ends += [*(row.band or ()), *(row.ci or ()), *([row.ratio] if row.ratio else [])]
@@ -42,39 +59,24 @@ def chart(rows: Sequence[Row], told: str, mark: float = 1.0) -> Html:
         return (math.log(ratio) - start) / length
 
     def left(ratio: float) -> str:
-        return f"left:{100 * at(ratio):.2f}%"
+        return f"{100 * at(ratio):.2f}"
 
-    def span(ends: tuple[float, float]) -> str:
-        return f"{left(ends[0])};width:{100 * (at(ends[1]) - at(ends[0])):.2f}%"
+    def span(ends: tuple[float, float] | None) -> _Span | None:
+        return (left(ends[0]), f"{100 * (at(ends[1]) - at(ends[0])):.2f}") if ends else None
 
     kept = [1.0]
     for tick in sorted(_TICKS, key=lambda tick: abs(math.log(tick))):
         if 0 <= at(tick) <= 1 and all(abs(at(tick) - at(one)) >= _APART for one in kept):
             kept.append(float(tick))
-    grid = "".join(f'<u style="{left(tick)}"></u>' for tick in kept)
-    grid += f'<u class="one" style="{left(mark)}"></u>'
-
-    def track(row: Row) -> str:
-        band = f'<i style="{span(row.band)}"></i>' if row.band else ""
-        whisker = f'<b style="{span(row.ci)}"></b>' if row.ci else ""
-        dot = f'<s class="{row.kind}" style="{left(row.ratio)}"></s>' if row.ratio else ""
-        return f'<span class="track">{grid}{band}{whisker}{dot}</span>'
-
-    inner = [
-        Html(
-            f'<div class="bar"><span>{html(row.title)}</span>{track(row)}'
-            f'<span class="said">{html(row.said)}</span></div>'
+    placed = [
+        _Placed(
+            row.of,
+            row.said,
+            span(row.band),
+            left(row.ratio) if row.ratio else None,
+            span(row.ci),
+            row.kind,
         )
         for row in rows
     ]
-    labels = "".join(f'<span style="{left(tick)}">{tick:g}×</span>' for tick in kept)
-    axis = Html(
-        '<div class="bar axis" aria-hidden="true"><span></span>'
-        f'<span class="track">{labels}</span></div>'
-    )
-    return tag("div", join([*inner, axis], "\n"), class_="chart", role="group", aria_label=told)
-
-
-def estimate(ratio: float, ci: Sequence[float] | None) -> str:
-    """A ratio with its interval, where it has one."""
-    return units.estimate(ratio, ci) if ci else units.factor(ratio)
+    return Axis(placed, [(left(tick), f"{tick:g}") for tick in kept], left(mark))

@@ -4,42 +4,35 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlox_opt.history.series import Series
 from rlox_opt.views import units
-from rlox_opt.views.site.causes import layers_in_words, split
-from rlox_opt.views.site.layout import (
-    Html,
-    Page,
-    benchmark_path,
-    breakable,
-    commit_link,
-    commit_path,
-    diff_path,
-    html,
-    join,
-    link,
-    pairs,
-    paragraph,
-    plot,
-    radios,
-    raw_path,
-    section,
-    select,
-    tag,
-    tools,
-    values,
-)
-from rlox_opt.views.site.model import KINDS, History, Moved, features_title, rank_of, slug
-from rlox_opt.views.site.overview import against, amount, badge, percent, why_meant
+from rlox_opt.views.site.causes import Split, layers_in_words, split
+from rlox_opt.views.site.figures import against, amount
+from rlox_opt.views.site.layout import Key, Page, benchmark_path, commit_path
+from rlox_opt.views.site.model import KINDS, History, Moved, features_title, rank_of
 
-_SCRIPTS = ("static/uPlot.iife.min.js", "data/commits.js", "static/chart.js", "static/lines.js")
+_SHOWS = {"ratio": "against the control", "value": "as measured"}
+_RANGES = (30, 100, 300, 1000)  # the newest commits, of which a chart may show no others
 
 
-def data_path(name: str) -> str:
-    """The file of a benchmark's figures."""
-    return f"data/benchmark/{slug(name)}.js"
+class _Move(NamedTuple):
+    """A level change: whose it is, as far as that was asked, and what changed in training."""
+
+    moved: Moved
+    split: Split | None
+    training: str
+
+
+class _Chart(NamedTuple):
+    """A chart of one kind of figure; `told` is the chart in words."""
+
+    kind: str
+    title: str
+    told: str
+    keys: list[Key]
+    moves: list[_Move]
 
 
 def script(name: str, value: Any) -> str:
@@ -132,63 +125,39 @@ def benchmark(history: History, name: str) -> Page:
     every = history.by_benchmark[name]
     main = every[0]
     newest = main.points[-1]
-    figures = [
-        (f"newest, {features_title(main.features)}", amount(main.kind, newest.value)),
-        ("against the control", against(newest)),
-        ("level changes", units.count(len(_moved(history, every)))),
-    ]
     compared = any(point.ratio is not None for one in every for point in one.points)
-    parts = [pairs(figures, "figures"), _controls(compared, len(history.commits))]
-    parts += [_chart(history, number, kind, every) for number, kind in enumerate(_kinds(every))]
-    data_of = (
-        f"{link(data_path(name), 'The figures of this page')} are JavaScript whose value is JSON."
-    )
-    parts.append(paragraph(Html(data_of), "note"))
-    return Page(
-        benchmark_path(name),
-        name,
-        join(parts, "\n"),
-        over=link("index.html", "Benchmarks"),
-        heading=breakable(name),
-        styles=["uPlot.min.css"],
-        scripts=[*_SCRIPTS[:2], data_path(name), *_SCRIPTS[2:]],
-    )
+    ranges = {str(n): f"the last {n}" for n in _RANGES if n < len(history.commits)}
+    values = {
+        "name": name,
+        "figures": [
+            (f"newest, {features_title(main.features)}", amount(main.kind, newest.value)),
+            ("against the control", against(newest)),
+            ("level changes", units.count(len(_moved(history, every)))),
+        ],
+        "shows": _SHOWS if compared else None,
+        "ranges": {"": "all"} | ranges,
+        "charts": [_chart(history, kind, every) for kind in _kinds(every)],
+    }
+    return Page(benchmark_path(name), "benchmark", values)
 
 
-def _controls(compared: bool, commits: int) -> Html:
-    shows = {"ratio": "against the control", "value": "as measured"}
-    ranges = {str(n): f"the last {n}" for n in (30, 100, 300, 1000) if n < commits}
-    return tools(
-        [
-            radios("show", "Figures", shows) if compared else "",
-            select("Commits", {"": "all"} | ranges, id="range"),
-        ]
-    )
-
-
-def _chart(history: History, number: int, kind: str, every: Sequence[Series]) -> Html:
+def _chart(history: History, kind: str, every: Sequence[Series]) -> _Chart:
     own = [one for one in every if one.kind == kind]
-    title, features = KINDS[kind][0], _features(every)
-    legend = [
-        tag(
-            "li",
-            Html(
-                f'<i class="dash{history.machines.index(machine) % 3}" '
-                f'style="--c:var(--line{features.index(one.features) % 4})"></i>'
-                f"{html(features_title(one.features))}, {html(machine)}"
-            ),
+    features = _features(every)
+    keys = [
+        Key(
+            f"{features_title(one.features)}, {machine}",
+            f"line{features.index(one.features) % 4}",
+            history.machines.index(machine) % 3,
         )
         for one in own
         for machine in sorted({point.machine for point in one.points})
     ]
-    moves = [_move(history, n, moved) for n, moved in enumerate(_moved(history, own), 1)]
-    return section(
-        kind,
-        title,
-        plot(number, title, " ".join(map(_in_words, own)), legend),
-        tag("ol", join(moves, "\n"), class_="moves") if moves else "",
-        values(number, title),
-    )
+    moves = [
+        _Move(moved, split(moved), layers_in_words(history, moved))
+        for moved in _moved(history, own)
+    ]
+    return _Chart(kind, KINDS[kind][0], " ".join(map(_in_words, own)), keys, moves)
 
 
 def _in_words(series: Series) -> str:
@@ -198,29 +167,3 @@ def _in_words(series: Series) -> str:
     if newest.ratio is not None:
         text += f", {against(newest)} of the control's"
     return f"{text}; {n or 'no'} level {'change' if n == 1 else 'changes'}."
-
-
-def _move(history: History, number: int, moved: Moved) -> Html:
-    """A level change: how much, whose, why, and where to look."""
-    commit, series = moved.commit, moved.series
-    low, high = moved.change.ci99
-    links = [
-        link(diff_path(commit.hash), "code"),
-        link(f"{commit_path(commit.hash)}#flamegraph", "profile difference"),
-        link(raw_path(moved.recording), "raw JSON"),
-    ]
-    unsure = ""
-    if commit.parent != moved.last.hash:
-        unsure = f" Commits since {moved.last.short} have no figure here, and may be the cause."
-    causes = [part for part in (split(moved), layers_in_words(history, moved)) if part]
-    return tag(
-        "li",
-        Html(
-            f"{badge(moved)} {commit_link(commit)} "
-            f'<span class="soft">{commit.day}, {html(features_title(series.features))}; '
-            f"99 % interval {percent(low)} to {percent(high)}.{unsure}</span>"
-            f'<br><span class="soft">{join(causes, " ")}</span> {join(links, " · ")}'
-            f" {why_meant(moved)}"
-        ),
-        id=f"{series.kind}-{number}",
-    )

@@ -3,10 +3,21 @@ after it, tell."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rlox_opt.history.difference import Difference
-from rlox_opt.views.site.layout import Html, colour, html, tag
+from rlox_opt.views.site.figures import points
 from rlox_opt.views.site.model import History, Moved, Recording, cost
 from rlox_opt.views.titles import layer_title
+
+
+class Split(NamedTuple):
+    """A change by layers: `bars` are (per cent, layer) of those that grew, `told` are all in words,
+    `function` is the one that changed most."""
+
+    bars: list[tuple[str, str]]
+    told: str
+    function: str | None
 
 
 def differences(history: History, recording: Recording) -> dict[str, Difference]:
@@ -26,24 +37,16 @@ def differences(history: History, recording: Recording) -> dict[str, Difference]
     return found
 
 
-def split(moved: Moved) -> Html:
-    """The layers of a benchmark's change, and the function that changed most; nothing where its
-    recording did not ask."""
+def split(moved: Moved) -> Split | None:
+    """The layers of a benchmark's change; None where its recording did not ask."""
     cause = moved.recording.entry.causes.get(moved.series.benchmark)
     if cause is None:
-        return Html("")
+        return None
     parts = sorted(cause["layers"].items(), key=lambda item: -item[1])
     whole = sum(part for _, part in parts if part > 0)
-    bar = "".join(
-        f'<i style="width:{100 * part / whole:.1f}%;{colour(layer)}"></i>'
-        for layer, part in parts
-        if part > 0
-    )
+    bars = [(f"{100 * part / whole:.1f}", layer) for layer, part in parts if part > 0]
     told = ", ".join(f"{layer_title(layer)} {100 * part:.0f} %" for layer, part in parts)
-    told = told.replace("-", "−")
-    function = cause.get("function")
-    most = Html(f"; most of it in {tag('code', function)}") if function else ""
-    return Html(f'<span class="split">{bar}</span> Of the change, {html(told)}{most}.')
+    return Split(bars, told.replace("-", "−"), cause.get("function"))
 
 
 def layers_in_words(history: History, moved: Moved) -> str:
@@ -58,8 +61,3 @@ def layers_in_words(history: History, moved: Moved) -> str:
         ]
         told.append(f"{name.upper()}: {', '.join(words) or 'no layer beyond the noise'}")
     return f"In training, {'; '.join(told)}." if told else ""
-
-
-def points(change: float) -> str:
-    """A difference of shares: "+2.1 points"."""
-    return f"{100 * change:+.1f} points".replace("-", "−")

@@ -4,11 +4,12 @@ the ledger proposes."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rlox_opt.history.ledger import Line
-from rlox_opt.history.predicted import COVERAGE, Checked, Held, Sofar, checked, over_time
+from rlox_opt.history.predicted import COVERAGE, Checked, Held, checked, over_time
 from rlox_opt.views import units
-from rlox_opt.views.site.layout import Column, Html, html, join, paragraph, section, table, tag
+from rlox_opt.views.site.layout import Key
 
 _LINES = {
     "told": "on the cards",
@@ -20,11 +21,32 @@ _LEAST = 2  # points of a line
 _APART = 0.12  # of the width, between two dates
 
 
-def coverage(ledger: Sequence[Line]) -> Html:
-    """The section of the ledger's page; nothing where too little was measured."""
+class _Level(NamedTuple):
+    """A share across the picture, and how far below its top that lies, in per cent."""
+
+    share: str
+    top: str
+
+
+class Coverage(NamedTuple):
+    """The shares over the measurements in their order: `lines` as "x,y x,y …" in per cent of the
+    picture, `days` as (x, day). `rows` are (when, what) with the words of each line; `told` are the
+    last in a sentence."""
+
+    told: str
+    keys: list[Key]
+    lines: list[str]
+    levels: list[_Level]
+    target: _Level
+    days: list[tuple[str, str]]
+    rows: list[tuple[str, str, list[str]]]
+
+
+def coverage(ledger: Sequence[Line]) -> Coverage | None:
+    """What the ledger's page tells of it; None where too little was measured."""
     known = checked(ledger)
     if len(known) < _LEAST:
-        return Html("")
+        return None
     steps = over_time(known)
     last = steps[-1]
     told = (
@@ -32,71 +54,35 @@ def coverage(ledger: Sequence[Line]) -> Html:
         f"{_words(last.left_out)} would have; as wide as those of earlier ones say, "
         f"{_words(last.earlier)}. The target is {COVERAGE * 100:.0f} %."
     )
-    legend = [
-        tag("li", Html(f'<i class="dash{n}" style="--c:var(--line{n})"></i>{html(title)}'))
-        for n, title in enumerate(_LINES.values())
-    ]
-    columns = [Column("Measured", True), Column("Prediction", True), Column("On the card"),
-               Column("Left out"), Column("Earlier ones")]  # fmt: skip
     rows = [
         (
             f"{step.last.date:%Y-%m-%d %H:%M}",
             step.last.id,
-            *(_words(getattr(step, name)) for name in _LINES),
+            [_words(getattr(step, name)) for name in _LINES],
         )
         for step in steps
     ]
-    figures = table(columns, rows, "Intervals so far that held, by measurement")
-    return section(
-        "coverage",
-        "How often do intervals hold?",
-        paragraph(
-            Html(
-                "The share of predictions so far whose interval held what was measured. "
-                f"{tag('code', 'rlox-opt predict')} makes an interval as wide as the errors of "
-                "its layer say. Each prediction left out of those errors in turn, the share comes "
-                "near the target by construction; the harder test is what earlier ones alone say."
-            )
-        ),
-        paragraph(told),
-        tag("ul", join(legend), class_="legend", aria_label="Lines"),
-        _picture(steps, told),
-        tag(
-            "details",
-            join([tag("summary", "The figures as a table"), figures]),
-            class_="values",
-        ),
-    )
 
-
-def _picture(steps: Sequence[Sofar], told: str) -> Html:
-    """The lines over the measurements in their order, 0 to 100 %, with the target across."""
-
-    def x(index: int) -> float:
-        return 100 * index / (len(steps) - 1)
+    def x(index: int) -> str:
+        return f"{100 * index / (len(steps) - 1):.2f}"
 
     def points(name: str) -> str:
         of: list[tuple[int, Held]] = [(n, getattr(step, name)) for n, step in enumerate(steps)]
-        return " ".join(f"{x(n):.2f},{100 - 100 * y.share:.2f}" for n, y in of if y.of)
+        return " ".join(f"{x(n)},{100 - 100 * y.share:.2f}" for n, y in of if y.of)
 
-    def level(share: float) -> str:
-        return f'x1="0" x2="100" y1="{100 - 100 * share:g}" y2="{100 - 100 * share:g}"'
+    return Coverage(
+        told,
+        [Key(title, f"line{n}", n) for n, title in enumerate(_LINES.values())],
+        [points(name) for name in _LINES],
+        [_level(tick) for tick in _TICKS],
+        _level(COVERAGE),
+        [(x(n), day) for n, day in _days([step.last for step in steps])],
+        rows,
+    )
 
-    drawn = "".join(f"<line {level(tick)}/>" for tick in _TICKS)
-    drawn += f'<line class="target" {level(COVERAGE)}/>'
-    drawn += "".join(
-        f'<polyline class="line{n}" points="{points(name)}"/>' for n, name in enumerate(_LINES)
-    )
-    picture = f'<svg viewBox="0 0 100 100" preserveAspectRatio="none">{drawn}</svg>'
-    ticks = f'<span class="goal" style="top:{100 - 100 * COVERAGE:g}%">target</span>' + "".join(
-        f'<span class="y" style="top:{100 - 100 * tick:g}%">{100 * tick:g} %</span>'
-        for tick in _TICKS
-    )
-    days = "".join(
-        f'<span class="x" style="left:{x(n):.2f}%">{html(day)}</span>'
-        for n, day in _days([step.last for step in steps])
-    )
-    return tag("div", Html(picture + ticks + days), class_="shares", role="img", aria_label=told)
+
+def _level(share: float) -> _Level:
+    return _Level(f"{100 * share:g} %", f"{100 - 100 * share:g}")
 
 
 def _days(measured: Sequence[Checked]) -> list[tuple[int, str]]:

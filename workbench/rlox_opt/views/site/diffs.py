@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 
 from rlox_opt.system import git
-from rlox_opt.views.site.layout import Html, Page, commit_path, diff_path, link, paragraph, tag
+from rlox_opt.views.site.layout import Page, diff_path
 from rlox_opt.views.site.model import Commit
 
 LINES = 1500  # of a commit that are shown
@@ -63,20 +62,11 @@ def _ended(lines: list[str], left: int) -> list[str]:
 
 def diff_page(commit: Commit, lines: Sequence[str] | None) -> Page:
     """The page of a commit's `lines`, which are None where the repository does not have it."""
-    if lines is None:
-        body = paragraph(
-            "The repository from which these pages were made does not have this commit, so its "
-            "changes cannot be shown."
-        )
-    else:
-        told = Html("\n".join(_line(line) for line in lines))
-        body = tag("pre", told, class_="diff", tabindex="0", aria_label="Changes", role="region")
-    path = diff_path(commit.hash)
-    over = link(commit_path(commit.hash), f"Commit {commit.short}")
-    return Page(path, f"Code of {commit.short}", body, over=over, heading=commit.subject)
+    told = None if lines is None else [(_kind(line), line) for line in lines]
+    return Page(diff_path(commit.hash), "diff", {"commit": commit, "lines": told})
 
 
-def _line(line: str) -> str:
-    kind = "file" if line.startswith("diff --git ") else _KINDS.get(line[:1])
-    kind = None if line == "---" else kind  # it parts message and statistics
-    return f'<span class="{kind}">{escape(line)}</span>' if kind else escape(line)
+def _kind(line: str) -> str | None:
+    if line.startswith("diff --git "):
+        return "file"
+    return None if line == "---" else _KINDS.get(line[:1])  # "---" parts message and statistics

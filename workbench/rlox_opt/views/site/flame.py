@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from markupsafe import Markup
+
 from rlox_opt.history.difference import Difference
-from rlox_opt.views.site.layout import Html, join, paragraph, tag
+from rlox_opt.views.pages import render
 
 
-def flame(found: Mapping[str, Mapping[str, Difference]]) -> Html:
+def flame(found: Mapping[str, Mapping[str, Difference]]) -> Markup:
     """The differences of a commit's recordings, by title and profile, of which a reader chooses
     one; nothing where none has stacks on both sides."""
     trees = {
@@ -19,23 +21,8 @@ def flame(found: Mapping[str, Mapping[str, Difference]]) -> Html:
         if (tree := difference.tree())
     }
     if not trees:
-        return Html("")
-    options = join(tag("option", title, value=title) for title in trees)
+        return Markup()
     data = json.dumps({"titles": {}, "tools": trees}, separators=(",", ":"))
-    escaped = data.replace("<", "\\u003c")
-    return Html(
-        paragraph(
-            "Stacks of training before and after. Widths are the mean of both; red takes more than "
-            "before, blue takes less. Click or press Enter to zoom, Escape to go back, arrows to "
-            "walk, / to search. The functions that changed most are listed above."
-        )
-        + '<div class="tools-bar"><label>Stacks of '
-        f'<select id="flame-tool">{options}</select></label>'
-        '<input id="flame-search" type="search" placeholder="Search frames" '
-        'aria-label="Search frames">'
-        '<button id="flame-reset" type="button">Reset</button></div>'
-        '<div id="flame" role="tree" aria-label="Differential flamegraph"></div>'
-        '<p id="flame-said" aria-live="polite"></p><div id="tip" role="tooltip" hidden></div>'
-        "<noscript><p>The flamegraph needs JavaScript.</p></noscript>"
-        f'<script type="application/json" id="flame-data">{escaped}</script>'
-    )
+    # No text within JSON can end the script that holds it.
+    held = Markup(data.replace("<", "\\u003c"))
+    return render("site/flame.html", titles=list(trees), data=held)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from rlox_opt.history import series, store
@@ -103,9 +103,14 @@ class Moved:
         return self.worse and not self.excused and self.series.open(self.change)
 
     @property
+    def kind(self) -> str:
+        """The kind of figure that moved, in short."""
+        return KINDS[self.series.kind][1]
+
+    @property
     def figure(self) -> str:
         """What moved, in words."""
-        return f"{KINDS[self.series.kind][1]}, {features_title(self.series.features)}"
+        return f"{self.kind}, {features_title(self.series.features)}"
 
     @property
     def word(self) -> str:
@@ -270,6 +275,7 @@ def cost(entry: Entry, name: str) -> float | None:
     return None
 
 
+@cache
 def slug(name: str) -> str:
     """A name as part of a file's: "data_plane.Gae.time_gae(2048)" → "data_plane.Gae.time_gae-2048".
 

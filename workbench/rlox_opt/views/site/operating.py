@@ -4,27 +4,49 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlox_opt.views import units
-from rlox_opt.views.site.layout import Column, Html, join, paragraph, section, table, tag
+from rlox_opt.views.site.layout import Table
 
-Table = Mapping[str, Any]
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 250, 150, 40, 34, 8
+_Record = Mapping[str, Any]
+_WIDTH, _HEIGHT = 250, 150
+_LEFT, _RIGHT, _TOP, _FLOOR = 40, _WIDTH - 8, 8, _HEIGHT - 34  # where shares are drawn
 # From the axis upwards.
 _VERDICTS = ("slower", "undecided", "same", "faster")
 
 
-def operating(machine: str, records: Sequence[Table]) -> Html:
-    """The section, of the newest record: a row of pictures a threshold, a picture a scatter."""
+class _Picture(NamedTuple):
+    """Shares stacked over the slowdown: `areas` are (verdict, "x,y x,y …"), `line` is where the
+    threshold stands, `shares` are (height, label) beside the axis, `slowdowns` (x, label) below
+    it. `told` is of which restarts, `found` the picture in words."""
+
+    told: str
+    found: str
+    areas: list[tuple[str, str]]
+    line: str
+    shares: list[tuple[str, str]]
+    slowdowns: list[tuple[str, str]]
+    width: int = _WIDTH
+    height: int = _HEIGHT
+    left: int = _LEFT
+    right: int = _RIGHT
+    top: int = _TOP
+    floor: int = _FLOOR
+
+
+class Operating(NamedTuple):
+    """The newest record: pictures by threshold, one a scatter, and all shares as a table."""
+
+    record: _Record
+    verdicts: Sequence[str]
+    pictures: Mapping[str, Sequence[_Picture]]
+    shares: Table
+
+
+def operating(records: Sequence[_Record]) -> Operating:
+    """What is shown of the newest record."""
     record = records[-1]
-    thresholds = dict.fromkeys(point["threshold"] for point in record["points"])
-    legend = tag(
-        "ul",
-        join(tag("li", join([tag("i", class_=said), said], " ")) for said in _VERDICTS[:3]),
-        class_="legend operating",
-        aria_label="Colours",
-    )
     rows = [
         (
             f"{point['threshold']:g} %", f"{point['scatter']:g} %", f"{point['slowdown']:g} %",
@@ -32,86 +54,49 @@ def operating(machine: str, records: Sequence[Table]) -> Html:
         )
         for point in record["points"]
     ]  # fmt: skip
-    columns = [
-        Column("Threshold"), Column("Scatter of a restart"), Column("Truly slower by"),
-        *(Column(said) for said in _VERDICTS),
-    ]  # fmt: skip
-    return section(
-        f"operating-{machine}",
-        "How probable is each verdict?",
-        paragraph(
-            f"Simulated by the code of commit {record['commit'][:10]}, {record['date'][:10]}: "
-            f"{record['runs']} runs at each point, in which one benchmark of "
-            f"{record['benchmarks']} takes longer. The more a machine scatters, the more stays "
-            "undecided; what is within the threshold, the dashed line, is not called slower for it."
-        ),
-        legend,
-        *(_pictures(threshold, record["points"]) for threshold in thresholds),
-        tag(
-            "details",
-            join(
-                [
-                    tag("summary", "The shares as a table"),
-                    table(columns, rows, "Share of each verdict, simulated"),
-                ]
-            ),
-            class_="values",
-        ),
+    columns = ("Threshold", "Scatter of a restart", "Truly slower by", *_VERDICTS)
+    thresholds = dict.fromkeys(point["threshold"] for point in record["points"])
+    return Operating(
+        record,
+        _VERDICTS[:3],
+        {f"{of:g}": _pictures(of, record["points"]) for of in thresholds},
+        Table(dict.fromkeys(columns), rows, "Share of each verdict, simulated"),
     )
 
 
-def _pictures(threshold: float, points: Sequence[Table]) -> Html:
+def _pictures(threshold: float, points: Sequence[_Record]) -> list[_Picture]:
     own = [point for point in points if point["threshold"] == threshold]
     groups = itertools.groupby(own, key=lambda point: point["scatter"])
-    return join(
-        [
-            tag("h3", f"At a threshold of {threshold:g} %"),
-            tag(
-                "div",
-                join(_picture(threshold, scatter, [*group]) for scatter, group in groups),
-                class_="operating",
-            ),
-        ]
-    )
+    return [_picture(threshold, scatter, [*group]) for scatter, group in groups]
 
 
-def _picture(threshold: float, scatter: float, points: Sequence[Table]) -> Html:
-    """Shares stacked over the slowdown."""
+def _picture(threshold: float, scatter: float, points: Sequence[_Record]) -> _Picture:
     most = points[-1]["slowdown"] or 1.0
-    right, floor = _WIDTH - 8, _HEIGHT - _BOTTOM
 
-    def x(slowdown: float) -> float:
-        return _LEFT + slowdown / most * (right - _LEFT)
+    def x(slowdown: float) -> str:
+        return f"{_LEFT + slowdown / most * (_RIGHT - _LEFT):.1f}"
 
-    def y(share: float) -> float:
-        return floor - share * (floor - _TOP)
+    def y(share: float, lower: float = 0.0) -> str:
+        return f"{_FLOOR - share * (_FLOOR - _TOP) + lower:.1f}"
 
-    parts = []
+    areas = []
     below = [0.0] * len(points)
     for said in _VERDICTS:
         above = [b + p["shares"].get(said, 0.0) for b, p in zip(below, points, strict=True)]
-        there = [(x(p["slowdown"]), y(a)) for p, a in zip(points, above, strict=True)]
-        back = [(x(p["slowdown"]), y(b)) for p, b in zip(points, below, strict=True)]
-        outline = " ".join(f"{at:.1f},{height:.1f}" for at, height in [*there, *reversed(back)])
-        parts.append(tag("polygon", points=outline, class_=said))
+        there = [(p["slowdown"], a) for p, a in zip(points, above, strict=True)]
+        back = [(p["slowdown"], b) for p, b in zip(points, below, strict=True)]
+        outline = " ".join(f"{x(at)},{y(share)}" for at, share in [*there, *reversed(back)])
+        areas.append((said, outline))
         below = above
-    line = x(threshold)
-    parts.append(tag("line", x1=f"{line:.1f}", x2=f"{line:.1f}", y1=_TOP, y2=floor))
-    parts += [
-        tag("text", f"{share:.0%}", x=_LEFT - 5, y=f"{y(share) + 4:.1f}", text_anchor="end")
-        for share in (0.0, 0.5, 1.0)
-    ]
-    parts += [
-        tag("text", f"{percent:g}", x=f"{x(percent):.1f}", y=floor + 14, text_anchor="middle")
-        for percent in (0, most / 4, most / 2, 3 * most / 4, most)
-    ]
-    parts.append(tag("text", "truly slower by, %", x=right, y=_HEIGHT - 5, text_anchor="end"))
     half = next((p["slowdown"] for p in points if p["shares"].get("slower", 0.0) >= 0.5), None)
     told = f"Restarts that scatter by {scatter:g} %"
     found = f"no slowdown up to {most:g} %" if half is None else f"slowdowns from {half:g} % on"
-    drawing = tag(
-        "svg", join(parts), viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img",
-        aria_label=f"{told}, at a threshold of {threshold:g} %: {found} called slower in half of "
-        "the runs or more",
-    )  # fmt: skip
-    return tag("figure", join([tag("figcaption", told), drawing]))
+    return _Picture(
+        told,
+        f"{told}, at a threshold of {threshold:g} %: {found} called slower in half of the runs or "
+        "more",
+        areas,
+        x(threshold),
+        [(y(share, 4), f"{share:.0%}") for share in (0.0, 0.5, 1.0)],
+        [(x(at), f"{at:g}") for at in (0, most / 4, most / 2, 3 * most / 4, most)],
+    )

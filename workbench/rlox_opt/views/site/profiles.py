@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from rlox_opt.sampling.layers import LAYERS
 from rlox_opt.views import units
 from rlox_opt.views.site.benchmark import script
-from rlox_opt.views.site.causes import points
-from rlox_opt.views.site.layout import (
-    Html,
-    Page,
-    colour,
-    commit_link,
-    html,
-    join,
-    paragraph,
-    plot,
-    radios,
-    section,
-    select,
-    tag,
-    tools,
-    values,
-)
+from rlox_opt.views.site.figures import points
+from rlox_opt.views.site.layout import Key, Page
 from rlox_opt.views.site.model import Commit, History, Recording, cost
 from rlox_opt.views.titles import layer_title
 
@@ -74,97 +60,86 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 5)
 
 
-def page_of(history: History) -> Page:
-    """`profiles.html`."""
+class _Phase(NamedTuple):
+    """A phase with those within it: the share of its time, as wide as `width` per cent, and how
+    that changed since the commit before."""
+
+    name: str
+    width: str
+    share: str
+    change: str
+    inner: list[_Phase]
+
+
+class _Chart(NamedTuple):
+    """A line of recordings: its layers over commits, and the phases of the newest."""
+
+    id: str
+    measured_with: str
+    title: str
+    told: str
+    keys: list[Key]
+    newest: Commit
+    phases: list[_Phase]
+
+
+def page_of(history: History, folder: str) -> Page:
+    """`profiles.html`, of the runs that a project's `folder` of workloads describes."""
     every = lines(history)
-    if not every:
-        body: Html = paragraph("No commit was recorded with a profile of training yet.")
-        return Page("profiles.html", "Profiles", body)
-    titles = list(dict.fromkeys(title for _, title in every))
-    newest = max(every, key=lambda key: every[key][-1][0].index)[1]
-    compared = any(cost(r.entry, name) for (name, _), line in every.items() for _, r in line)
-    heights = {"share": "share of training", "cost": "time a step, relative to the control"}
-    parts = [
-        paragraph(
-            "Short profiles of training: shares of the training thread's time by layer, as "
-            "sampled. Relative to the control, their height is what a step takes, in the control's "
-            "time a step of the same run.",
-            "soft",
-        ),
-        tools(
-            [
-                radios("height", "Height", heights) if compared else "",
-                select("Measured with", {title: title for title in titles}, newest, id="titles"),
-            ]
-        ),
-        *(_section(number, key, line) for number, (key, line) in enumerate(every.items())),
-    ]
-    scripts = ["uPlot.iife.min.js", "chart.js", "stacked.js"]
-    return Page(
-        "profiles.html", "Profiles", join(parts, "\n"),
-        heading="Where does training spend its time?",
-        styles=["uPlot.min.css"],
-        scripts=["data/commits.js", "data/profiles.js", *(f"static/{name}" for name in scripts)],
-    )  # fmt: skip
+    newest = max(every, key=lambda key: every[key][-1][0].index)[1] if every else ""
+    values = {
+        "folder": folder,
+        "charts": [_chart(number, key, line) for number, (key, line) in enumerate(every.items())],
+        "compared": any(cost(r.entry, name) for (name, _), line in every.items() for _, r in line),
+        "measured_with": {title: title for _, title in every},
+        "newest": newest,
+    }
+    return Page("profiles.html", "profiles", values)
 
 
-def _section(number: int, key: tuple[str, str], line: Line) -> Html:
+def _chart(number: int, key: tuple[str, str], line: Line) -> _Chart:
     name, title = key
-    algo = name.upper()
     commit, recording = line[-1]
     first, newest = (r.entry.profiles[name] for r in (line[0][1], recording))
-    legend = [
-        tag("li", Html(f'<i style="{colour(layer)}"></i>{html(layer_title(layer))}'))
-        for layer in _layers(name, line)
-    ]
     ranked = sorted(newest.layers.items(), key=lambda item: -item[1])[:3]
     told = ", ".join(
         f"{layer_title(layer)} {units.percent(share)} "
         f"(first {units.percent(first.layers.get(layer, 0.0))})"
         for layer, share in ranked
     )
-    heading = f"{algo}, {title}"
-    inner = section(
+    return _Chart(
         f"{name}-{number}",
-        heading,
-        plot(number, heading, f"Layers over {len(line)} commits, newest: {told}.", legend),
-        values(number, heading),
-        tag("h3", join(["Phases at ", commit_link(commit, 0)])),
+        title,
+        f"{name.upper()}, {title}",
+        f"Layers over {len(line)} commits, newest: {told}.",
+        [Key(layer_title(layer), layer) for layer in _layers(name, line)],
+        commit,
         _phases(newest.phases, line[-2][1].entry.profiles[name].phases if len(line) > 1 else None),
     )
-    return tag("div", inner, data_title=title)
 
 
-def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> Html:
-    """The phases as nested, collapsible rows: shares, and their change since the commit before."""
+def _phases(now: Mapping[str, float], before: Mapping[str, float] | None) -> list[_Phase]:
+    """The outermost phases, the longest first: their shares, and the change since before."""
     totals, old = (_with_inner(shares) for shares in (now, before or {}))
     children: dict[str, list[str]] = {}
     for path in totals:
         children.setdefault(path.rpartition("/")[0], []).append(path)
 
-    def row(path: str) -> str:
+    def phase(path: str) -> _Phase:
         share = totals[path]
-        change = points(share - old.get(path, 0.0)) if before is not None else units.MISSING
-        return (
-            f'<span class="name">{html(path.rpartition("/")[2])}</span>'
-            f'<span class="track"><i style="width:{min(100.0, 100 * share):.2f}%"></i></span>'
-            f'<span class="num">{units.percent(share)}</span><span class="num">{change}</span>'
+        return _Phase(
+            path.rpartition("/")[2],
+            f"{min(100.0, 100 * share):.2f}",
+            units.percent(share),
+            points(share - old.get(path, 0.0)) if before is not None else units.MISSING,
+            within(path),
         )
 
-    def block(path: str) -> str:
-        if inner := within(path):
-            return f"<details open><summary>{row(path)}</summary>{inner}</details>"
-        return f'<div class="leaf">{row(path)}</div>'
-
-    def within(path: str) -> str:
+    def within(path: str) -> list[_Phase]:
         ranked = sorted(children.get(path, ()), key=lambda inner: -totals[inner])
-        return "".join(map(block, ranked))
+        return [phase(inner) for inner in ranked]
 
-    head = (
-        '<div class="head"><span class="name">Phase</span><span class="track-head"></span>'
-        '<span class="num">Share</span><span class="num">Change</span></div>'
-    )
-    return Html(f'<div class="phases short">{head}{within("")}</div>')
+    return within("")
 
 
 def _with_inner(shares: Mapping[str, float]) -> dict[str, float]:

@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
 from rlox_opt.history.ledger import Line
 from rlox_opt.project.project import Project
 from rlox_opt.system.files import understood
 from rlox_opt.views.html import style_sheet
 from rlox_opt.views.site import benchmark, commit, diffs, optimisations, overview, profiles, trust
-from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path, raw_path
+from rlox_opt.views.site.figures import change
+from rlox_opt.views.site.layout import (
+    PAGES,
+    benchmark_path,
+    commit_path,
+    data_path,
+    diff_path,
+    raw_path,
+)
 from rlox_opt.views.site.model import Commit, History
 from rlox_opt.views.site.writer import Writer, digest
 
@@ -24,6 +33,15 @@ _STATIC = {
     ),
     "rlox_opt.views": ("flamegraph.js",),
 }  # fmt: skip
+
+
+class Site(NamedTuple):
+    """What all pages tell of the site: whose performance it is about, and which pages it has."""
+
+    package: str
+    shown: tuple[str, ...]
+
+
 Tell = Callable[[str, float], None]
 
 
@@ -58,26 +76,42 @@ def publish(
         NotReadError: a calibration or score is broken.
         writer.ForeignFolderError: `out` holds other files.
     """
-    package = project.package
+    lacking = _lacking(history, ledger, project)
+    site = Site(project.package, tuple(path for path in PAGES if path not in lacking))
     with Writer(out) as writer:
         _static(writer)
         with understood(project.records, "folder of calibrations and scores"):
             trust_page = trust.trust(trust.read(project.records))
+        lists = (
+            overview.overview(history, lacking),
+            overview.commits(history),
+            profiles.page_of(history, project.settings.workloads),
+            optimisations.ledger_page(ledger, project.settings.cards),
+        )
         cards = (optimisations.card_page(history, line) for line in ledger)
-        lists = overview.overview(history), overview.commits(history), profiles.page_of(history)
-        for page in (*lists, trust_page, optimisations.ledger_page(ledger), *cards):
-            writer.text(page.path, page.of(package))
+        for page in (*lists, trust_page, *cards):
+            writer.text(page.path, page.of(*site))
         writer.text("data/commits.js", benchmark.commits_data(history))
         writer.text("data/profiles.js", profiles.data(history))
         for number, name in enumerate(history.by_benchmark, 1):
-            writer.text(benchmark_path(name), benchmark.benchmark(history, name).of(package))
-            writer.text(benchmark.data_path(name), benchmark.data(history, name))
+            writer.text(benchmark_path(name), benchmark.benchmark(history, name).of(*site))
+            writer.text(data_path(name), benchmark.data(history, name))
             tell(f"benchmark {number}", 0.5 * number / len(history.by_benchmark))
-        _commits(writer, history, package, tell)
-        _diffs(writer, history, project)
+        _commits(writer, history, site, tell)
+        _diffs(writer, history, project.root, site)
     return Published(
         len(history.commits), len(history.series), writer.written, writer.kept, writer.removed
     )
+
+
+def _lacking(history: History, ledger: Sequence[Line], project: Project) -> dict[str, str]:
+    """The pages that have nothing to show, with the folder that it would come from."""
+    lacking = {}
+    if not profiles.lines(history):
+        lacking["profiles.html"] = project.settings.workloads
+    if not ledger:
+        lacking["optimisations.html"] = project.settings.cards
+    return lacking
 
 
 def _static(writer: Writer) -> None:
@@ -88,19 +122,19 @@ def _static(writer: Writer) -> None:
             writer.text(f"static/{name}", at.joinpath(name).read_bytes())
 
 
-def _commits(writer: Writer, history: History, package: str, tell: Tell) -> None:
+def _commits(writer: Writer, history: History, site: Site, tell: Tell) -> None:
     """A page a commit, and its raw recordings, which are written once and never changed."""
     for one in history.commits:
         path = commit_path(one.hash)
-        key = digest([package, *_shown(history, one)])
-        writer.file(path, key, partial(_of_commit, history, one, package))
+        key = digest([*site, *_shown(history, one)])
+        writer.file(path, key, partial(_of_commit, history, one, site))
         for recording in one.recordings:
             writer.file(raw_path(recording), recording.path.name, recording.path.read_bytes)
         tell(f"commit {one.index + 1}", 0.5 + 0.5 * one.index / len(history.commits))
 
 
-def _of_commit(history: History, one: Commit, package: str) -> str:
-    return commit.commit(history, one).of(package)
+def _of_commit(history: History, one: Commit, site: Site) -> str:
+    return commit.commit(history, one).of(*site)
 
 
 def _shown(history: History, one: Commit) -> Iterator[object]:
@@ -111,22 +145,21 @@ def _shown(history: History, one: Commit) -> Iterator[object]:
         before = history.before(recording)
         yield recording.path.name, before.path.name if before else None
     for moved in history.moved_at.get(one.hash, ()):
-        change, series = moved.change, moved.series
-        figures = [overview.percent(ratio) for ratio in (change.ratio, *change.ci99)]
-        yield series.benchmark, series.kind, series.features, figures, change.state
+        level, series = moved.change, moved.series
+        figures = [change(ratio) for ratio in (level.ratio, *level.ci99)]
+        yield series.benchmark, series.kind, series.features, figures, level.state
         yield moved.answer, moved.excused
 
 
-def _diffs(writer: Writer, history: History, project: Project) -> None:
+def _diffs(writer: Writer, history: History, root: Path, site: Site) -> None:
     """A page a commit with its code; what a commit changed never changes, so it is asked once."""
-    package, root = project.package, project.root
     there = set(diffs.known([one.hash for one in history.commits], root))
 
     def write(one: Commit, lines: Sequence[str] | None) -> None:
-        writer.file(diff_path(one.hash), key(one), lambda: diffs.diff_page(one, lines).of(package))
+        writer.file(diff_path(one.hash), key(one), lambda: diffs.diff_page(one, lines).of(*site))
 
     def key(one: Commit) -> str:
-        return digest([package, one.hash, one.hash in there])
+        return digest([*site, one.hash, one.hash in there])
 
     missing = {one.hash for one in history.commits if not writer.has(diff_path(one.hash), key(one))}
     for name, lines in diffs.texts(sorted(missing & there), root):

@@ -5,22 +5,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlox_opt.history.injected import is_near, slowed, title
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.stats.rate import upper_bound
 from rlox_opt.views import units
-from rlox_opt.views.site.layout import Column, Html, join, paragraph, section, table
-from rlox_opt.views.site.operating import operating
+from rlox_opt.views.site.layout import Table
 
-Table = Mapping[str, Any]
+_Record = Mapping[str, Any]
 
 
-def _telling(records: Sequence[Table]) -> list[Table]:
+class Score(NamedTuple):
+    """A question with what answers it: a sentence, and tables with a note each ("" for none)."""
+
+    title: str
+    tables: Sequence[tuple[Table, str]]
+    told: str = ""
+
+
+def _telling(records: Sequence[_Record]) -> list[_Record]:
     """The newest first, of those that tell of a tool, as it was set, and of a place that no newer
     one tells of."""
-    found: list[Table] = []
+    found: list[_Record] = []
     told: set[tuple[str, str | None]] = set()
     for record in reversed(records):
         rows = [row for row in record["rows"] if "cells" in row]
@@ -31,20 +38,17 @@ def _telling(records: Sequence[Table]) -> list[Table]:
     return found
 
 
-def _score(machine: str, records: Sequence[Table]) -> Html:
+def _score(machine: str, records: Sequence[_Record]) -> Score:
     """Of each tool: slowdowns found by size, and false alarms."""
-    return section(
-        f"score-{machine}",
+    return Score(
         "Would a slowdown be found?",
-        paragraph(
-            "Commits with an injected slowdown: how many each tool calls slower, and what it flags "
-            "for nothing."
-        ),
-        *(_slowdowns(machine, record) for record in _telling(records)),
+        [_slowdowns(machine, record) for record in _telling(records)],
+        "Commits with an injected slowdown: how many each tool calls slower, and what it flags for "
+        "nothing.",
     )
 
 
-def _slowdowns(machine: str, record: Table) -> Html:
+def _slowdowns(machine: str, record: _Record) -> tuple[Table, str]:
     trials = [row for row in record["rows"] if row["what"] == "trial"]
     percents = sorted({row["percent"] for row in trials} - {0})
     arms = list(dict.fromkeys(arm for row in trials for arm in row["cells"]))
@@ -66,10 +70,9 @@ def _slowdowns(machine: str, record: Table) -> Html:
             if row["percent"]
         )
         rows.append((title(arm, own[0]), *found, still, beside))
-    columns = [
-        Column("Tool", True), *(Column(f"{percent:g} % found") for percent in percents),
-        Column("False alarms"), Column("Beside a change"),
-    ]  # fmt: skip
+    columns = _columns(
+        "Tool", *(f"{percent:g} % found" for percent in percents), "False alarms", "Beside a change"
+    )
     places = ", ".join(dict.fromkeys(row["regression"] for row in trials))
     tools = ", ".join(name for name, *_ in rows)
     caption = f"Slowdowns of known size, {_of(machine, record)}: {tools}; {places}"
@@ -79,23 +82,27 @@ def _slowdowns(machine: str, record: Table) -> Html:
         if row["percent"] and not is_near(row)
     }
     note = f"Not counted, for their true size is another: {', '.join(sorted(off))}." if off else ""
-    return join([table(columns, rows, caption), *([paragraph(note, "note")] if note else [])])
+    return Table(columns, rows, caption), note
 
 
-def _of(machine: str, record: Table) -> str:
+def _columns(words: str, *figures: str) -> dict[str, str | None]:
+    """The first of words, the others of figures."""
+    return {words: "word", **dict.fromkeys(figures)}
+
+
+def _of(machine: str, record: _Record) -> str:
     """What a figure holds of: machine, day and commit."""
     return f"{machine}, {record['date'][:10]}, commit {record.get('commit', '')[:10]}"
 
 
-def _aa(machine: str, records: Sequence[Table]) -> Html:
-    return section(
-        f"aa-{machine}",
+def _aa(machine: str, records: Sequence[_Record]) -> Score:
+    return Score(
         "Is nothing flagged where nothing changed?",
-        *(_alarms(machine, record) for record in _telling(records)),
+        [(_alarms(machine, record), "") for record in _telling(records)],
     )
 
 
-def _alarms(machine: str, record: Table) -> Html:
+def _alarms(machine: str, record: _Record) -> Table:
     rows = []
     found: dict[str, list[list[bool]]] = {}
     for row in record["rows"]:
@@ -103,12 +110,12 @@ def _alarms(machine: str, record: Table) -> Html:
             found.setdefault(title(arm, row), []).append(_flags(cells.values()))
     for name, runs in found.items():
         rows.append((name, _rate(runs), _rate([any(run)] for run in runs)))
-    columns = [Column("Tool", True), Column("Benchmarks flagged"), Column("Runs with a flag")]
+    columns = _columns("Tool", "Benchmarks flagged", "Runs with a flag")
     caption = f"Commits in which nothing changed, {_of(machine, record)}: {', '.join(found)}"
-    return table(columns, rows, caption)
+    return Table(columns, rows, caption)
 
 
-def _bisect(machine: str, records: Sequence[Table]) -> Html:
+def _bisect(machine: str, records: Sequence[_Record]) -> Score:
     record = records[-1]
     rows = [row for row in record["rows"] if row["what"] == "bisect"]
     counted = [
@@ -116,14 +123,12 @@ def _bisect(machine: str, records: Sequence[Table]) -> Html:
         for word in ("right", "wrong", "undecided")
     ]
     caption = f"Histories with one slowdown, {_of(machine, record)}"
-    columns = [Column("Outcome of bisect", True), Column("Histories")]
-    return section(
-        f"bisect-{machine}", "Does bisect find the commit?", table(columns, counted, caption)
-    )
+    columns = _columns("Outcome of bisect", "Histories")
+    return Score("Does bisect find the commit?", [(Table(columns, counted, caption), "")])
 
 
-def _levels(machine: str, records: Sequence[Table]) -> Html:
-    newest: dict[tuple[str, str], dict[str, Table]] = {}  # by noise and detector, then by shape
+def _levels(_machine: str, records: Sequence[_Record]) -> Score:
+    newest: dict[tuple[str, str], dict[str, _Record]] = {}  # by noise and detector, then by shape
     for record in records:
         for cell in record["cells"]:
             if cell["what"] == "whole":
@@ -138,19 +143,16 @@ def _levels(machine: str, records: Sequence[Table]) -> Html:
         of_size = [[cell for shape, cell in of.items() if _steps(shape) == {n}] for n in sizes]
         found = [_part(stepped, "located") for stepped in of_size]
         rows.append((noise, detector, _part(flat, "false"), *found))
-    columns = [Column("Noise", True), Column("Detector", True), Column("Flat ones alarmed")]
-    columns += [Column(f"{size} % steps located") for size in sizes]
-    return section(
-        f"levels-{machine}",
+    columns: dict[str, str | None] = {"Noise": "word", "Detector": "word"}
+    columns |= dict.fromkeys(["Flat ones alarmed", *(f"{size} % steps located" for size in sizes)])
+    return Score(
         "Are level changes found, and only those?",
-        paragraph(
-            "Synthetic histories of a hundred commits, looked at as a whole; and families of "
-            "benchmarks over 44 commits, of which one has a step ten before the end, and any may "
-            "be alarmed. Recorded ones are drawn from this project's own readings. Counted: counts "
-            "name the step's commit, and of each benchmark two others, where nothing happened. "
-            f"Located is within {records[-1]['near']} commits."
-        ),
-        table(columns, rows, f"Level changes, until {records[-1]['date'][:10]}"),
+        [(Table(columns, rows, f"Level changes, until {records[-1]['date'][:10]}"), "")],
+        "Synthetic histories of a hundred commits, looked at as a whole; and families of "
+        "benchmarks over 44 commits, of which one has a step ten before the end, and any may be "
+        "alarmed. Recorded ones are drawn from this project's own readings. Counted: counts name "
+        "the step's commit, and of each benchmark two others, where nothing happened. Located is "
+        f"within {records[-1]['near']} commits.",
     )
 
 
@@ -159,12 +161,12 @@ def _steps(shape: str) -> set[int]:
     return {int(size) for size in re.findall(r"[+-](\d+) %", shape)}
 
 
-def _part(cells: Sequence[Table], name: str) -> str:
+def _part(cells: Sequence[_Record], name: str) -> str:
     histories = sum(cell["histories"] for cell in cells)
     return f"{sum(cell[name] for cell in cells) / histories:.3f}" if histories else units.MISSING
 
 
-def _attribution(machine: str, records: Sequence[Table]) -> Html:
+def _attribution(machine: str, records: Sequence[_Record]) -> Score:
     record = records[-1]
     rows = [row for row in record["rows"] if row["what"] == "attribution"]
     counted = [
@@ -174,14 +176,12 @@ def _attribution(machine: str, records: Sequence[Table]) -> Html:
         )
         for percent in sorted({row["percent"] for row in rows})
     ]
-    columns = [Column("Slowdown", True), Column("Right layer"), Column("Right function")]
+    columns = _columns("Slowdown", "Right layer", "Right function")
     caption = f"Injected slowdowns put down to their cause, {_of(machine, record)}"
-    return section(
-        f"attribution-{machine}", "Is the cause found?", table(columns, counted, caption)
-    )
+    return Score("Is the cause found?", [(Table(columns, counted, caption), "")])
 
 
-def _flags(cells: Iterable[Table]) -> list[bool]:
+def _flags(cells: Iterable[_Record]) -> list[bool]:
     return [cell["verdict"] in FLAGGED for cell in cells]
 
 
@@ -198,12 +198,11 @@ def _share(of: Iterable[bool]) -> str:
     return f"{sum(flags)} of {len(flags)}" if flags else units.MISSING
 
 
-# By the kind of record: what makes a section of a machine's, which are the oldest first.
-SCORES: Mapping[str, Callable[[str, Sequence[Table]], Html]] = {
-    "operating-curve": operating,
-    "injected-score": _score,
-    "injected-aa": _aa,
-    "injected-bisect": _bisect,
-    "injected-attribute": _attribution,
-    "levels": _levels,
+# By the kind of record, with a name: what makes a score of a machine's, which are the oldest first.
+SCORES: Mapping[str, tuple[str, Callable[[str, Sequence[_Record]], Score]]] = {
+    "injected-score": ("score", _score),
+    "injected-aa": ("aa", _aa),
+    "injected-bisect": ("bisect", _bisect),
+    "injected-attribute": ("attribution", _attribution),
+    "levels": ("levels", _levels),
 }

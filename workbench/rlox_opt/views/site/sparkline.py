@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from rlox_opt.history.series import Point, Series
-from rlox_opt.stats.levels import Change
-from rlox_opt.views.site.layout import Html, tag
 
 WIDTH, HEIGHT, _PAD = 132, 30, 3
 _MOST = 66  # points drawn: more are averaged
 _LEAST_SPAN = 0.04  # of the middle: noise below it stays flat
+
+
+class Spark(NamedTuple):
+    """The picture: lines as "x,y x,y …", marks of (kind, x), the newest value's place, and its ends
+    and changes in words."""
+
+    lines: list[str]
+    marks: list[tuple[str, str]]
+    dot: tuple[str, str]
+    told: str
+    width: int = WIDTH
+    height: int = HEIGHT
 
 
 def _shown(series: Series) -> list[tuple[int, Point, float]]:
@@ -20,45 +31,31 @@ def _shown(series: Series) -> list[tuple[int, Point, float]]:
     return levels or [(i, p, p.value) for i, p in enumerate(series.points)]
 
 
-def sparkline(series: Series) -> Html:
-    """The picture; its words tell the ends and the changes."""
+def sparkline(series: Series) -> Spark:
+    """The picture of a series."""
     of = _shown(series)
     values = [value for *_, value in of]
     middle = (min(values) + max(values)) / 2
     span = max(max(values) - min(values), _LEAST_SPAN * middle) or 1.0
 
-    def x(index: float) -> float:
-        return _PAD + index * (WIDTH - 2 * _PAD) / max(1, len(series.points) - 1)
+    def x(index: float) -> str:
+        return f"{_PAD + index * (WIDTH - 2 * _PAD) / max(1, len(series.points) - 1):.1f}"
 
-    def y(value: float) -> float:
-        return HEIGHT / 2 - (value - middle) * (HEIGHT - 2 * _PAD) / span
+    def y(value: float) -> str:
+        return f"{HEIGHT / 2 - (value - middle) * (HEIGHT - 2 * _PAD) / span:.1f}"
 
-    lines = "".join(
-        '<polyline points="{}"/>'.format(
-            " ".join(f"{x(i):.1f},{y(v):.1f}" for i, v in _thinned(of, machine))
-        )
+    lines = [
+        " ".join(f"{x(i)},{y(value)}" for i, value in _thinned(of, machine))
         for machine in dict.fromkeys(point.machine for _, point, _ in of)
-    )
-    marks = "".join(_mark(series, change, x(change.index)) for change in series.changes)
+    ]
+    marks = [
+        ("worse" if series.slower(change) else "better", x(change.index))
+        for change in series.changes
+    ]
     last, _, value = of[-1]
-    dot = f'<circle cx="{x(last):.1f}" cy="{y(value):.1f}" r="2.2"/>'
     n = len(series.changes)
     told = f"{len(of)} commits, {n} level {'change' if n == 1 else 'changes'}"
-    return tag(
-        "svg",
-        Html(marks + lines + dot),
-        class_="spark",
-        viewBox=f"0 0 {WIDTH} {HEIGHT}",
-        width=WIDTH,
-        height=HEIGHT,
-        role="img",
-        aria_label=told,
-    )
-
-
-def _mark(series: Series, change: Change, x: float) -> str:
-    kind = "worse" if series.slower(change) else "better"
-    return f'<line class="{kind}" x1="{x:.1f}" x2="{x:.1f}" y1="0" y2="{HEIGHT}"/>'
+    return Spark(lines, marks, (x(last), y(value)), told)
 
 
 def _thinned(of: Sequence[tuple[int, Point, float]], machine: str) -> list[tuple[float, float]]:

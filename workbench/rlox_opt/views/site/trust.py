@@ -4,34 +4,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rlox_opt.system import schema
 from rlox_opt.views import units
-from rlox_opt.views.site.axis import Row, chart
-from rlox_opt.views.site.layout import (
-    Column,
-    Html,
-    Page,
-    breakable,
-    join,
-    pairs,
-    paragraph,
-    section,
-    table,
-    tag,
-)
-from rlox_opt.views.site.scores import SCORES
+from rlox_opt.views.site.axis import Axis, Row, axis
+from rlox_opt.views.site.layout import Page
+from rlox_opt.views.site.operating import Operating, operating
+from rlox_opt.views.site.scores import SCORES, Score
 
 _WANTED = 1.03  # the change that should be found
 
-Table = Mapping[str, Any]
+_Record = Mapping[str, Any]
 
 
-def read(folder: Path) -> dict[str, dict[str, list[Table]]]:
+class _Benchmark(NamedTuple):
+    """What was found of a benchmark."""
+
+    name: str
+    detectable: str
+    spread: str
+    alarms: str
+
+
+class _Calibration(NamedTuple):
+    """The newest of a machine; `older` are the rates of those before in words."""
+
+    record: _Record
+    figures: list[tuple[str, str]]
+    older: str
+    axis: Axis
+    benchmarks: list[_Benchmark]
+
+
+class _Machine(NamedTuple):
+    """What is known of a machine; `scores` by name."""
+
+    name: str
+    calibration: _Calibration | None
+    operating: Operating | None
+    scores: Mapping[str, Score]
+
+
+def read(folder: Path) -> dict[str, dict[str, list[_Record]]]:
     """The records of each machine by their kind ("calibration", "injected-score", …), the oldest
     first. Raises NotReadError."""
-    found: dict[str, dict[str, list[Table]]] = {}
+    found: dict[str, dict[str, list[_Record]]] = {}
     for path in sorted(folder.glob("*/*.json"), key=lambda path: path.name):
         kind = path.stem.partition("_")[2].rstrip("-0123456789")
         found.setdefault(path.parent.name, {}).setdefault(kind, []).append(
@@ -40,27 +58,22 @@ def read(folder: Path) -> dict[str, dict[str, list[Table]]]:
     return found
 
 
-def trust(found: Mapping[str, Mapping[str, Sequence[Table]]]) -> Page:
+def trust(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Page:
     """`trust.html`."""
-    parts: list[object] = [
-        paragraph(
-            "Every verdict has an error rate, and every machine a change too small for it to "
-            "see. Both are measured: with the same build on both sides, and with slowdowns of "
-            "known size.",
-            "soft",
-        )
-    ]
-    for machine, kinds in sorted(found.items()):
-        if "calibration" in kinds:
-            parts.append(_calibration(machine, kinds["calibration"]))
-        parts += [make(machine, kinds[kind]) for kind, make in SCORES.items() if kind in kinds]
-    if len(parts) == 1:
-        command = tag("code", "rlox-opt calibrate")
-        parts.append(paragraph(Html(f"No machine is calibrated yet: {command} does it.")))
-    return Page("trust.html", "Trust", join(parts, "\n"), heading="Can these verdicts be trusted?")
+    machines = [_machine(name, kinds) for name, kinds in sorted(found.items())]
+    return Page("trust.html", "trust", {"machines": [of for of in machines if any(of[1:])]})
 
 
-def _calibration(machine: str, every: Sequence[Table]) -> Html:
+def _machine(name: str, kinds: Mapping[str, Sequence[_Record]]) -> _Machine:
+    return _Machine(
+        name,
+        _calibration(kinds["calibration"]) if "calibration" in kinds else None,
+        operating(kinds["operating-curve"]) if "operating-curve" in kinds else None,
+        {id_: make(name, kinds[kind]) for kind, (id_, make) in SCORES.items() if kind in kinds},
+    )
+
+
+def _calibration(every: Sequence[_Record]) -> _Calibration:
     newest = every[-1]
     benchmarks = sorted(newest["benchmarks"].items(), key=lambda item: -item[1]["detectable"])
     small = sum(of["detectable"] <= _WANTED for _, of in benchmarks)
@@ -71,50 +84,16 @@ def _calibration(machine: str, every: Sequence[Table]) -> Html:
     ]
     older = "; ".join(f"{of['date'][:10]}: {units.percent(of['run_alarms'])}" for of in every[:-1])
     rows = [
-        (
-            breakable(name),
+        Row(name, units.percent(of["detectable"] - 1), (1.0, of["detectable"]))
+        for name, of in benchmarks
+    ]
+    told = [
+        _Benchmark(
+            name,
             units.percent(of["detectable"] - 1),
             units.percent(of["sd"]),
             units.percent(of["alarms"]),
         )
         for name, of in benchmarks
     ]
-    columns = [
-        Column("Benchmark", True), Column("Smallest change found"), Column("Spread of a restart"),
-        Column("False alarms a run"),
-    ]  # fmt: skip
-    return section(
-        f"calibration-{machine}",
-        f"Calibration of {machine}",
-        pairs(figures, "figures"),
-        paragraph(
-            f"HEAD against itself, {newest['restarts']} restarts, {newest['date'][:10]}, commit "
-            f"{newest['commit'][:10]}. Rates are of runs drawn from these restarts."
-            + (f" Runs flagged in older ones: {older}." if older else "")
-        ),
-        chart(
-            [
-                Row(breakable(name), units.percent(of["detectable"] - 1), (1.0, of["detectable"]))
-                for name, of in benchmarks
-            ],
-            "Smallest change that is found, by benchmark. The table below has the figures.",
-            _WANTED,
-        ),
-        paragraph(
-            "The smallest ratio of times that a comparison finds 95 times in a hundred. The line "
-            "stands at 3 %.",
-            "note",
-        ),
-        tag(
-            "details",
-            join(
-                [
-                    tag("summary", f"All figures of the calibration of {machine}"),
-                    table(
-                        columns, rows, "Smallest change found 95 times in a hundred, by benchmark"
-                    ),
-                ]
-            ),
-            class_="values",
-        ),
-    )
+    return _Calibration(newest, figures, older, axis(rows, _WANTED), told)

@@ -151,7 +151,7 @@ def test_pages_and_pictures_are_written_in_templates() -> None:
 
     wrong = [
         f"{path.relative_to(ROOT)}: {text}"
-        for path in (FOLDERS["rlox_opt"] / "views").glob("*.py")
+        for path in (FOLDERS["rlox_opt"] / "views").rglob("*.py")
         for text in told(ast.parse(path.read_text()))
         if tag.search(text)
     ]

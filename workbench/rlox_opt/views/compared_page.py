@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from rlox_opt.history.compared import KINDS, Change, Compared
 from rlox_opt.views import html, units
+from rlox_opt.views.differential import flamegraph
 from rlox_opt.views.markdown import table_lines
 from rlox_opt.views.model import Section, Table
-from rlox_opt.views.site.flame import flame
 from rlox_opt.views.titles import layer_title
 
 MOST = 12  # parts of a kind that are told
@@ -111,7 +111,7 @@ def markdown(found: Compared) -> str:
 
 def page(found: Compared) -> str:
     """One file that needs no other and no network."""
-    drawn = flame({"the mean of all runs": {"training": found.difference()}})
+    drawn = flamegraph({"the mean of all runs": {"training": found.difference()}})
     stacks = Section(
         "flamegraph",
         "Differential flamegraph",

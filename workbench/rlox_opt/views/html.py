@@ -76,7 +76,7 @@ def style_sheet() -> str:
 
 def flame_script() -> Markup:
     """What draws `flamegraph.html`."""
-    path = files("rlox_opt.views").joinpath("page").joinpath("flamegraph.js")
+    path = files("rlox_opt.views.site").joinpath("static").joinpath("flamegraph.js")
     return Markup(path.read_text(encoding="utf-8"))
 
 

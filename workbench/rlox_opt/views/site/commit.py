@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from rlox_opt.history.difference import Difference, Part
 from rlox_opt.history.store import Cell
+from rlox_opt.views.differential import flamegraph
 from rlox_opt.views.site.causes import differences
 from rlox_opt.views.site.figures import amount, change
-from rlox_opt.views.site.flame import flame
 from rlox_opt.views.site.layout import Page, commit_path
 from rlox_opt.views.site.model import KINDS, Commit, History, Recording
 
@@ -72,7 +72,7 @@ def commit(history: History, of: Commit) -> Page:
             history.moved_at.get(of.hash, []), key=lambda m: -abs(math.log(m.change.ratio))
         ),
         "layers": {title: _differences(own) for title, own in found.items() if own},
-        "flame": flame(found),
+        "flame": flamegraph(found),
         "compared": list(_compared(history, of)),
     }
     return Page(commit_path(of.hash), "commit", values)

@@ -26,13 +26,10 @@ from rlox_opt.views.site.layout import (
 from rlox_opt.views.site.model import Commit, History
 from rlox_opt.views.site.writer import Writer, digest
 
-_STATIC = {
-    "rlox_opt.views.site": (
-        "history.css", "theme.js", "filter.js", "chart.js", "lines.js", "stacked.js",
-        "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE",
-    ),
-    "rlox_opt.views": ("flamegraph.js",),
-}  # fmt: skip
+_STATIC = (
+    "history.css", "theme.js", "filter.js", "chart.js", "lines.js", "stacked.js", "flamegraph.js",
+    "uPlot.iife.min.js", "uPlot.min.css", "uPlot.LICENSE",
+)  # fmt: skip
 
 
 class Site(NamedTuple):
@@ -116,10 +113,9 @@ def _lacking(history: History, ledger: Sequence[Line], project: Project) -> dict
 
 def _static(writer: Writer) -> None:
     writer.text("static/page.css", style_sheet())
-    for package, names in _STATIC.items():
-        at = files(package).joinpath("static" if package.endswith("site") else "page")
-        for name in names:
-            writer.text(f"static/{name}", at.joinpath(name).read_bytes())
+    for name in _STATIC:
+        content = files("rlox_opt.views.site").joinpath("static").joinpath(name).read_bytes()
+        writer.text(f"static/{name}", content)
 
 
 def _commits(writer: Writer, history: History, site: Site, tell: Tell) -> None:

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import Any
 
 from rlox_opt.harness.restarts import ContestError
-from rlox_opt.history import causes
 from rlox_opt.history.store import Profile
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
@@ -52,6 +51,7 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Sample as asked; returns the exit code."""
+    from rlox_opt.history import causes
     from rlox_opt.system.progress import reporter
 
     error: Callable[[str], Any] = arguments.parser.error

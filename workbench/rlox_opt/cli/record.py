@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
-from rlox_opt.history.recording import Recording
 from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import WORKING_TREE, Revision
@@ -242,6 +241,8 @@ def _one(
     progress: Lines,
 ) -> str:
     """Measure a commit and append its entry; returns how it went, in a few words."""
+    from rlox_opt.history.recording import Recording
+
     project: Project = arguments.project
     start = time.monotonic()
     now = datetime.datetime.now(datetime.timezone.utc)

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rlox_opt.plan.features import cargo_of
 from rlox_opt.project.project import Project
 from rlox_opt.race.primitives import cases
@@ -134,6 +132,8 @@ def _median(path: Path) -> dict[str, Any]:
 
 def _wrong(answers: Path, checks: cases.Checks) -> dict[str, dict[str, list[str]]]:
     """Backends whose numbers are not the reference's, the reason, and the steps."""
+    import numpy as np
+
     found: dict[str, dict[str, list[str]]] = {}
     for path in sorted(answers.glob("*.f32")):
         step, _, backend = path.stem.rpartition("_")

@@ -7,13 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import projects
 import pytest
 from command_line import rlox_opt
+
 from rlox_opt.history import sides
-from rlox_opt.sampling import brief
-from rlox_opt.sampling.brief import Speed
-from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
 MACHINE = {"cpu": "Example CPU @ 2.80GHz", "cores": 2}
 LAYERS = {"rust": 20.0, "python": 80.0}  # µs of a step
@@ -131,14 +128,13 @@ def test_what_is_missing_of_a_side_is_told(tmp_path: Path) -> None:
         (["run", "main"], "'main': holds no report.json"),
         (["run", "run", "--runs", "0"], "expected a whole number from 1 to 100"),
         (["run", "run", "--page", "not/there/x.html"], "--page not/there/x.html: no such folder"),
-        (["--enable", "r4", "--page", "run"], "--page run: is a folder; name a file"),
+        (["run", "run", "--page", "run"], "--page run: is a folder; name a file"),
     ],
 )
 def test_wrong_arguments_are_told_in_a_line(
     given: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workloads = str(projects.HERE.workloads)
-    monkeypatch.chdir(projects.described(tmp_path, workloads=workloads))
+    monkeypatch.chdir(tmp_path)
     folder(tmp_path / "run", LAYERS)
     done = rlox_opt("profile", "diff", *given)
     assert done.returncode == 2
@@ -146,49 +142,13 @@ def test_wrong_arguments_are_told_in_a_line(
     assert done.stderr.count("\n") == 1
 
 
-@pytest.fixture
-def trained(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Training that takes twice as long without R4, as far as `brief` says."""
-    asked: list[Any] = []
-
-    def profile(spec: Any, package: Any, sampler: str, *_: Any) -> tuple[Speed, Samples]:
-        asked.append(spec.trainer.get("optimizations", []))
-        with_r4 = "R4" in asked[-1]
-        seconds = {"": 1.0, "gradient_update": 1.0 if with_r4 else 3.0}
-        frames = (Frame("train", "rlox/learner/ppo.py", 1),)
-        found = [
-            Sample(frames, phase, "python", 0.01, MAIN_THREAD)
-            for phase in seconds
-            for _ in range(50)
-        ]
-        return Speed(1e4 / sum(seconds.values()), seconds), Samples("perf", found)
-
-    monkeypatch.setattr(brief, "tool", lambda: "perf")
-    monkeypatch.setattr(brief, "profile", profile)
-    return asked
-
-
-def test_switches_are_of_b_alone_and_the_sides_take_turns(
-    trained: list[Any], tmp_path: Path
+def test_where_nothing_trains_revisions_are_refused_and_nothing_given_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = tmp_path / "page.html"
-    done = rlox_opt("profile", "diff", "--enable", "r4", "--runs", "3", "--json", "--page", page)
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert (told["before"], told["after"]) == ("installed", "installed +r4")
-    assert sorted("R4" in asked for asked in trained) == 3 * [False] + 3 * [True]
-    assert told["rounds"] is True
-    update = next(c for c in told["changes"] if c["name"] == "gradient_update")
-    assert (update["before"], update["after"]) == (pytest.approx(0.75), pytest.approx(0.25))
-    assert update["verdict"] == "less"
-    assert "Differential flamegraph" in page.read_text()
-
-
-def test_an_interrupted_first_round_is_no_failure(
-    trained: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(brief, "profile", interrupted)
-    assert rlox_opt("profile", "diff", "--enable", "r4").returncode == 130
+    monkeypatch.chdir(tmp_path)
+    done = rlox_opt("profile", "diff")
+    assert done.returncode == 2
+    assert "A and B: name two folders or revisions" in done.stderr
+    done = rlox_opt("profile", "diff", "HEAD~1", "HEAD")
+    assert done.returncode == 2
+    assert "this project names no training runs; compare two reports" in done.stderr

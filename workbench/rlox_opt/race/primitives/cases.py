@@ -6,9 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from rlox_opt.project.project import Project
 from rlox_opt.race.environments import Peer, lock_of
@@ -16,8 +14,11 @@ from rlox_opt.system import plugins
 from rlox_opt.system.files import understood
 from rlox_opt.system.schema import read
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 Size = Mapping[str, int | str]
-Answer = Mapping[str, NDArray[Any]]  # one call's results, by name
+Answer: TypeAlias = "Mapping[str, NDArray[Any]]"  # one call's results, by name
 
 
 class WrongError(Exception):

@@ -12,7 +12,6 @@ from typing import Any
 from rlox_opt.race.primitives import cases
 from rlox_opt.race.primitives.cases import Case, Engine, Family, Growth
 from rlox_opt.race.primitives.tables import Tables, conclude
-from rlox_opt.stats import slopes
 from rlox_opt.system import exits
 from rlox_opt.system.numbers import whole
 
@@ -103,6 +102,8 @@ def sizes_of(growth: Growth) -> list[int]:
 def with_knees(found: dict[str, Any], families: Mapping[str, Family]) -> dict[str, Any]:
     """The record with `curves`: by family and engine its sizes, seconds a call, memory and knees,
     each with what changes there."""
+    from rlox_opt.stats import slopes
+
     caches = slopes.caches()
     curves = []
     for of in found["families"]:
@@ -142,6 +143,8 @@ def _curve(
     weights: Sequence[Mapping[str, float]],
     caches: Mapping[str, int],
 ) -> dict[str, Any]:
+    from rlox_opt.stats import slopes
+
     sizes = [size for size, *_ in points]
     seconds = [row["s"] for *_, row in points]
     marks = []

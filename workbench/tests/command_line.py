@@ -5,16 +5,14 @@ import contextlib
 import io
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
-from pathlib import Path
+from importlib.metadata import distribution
 from subprocess import CompletedProcess
 from typing import Any
 
 from rlox_opt.cli.main import main
 
-ROOT = Path(__file__).parents[2]
-_SCRIPTS = tomllib.loads((ROOT / "workbench" / "pyproject.toml").read_text())["project"]["scripts"]
+_START = distribution("rlox-opt").entry_points["rlox-opt"]
 
 
 def rlox_opt(*arguments: object) -> CompletedProcess[str]:
@@ -33,11 +31,8 @@ def started(
 ) -> CompletedProcess[str]:
     """The installed command as a process `under` another command; it runs the lines `first` before
     anything else."""
-    module, _, name = _SCRIPTS["rlox-opt"].partition(":")
-    program = f"import sys\n{first}\nfrom {module} import {name}\nsys.exit({name}())"
+    program = f"import sys\n{first}\nfrom {_START.module} import {_START.attr}\n"
+    program += f"sys.exit({_START.attr}())"
     streams = {name: subprocess.PIPE for name in ("stdout", "stderr") if name not in more}
     command = [*under, sys.executable, "-c", program, *arguments]
-    return subprocess.run(
-        command, **streams, text=True, errors="replace", timeout=60, cwd=more.pop("cwd", ROOT),
-        **more,
-    )  # fmt: skip
+    return subprocess.run(command, **streams, text=True, errors="replace", timeout=60, **more)

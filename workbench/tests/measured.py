@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import projects
+import toy_projects
 from msgspec import structs
+
 from rlox_opt.history.records import append
 from rlox_opt.project import cards
 from rlox_opt.project.cards import Card
+from rlox_opt.project.project import Project
 
 ELSEWHERE = {"cpu": "AMD EPYC 7B13", "cores": 4}
 
@@ -25,9 +27,9 @@ P5: list[tuple[str, int, float, tuple[float, float], str]] = [
 ]
 
 
-def card(id_: str, **changes: Any) -> Card:
+def card(id_: str, project: Project = toy_projects.PROJECT, **changes: Any) -> Card:
     """The card `id_` as it was before it was measured, changed."""
-    found = next(card for card in cards.load(projects.HERE) if card.id == id_)
+    found = next(card for card in cards.load(project) if card.id == id_)
     unmeasured: dict[str, Any] = {"status": "candidate", "finding": "", "record": ""}
     return structs.replace(found, **unmeasured | changes)
 

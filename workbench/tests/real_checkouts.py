@@ -14,6 +14,7 @@ from typing import Any
 import toy_history
 import toy_packages
 import users_repository
+
 from rlox_opt.cli.main import main
 from rlox_opt.project.builds import Artefact, Builds
 from rlox_opt.project.commits import Revision

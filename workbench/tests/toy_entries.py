@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ MACHINES = {
     "b": {"cpu": "AMD EPYC 7B13", "cores": 4},
 }
 BENCHMARK = "data_plane.Gae.time_gae(2048)"
-START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
 
 def commit(number: int) -> str:

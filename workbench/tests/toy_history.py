@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import toy_packages
+
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages
 from rlox_opt.history import recording
@@ -21,7 +22,7 @@ from rlox_opt.project.project import Project
 _COMMAND = json.dumps([sys.executable, toy_packages.__file__, "{out}"])
 TABLE = f"""
 [tool.rlox-opt]
-package = "rlox"
+package = "toy"
 suite = "../benchmarks"
 measured = ["toy.json"]
 state = ".."

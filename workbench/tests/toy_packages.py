@@ -1,4 +1,4 @@
-"""Packages called rlox that need no compiler, and asv benchmarks for them: what a real one does, at
+"""Packages called toy that need no compiler, and asv benchmarks for them: what a real one does, at
 a price that the test chooses.
 
 As a program, `python toy_packages.py OUT` puts the package that ./toy.json asks for into OUT.
@@ -13,10 +13,10 @@ from pathlib import Path
 BENCHMARKS = """
 import os, time
 from benchmarks.inputs import NUMBERS
-import rlox
+import toy
 
 def time_work():
-    rlox.work(NUMBERS)
+    toy.work(NUMBERS)
 
 def time_steady():
     sum(NUMBERS)
@@ -29,43 +29,43 @@ class Sized:
         sum(NUMBERS * n)
 
 def time_crashes():
-    if rlox.NAME == "crashes":
+    if toy.NAME == "crashes":
         os._exit(3)
 
 def time_hangs():
-    if rlox.NAME == "hangs":
+    if toy.NAME == "hangs":
         time.sleep(200)
 
 def time_raises():
-    if rlox.NAME == "raises":
+    if toy.NAME == "raises":
         raise RuntimeError("no such thing")
 
-if rlox.NAME != "old":
+if toy.NAME != "old":
     def time_new():
         sum(NUMBERS)
 
 def track_size():
     print("a benchmark may print")
-    return rlox.SIZE
+    return toy.SIZE
 
 def peakmem_held():
-    return bytearray(rlox.SIZE * 1_000_000)
+    return bytearray(toy.SIZE * 1_000_000)
 """
 
 
-def benchmarks(folder: Path) -> Path:
-    """The folder of benchmarks."""
+def benchmarks(folder: Path, package: str = "toy") -> Path:
+    """The folder of benchmarks of a package."""
     path = folder / "benchmarks"
     path.mkdir(parents=True)
     (path / "__init__.py").write_text("")
     (path / "inputs.py").write_text("NUMBERS = list(range(2_000))\n")
-    (path / "toys.py").write_text(BENCHMARKS)
+    (path / "toys.py").write_text(BENCHMARKS.replace("import toy", f"import {package} as toy"))
     return path
 
 
 def package(folder: Path, name: str = "toy", passes: int = 10, size: int = 10) -> Path:
-    """A folder with a package `rlox` whose `work` takes `passes` passes."""
-    path = folder / f"{name}-{passes}-{size}" / "rlox"
+    """A folder with a package `toy` whose `work` takes `passes` passes."""
+    path = folder / f"{name}-{passes}-{size}" / "toy"
     make(path, name, passes, size)
     return path.parent
 
@@ -83,7 +83,7 @@ def make(path: Path, name: str = "toy", passes: int = 10, size: int = 10) -> Non
             return {{"commit": NAME, "features": [], "profile": "release"}}
 
         def work(numbers):
-            from rlox.helper import PASSES  # imported late: from the own package all the same
+            from .helper import PASSES  # imported late: from the own package all the same
             for _ in range(PASSES):
                 sum(numbers)
         """),
@@ -102,4 +102,4 @@ if __name__ == "__main__":
     settings.pop("number", None)
     if settings.get("name") == "broken":
         sys.exit("it is broken")
-    make(Path(sys.argv[1]) / "rlox", **settings)
+    make(Path(sys.argv[1]) / "toy", **settings)

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import measured
 import projects
 import pytest
 from command_line import rlox_opt
-from measured import card
 from rich.console import Console
 from rlox_opt.cli import list as verb
 from rlox_opt.project import cards
@@ -24,6 +24,8 @@ from rlox.learner import switchboard
 
 BUILD = "on" if "opt-p5" in build_info()["features"] else "off"
 KEYS = ["id", "title", "feature", "layer", "active", "status", "predicted", "realised"]
+
+card = partial(measured.card, project=projects.HERE)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import io
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 from command_line import rlox_opt
 from hypothesis import given
 from hypothesis import strategies as st
-from measured import card
 from rich.console import Console
 from rlox_opt.cli import show as verb
 from rlox_opt.project import cards
@@ -22,6 +22,8 @@ from rlox_opt.views import card as terminal
 from rlox_opt.views.chart import Axis, Point
 
 from rlox._core import build_info
+
+card = partial(measured.card, project=projects.HERE)
 
 
 @pytest.fixture

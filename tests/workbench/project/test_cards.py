@@ -9,7 +9,7 @@ from rlox_opt.project import cards
 from rlox_opt.project.cards import Card, CardError
 from rlox_opt.sampling.layers import LAYERS
 
-ROOT = Path(__file__).parents[2]
+ROOT = projects.ROOT
 CARDS = cards.load(projects.HERE)
 WRITTEN = re.sub(
     # As it was before it was measured.

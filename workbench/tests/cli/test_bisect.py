@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import projects
 import pytest
+import toy_projects
+
 from rlox_opt.cli import bisect
 from rlox_opt.cli.bisect import Bisection, Search, most_comparisons
 from rlox_opt.harness.packages import Failure, Reading
@@ -68,7 +69,7 @@ def searched(
     search = Search("0", [str(number) for number in range(1, history.n + 1)])
     search.high = history.n - 1
     with reporter() as progress:
-        Bisection(projects.HERE, search, bench, progress).run()
+        Bisection(toy_projects.PROJECT, search, bench, progress).run()
     return search
 
 
@@ -100,7 +101,9 @@ def test_too_much_noise_is_undecided_and_not_a_guess(monkeypatch: pytest.MonkeyP
     search = searched(History(64, 40, 0.02, spread=0.12), monkeypatch)
     assert search.verdict in ("undecided", "no change")
     assert bisect.facts(search)["commit"] is None
-    assert any("Undecided" in line for line in bisect.sentences(search, projects.HERE.commits))
+    assert any(
+        "Undecided" in line for line in bisect.sentences(search, toy_projects.PROJECT.commits)
+    )
 
 
 @pytest.mark.parametrize("first_bad", [1, 20, 40, 64])

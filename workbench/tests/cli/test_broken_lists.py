@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import measured
-import projects
 import pytest
+import toy_projects
+from toy_entries import cell, entry, written
+
 from rlox_opt.history import ledger, records, store
 from rlox_opt.history.store import HistoryError
-from rlox_opt.plan.features import Features, features
+from rlox_opt.plan.features import Features
 from rlox_opt.plan.testing import planted
 from rlox_opt.project import calibration
 from rlox_opt.race import environments as racing
@@ -19,19 +21,17 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.machine import machine, slug
 from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
-from rlox_opt.views.site import trust as trust_page
-from toy_entries import cell, entry, written
 
 TEXTS = [b"", b"[", b"[]", b"{}", b"17", b"\xff", b"a = 1", b'{"a": 1}']
 
 
 def peers(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    project = projects.of(folder, peers=".")
+    project = toy_projects.of(folder, peers=".")
     return folder / "peers.toml", lambda: racing.load(project, "ppo")
 
 
 def operations(folder: Path) -> tuple[Path, Callable[[], Any]]:
-    project = projects.of(folder, peers=".")
+    project = toy_projects.of(folder, peers=".")
     return folder / "primitives" / "primitives.toml", lambda: cases.load(project)
 
 
@@ -111,13 +111,3 @@ def test_a_text_that_nothing_can_write_is_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"subject": "\ud800"}))
     with pytest.raises(NotReadError, match=path.name):
         read(path, dict[str, Any])
-
-
-def test_what_is_in_the_tree_is_read() -> None:
-    assert racing.load(projects.HERE, "ppo")[1]
-    assert cases.load(projects.HERE)[0]
-    assert planted.load(projects.ROOT / projects.HERE.settings.twins.planted)
-    assert features(projects.HERE).known()
-    assert ledger.lines(projects.HERE)
-    assert trust_page.trust(trust_page.read(projects.HERE.records))
-    assert calibration.smallest(projects.HERE.records)

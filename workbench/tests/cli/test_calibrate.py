@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-import projects
 import pytest
 import toy_packages
+import toy_projects
+
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages, sequential
 from rlox_opt.project import calibration
@@ -21,8 +22,8 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(Commits, "dirty", lambda self: True)
     monkeypatch.setattr(Builds, "build", lambda self, revision: built)
     toy_packages.benchmarks(tmp_path)
-    table = 'package = "rlox"\nsuite = "benchmarks"\nstate = "."'
-    monkeypatch.chdir(projects.write(tmp_path, table))
+    table = 'package = "toy"\nsuite = "benchmarks"\nstate = "."'
+    monkeypatch.chdir(toy_projects.write(tmp_path, table))
     monkeypatch.setattr(packages, "_CONTEST_S", 0.01)
     monkeypatch.setattr(sequential, "LOOKS", (5,))
     monkeypatch.setattr(calibration, "_DRAWS", 20)

@@ -2,19 +2,17 @@
 
 import argparse
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import projects
 import pytest
+import toy_history
 import toy_packages
-from command_line import ROOT, rlox_opt
+import toy_projects
+from command_line import rlox_opt
+
 from rlox_opt.cli import diff, gate
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages as packages_module
@@ -27,8 +25,6 @@ from rlox_opt.project.side_by_side import Found
 from rlox_opt.system.progress import Lines, reporter
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import verdicts
-
-from asv_bench.injected.regressions import exchanged, load
 
 Measure = Callable[..., Found]
 
@@ -43,7 +39,7 @@ def arguments(*texts: str) -> argparse.Namespace:
 def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
     """What diff finds between two toy packages."""
     toy_packages.benchmarks(tmp_path)
-    project = projects.of(tmp_path, suite="benchmarks")
+    project = toy_projects.of(tmp_path, suite="benchmarks")
     monkeypatch.setattr(side_by_side, "_PATIENCE_S", 30.0)
     monkeypatch.setattr(side_by_side, "_MEMORY_RESTARTS", 5)
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
@@ -139,7 +135,7 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     monkeypatch.setattr(Commits, "dirty", lambda self: False)
     monkeypatch.setattr(Builds, "build", lambda self, revision: built)
     toy_packages.benchmarks(tmp_path)
-    monkeypatch.chdir(projects.write(tmp_path, 'package = "rlox"\nsuite = "benchmarks"'))
+    monkeypatch.chdir(toy_projects.write(tmp_path, 'package = "toy"\nsuite = "benchmarks"'))
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
     asked = ["HEAD", "HEAD", "--bench", "time_steady", "--no-counts", "--restarts", "5"]
     assert main(["diff", *asked]) == 0
@@ -222,8 +218,14 @@ def test_the_gate_tells_good_from_bad_from_cannot_tell() -> None:
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(
-    texts: list[str], says: str, capsys: pytest.CaptureFixture[str]
+    texts: list[str],
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    toy_history.commits(tmp_path, [{}, {}])
+    monkeypatch.chdir(tmp_path / "repository")
     with pytest.raises(SystemExit) as stopped:
         main(texts)
     assert stopped.value.code == 2
@@ -240,58 +242,3 @@ def test_help_has_an_example(verb: str) -> None:
     assert done.returncode == 0
     assert f"  rlox-opt {verb}" in done.stdout
     assert "exit codes:\n  0  " in done.stdout
-
-
-@pytest.fixture
-def slowed(tmp_path: Path) -> Path:
-    """A checkout of this commit, in whose working tree the sum of the token KL does its work and
-    some twice as much; its rlox-opt works on itself."""
-    root = tmp_path / "a checkout"
-    clone = ("git", "-c", "advice.detachedHead=false", "clone", "--quiet", str(ROOT), str(root))
-    subprocess.run(clone, check=True)
-    shutil.copy2(projects.HERE.installed.extension(), root / "rlox")
-    (slow,) = [regression for regression in load() if regression.id == "kl-loop"]
-    file = root / slow.file
-    file.write_text(exchanged(file.read_text(), slow.find, slow.at(2_000), slow.id))
-    return root
-
-
-@pytest.mark.slow  # builds from nothing
-@pytest.mark.timeout(1200)
-def test_a_commit_and_the_working_tree_are_built_compared_and_judged(slowed: Path) -> None:
-    def gate(base: str, head: str, pattern: str) -> tuple[int, dict[str, Any]]:
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "rlox_opt.cli.main", "gate", base, head, "--json"),
-                *("--bench", pattern, "--threshold", "3", "--restarts", "10", "--no-counts"),
-            ],
-            capture_output=True,
-            text=True,
-            cwd=slowed,
-            env=os.environ | {"PYTHONPATH": str(slowed)},
-        )
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
-
-    kl = r"TokenKl\.time_token_kl\(\(1, 2048\)\)|track_extension"
-    code, told = gate("HEAD", ".", rf"{kl}|Gae\.time_gae\(128\)")
-    ask = ["git", "rev-parse", "HEAD"]
-    head = subprocess.run(ask, cwd=slowed, capture_output=True, text=True, check=True).stdout
-    assert told["base"] == head.strip() != told["head"]
-    assert told["identical"] == ["python"]
-    rows = {row["benchmark"].split("(")[0]: row for row in told["results"]}
-    slower, spared = (rows[f"data_plane.{n}"] for n in ("TokenKl.time_token_kl", "Gae.time_gae"))
-    assert slower["verdict"] == "slower"
-    assert 1.2 < slower["ci99"][0] < slower["ratio"] < slower["ci99"][1]
-    assert slower["head"] / slower["base"] == pytest.approx(slower["ratio"], rel=0.5)
-    assert spared["ratio"] == pytest.approx(1, abs=0.3)
-    assert {row["restarts"] for row in rows.values()} <= {5, 10}
-    (size,) = told["memory"]
-    assert (size["verdict"], size["ratio"]) == ("same", pytest.approx(1, abs=0.03))
-    assert (code, told["exit_code"], told["complete"]) == (1, 1, True)
-    assert "regression: 1 slower" in told["why"]
-
-    code, told = gate(".", "HEAD", kl)
-    (faster,) = told["results"]
-    assert (faster["verdict"], code, told["why"]) == ("faster", 0, "no regression")
-    assert faster["ratio"] == pytest.approx(1 / slower["ratio"], rel=0.5)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import toy_history
 from command_line import rlox_opt
+
 from rlox_opt.harness import packages
 
 # Forty times the work, so that no neighbour on the machine can hide it.

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import projects
 import pytest
+import toy_projects
+
 from rlox_opt.cli import main as cli
 from rlox_opt.race import environments as racing
 from rlox_opt.race.environments import Outcome, Peer, PeerError
@@ -41,25 +42,12 @@ def peer(name: str, form: str) -> Peer:
 @pytest.fixture
 def made_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Four peers that are scripts of this file, in a tree of their own."""
-    monkeypatch.chdir(projects.described(tmp_path, peers=".", cache="cache"))
+    monkeypatch.chdir(toy_projects.described(tmp_path, peers=".", cache="cache"))
     every = [peer("sb3", "plain"), peer("rlox", "quick"), peer("bad", "fails"), peer("s", "hangs")]
     (tmp_path / "driver.py").write_text(DRIVER)
     (tmp_path / "run.py").write_text("")
     monkeypatch.setattr(racing, "load", lambda *_: (dict(RACE), every))
     return tmp_path
-
-
-@pytest.mark.parametrize("algo", ["ppo", "sac"])
-def test_every_peer_has_its_driver_and_its_lock_with_hashes_and_no_address(algo: str) -> None:
-    _, every = racing.load(projects.HERE, algo)
-    assert every[0].name == "sb3"
-    assert len({p.name for p in every}) == len(every) >= 8
-    for one in every:
-        assert one.driver.exists()
-        if one.lock:
-            text = one.lock.read_text()
-            assert "--hash=sha256:" in text
-            assert "://" not in text
 
 
 def test_a_race_leaves_out_who_fails_or_hangs_and_goes_on(

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import projects
 import pytest
 import toy_history
+
 from rlox_opt.cli import record
 from rlox_opt.cli.main import main
 from rlox_opt.history import recording, store
@@ -346,13 +346,6 @@ def test_what_cannot_be_asked_is_refused_in_one_line(
         main(["record", *texts])
     assert stopped.value.code == 2
     assert re.search(says, capsys.readouterr().err)
-
-
-def test_the_twins_that_cards_predict_are_named_as_asv_names_them() -> None:
-    found = recording.predicted(projects.HERE)
-    cell = found["pairs.Pairs.time_ten_calls('P5 sample_256 n=1000000', 'optimized')"]
-    assert cell.key == ["P5", "sample_256", {"n": 1_000_000}]
-    assert any("'P3 push act_dim=1,obs_dim=28224'" in name for name in found)
 
 
 def test_unasked_training_is_told_by_its_profiles() -> None:

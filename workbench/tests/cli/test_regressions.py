@@ -1,24 +1,22 @@
 """The open regressions of a history: listed, acknowledged, and an exit code."""
 
 import json
-import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import projects
 import pytest
 import toy_entries as toy
 import toy_history
 from command_line import rlox_opt
+from toy_entries import BENCHMARK, cell, entry, history, written
+
 from rlox_opt.cli.main import main
 from rlox_opt.history.store import Entry
-from toy_entries import BENCHMARK, cell, entry, history, written
 
 KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
         "p", "state", "slower", "layer", "acknowledged", "acknowledged_to"]  # fmt: skip
-ROOT = projects.HERE.root
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -181,31 +179,3 @@ def test_commits_without_a_recording_are_counted(
     assert "rlox-opt record" not in said
     said, _ = told(0, 1, 2, 3, 4, 5)
     assert "since the first recording" not in said
-
-
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
-def test_what_is_left_out_as_the_workbench_is_loaded_by_nothing_that_is_measured() -> None:
-    """Else a change of it would change a time, and not be recorded."""
-    out = [of.removeprefix(":(exclude)") for of in projects.HERE.measured if of.startswith(":(")]
-    assert out
-    parts = [path for path in (ROOT / "rlox").glob("*") if f"rlox/{path.name}" not in out]
-    measured = [
-        *(path for part in parts for path in part.rglob("*.py")),
-        *ROOT.glob("rlox/*.py"),
-    ]
-    measured += [*(ROOT / "asv_bench" / "benchmarks").rglob("*.py")]
-    assert len(measured) > 50
-    names = "|".join(of.replace("/", ".") for of in out)
-    loaded = re.compile(rf"^\s*(?:from|import) ({names})", re.MULTILINE)
-    by = {path.relative_to(ROOT): loaded.findall(path.read_text()) for path in measured}
-    assert {str(path): of for path, of in by.items() if of} == {}
-
-
-@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout")
-def test_commits_that_are_not_on_the_line_of_head_are_left_out_and_counted(tmp_path: Path) -> None:
-    line = projects.HERE.commits.line()
-    assert line[-1] == projects.HERE.commits.resolve("HEAD").commit
-    entries = [entry(0, cell(1.0)), entry(1, cell(1.0), commit=line[0])]
-    done = run(written(entries, tmp_path))
-    assert "1 recorded commits are not on the line of HEAD" in done.stderr
-    assert done.returncode == 0

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import toy_packages
+
 from rlox_opt.harness import packages as packages_module
 from rlox_opt.harness.packages import Failure, Packages, Reading
 from rlox_opt.harness.restarts import ContestError
@@ -17,11 +18,11 @@ Make = Callable[..., Packages]
 
 PREPARED = """
 import os
-import rlox
+import toy
 
 def note(*what):
     with open(os.environ["TOY_NOTES"], "a") as file:
-        print(rlox.NAME, *what, file=file)
+        print(toy.NAME, *what, file=file)
 
 class Prepared:
     params = (1, 2)
@@ -65,7 +66,7 @@ def make(tmp_path: Path) -> Make:
             side: toy_packages.package(tmp_path / side, **settings)  # type: ignore[arg-type]
             for side, settings in (("base", base), ("head", head), ("again", base))
         }
-        return Packages("rlox", folders, benchmarks, limit_s)
+        return Packages("toy", folders, benchmarks, limit_s)
 
     return of
 
@@ -182,7 +183,7 @@ def test_every_process_loads_copies_of_its_own_and_they_go_with_it(
 ) -> None:
     packages = make({}, {"passes": 20})
     (packages.benchmarks / "places.py").write_text(
-        "import rlox, zlib\ndef track_place(): return zlib.crc32(rlox.__file__.encode())\n"
+        "import toy, zlib\ndef track_place(): return zlib.crc32(toy.__file__.encode())\n"
     )
     places = []
     for _ in range(2):

@@ -5,6 +5,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 import pytest
+
 from rlox_opt.harness import sequential
 from rlox_opt.harness.packages import Failure, Reading
 from rlox_opt.harness.sequential import Comparison, tally

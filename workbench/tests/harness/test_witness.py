@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import toy_packages
+
 from rlox_opt.harness import callgrind
 from rlox_opt.harness.packages import Packages
 
@@ -44,7 +45,7 @@ def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
         side: toy_packages.package(tmp_path / side, passes=passes)
         for side, passes in (("base", 10), ("head", 20))
     }
-    packages = Packages("rlox", folders, benchmarks, 120.0)
+    packages = Packages("toy", folders, benchmarks, 120.0)
     seconds = {"toys.time_work": 1e-4, "toys.time_steady": 1e-5}
     found: dict[str, dict[str, callgrind.Counts]] = {"base": {}, "head": {}}
     jobs = [(side, seconds) for side in found]
@@ -59,9 +60,7 @@ def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
 
 
 def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
-    packages = Packages(
-        "rlox", {"base": tmp_path}, tmp_path, 120.0
-    )  # nothing that could be counted
+    packages = Packages("toy", {"base": tmp_path}, tmp_path, 120.0)  # nothing that could be counted
     late = time.monotonic() - 1
     told: list[object] = []
     callgrind.count_all(
@@ -74,7 +73,7 @@ def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
 def test_after_an_interruption_nothing_more_is_counted(tmp_path: Path) -> None:
     benchmarks = toy_packages.benchmarks(tmp_path)
     sides = {side: toy_packages.package(tmp_path / side) for side in ("base", "head")}
-    packages = Packages("rlox", sides, benchmarks, 120.0)
+    packages = Packages("toy", sides, benchmarks, 120.0)
     seconds = {f"toys.Sized.time_sized({n})": 1e-5 for n in (1, 2)} | {"toys.time_steady": 1e-5}
     told: list[str] = []
 
@@ -96,7 +95,7 @@ def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
     monkeypatch.setenv("TMPDIR", str(temporary))
     benchmarks = toy_packages.benchmarks(tmp_path)
     packages = Packages(
-        "rlox", {"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0
+        "toy", {"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0
     )
     seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
     told: dict[str, callgrind.Counts] = {}

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-import projects
 import pytest
 import toy_entries as toy
 from msgspec.structs import replace
+
 from rlox_opt.history import acknowledged
 from rlox_opt.history.acknowledged import AcknowledgedError, Acknowledgement
 from rlox_opt.history.series import of_store
@@ -92,10 +92,6 @@ def test_of_several_entries_the_one_that_excuses_most_answers() -> None:
     known = [entry(ratio=1.01), entry(ratio=1.2), entry(ratio=1.1), entry(benchmark="b", ratio=2)]
     assert acknowledged.answer(known, SERIES, CHANGE) is known[1]
     assert acknowledged.answer(known[3:], SERIES, CHANGE) is None
-
-
-def test_the_entries_of_this_project_are_whole() -> None:
-    assert acknowledged.load(projects.HERE.acknowledged)
 
 
 @pytest.mark.parametrize(

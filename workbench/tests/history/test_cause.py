@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
 from rlox_opt.history.cause import cause, parts
 from rlox_opt.history.store import Profile
 from rlox_opt.sampling.layers import LAYERS

@@ -3,9 +3,10 @@
 import math
 from pathlib import Path
 
-import projects
 import pytest
 import toy_packages
+import toy_projects
+
 from rlox_opt.cli import profile_bench
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import causes
@@ -42,7 +43,7 @@ def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
         cell("new", 2.0),
         Cell("slower", "criterion", 1.0),
     ]
-    moved = causes.moved(projects.HERE, now, before)
+    moved = causes.moved(toy_projects.PROJECT, now, before)
     assert moved == [("faster", pytest.approx(0.8)), ("slower", pytest.approx(1.1))]
 
 
@@ -51,7 +52,7 @@ def toys(tmp_path: Path) -> Project:
     """Where toy packages are made, with their benchmarks."""
     toy_packages.benchmarks(tmp_path)
     made = str(tmp_path / "benchmarks")
-    return projects.of(projects.HERE.root, suite=made, cache=str(tmp_path))
+    return toy_projects.of(toy_projects.PROJECT.root, suite=made, cache=str(tmp_path))
 
 
 def toy(folder: Path, passes: int) -> Artefact:
@@ -74,7 +75,7 @@ def test_more_work_in_python_is_put_down_to_its_function(
     found = causes.of_benchmark(toys, before, after, "toys.time_work", 2.0)
     assert found.layer == "python"
     assert found.layers[found.layer] == pytest.approx(1, abs=0.2)
-    assert found.function == "rlox/__init__.py:work"
+    assert found.function == "toy/__init__.py:work"
 
 
 @pytest.mark.skipif(NO_SAMPLER, reason="neither perf nor py-spy can be used here")

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from projects import ROOT
+
 from rlox_opt.cli.main import main
 from rlox_opt.history import claims
-from rlox_opt.history.claims import Book, Checked
+from rlox_opt.history.claims import Checked
 from rlox_opt.history.figures import FigureError, figure, read
 from rlox_opt.history.passages import passages
 from rlox_opt.system.files import NotReadError
@@ -91,18 +91,6 @@ figures = {{ {rows} }}
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
-
-
-def test_every_figure_of_this_projects_texts_is_its_records() -> None:
-    found, loose = claims.check(claims.load(ROOT / "claims.toml"))
-    assert found
-    assert [(one.claim.says, one.wrong) for one in found if one.wrong] == []
-    assert loose == []
-
-
-def test_each_text_is_covered() -> None:
-    book: Book = claims.load(ROOT / "claims.toml")
-    assert set(book.texts) == {"README.md", "METHODOLOGY.md", "CHANGELOG.md"}
 
 
 def test_a_figure_that_is_its_records_is_clean(project: Project) -> None:

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
+from users_repository import git
+
 from rlox_opt.history import code_changes
 from rlox_opt.system.git import of
-from users_repository import git
 
 
 def committed(folder: Path) -> str:

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from rlox_opt.history.compared import Change, Compared, Run, mean
 from rlox_opt.history.store import Profile
 from rlox_opt.views import compared_page

@@ -1,10 +1,11 @@
 """A profile as it is kept: shares of the whole, and stacks that fit."""
 
 import pytest
+
 from rlox_opt.history import condensed
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
-RUST = Frame("inlined_into", "crates/rlox-core/src/training/gae.rs", 3)
+RUST = Frame("inlined_into", "crates/toy-core/src/training/gae.rs", 3)
 SOURCE = "use x;\npub(crate) fn advantages<T>(\n    n: usize,\n) {}\n"
 TORCH = Frame("at::native::add<float>(at::Tensor const&)", "libtorch_cpu.so")
 
@@ -34,7 +35,7 @@ def test_shares_are_those_of_the_run_that_nothing_disturbed() -> None:
     assert found.functions == pytest.approx(
         {
             "torch_forward:in update/forward": 0.6,
-            "rust:crates/rlox-core/src/training/gae.rs:advantages": 0.3,
+            "rust:crates/toy-core/src/training/gae.rs:advantages": 0.3,
             "python:?": 0.1,
         }
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rlox_opt.history import records
 from rlox_opt.history.records import RecordError, append, newest
 

@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.history import store
 from rlox_opt.history.store import UNITS, Cell, Entry, HistoryError, Profile
 from rlox_opt.system import schema
@@ -20,7 +21,7 @@ positive = st.floats(1e-12, 1e12)
 shares = st.dictionaries(st.text(min_size=1, max_size=8), st.floats(0, 1), max_size=4)
 texts = st.text(max_size=20)
 times = st.datetimes(
-    datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)
+    datetime(2000, 1, 1), datetime(2100, 1, 1), timezones=st.just(timezone.utc)
 )  # fmt: skip
 cells = st.builds(
     Cell,
@@ -65,7 +66,7 @@ entries = st.builds(
 
 def entry(**changes: Any) -> Entry:
     """An entry that says little."""
-    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
     cell = Cell("a.time_it", "time", 1.0, 1.1, (1.0, 1.2), 5)
     control = {"commit": "c" * 40, "features": []}
     first = Entry("a" * 40, None, "subject", now, now, MACHINE, {}, "release", (), control, 1.0, True, (cell,))  # fmt: skip  # noqa: E501

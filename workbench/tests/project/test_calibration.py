@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rlox_opt.project import calibration
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.machine import machine, slug

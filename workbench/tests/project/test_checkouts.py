@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import projects
 import pytest
+import toy_projects
 import users_repository
+from users_repository import fingerprint, git
+
 from rlox_opt.project.builds import Builds
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
 from rlox_opt.system.usage import UsageError
-from users_repository import fingerprint, git
 
 _CHANGES = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.rmdir")
 
@@ -45,7 +46,7 @@ def root(users: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def of(root: Path) -> Project:
     """The repository as a project."""
-    return projects.of(root, cache="target")
+    return toy_projects.of(root, cache="target")
 
 
 def checked_out(root: Path, name: str) -> dict[str, str]:

@@ -6,9 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import projects
 import pytest
-from rlox_opt.project.builds import Cargo, Command, NotBuiltError
+import toy_projects
+
+from rlox_opt.project.builds import Command, NotBuiltError
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project, Settings
 from rlox_opt.system.usage import UsageError
@@ -90,16 +91,6 @@ def test_a_file_that_is_no_toml_is_told_where_it_has_our_table(tmp_path: Path) -
     assert Project.find(tmp_path) == Project(tmp_path, Settings())
 
 
-def test_this_repository_is_described_by_its_own_table() -> None:
-    assert projects.HERE.root == Path(__file__).parents[2]
-    assert isinstance(projects.HERE.settings.build, Cargo)
-    assert projects.HERE.suite.is_dir()
-    assert projects.HERE.history.is_dir()
-    for kind, files in projects.HERE.settings.twins.switches.items():
-        assert kind in projects.HERE.settings.twins.tests
-        assert all((projects.HERE.root / file).is_file() for file in files)
-
-
 def repository(folder: Path, *packages: str) -> tuple[Path, list[str]]:
     """A checkout whose commits have the module `thing` with these texts."""
     who = ("-c", "user.name=a", "-c", "user.email=a@b")
@@ -150,7 +141,7 @@ def test_a_command_that_fails_or_leaves_nothing_is_told(
 
 
 def test_a_plug_in_that_does_not_load_is_named(tmp_path: Path) -> None:
-    projects.write(tmp_path)
+    toy_projects.write(tmp_path)
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "options.py").write_text("import no_such_module\n")
     done = subprocess.run(
@@ -183,7 +174,7 @@ def test_a_plug_in_that_does_not_load_is_named(tmp_path: Path) -> None:
 def test_a_project_that_has_nothing_for_a_verb_is_told_so(
     words: tuple[str, ...], told: str, tmp_path: Path
 ) -> None:
-    projects.write(tmp_path, 'package = "json"\nsuite = "."')
+    toy_projects.write(tmp_path, 'package = "json"\nsuite = "."')
     done = subprocess.run(
         [sys.executable, "-m", "rlox_opt.cli.main", *words],
         cwd=tmp_path, capture_output=True, text=True,

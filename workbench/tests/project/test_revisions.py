@@ -5,8 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import projects
 import pytest
+import toy_projects
+
 from rlox_opt.project import builds
 from rlox_opt.project.builds import Builds, Cargo, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
@@ -40,8 +41,8 @@ def repository(tmp_path: Path) -> Path:
 @pytest.fixture
 def project(repository: Path) -> Project:
     """The repository, whose builds are kept beside it."""
-    manifest = Cargo(crate="rlox-python", manifest="Cargo.toml")
-    return projects.of(repository, cache=f"../{repository.name} cache", build=manifest)
+    manifest = Cargo(crate="toy-python", manifest="Cargo.toml")
+    return toy_projects.of(repository, cache=f"../{repository.name} cache", build=manifest)
 
 
 @pytest.fixture
@@ -77,11 +78,11 @@ def test_a_shallow_clone_is_told_how_to_get_the_rest(
     shallow = tmp_path_factory.mktemp("clone") / "shallow"
     git(repository, "clone", "--quiet", "--depth=1", f"file://{repository}", str(shallow))
     with pytest.raises(UsageError, match="git fetch --unshallow"):
-        projects.of(shallow).commits.resolve("HEAD~1")
+        toy_projects.of(shallow).commits.resolve("HEAD~1")
 
 
 def test_outside_a_checkout_there_are_no_revisions(tmp_path: Path) -> None:
-    project = projects.of(tmp_path)
+    project = toy_projects.of(tmp_path)
     revisions = project.commits
     for text in ("HEAD", "."):
         with pytest.raises(UsageError, match="is no git checkout"):
@@ -163,15 +164,6 @@ def test_a_commit_is_told_with_its_parent_and_its_ancestors(
     assert revisions.text(second, "nothing") == ""
 
 
-def test_what_does_not_build_says_so_and_keeps_what_the_compiler_said(
-    project: Project, revisions: Commits
-) -> None:
-    with pytest.raises(NotBuiltError, match=r"could not find `Cargo\.toml`"):
-        project.builds.build(revisions.resolve("v1"))
-    (log,) = project.revisions.glob("*.log")
-    assert "Cargo.toml" in log.read_text()
-
-
 def test_without_asv_nothing_is_built_that_could_not_be_timed(
     project: Project, revisions: Commits, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,12 +187,12 @@ def compiled(repository: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Commits of a package that needs no compiler, and whose sources of Rust change with each but
     the last; what was compiled is noted. Each package tells what is in its file `says`."""
     compiled: list[str] = []
-    (repository / "rlox").mkdir()
+    (repository / "toy").mkdir()
     (repository / "crates").mkdir()
-    (repository / "rlox" / "__init__.py").write_text(SAYS)
+    (repository / "toy" / "__init__.py").write_text(SAYS)
     for number in (4, 5, 5):
         (repository / "crates" / "lib.rs").write_text(f"{number}\n")
-        (repository / "rlox" / "says").write_text(f"{len(compiled)}\n")
+        (repository / "toy" / "says").write_text(f"{len(compiled)}\n")
         git(repository, "add", "--all")
         git(repository, "commit", "--quiet", "--allow-empty", "-m", f"Rust {number}")
 
@@ -224,7 +216,7 @@ def says(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
         self: Builds, of: Revision, checkout: Path, extension: Path, folder: Path, library: str
     ) -> None:
         assemble(self, of, checkout, extension, folder, library)
-        (folder / "rlox" / "says").write_text(repr(told))
+        (folder / "toy" / "says").write_text(repr(told))
 
     monkeypatch.setattr(Builds, "_assemble", assembled)
     return told

@@ -5,6 +5,7 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.sampling.attribution import LayerShare, attribute
 from rlox_opt.sampling.layers import LAYERS
 from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples

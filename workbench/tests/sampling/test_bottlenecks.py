@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.project.cards import Card, Seam, Spot
 from rlox_opt.sampling.bottlenecks import LARGEST_BOUND, amdahl, bounds, rank
 from rlox_opt.sampling.samples import MAIN_THREAD, OUTSIDE, Frame, Sample, Samples
@@ -11,7 +12,7 @@ OWN = {"": 1.0, "env_step": 3.0, "gradient_update": 6.0}
 
 
 def card(id_: str, *spots: Spot, note: str = "") -> Card:
-    seam = Seam("function", "crates/rlox-core/src/lib.rs")
+    seam = Seam("function", "crates/toy-core/src/lib.rs")
     return Card(id_, id_, "rust", "f", "candidate", "c", seam, (), (), note=note, spot=spots)
 
 

@@ -8,20 +8,18 @@ from its times.
 import json
 from array import array
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from chrome_trace import annotated, read_chrome
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.sampling.device import NOTHING, UNKNOWN, Call, Kernel, Use, Waited, attribute
 from rlox_opt.sampling.processes.inside.rlox_segments import encode
 from rlox_opt.sampling.processes.on_device import on_device
 from rlox_opt.sampling.processes.run import read_run
 from rlox_opt.views import details
-
-from workloads import torch_recording
 
 TRACE = Path(__file__).with_name("data") / "torch_trace_by_hand.json"
 US = 1e-6
@@ -87,30 +85,6 @@ def test_a_copy_that_returns_with_its_bytes_was_waited_for() -> None:
     waited, uses = of_copy(returns_ns=4)  # asynchronously, as from pinned memory
     assert not waited
     assert not any(use.waits for use in uses)
-
-
-def event(name: str, device: str, number: int = 0, annotation: bool = False) -> SimpleNamespace:
-    """What torch.profiler says of a call or kernel: on stream 7 of a device."""
-    found = {
-        "name": name, "device_type": SimpleNamespace(name=device), "device_index": number,
-        "device_resource_id": 7, "correlation_id": 3, "start_ns": 10, "end_ns": 20,
-        "start_thread_id": 1, "is_user_annotation": annotation,
-    }  # fmt: skip
-    return SimpleNamespace(**{key: lambda value=value: value for key, value in found.items()})
-
-
-def test_a_block_that_torch_mirrors_on_the_device_is_no_kernel() -> None:
-    events = [event("sgemm", "CUDA"), event("Optimizer.step#Adam.step", "CUDA", annotation=True)]
-    results = SimpleNamespace(events=lambda: [*events, event("cudaLaunchKernel", "CPU")])
-    calls, kernels = torch_recording._of_device(results, 100)
-    assert kernels == [("sgemm", 7, 110, 120, 3)]
-    assert calls == [("cudaLaunchKernel", 1, 110, 120, 3)]
-
-
-def test_streams_of_two_devices_are_two() -> None:
-    results = SimpleNamespace(events=lambda: [event("sgemm", "CUDA", number) for number in (0, 1)])
-    _, kernels = torch_recording._of_device(results, 0)
-    assert len({stream for _, stream, *_ in kernels}) == 2
 
 
 @given(

@@ -1,13 +1,14 @@
 """Beliefs about which layer a stack belongs to: a table of stacks as the samplers print them."""
 
 import pytest
-from projects import CLASSIFIER
+from toy_projects import CLASSIFIER
+
 from rlox_opt.sampling.layers import LAYERS, TITLES
 from rlox_opt.sampling.samples import Frame
 
 SITE = "/venv/lib/python3.11/site-packages"
 LIBRARIES = {
-    "core": "/src/rlox/_core.cpython-311-x86_64-linux-gnu.so",
+    "core": "/src/toy/_core.cpython-311-x86_64-linux-gnu.so",
     "torch": f"{SITE}/torch/lib/libtorch_cpu.so",
     "torch_python": f"{SITE}/torch/lib/libtorch_python.so",
     "numpy": f"{SITE}/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so",
@@ -19,13 +20,13 @@ LIBRARIES = {
     "gomp": "/usr/lib/x86_64-linux-gnu/libgomp.so.1",
     "vdso": "[vdso]",
     "kernel": "[kernel.kallsyms]",
-    "rs_core": "/src/crates/rlox-core/src/training/gae/baseline.rs",
-    "rs_python": "/src/crates/rlox-python/src/training.rs",
+    "rs_core": "/src/crates/toy-core/src/training/gae/baseline.rs",
+    "rs_python": "/src/crates/toy-python/src/training.rs",
     "rs_pyo3": "/cargo/registry/src/index/pyo3-0.30.1/src/impl_/trampoline.rs",
     "rs_numpy": "/cargo/registry/src/index/numpy-0.30.0/src/array.rs",
     "rs_std": "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/core/src/ptr/mod.rs",
     "rs_rayon": "/cargo/registry/src/index/rayon-core-1.13.0/src/latch.rs",
-    "py": "/src/rlox/learner/ppo.py",
+    "py": "/src/toy/learner/ppo.py",
 }
 EVAL = "_PyEval_EvalFrameDefault@python"
 
@@ -75,14 +76,14 @@ def stack(*frames: str) -> tuple[Frame, ...]:
         ("rust", "", ["f@py", "call@rs_pyo3", "compute_gae@rs_core"]),
         ("rust", "", ["f@py", "call@rs_pyo3", "compute_gae@rs_core", "drop@rs_std"]),
         ("boundary", "", ["f@py", "call@rs_pyo3", "compute_gae@rs_python", "drop@rs_std"]),
-        ("rust", "", [EVAL, "_core::f@core", "<rlox_core::Env as rlox_core::RLEnv>::step@core"]),
-        ("rust", "", [EVAL, "_core::f@core", "rlox_core::step@core", "memcpy@libc"]),
+        ("rust", "", [EVAL, "_core::f@core", "<toy_core::Env as toy_core::RLEnv>::step@core"]),
+        ("rust", "", [EVAL, "_core::f@core", "toy_core::step@core", "memcpy@libc"]),
         ("boundary", "", [EVAL, "pyo3::impl_::trampoline::trampoline@core"]),
         ("rust", "", ["std::thread::start@core", "rayon_core::join::call@core"]),
         # The environment is Python code and NumPy in its phase, and nothing else there is.
         ("env_python", "env_step/python_env", ["step@py"]),
         ("env_python", "env_step/python_env", [EVAL, "array_add@numpy"]),
-        ("rust", "env_step/python_env", [EVAL, "rlox_core::step@core"]),
+        ("rust", "env_step/python_env", [EVAL, "toy_core::step@core"]),
         ("python", "env_step", ["step@py"]),
         # The kernel: seen by perf, guessed from libc's wrappers by py-spy.
         ("kernel", "", [EVAL, "at::empty@torch", "asm_exc_page_fault@kernel"]),
@@ -128,10 +129,10 @@ def test_every_layer_has_a_title() -> None:
     [
         (LIBRARIES["torch"], "torch/lib/libtorch_cpu.so"),
         (LIBRARIES["libc"], "libc.so.6"),
-        (LIBRARIES["rs_core"], "crates/rlox-core/src/training/gae/baseline.rs"),
+        (LIBRARIES["rs_core"], "crates/toy-core/src/training/gae/baseline.rs"),
         (LIBRARIES["rs_pyo3"], "pyo3-0.30.1/src/impl_/trampoline.rs"),
         (LIBRARIES["rs_std"], "library/core/src/ptr/mod.rs"),
-        (LIBRARIES["py"], "rlox/learner/ppo.py"),
+        (LIBRARIES["py"], "toy/learner/ppo.py"),
         ("/python/lib/python3.11/threading.py", "threading.py"),
         ("/home/somebody/train.py", "train.py"),
         ("<string>", "<string>"),

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-import projects
 import pytest
-from projects import CLASSIFIER
+import toy_projects
+from toy_projects import CLASSIFIER
+
 from rlox_opt.sampling import results, torch_profiler
 from rlox_opt.sampling.driver import Findings
 from rlox_opt.sampling.results import Rates, Ticks
@@ -32,7 +33,7 @@ def findings() -> Findings:
         trainer={"n_envs": 8, "n_steps": 128},
     )
     tools = ("py-spy", "perf", "torch.profiler")
-    found = Findings(results.skeleton(projects.HERE, spec, dict.fromkeys(tools, 10.0)))
+    found = Findings(results.skeleton(toy_projects.PROJECT, spec, dict.fromkeys(tools, 10.0)))
     found.self_seconds = {"gradient_update/backward": 3.0, "env_step": 1.0}
     found.steady = Rates(1000.0, 1.0, 0.0)
     return found
@@ -88,7 +89,7 @@ def test_slowdown_is_the_plain_rate_over_the_rate_in_the_window() -> None:
 def test_layers_follow_the_plain_clock_and_not_the_number_of_samples() -> None:
     found = findings()
     results.add_samples(found, "perf", samples("perf", 900, 100), steady_ticks(1000), (0, SECOND))
-    results.conclude(projects.HERE, found)
+    results.conclude(toy_projects.PROJECT, found)
     share = {layer["name"]: layer["share"] for layer in found.report["layers"]}
     assert share["rust"] == pytest.approx(0.25)
     assert share["torch_backward"] == pytest.approx(0.75)
@@ -99,7 +100,7 @@ def test_the_ranking_is_perfs_where_it_is_there() -> None:
     found = findings()
     for tool in ("py-spy", "perf"):
         results.add_samples(found, tool, samples(tool, 60, 60), steady_ticks(1000), (0, SECOND))
-    results.conclude(projects.HERE, found)
+    results.conclude(toy_projects.PROJECT, found)
     assert found.report["layer_source"] == "perf"
     spreads = {row["name"]: row["spread"] for row in found.report["disagreement"]}
     assert spreads["rust"] == pytest.approx(0)
@@ -110,13 +111,13 @@ def test_a_ranking_by_a_held_up_py_spy_comes_with_a_warning(rate: float, warned:
     found = findings()
     seen = samples("py-spy", 60, 60)
     results.add_samples(found, "py-spy", seen, steady_ticks(rate), (0, 10 * SECOND))
-    results.conclude(projects.HERE, found)
+    results.conclude(toy_projects.PROJECT, found)
     assert ["pace" in warning for warning in found.report["warnings"]] == [True] * warned
 
 
 def test_without_a_sampler_nothing_is_ranked() -> None:
     found = findings()
-    results.conclude(projects.HERE, found)
+    results.conclude(toy_projects.PROJECT, found)
     assert found.report["layers"] == []
     assert found.report["layer_source"] is None
 
@@ -140,9 +141,10 @@ def test_torch_profilers_layers_are_fractions_of_the_plain_phases() -> None:
 
 def test_messages_of_tools_lose_this_machines_folders() -> None:
     told = results.anonymous(
-        f"File {projects.ROOT}/rlox/learner/ppo.py, and {Path.home()}/x", projects.ROOT
+        f"File {toy_projects.PROJECT.root}/toy/learner/ppo.py, and {Path.home()}/x",
+        toy_projects.PROJECT.root,
     )
-    assert told == "File rlox/learner/ppo.py, and x"
+    assert told == "File toy/learner/ppo.py, and x"
 
 
 def test_nested_operators_count_once() -> None:

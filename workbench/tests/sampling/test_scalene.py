@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from projects import CLASSIFIER
+from toy_projects import CLASSIFIER
+
 from rlox_opt.sampling import scalene
 
 MAIN, OTHER = 11, 22

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+
 from rlox_opt.stats.family import judge, restarts_to_settle
 from rlox_opt.stats.paired import BAND, ERROR, LOOKS, next_look
 

@@ -4,6 +4,7 @@ import math
 import random
 
 import pytest
+
 from rlox_opt.stats import paired
 
 

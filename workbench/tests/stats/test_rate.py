@@ -3,6 +3,7 @@
 from math import comb
 
 import pytest
+
 from rlox_opt.stats.rate import OUTSIDE, upper_bound
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from rlox_opt.stats import slopes
 from rlox_opt.stats.slopes import Knee, explain, knees
 

@@ -6,6 +6,7 @@ import statistics
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.stats.student import deviation, t_quantile, t_tail
 
 # Two-sided, as printed in every book of tables.

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from rlox_opt.system import files
 from rlox_opt.system.files import NotReadError, NotWrittenError
 

@@ -7,17 +7,16 @@ import shlex
 import subprocess
 from pathlib import Path
 
-import projects
 import pytest
+import toy_projects
 import users_repository
+from users_repository import fingerprint
+
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.project import Project
 from rlox_opt.system import commands, git, machine
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views.site import diffs
-from users_repository import fingerprint
-
-from optimizations import skeleton
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def project(root: Path) -> Project:
     """The same, whose builds are kept outside."""
-    return projects.of(root, cache="../cache")
+    return toy_projects.of(root, cache="../cache")
 
 
 @pytest.fixture
@@ -44,7 +43,6 @@ def every_use(project: Project) -> list[str]:
     head = revisions.resolve("HEAD").commit
     assert revisions.dirty()
     assert machine.commit(root) == (head, True)
-    assert skeleton.uncommitted(["edited", "README.md"], root) == ["edited"]
     assert diffs.known([head], root) == [head]
     with project.builds.checked_out(revisions.resolve(".")) as (checkout, _):
         assert (checkout / "edited").read_text() == "of this worktree alone\n"

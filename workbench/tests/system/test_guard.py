@@ -10,8 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from rlox_opt.system import guard
 from survivors import bearing, none_left
+
+from rlox_opt.system import guard
 
 # Without the package around it, whose import takes longer than all the rest.
 BEGIN = f"""

@@ -7,14 +7,15 @@ import socket
 import subprocess
 from pathlib import Path
 
-import projects
 import pytest
+import toy_projects
+
 from rlox_opt.project.installed import Installed
 from rlox_opt.system import machine
 
 
 def test_machine_and_versions_hold_no_name_of_host_or_user() -> None:
-    text = json.dumps([machine.machine(), projects.HERE.installed.versions()])
+    text = json.dumps([machine.machine(), toy_projects.PROJECT.installed.versions()])
     # Short names ("root", "box") may be part of an innocent word; they are looked for as words.
     words = {word.strip('",:[]{}') for word in text.split()}
     for name in {socket.gethostname(), os.uname().nodename, getpass.getuser()}:
@@ -43,7 +44,7 @@ def test_the_folder_is_named_after_the_cpu(cpu: str, cores: int, slug: str) -> N
 
 
 def test_versions_of_absent_packages_are_none() -> None:
-    found = Installed("rlox", "_core", ("numpy", "no-such-package")).versions()
+    found = Installed("toy", "_core", ("numpy", "no-such-package")).versions()
     assert found["numpy"]
     assert found["no-such-package"] is None
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.schema import Count, Real, read
 

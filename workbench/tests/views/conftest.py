@@ -7,31 +7,32 @@ from __future__ import annotations
 import random
 from typing import Any
 
-import projects
 import pytest
+import toy_projects
+
 from rlox_opt.project import cards
 from rlox_opt.sampling import bottlenecks
 from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
-START = ["<module> (child.py)", "main (workloads/child.py)", "learn (rlox/learner/ppo.py)"]
-STEP = "step (rlox/env/vec_env.py)"
-UPDATE = "train (rlox/learner/ppo.py)"
+START = ["<module> (child.py)", "main (workloads/child.py)", "learn (toy/learner/ppo.py)"]
+STEP = "step (toy/env/vec_env.py)"
+UPDATE = "train (toy/learner/ppo.py)"
 LINEAR = "forward (torch/nn/modules/linear.py)"
 
 # phase, self seconds in the plain run, [(layer, part of the phase, stack)]
 COMPOSITION: list[tuple[str, float, list[tuple[str, float, list[str]]]]] = [
-    ("", 0.03, [("python", 1.0, ["collect (rlox/learner/ppo.py)"])]),
+    ("", 0.03, [("python", 1.0, ["collect (toy/learner/ppo.py)"])]),
     (
         "env_step",
         0.31,
         [
-            ("rust", 0.52, [STEP, "rlox_core::env::parallel::VecEnv::step_all (env/parallel.rs)"]),
+            ("rust", 0.52, [STEP, "toy_core::env::parallel::VecEnv::step_all (env/parallel.rs)"]),
             (
                 "rust",
                 0.13,
-                [STEP, "rlox_core::env::parallel::VecEnv::step_all (env/parallel.rs)", "malloc (libc.so.6)"],
+                [STEP, "toy_core::env::parallel::VecEnv::step_all (env/parallel.rs)", "malloc (libc.so.6)"],
             ),
             ("boundary", 0.2, [STEP, "pyo3::impl_::trampoline (pyo3-0.30.1/trampoline.rs)"]),
             ("numpy", 0.1, [STEP, "PyArray_NewFromDescr (numpy/_core/_multiarray_umath.so)"]),
@@ -42,19 +43,19 @@ COMPOSITION: list[tuple[str, float, list[tuple[str, float, list[str]]]]] = [
         "policy_forward/action",
         0.62,
         [
-            ("torch_inference", 0.8, ["act (rlox/learner/seams.py)", LINEAR, "at::native::addmm (libtorch_cpu.so)"]),
-            ("python", 0.2, ["act (rlox/learner/seams.py)", LINEAR]),
+            ("torch_inference", 0.8, ["act (toy/learner/seams.py)", LINEAR, "at::native::addmm (libtorch_cpu.so)"]),
+            ("python", 0.2, ["act (toy/learner/seams.py)", LINEAR]),
         ],
     ),
     (
         "policy_forward/value",
         0.2,
-        [("torch_inference", 1.0, ["get_value (rlox/learner/policies.py)", "at::native::addmm (libtorch_cpu.so)"])],
+        [("torch_inference", 1.0, ["get_value (toy/learner/policies.py)", "at::native::addmm (libtorch_cpu.so)"])],
     ),
-    ("store", 0.06, [("torch_inference", 0.6, ["append (rlox/learner/seams.py)", "at::native::cat (libtorch_cpu.so)"]),
-                     ("python", 0.4, ["append (rlox/learner/seams.py)"])]),
-    ("gae_compute", 0.015, [("rust", 0.7, ["compute_gae_batched (rlox/advantage/gae.py)", "rlox_core::training::gae (training/gae.rs)"]),
-                            ("boundary", 0.3, ["compute_gae_batched (rlox/advantage/gae.py)"])]),
+    ("store", 0.06, [("torch_inference", 0.6, ["append (toy/learner/seams.py)", "at::native::cat (libtorch_cpu.so)"]),
+                     ("python", 0.4, ["append (toy/learner/seams.py)"])]),
+    ("gae_compute", 0.015, [("rust", 0.7, ["compute_gae_batched (toy/advantage/gae.py)", "toy_core::training::gae (training/gae.rs)"]),
+                            ("boundary", 0.3, ["compute_gae_batched (toy/advantage/gae.py)"])]),
     ("gradient_update/minibatch", 0.05, [("torch_forward", 0.9, [UPDATE, "at::native::index (libtorch_cpu.so)"]), ("python", 0.1, [UPDATE])]),
     ("gradient_update/forward", 0.27, [("torch_forward", 0.85, [UPDATE, LINEAR, "at::native::addmm (libtorch_cpu.so)"]), ("python", 0.15, [UPDATE])]),
     ("gradient_update/backward", 0.33, [("torch_backward", 0.97, [UPDATE, "torch::autograd::Engine::execute (libtorch_cpu.so)"]), ("kernel", 0.03, [UPDATE, "clear_page_erms ([kernel])"])]),
@@ -120,7 +121,7 @@ def phases() -> list[dict[str, Any]]:
 
 
 def report_of(samples: dict[str, Samples]) -> dict[str, Any]:
-    known = cards.load(projects.HERE)
+    known = cards.load(toy_projects.PROJECT)
     layers = {
         tool: [s._asdict() | {"ci95": list(s.ci95)} for s in attribute(found, OWN)]
         for tool, found in samples.items()
@@ -132,7 +133,7 @@ def report_of(samples: dict[str, Samples]) -> dict[str, Any]:
         "seed": 1, "date": "2026-11-21T12:00:00Z", "commit": "5779f75" + "0" * 33, "dirty": False,
         "features": [], "settings": SETTINGS,
         "machine": {"cpu": "Example CPU @ 2.80GHz", "cores": 2, "memory_gib": 15.6, "os": "Linux 12"},
-        "versions": {"python": "3.11.9", "torch": "2.15.0", "rlox": "0.1.0", "perf": None},
+        "versions": {"python": "3.11.9", "torch": "2.15.0", "toy": "0.1.0", "perf": None},
         "sps": 50_000 / train, "init_s": 0.043, "train_s": train, "wall_s": train + 0.4,
         "mean_return": 214.3, "phases": phases(), "layers": layers[source], "layer_source": source,
         "tools": {

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from rlox_opt.sampling.samples import Samples
 from rlox_opt.views.report_folder import write
 

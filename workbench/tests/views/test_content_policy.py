@@ -1,26 +1,20 @@
 """A page runs its own script and shows its own style, and nothing that somebody put into it."""
 
-import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hostile_html import harm
-from rlox_opt.sampling.samples import Samples
-from rlox_opt.views import backends, growth, html, primitives, processes, race
 from test_processes import report as report_of_processes
+
+from rlox_opt.sampling.samples import Samples
+from rlox_opt.views import html, processes
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-RECORDS = Path(__file__).parents[2] / "peers" / "record"
-OF_RECORDS: dict[str, Callable[[Any], str]] = {
-    "ppo": race.page, "growth": growth.page, "primitives": primitives.page,
-    "backends": backends.page,
-}  # fmt: skip
-KINDS = ("training", "no stacks", "processes", *OF_RECORDS)
+KINDS = ("training", "no stacks", "processes")
 
 
 @pytest.fixture
@@ -30,10 +24,7 @@ def written(
 ) -> Path:  # fmt: skip
     """A page of the kind asked for."""
     kind: str = request.param
-    if kind in OF_RECORDS:
-        newest = max(RECORDS.glob(f"*/*_{kind}.json"))
-        text = OF_RECORDS[kind](json.loads(newest.read_text()))
-    elif kind == "processes":
+    if kind == "processes":
         text = processes.render_html(report_of_processes())
     else:
         text = html.render(report, samples if kind == "training" else {})

@@ -4,6 +4,7 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+
 from rlox_opt.sampling.flamegraph import self_seconds, tree
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 

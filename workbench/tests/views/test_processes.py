@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from rlox_opt.views import processes
 from rlox_opt.views.component_tree import tree_lines
 

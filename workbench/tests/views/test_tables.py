@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.views import markdown, units
 from rlox_opt.views.tables import disagreements, missing, notices, sections
 
@@ -34,7 +35,7 @@ SCALENE = {
     "samples": 700,
     "errors": 0,
     "layers": [],
-    "lines": [{"file": "rlox/learner/ppo.py", "line": 7, "source": "a | b", "share": 0.5}],
+    "lines": [{"file": "toy/learner/ppo.py", "line": 7, "source": "a | b", "share": 0.5}],
 }
 
 

@@ -4,9 +4,10 @@ import io
 from pathlib import Path
 from typing import Any
 
-import projects
 import pytest
+import toy_projects
 from rich.console import Console
+
 from rlox_opt.sampling import results
 from rlox_opt.sampling.spec import Spec
 from rlox_opt.views import terminal
@@ -17,7 +18,7 @@ def report() -> dict[str, Any]:
     spec = Spec(
         "child_of.py", "plain", "sac", "Pendulum-v1", 1, 0, "cpu", 1, 0, 0.0, "", {"n_envs": 1}
     )
-    return results.skeleton(projects.HERE, spec, {"perf": 1.0})
+    return results.skeleton(toy_projects.PROJECT, spec, {"perf": 1.0})
 
 
 def shown(report: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 from rlox_opt.sampling.torch_profiler import Event

@@ -1,6 +1,7 @@
 """Who waits for whom and what parts are worth, as sections."""
 
 import pytest
+
 from rlox_opt.views import waiting
 
 FOUND = {

@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from recorded import run_program
+
 from rlox_opt.sampling.processes.alignment import align
 from rlox_opt.sampling.processes.flows import arrows
 

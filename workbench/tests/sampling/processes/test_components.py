@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from recorded import Record, by_hand
+
 from rlox_opt.history import sides
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, groups, titles, together

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import Record, by_hand
+
 from rlox_opt.sampling.processes.alignment import align
 from rlox_opt.sampling.processes.inside.rlox_segments import encode
 from rlox_opt.sampling.processes.on_device import on_device

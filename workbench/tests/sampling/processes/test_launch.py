@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
 from rlox_opt.sampling.processes.inside.rlox_segments import time_namespace
 from rlox_opt.sampling.processes.launch import ENDING, Options, Outcome, launch, not_interrupted
 from rlox_opt.sampling.processes.run import keys, read_run

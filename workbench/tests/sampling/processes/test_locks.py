@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import rlox_opt.sampling.processes as processes_package
 
 INSIDE = Path(processes_package.__path__[0]) / "inside"

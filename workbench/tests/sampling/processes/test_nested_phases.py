@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 from recorded import Record, by_hand
+
 from rlox_opt.sampling.phases import phases_by_clock
 from rlox_opt.sampling.processes.inside.rlox_segments import encode
 from rlox_opt.sampling.processes.phases import log_of

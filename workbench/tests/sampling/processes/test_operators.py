@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from recorded import run_program
+
 from rlox_opt.sampling.processes.run import Process, read_process, segments
 
 MADE_UP = {
@@ -79,20 +80,6 @@ def test_a_program_that_names_no_blocks_is_recorded_once_it_has_imported_all(
     kinds = {name.path: name.kind for name in quiet.names.values()}
     assert kinds["aten::mm"] == "torch"
     assert (kinds["triton_kernel"], kinds["gemm"]) == ("device", "device")
-
-
-@pytest.mark.parametrize("blocks", [0, 1])
-def test_of_a_program_with_a_timing_its_first_block_is_waited_for(
-    blocks: int, tmp_path: Path
-) -> None:
-    program = (
-        "from rlox.timing import Timing\n"
-        "timing = Timing()\n"
-        f"for _ in range({blocks}):\n"
-        "    with timing.add_time('work'): pass\n"
-        "time.sleep(1.2)\n"
-    )
-    assert (recorded(tmp_path, program) is not None) == bool(blocks)
 
 
 def test_blocks_of_sample_factory_say_as_well_that_a_program_works(tmp_path: Path) -> None:

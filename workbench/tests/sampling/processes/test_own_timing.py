@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.sampling.processes.own_timing import beside, trees
 from rlox_opt.views import processes
 

@@ -10,6 +10,7 @@ from by_hand import MS, Clocked, contended, ranks, workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from recorded import Record, by_hand
+
 from rlox_opt.sampling.processes.gains import Gain, gains
 from rlox_opt.sampling.processes.programs import Part, Recorded, Spent, phases, programs
 from rlox_opt.sampling.processes.replay import RECEIVE, Program, Stretch, replay

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rlox_opt.sampling.processes.replay import (
     ACQUIRE,
     END,

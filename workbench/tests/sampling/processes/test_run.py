@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rlox_opt.sampling.processes.format import Clock, Name, Thread, Total, lines, triples
 from rlox_opt.sampling.processes.inside.rlox_segments import Segments, encode
 from rlox_opt.sampling.processes.run import keys, read_process, read_run, segments

@@ -4,6 +4,7 @@ import random
 
 import pytest
 from by_hand import MS, Clocked
+
 from rlox_opt.sampling.processes.running import shares
 from rlox_opt.sampling.processes.watch import Seen
 

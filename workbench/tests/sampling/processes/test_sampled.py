@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from projects import CLASSIFIER
 from recorded import Record, by_hand
+from toy_projects import CLASSIFIER
+
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.sampled import read_samplers
 from rlox_opt.sampling.processes.samples_file import read_samples

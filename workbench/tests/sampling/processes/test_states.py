@@ -9,6 +9,7 @@ import pytest
 from by_hand import MS, Clocked, contended, ranks, workers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from rlox_opt.sampling.processes.analysis import kinds
 from rlox_opt.sampling.processes.states import OPERATION, SEEN, Division, divide
 from rlox_opt.sampling.processes.tracks import Track

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from rlox_opt.sampling.processes.format import lines
 from rlox_opt.sampling.processes.run import segments
 from rlox_opt.sampling.processes.watch import Watch

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import made_up_history
-import projects
 import pytest
+import toy_projects
 from made_up_history import publish
+
 from rlox_opt.history.ledger import lines
 from rlox_opt.views.site import Published
 from rlox_opt.views.site.model import History, read
@@ -27,6 +28,6 @@ def history(store: Path) -> History:
 def pages(history: History, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Published pages, with the repository's own cards and calibrations."""
     out = tmp_path_factory.mktemp("pages")
-    done = publish(out, history, lines(projects.HERE))
+    done = publish(out, history, lines(toy_projects.PROJECT))
     assert done == Published(30, 64, done.written, 0, 0)
     return out

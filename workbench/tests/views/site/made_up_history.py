@@ -6,11 +6,12 @@ import hashlib
 import math
 import random
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-import projects
+import toy_projects
+
 from rlox_opt.history import store
 from rlox_opt.history.ledger import Line
 from rlox_opt.history.store import UNITS, Cell, Entry, Profile
@@ -24,7 +25,7 @@ MACHINES = (
     {"cpu": "Other CPU 9000", "cores": 8},
 )
 FEATURES: tuple[tuple[str, ...], ...] = (("accepted",), ())
-START = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
+START = datetime(2026, 1, 5, 9, 30, tzinfo=timezone.utc)
 SUBJECTS = (
     "Rows are copied once, not twice",
     "Typos in the docs",
@@ -188,7 +189,7 @@ def _profiles(rng: random.Random, n: int) -> dict[str, Profile]:
             stack = ";".join(
                 [
                     *phase.split("/"),
-                    f"rlox/learner/{algo}.py:learn",
+                    f"toy/learner/{algo}.py:learn",
                     f"{layer}::call",
                     f"{layer}::kernel<{algo}>",
                 ]
@@ -210,7 +211,7 @@ def publish(
     out: Path,
     history: History,
     ledger: Sequence[Line] = (),
-    project: Project = projects.HERE,
+    project: Project = toy_projects.PROJECT,
 ) -> Published:
     """Make the pages of a history, with this repository's commits and calibrations."""
     return site.publish(out, history, ledger, project)

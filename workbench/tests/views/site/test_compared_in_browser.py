@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hostile_html import harm
+
 from rlox_opt.history.compared import Compared, Run
 from rlox_opt.history.store import Profile
 from rlox_opt.views import compared_page

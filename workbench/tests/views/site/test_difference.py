@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from rlox_opt.history.difference import Difference
 from rlox_opt.history.store import Profile
 

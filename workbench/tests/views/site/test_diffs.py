@@ -1,10 +1,11 @@
 """The code of commits as pages: from git, trimmed, and without git as well."""
 
 import subprocess
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
+
 from rlox_opt.views.site import diffs
 from rlox_opt.views.site.model import Commit
 
@@ -28,7 +29,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def commit(name: str) -> Commit:
-    return Commit(0, name, None, "A <subject>", datetime(2026, 1, 1, tzinfo=UTC), ())
+    return Commit(0, name, None, "A <subject>", datetime(2026, 1, 1, tzinfo=timezone.utc), ())
 
 
 def test_each_commit_has_its_own_patch(repository: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import made_up_history
 from made_up_history import Step
+
 from rlox_opt.views.site.model import History, cost, read, slug
 
 

@@ -11,9 +11,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import made_up_history
-import projects
 import pytest
+import toy_projects
 from made_up_history import publish
+
 from rlox_opt.history import ledger
 from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.views.site import Published
@@ -199,7 +200,7 @@ def test_the_shares_of_layers_add_up_at_each_commit(pages: Path) -> None:
 
 def test_every_card_has_a_page_with_its_prediction(pages: Path) -> None:
     listed = (pages / "optimisations.html").read_text()
-    for line in ledger.lines(projects.HERE):
+    for line in ledger.lines(toy_projects.PROJECT):
         text = (pages / f"optimisation/{line.card.id.lower()}.html").read_text()
         assert escape(line.card.title) in text
         assert f'href="optimisation/{line.card.id.lower()}.html"' in listed
@@ -214,7 +215,7 @@ def test_every_card_has_a_page_with_its_prediction(pages: Path) -> None:
 
 def test_publishing_again_writes_nothing(pages: Path, history: History) -> None:
     files = {path: path.stat().st_mtime_ns for path in pages.rglob("*.*") if path.is_file()}
-    again = publish(pages, history, ledger.lines(projects.HERE))
+    again = publish(pages, history, ledger.lines(toy_projects.PROJECT))
     assert (again.written, again.removed) == (0, 0)
     del files[pages / ".published.json"]
     assert {path: path.stat().st_mtime_ns for path in files} == files
@@ -245,7 +246,7 @@ def test_a_history_that_shrinks_loses_its_pages(tmp_path: Path) -> None:
 
 
 def test_commits_that_git_has_show_their_code(tmp_path: Path) -> None:
-    asked = ["git", "-C", str(projects.ROOT), "rev-parse", "HEAD"]
+    asked = ["git", "-C", str(toy_projects.PROJECT.root), "rev-parse", "HEAD"]
     done = subprocess.run(asked, capture_output=True, text=True)
     if done.returncode:
         pytest.skip("no git checkout")
@@ -261,7 +262,7 @@ def test_every_page_is_titled_with_the_package_and_made_anew_for_another(tmp_pat
     made_up_history.write(tmp_path / "store", commits=2, benchmarks=1)
     history, out = History.of(read(tmp_path / "store")), tmp_path / "pages"
     for package in ("rlox", "<b>other"):
-        publish(out, history, project=projects.of(tmp_path, package=package))
+        publish(out, history, project=toy_projects.of(tmp_path, package=package))
         pages = {path: path.read_text() for path in out.rglob("*.html")}
         kinds = {path.parent.relative_to(out).as_posix() for path in pages}
         assert kinds == {".", "benchmark", "commit", "diff"}
@@ -271,7 +272,7 @@ def test_every_page_is_titled_with_the_package_and_made_anew_for_another(tmp_pat
 
 
 def test_without_any_recording_there_are_pages_that_say_so(tmp_path: Path) -> None:
-    done = publish(tmp_path / "pages", History.of([]), project=projects.of(tmp_path))
+    done = publish(tmp_path / "pages", History.of([]), project=toy_projects.of(tmp_path))
     assert done == Published(0, 0, done.written, 0, 0)
     for name, text in (
         ("index", "Nothing is recorded yet"),

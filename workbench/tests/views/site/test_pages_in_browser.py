@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import made_up_history
 import pytest
 from made_up_history import Step, publish
+
 from rlox_opt.views.site.layout import benchmark_path, commit_path, diff_path
 from rlox_opt.views.site.model import History, read
 

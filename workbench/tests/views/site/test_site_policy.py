@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import made_up_history
 import pytest
 from hostile_html import harm
+
 from rlox_opt.views.site.layout import benchmark_path, commit_path
 from rlox_opt.views.site.model import History
 

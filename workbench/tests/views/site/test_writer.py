@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from rlox_opt.views.site.writer import ForeignFolderError, Writer
 
 OWN = [".published.json", ".published.lock"]

@@ -15,12 +15,10 @@ from rlox_opt.sampling.processes.launch import INSIDE, Options
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import Process, Run, read_run
 
-ROOT = Path(__file__).parents[3]
-
 
 def environment(folder: Path, **options: Any) -> dict[str, str]:
     return os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(INSIDE), str(ROOT)]),
+        "PYTHONPATH": str(INSIDE),
         "RLOX_RECORD": str(folder),
         "RLOX_RECORD_OPTIONS": json.dumps(asdict(Options()) | {"start_ns": 0} | options),
     }

@@ -71,7 +71,7 @@ def test_a_profile_names_the_versions_of_the_program_and_not_ours(tmp_path: Path
 
 
 def test_a_profile_of_what_loads_our_extension_names_its_features(tmp_path: Path) -> None:
-    root = Path(__file__).parents[3]
+    root = projects.ROOT
     found = launched("from rlox import _core", tmp_path / "ours", root)
     build = _core.build_info()
     assert found["features"] == build["features"]

@@ -159,7 +159,7 @@ def test_the_workbenchs_own_tests_pass_where_only_the_workbench_is_installed(
     env = {"HOME": str(tmp_path), "LANG": "C.UTF-8", "PATH": str(programs)}
     wanted = ("rlox", "torch", "gymnasium")
     asked = [python, "-c", f"import importlib.util as of; print([*filter(of.find_spec, {wanted})])"]
-    assert subprocess.check_output(asked, env=env, text=True) == "[]\n"
+    assert subprocess.check_output(asked, cwd=tmp_path, env=env, text=True) == "[]\n"
     parts = [f"tests/{part}" for part in ("stats", "history", "project", "cli/test_exits.py")]
     done = subprocess.run(
         [python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *parts],

@@ -77,7 +77,9 @@ def test_with_one_nothing_is_installed(bare: Path) -> None:
 def test_a_page_test_fails_in_ci_where_there_is_no_chromium(
     tmp_path: Path, needed: str, outcome: str
 ) -> None:
-    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    for name in ("fixtures.py", "survivors.py"):
+        shutil.copy(ROOT / "workbench" / "tests" / name, tmp_path)
+    (tmp_path / "conftest.py").write_text("from fixtures import browser\n")
     (tmp_path / "chromium.py").write_text("def found():\n    return None\n")
     (tmp_path / "test_page.py").write_text("def test_page(browser):\n    pass\n")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_page.py"]
@@ -89,7 +91,7 @@ def test_a_page_test_fails_in_ci_where_there_is_no_chromium(
 def test_a_chromium_that_does_not_start_is_none(tmp_path: Path) -> None:
     """As Ubuntu's, which only says where to get one."""
     put(tmp_path / "chromium", "exit 1")
-    command = [sys.executable, str(ROOT / "tests" / "chromium.py")]
+    command = [sys.executable, str(ROOT / "workbench" / "tests" / "chromium.py")]
     empty = {"HOME": str(tmp_path), "PLAYWRIGHT_BROWSERS_PATH": str(tmp_path)}
     env = os.environ | empty | {"PATH": str(tmp_path)}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)

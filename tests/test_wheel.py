@@ -4,6 +4,7 @@ what they should and nothing else, and work in a folder that is no checkout."""
 import importlib.metadata
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -136,3 +137,32 @@ def test_the_workbench_starts_without_the_library_where_there_is_no_checkout(
         done = rlox_opt(*words)
         assert done.returncode == 2, words
         assert done.stderr.count("\n") == 1, done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_workbenchs_own_tests_pass_where_only_the_workbench_is_installed(
+    wheels: dict[str, Path], tmp_path: Path
+) -> None:
+    """In a new environment: the wheel, what it declares, and what runs its tests. No compiler is on
+    PATH. The tests are some of its folders, which take a minute; all take five."""
+    python = tmp_path / "environment" / "bin" / "python"
+    uv("venv", "--python", sys.executable, tmp_path / "environment")
+    tools = ("pytest>=8.4", "pytest-timeout>=2.4", "pytest-xdist>=3.8", "hypothesis>=6.150")
+    uv("pip", "install", "--python", python, wheels["rlox-opt"], *tools)
+    shutil.copytree(SOURCES["rlox-opt"] / "tests", tmp_path / "tests")
+    shutil.copy(SOURCES["rlox-opt"] / "pyproject.toml", tmp_path)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("git", "sh", "env", "sleep", "true"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    env = {"HOME": str(tmp_path), "LANG": "C.UTF-8", "PATH": str(programs)}
+    wanted = ("rlox", "torch", "gymnasium")
+    asked = [python, "-c", f"import importlib.util as of; print([*filter(of.find_spec, {wanted})])"]
+    assert subprocess.check_output(asked, cwd=tmp_path, env=env, text=True) == "[]\n"
+    parts = [f"tests/{part}" for part in ("stats", "history", "project", "cli/test_exits.py")]
+    done = subprocess.run(
+        [python, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *parts],
+        cwd=tmp_path, env=env, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -27,7 +27,7 @@ examples:
   python tests/anywhere                               all of it: some two hours on two cores
   python tests/anywhere --numeric                     what computes, an hour
   python tests/anywhere --only sse intel --numeric    two kinds of it
-  python tests/anywhere --only user -- tests/opt -x   what comes last goes to pytest
+  python tests/anywhere --only user -- tests/workbench -x   what comes last goes to pytest
 
 Counts go to tests/anywhere/record/, with the tests that fail.
 

@@ -67,6 +67,28 @@ def test_library_and_workbench_do_not_import_each_other(root: str, other: str) -
     assert not wrong
 
 
+def test_the_workbench_and_its_tests_import_nothing_of_the_library_or_its_frameworks() -> None:
+    theirs = {"rlox", "torch", "gymnasium", "workloads", "optimizations", "peers", "asv_bench"}
+    # What runs inside a recorded program looks at the torch that the program has.
+    inside = FOLDERS["rlox_opt"] / "sampling" / "processes" / "inside"
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / "workbench").rglob("*.py")
+        for name in imports(path)
+        if name.split(".")[0] in theirs and not path.is_relative_to(inside)
+    ]
+    assert not wrong
+
+
+def test_the_workbenchs_tests_mirror_its_package() -> None:
+    """Both roots name their test modules apart, for pytest takes a module by its name alone."""
+    package, own = FOLDERS["rlox_opt"], ROOT / "workbench" / "tests"
+    folders = {path.parent.relative_to(package) for path in package.rglob("*.py")}
+    tests = [*own.rglob("test_*.py"), *(ROOT / "tests").rglob("test_*.py")]
+    assert {path.parent.relative_to(own) for path in own.rglob("test_*.py")} <= folders
+    assert len({path.name for path in tests}) == len(tests)
+
+
 @pytest.mark.parametrize("root", FOLDERS)
 def test_no_module_imports_in_a_circle(root: str) -> None:
     home = FOLDERS[root].parent

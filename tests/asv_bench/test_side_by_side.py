@@ -74,12 +74,13 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         shutil.rmtree(root / "src", ignore_errors=True)
         shutil.copytree(toy_packages.package(made, **settings), root / "src")  # type: ignore[arg-type]
+        (root / "src" / "toy").rename(root / "src" / "rlox")
         git(root, "add", "src")
         git(root, "commit", "--quiet", "-m", tag)
         git(root, "tag", tag)
     (root / "src" / "rlox" / "helper.py").write_text("# A comment.\nPASSES = 10\n")
     git(root, "commit", "--quiet", "-a", "-m", "comment")
-    benchmarks = toy_packages.benchmarks(root / "bench")
+    benchmarks = toy_packages.benchmarks(root / "bench", "rlox")
     (benchmarks / "more.py").write_text(MORE)
     (root / "toy_environment.py").write_text(ENVIRONMENT)
     (root / "put_there.py").write_text(COPY)

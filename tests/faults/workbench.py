@@ -26,7 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE.parent)]  # as pytest has it
+sys.path[:0] = [str(ROOT / "workbench" / "tests")]  # as pytest has it
 
 import users_repository  # noqa: E402
 
@@ -71,8 +71,8 @@ def _template() -> Path:
     made = folder / "made"
     source = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HERE / "toy_repository", made, ignore=source)
-    shutil.copytree(ROOT / "optimizations", made / "optimizations")
-    toy_packages.benchmarks(made / "asv_bench")
+    shutil.copytree(ROOT / "optimizations", made / "optimizations", ignore=source)
+    toy_packages.benchmarks(made / "asv_bench", "rlox")
     toy_entries.written(toy_entries.history({0: 1.0, 20: 1.2}), made / "asv_bench" / "history")
     meant = f'[[acknowledged]]\nbenchmark = "*"\ncommit = "{toy_entries.commit(20)}"\n'
     meant += 'kind = "time"\nratio = 1.3\n'

@@ -50,7 +50,7 @@ def sources() -> Iterator[Path]:
     """Ours: folders that git ignores may have other people's."""
     listed = subprocess.check_output(["git", "-C", ROOT, "ls-files", "-z", "*.py"], text=True)
     for name in listed.rstrip("\0").split("\0"):
-        if not name.startswith("tests/"):
+        if not name.startswith(("tests/", "workbench/tests/")):
             yield ROOT / name
 
 

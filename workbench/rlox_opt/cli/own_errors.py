@@ -25,7 +25,12 @@ from rlox_opt.system.usage import UsageError
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _LONGEST = 1000  # of what is told
 # What may be missing from an installation, and what pip brings it with.
-_BROUGHT_BY = {"rich": "rlox-opt", "torch": "torch", "asv_runner": "rlox-opt"}
+_BROUGHT_BY = {
+    "rich": "rlox-opt",
+    "asv_runner": "rlox-opt",
+    "torch": "torch",
+    "gymnasium": "gymnasium",
+}
 
 
 def ended(error: BaseException, prog: str, words: Sequence[str]) -> int:

@@ -76,6 +76,8 @@ def add_to(verbs: Any, project: Project) -> None:
     if of := workloads.known(project):
         of.add_training(parser)
         of.add_switches(parser, "train B")
+    else:
+        parser.set_defaults(enable=frozenset(), disable=frozenset())
     parser.set_defaults(run=run, parser=parser, tools=(), seconds=None, out=None)
 
 

@@ -10,23 +10,25 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from rlox_opt.cli.types import pattern
-from rlox_opt.history import acknowledged, series, store, unrecorded
+from rlox_opt.history import acknowledged, store, unrecorded
 from rlox_opt.history.acknowledged import Acknowledgement
-from rlox_opt.history.series import Series
 from rlox_opt.history.store import Entry
 from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
-from rlox_opt.stats.levels import Change
 from rlox_opt.system import exits
 from rlox_opt.system.exits import DIFFERENCE, GOOD
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import units
+
+if TYPE_CHECKING:
+    from rlox_opt.history.series import Series
+    from rlox_opt.stats.levels import Change
 
 _EXAMPLES = """\
 examples:
@@ -77,6 +79,8 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List; returns the exit code."""
+    from rlox_opt.history import series
+
     project: Project = arguments.project
     known = acknowledgements(project, arguments.acknowledged)
     entries = [entry for _, entry in store.entries(arguments.history)]

@@ -19,13 +19,16 @@ import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rlox_opt.history.series import MORE_IS_BETTER, Series
-from rlox_opt.history.store import UNITS
-from rlox_opt.stats.levels import Change
+from rlox_opt.history.store import MORE_IS_BETTER, UNITS
 from rlox_opt.system.schema import Positive, read
+
+if TYPE_CHECKING:
+    from rlox_opt.history.series import Series
+    from rlox_opt.stats.levels import Change
 
 NEAR = 2
 

@@ -18,12 +18,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from rlox_opt.history.store import UNITS, Cell, Entry, newest
+from rlox_opt.history.store import MORE_IS_BETTER, UNITS, Cell, Entry, newest
 from rlox_opt.stats import levels
 from rlox_opt.stats.levels import Change, Readings
 from rlox_opt.stats.student import t_quantile
 
-MORE_IS_BETTER = ("steps",)
 COUNTS = ("instructions", "allocations")  # they repeat to the last digit, or nearly
 ABSOLUTE = (*COUNTS, "peak_memory")
 COUNTS_FLOOR = 0.005  # as `levels.FLOOR`, of counts

@@ -32,6 +32,7 @@ UNITS = {
     "peak_memory": "bytes",  # of a process
     "steps": "steps/second",  # of training, in the profile's plain run
 }
+MORE_IS_BETTER = ("steps",)
 
 
 @dataclass(frozen=True)

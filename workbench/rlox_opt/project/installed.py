@@ -68,6 +68,8 @@ class Installed:
 
 
 def _imported(module: str) -> ModuleType:
+    import numpy  # noqa: F401  # first: an extension that imports it itself may not bear Ctrl-C
+
     try:
         return importlib.import_module(module)
     except ImportError as error:

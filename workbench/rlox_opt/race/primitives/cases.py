@@ -6,10 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from rlox_opt.project.project import Project
 from rlox_opt.race.environments import Peer, lock_of
@@ -18,8 +17,11 @@ from rlox_opt.system.files import understood
 from rlox_opt.system.schema import read
 from rlox_opt.system.usage import UsageError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 Size = Mapping[str, int | str]
-Answer = Mapping[str, NDArray[Any]]  # one call's results, by name
+Answer: TypeAlias = "Mapping[str, NDArray[Any]]"  # one call's results, by name
 
 
 class WrongError(Exception):

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rlox_opt.harness.restarts import ContestError, ProcessEndedError, Worker
 from rlox_opt.race import environments as racing
 from rlox_opt.race.primitives.cases import Answer, Case, Engine, WrongError, checks
@@ -70,6 +68,8 @@ class Process:
 
 def validate(process: Process, case: Case) -> None:
     """Hold one call's results to the reference. Raises WrongError."""
+    import numpy as np
+
     with scratch() as there:
         path = there / "answer.npz"
         process("answer", str(path))

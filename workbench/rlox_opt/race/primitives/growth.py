@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rlox_opt.race.primitives.cases import Case, Engine, Family, Growth
-from rlox_opt.stats import slopes
 
 _PER_DECADE = 4
 _WEIGHTS = ("share", "held", "peak", "faults")
@@ -39,6 +38,8 @@ def sizes_of(growth: Growth) -> list[int]:
 def with_knees(record: dict[str, Any], families: Mapping[str, Family]) -> dict[str, Any]:
     """The record with `curves`: by family and engine its sizes, seconds a call, memory and knees,
     each with what changes there."""
+    from rlox_opt.stats import slopes
+
     caches = slopes.caches()
     curves = []
     for of in record["families"]:
@@ -78,6 +79,8 @@ def _curve(
     weights: Sequence[Mapping[str, float]],
     caches: Mapping[str, int],
 ) -> dict[str, Any]:
+    from rlox_opt.stats import slopes
+
     sizes = [size for size, *_ in points]
     seconds = [row["s"] for *_, row in points]
     marks = []

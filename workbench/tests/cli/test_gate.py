@@ -1,0 +1,65 @@
+"""`rlox-opt gate` from two commits to an exit code: toys are built, timed and judged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy_history
+from command_line import rlox_opt
+
+from rlox_opt.harness import packages
+
+# Forty times the work, so that no neighbour on the machine can hide it.
+COMMITS: list[dict[str, Any]] = [{"passes": 1}, {"passes": 40}, {"name": "raises"}]
+QUICK = ("--restarts", "10", "--no-counts", "--json")
+
+
+@pytest.fixture
+def commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    made = toy_history.commits(tmp_path, COMMITS)
+    toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
+    monkeypatch.setattr(packages, "_CONTEST_S", 0.05)
+    return made
+
+
+def test_a_regression_fails_the_gate_also_as_a_hook(commits: list[str]) -> None:
+    light, heavy, _ = commits
+    done = rlox_opt("gate", light, heavy, "--bench", "time_work", *QUICK, "--hook")
+    told = json.loads(done.stdout)
+    (row,) = told["results"]
+    assert (told["base"], told["head"]) == (light, heavy)
+    assert row["verdict"] == "slower"
+    assert row["restarts"] in (5, 10)
+    assert 2 < row["ci99"][0] < row["ratio"] < row["ci99"][1]
+    assert (done.returncode, told["exit_code"]) == (1, 1)
+    assert done.stderr.endswith("rlox-opt gate: regression: 1 slower or larger\n")
+
+
+def test_what_became_faster_passes(commits: list[str]) -> None:
+    light, heavy, _ = commits
+    done = rlox_opt("gate", heavy, light, "--bench", "time_work", *QUICK)
+    (row,) = json.loads(done.stdout)["results"]
+    assert (row["verdict"], done.returncode) == ("faster", 0)
+    assert row["ci99"][1] < 1 / 2
+    assert done.stderr.endswith("rlox-opt gate: no regression\n")
+
+
+@pytest.mark.parametrize(("hook", "code"), [((), 2), (("--hook",), 0)])
+def test_what_cannot_be_measured_is_no_pass_but_as_a_hook_a_warning(
+    commits: list[str], hook: tuple[str, ...], code: int
+) -> None:
+    light, _, raises = commits
+    done = rlox_opt("gate", light, raises, "--bench", "time_raises", *QUICK, *hook)
+    assert (done.returncode, json.loads(done.stdout)["exit_code"]) == (code, 2)
+    assert "cannot tell: 1 benchmarks could not be measured" in done.stderr
+    assert ("warning: " in done.stderr) == bool(hook)
+
+
+def test_a_budget_that_ends_before_a_verdict_is_no_pass(commits: list[str]) -> None:
+    light, heavy, _ = commits
+    asked = ("--bench", "time_work", "--budget", "0.001")
+    done = rlox_opt("gate", light, heavy, *asked, *QUICK)
+    (row,) = json.loads(done.stdout)["results"]
+    assert (row["verdict"], done.returncode) == ("undecided", 2)
+    assert row["restarts"] < 5

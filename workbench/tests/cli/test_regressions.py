@@ -1,0 +1,181 @@
+"""The open regressions of a history: listed, acknowledged, and an exit code."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy_entries as toy
+import toy_history
+from command_line import rlox_opt
+from toy_entries import BENCHMARK, cell, entry, history, written
+
+from rlox_opt.cli.main import main
+from rlox_opt.history.store import Entry
+
+KEYS = ["benchmark", "kind", "features", "machine", "commit", "subject", "after", "ratio", "ci99",
+        "p", "state", "slower", "layer", "acknowledged", "acknowledged_to"]  # fmt: skip
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return rlox_opt("regressions", "--history", folder, *arguments)
+
+
+def regressed() -> list[Entry]:
+    """Slower from commit 25 on, which is Rust's doing."""
+    one = history({25: 1.05})
+    causes = {BENCHMARK: {"ratio": 1.05, "layer": "rust", "layers": {"rust": 1.0}}}
+    one[25] = entry(25, *one[25].cells, causes=causes)
+    return one
+
+
+@pytest.fixture
+def acknowledgement(tmp_path: Path) -> str:
+    path = tmp_path / "acknowledged.toml"
+    path.write_text(
+        f'[[acknowledged]]\nbenchmark = "data_plane.*"\ncommit = "{toy.commit(25)[:10]}"\n'
+        'kind = "time"\nratio = 1.06\nreason = "checks its bounds now"\n'
+    )
+    return str(path)
+
+
+def test_a_regression_is_listed_with_its_commit_and_fails(tmp_path: Path) -> None:
+    done = run(written(regressed(), tmp_path))
+    assert done.returncode == 1, done.stderr
+    assert "1.050×" in done.stdout
+    assert "confirmed" in done.stdout
+    assert BENCHMARK in done.stdout
+    assert "time · shipped · intel-xeon-2.80ghz-2c · in Rust" in done.stdout
+    assert f"{toy.commit(25)[:10]} Commit 25" in done.stdout
+    assert "1 unexplained, in 1 series of 40 recordings" in done.stderr
+
+
+def test_json_is_the_list_and_nothing_else(tmp_path: Path) -> None:
+    done = run(written(regressed(), tmp_path), "--json")
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    (row,) = found["open"]
+    assert list(row) == KEYS
+    assert (row["commit"], row["after"]) == (toy.commit(25), toy.commit(24))
+    assert (row["slower"], row["layer"], row["acknowledged"]) == (True, "rust", None)
+    assert row["ci99"][0] < 1.05 < row["ci99"][1]
+    assert found["exit_code"] == 1
+
+
+def test_an_acknowledged_one_is_listed_apart_with_its_reason(
+    tmp_path: Path, acknowledgement: str
+) -> None:
+    done = run(written(regressed(), tmp_path / "h"), "--acknowledged", acknowledgement)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Acknowledged\n")
+    assert "checks its bounds now" in done.stdout
+    assert "none unexplained" in done.stderr
+
+
+def test_one_that_is_larger_than_was_acknowledged_is_a_regression_again(
+    tmp_path: Path, acknowledgement: str
+) -> None:
+    folder = written(history({25: 1.08}), tmp_path / "h")
+    done = run(folder, "--acknowledged", acknowledgement)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("Regressions\n")
+    assert "more than the 1.06× that is acknowledged" in done.stdout
+    assert "fits no change" not in done.stderr
+    (row,) = json.loads(run(folder, "--acknowledged", acknowledgement, "--json").stdout)["open"]
+    assert (row["acknowledged"], row["acknowledged_to"]) == (None, 1.06)
+
+
+def test_what_is_acknowledged_of_a_time_excuses_no_instructions(
+    tmp_path: Path, acknowledgement: str
+) -> None:
+    counts = [1000.0] * 25 + [1030.0] * 15
+    both = [
+        entry(n, *one.cells, cell(of, "instructions"))
+        for n, (one, of) in enumerate(zip(history({25: 1.05}), counts, strict=True))
+    ]
+    done = run(written(both, tmp_path / "h"), "--acknowledged", acknowledgement)
+    assert done.returncode == 1
+    regressions, acknowledged = done.stdout.split("Acknowledged\n")
+    assert "instructions · shipped" in regressions
+    assert "time · shipped" in acknowledged
+    assert "1 unexplained" in done.stderr
+
+
+def test_an_entry_that_fits_nothing_is_told(tmp_path: Path, acknowledgement: str) -> None:
+    folder = written(history({}), tmp_path / "h")
+    done = run(folder, "--acknowledged", acknowledgement)
+    assert done.returncode == 0
+    assert f"time of data_plane.* at {toy.commit(25)[:10]}: fits no change" in done.stderr
+    found = json.loads(run(folder, "--acknowledged", acknowledgement, "--json").stdout)
+    assert [of["commit"] for of in found["unused"]] == [toy.commit(25)[:10]]
+
+
+def test_what_was_mended_is_not_listed(tmp_path: Path) -> None:
+    done = run(written(history({15: 1.05, 25: 1.0}), tmp_path))
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_what_became_faster_is_listed_when_asked_for(tmp_path: Path) -> None:
+    folder = written(history({25: 0.8}), tmp_path)
+    assert run(folder).stdout == ""
+    done = run(folder, "--all")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Improvements\n")
+    assert "0.80×" in done.stdout
+
+
+def test_only_the_benchmarks_asked_for_count(tmp_path: Path) -> None:
+    folder = written(regressed(), tmp_path)
+    assert run(folder, "--bench", "gae").returncode == 1
+    assert run(folder, "--bench", "vtrace").returncode == 0
+
+
+def test_a_larger_count_is_a_regression_too(tmp_path: Path) -> None:
+    counts: Sequence[float] = [1000.0] * 5 + [1100.0] * 2
+    entries = [entry(n, cell(of, "instructions")) for n, of in enumerate(counts)]
+    done = run(written(entries, tmp_path))
+    assert done.returncode == 1
+    assert "instructions · shipped" in done.stdout
+
+
+def test_what_cannot_be_read_is_asked_wrongly(tmp_path: Path) -> None:
+    empty = run(tmp_path)
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert "has no entries; `rlox-opt record`" in empty.stderr
+    folder = written(history({}), tmp_path / "h")
+    bad = run(folder, "--acknowledged", str(tmp_path / "none.toml"))
+    assert bad.returncode == 2
+    assert "none.toml: cannot be read" in bad.stderr
+    next(folder.rglob("*.json")).write_text("{")
+    assert run(folder).returncode == 2
+
+
+def test_commits_without_a_recording_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = [{}, {"passes": 11}, {"notes": "a"}, {"passes": 12}, {"notes": "b"}, {"passes": 13}]
+    made = toy_history.commits(tmp_path, settings)
+    toy_history.patch(tmp_path, monkeypatch.chdir, monkeypatch.setattr)
+
+    def told(*recorded: int) -> tuple[str, Any]:
+        folder = tmp_path / f"of {recorded}"
+        written([entry(n, cell(1.0), commit=made[n]) for n in recorded], folder)
+        assert main(["regressions", "--history", str(folder)]) == 0
+        said = capsys.readouterr().err
+        assert main(["regressions", "--history", str(folder), "--json"]) == 0
+        return said, json.loads(capsys.readouterr().out)["unrecorded"]
+
+    said, found = told(1, 4)
+    assert (
+        "3 of the 5 commits since the first recording have none; 2 of them change what is "
+        f"measured, 1 after {made[4][:10]}: `rlox-opt record {made[4][:10]}..HEAD`\n"
+    ) in said
+    assert found["ahead"] == [made[5]]
+    assert (found["without"], found["needing"], found["newest"]) == (3, 2, made[4])
+    said, found = told(3, 5)
+    assert "1 of the 3 commits since the first recording have none; 0 of them change" in said
+    assert "rlox-opt record" not in said
+    said, _ = told(0, 1, 2, 3, 4, 5)
+    assert "since the first recording" not in said

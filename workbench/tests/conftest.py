@@ -1,0 +1,19 @@
+"""What every test starts from."""
+
+import signal
+
+import pytest
+import toy_projects
+from fixtures import browser, mark
+
+__all__ = ["browser", "mark"]
+
+# A runner in the background may have been started with Ctrl-C ignored, which its children inherit:
+# the tests that interrupt one would wait for ever.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def in_the_toy_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line works on the toy, wherever pytest was started."""
+    monkeypatch.chdir(toy_projects.PROJECT.root)

@@ -1,0 +1,47 @@
+"""What tests of the workbench start from, here and in the repository around it: a conftest.py
+imports these."""
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import chromium
+import pytest
+from survivors import bearing
+
+from rlox_opt.system import guard
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What the environment of all processes that the test starts holds, and of what these start.
+    What a test that failed left running is ended."""
+    name = f"TEST_{os.urandom(8).hex()}"
+    monkeypatch.setenv(name, "1")
+    yield name
+    if bearing(name):
+        guard.main(name)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["Browser"]:
+    """Chromium without a window. A machine without it skips the test, or fails it where CI has set
+    $RLOX_CHROMIUM to "needed"."""
+    path = chromium.found()
+    if path is None or importlib.util.find_spec("playwright") is None:
+        absent = "no Chromium that starts on this machine, or no playwright"
+        if os.environ.get("RLOX_CHROMIUM") == "needed":
+            pytest.fail(absent)
+        pytest.skip(absent)
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        # In a container Chromium has neither its sandbox nor a large /dev/shm.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        browser = driver.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()

@@ -1,0 +1,216 @@
+"""Packages side by side in one process: each benchmark meets its own, and fails alone."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox_opt.harness import packages as packages_module
+from rlox_opt.harness.packages import Failure, Packages, Reading
+from rlox_opt.harness.restarts import ContestError
+
+Make = Callable[..., Packages]
+
+PREPARED = """
+import os
+import toy
+
+def note(*what):
+    with open(os.environ["TOY_NOTES"], "a") as file:
+        print(toy.NAME, *what, file=file)
+
+class Prepared:
+    params = (1, 2)
+    param_names = ("n",)
+
+    def setup_cache(self):
+        note("setup_cache")
+        return list(range(500))
+
+    def setup(self, cache, n):
+        note("setup", len(cache), n)
+        self.numbers = cache * n
+
+    def time_prepared(self, cache, n):
+        assert len(self.numbers) == n * len(cache), "setup is not of this n"
+        sum(self.numbers)
+
+    def track_prepared(self, cache, n):
+        return len(self.numbers)
+
+    def teardown(self, cache, n):
+        note("teardown", len(cache), n)
+        del self.numbers
+
+class Skipped:
+    def setup(self):
+        raise NotImplementedError("not on this machine")
+
+    def time_skipped(self):
+        pass
+"""
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """Packages from the settings of base and head."""
+    benchmarks = toy_packages.benchmarks(tmp_path)
+
+    def of(base: dict[str, object], head: dict[str, object], limit_s: float = 30.0) -> Packages:
+        folders = {
+            side: toy_packages.package(tmp_path / side, **settings)  # type: ignore[arg-type]
+            for side, settings in (("base", base), ("head", head), ("again", base))
+        }
+        return Packages("toy", folders, benchmarks, limit_s)
+
+    return of
+
+
+def test_a_side_runs_its_own_code_even_where_that_imports_late(make: Make) -> None:
+    packages = make({"passes": 10}, {"passes": 20})
+    ((name, reading),) = packages.contests(["toys.time_work"], seed=1)
+    assert name == "toys.time_work"
+    assert isinstance(reading, Reading)
+    # Twice the work takes about twice the time; the bound leaves room for a busy machine.
+    assert 0.3 < reading.log_ratio < 1.1
+    assert reading.base > 0
+
+
+def test_two_sides_do_where_nobody_asks_for_base_again(make: Make) -> None:
+    packages = make({"passes": 10, "size": 50}, {"passes": 20, "size": 100})
+    del packages.folders["again"]
+    ((_, work),) = packages.contests(["toys.time_work"], seed=1)
+    ((_, size),) = packages.tracked(["toys.track_size"], seed=1)
+    assert isinstance(work, Reading)
+    assert isinstance(size, Reading)
+    assert 0.3 < work.log_ratio < 1.1
+    assert size.log_ratio == pytest.approx(math.log(2))
+    assert work.log_ratio_aa == size.log_ratio_aa == 0
+    more = packages.peak("head", "toys.peakmem_held", random.Random())
+    assert more - packages.peak("base", "toys.peakmem_held", random.Random()) > 40_000_000  # bytes
+
+
+def test_benchmarks_are_named_as_asv_names_them_with_the_sides_that_have_them(make: Make) -> None:
+    found = make({"name": "old"}, {}).names("time")
+    assert found["toys.Sized.time_sized(2)"] == ["base", "head"]
+    assert found["toys.time_new"] == ["head"]
+    assert "toys.track_size" not in found
+
+
+def test_a_process_says_which_builds_it_has_loaded(make: Make) -> None:
+    builds = make({"name": "a"}, {"name": "b"}).builds()
+    assert {side: build["commit"] for side, build in builds.items()} == {
+        "base": "a",
+        "head": "b",
+        "again": "a",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("raises", "RuntimeError: no such thing"),
+        ("crashes", "exit status 3"),
+        ("hangs", "did not answer within 2 s"),
+    ],
+)
+def test_what_fails_loses_its_own_result_and_no_other(make: Make, name: str, reason: str) -> None:
+    packages = make({}, {"name": name}, limit_s=2.0)
+    names = [f"toys.time_{name}", "toys.time_steady", "toys.time_work"]
+    found = dict(packages.contests(names, seed=2))
+    failure = found.pop(f"toys.time_{name}")
+    assert isinstance(failure, Failure)
+    assert failure.side == "head"
+    assert reason in failure.reason
+    assert all(isinstance(reading, Reading) for reading in found.values())
+    assert len(found) == 2
+
+
+def test_values_are_compared_and_peaks_in_processes_of_their_own(make: Make) -> None:
+    packages = make({"size": 50}, {"size": 100})
+    ((_, size),) = packages.tracked(["toys.track_size"], seed=1)
+    ((_, peak),) = packages.peaks(["toys.peakmem_held"], seed=1)
+    assert isinstance(size, Reading)
+    assert isinstance(peak, Reading)
+    assert size.log_ratio == pytest.approx(math.log(2))
+    assert size.log_ratio_aa == 0
+    assert peak.head - peak.base > 40_000_000  # bytes
+
+
+def test_asv_s_setup_setup_cache_and_teardown_are_called_as_asv_does(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once a contest, with the cache and the parameters; `setup_cache` once a process and side."""
+    notes = tmp_path / "notes"
+    monkeypatch.setenv("TOY_NOTES", str(notes))
+    (tmp_path / "benchmarks" / "prepared.py").write_text(PREPARED)
+    monkeypatch.setattr(packages_module, "_CONTESTS", 2)
+    monkeypatch.setattr(packages_module, "_DEAR_S", float("inf"))
+    packages = make({"name": "a"}, {"name": "b"})
+    names = [f"prepared.Prepared.time_prepared({n})" for n in (1, 2)]
+    found = dict(packages.contests(names, seed=3))
+    assert all(isinstance(reading, Reading) for reading in found.values()), found
+    ((_, tracked),) = packages.tracked(["prepared.Prepared.track_prepared(2)"], seed=3)
+    assert tracked == Reading(0.0, 0.0, 1000, 1000)
+    lines = [line.split(maxsplit=1) for line in notes.read_text().splitlines()]
+    of = {name: [what for whose, what in lines if whose == name] for name in ("a", "b")}
+    # Of "b" there is one side, of "a" there are two.
+    assert Counter(of["b"]) == {
+        "setup_cache": 2, "setup 500 1": 2, "teardown 500 1": 2,
+        "setup 500 2": 3, "teardown 500 2": 3,
+    }  # fmt: skip
+    assert Counter(of["a"]) == {what: 2 * n for what, n in Counter(of["b"]).items()}
+    assert of["b"][0] == "setup_cache"
+    work = [what for what in of["b"] if what != "setup_cache"]
+    for before, after in zip(work[::2], work[1::2], strict=True):
+        assert after == before.replace("setup", "teardown")
+
+
+def test_what_says_that_it_is_not_to_be_run_is_not_timed(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "benchmarks" / "prepared.py").write_text(PREPARED)
+    ((_, failure),) = make({}, {}).contests(["prepared.Skipped.time_skipped"], seed=1)
+    assert isinstance(failure, Failure)
+    assert "not to be run" in failure.reason
+
+
+def test_every_process_loads_copies_of_its_own_and_they_go_with_it(
+    make: Make, tmp_path: Path
+) -> None:
+    packages = make({}, {"passes": 20})
+    (packages.benchmarks / "places.py").write_text(
+        "import toy, zlib\ndef track_place(): return zlib.crc32(toy.__file__.encode())\n"
+    )
+    places = []
+    for _ in range(2):
+        ((_, reading),) = packages.tracked(["places.track_place"], seed=1)
+        assert isinstance(reading, Reading)
+        places += [reading.base, reading.head]
+    assert len({*places}) == 4
+    assert not [*tmp_path.rglob("copies-*")]
+
+
+def test_a_peak_is_the_own_and_not_that_of_the_process_that_started_it(make: Make) -> None:
+    held = bytearray(1_000_000_000)  # zeroed pages that nobody touched are not held
+    held[::4096] = b"x" * len(held[::4096])
+    ((_, peak),) = make({}, {}).peaks(["toys.peakmem_held"], seed=1)
+    assert isinstance(peak, Reading)
+    assert peak.base < len(held) / 2
+
+
+def test_a_value_of_zero_has_no_ratio(make: Make) -> None:
+    ((_, failure),) = make({"size": 0}, {"size": 1}).tracked(["toys.track_size"], seed=1)
+    assert isinstance(failure, Failure)
+    assert "numbers over 0" in failure.reason
+
+
+def test_a_package_from_elsewhere_is_refused(make: Make, tmp_path: Path) -> None:
+    packages = make({}, {})
+    packages.folders["base"] = tmp_path / "empty"
+    (tmp_path / "empty").mkdir()
+    with closing(packages.start(("base",), random.Random())) as ask, pytest.raises(ContestError):
+        ask("builds")

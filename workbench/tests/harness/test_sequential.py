@@ -1,0 +1,142 @@
+"""Restarts go on where they are needed, and only there."""
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from rlox_opt.harness import sequential
+from rlox_opt.harness.packages import Failure, Reading
+from rlox_opt.harness.sequential import Comparison, tally
+from rlox_opt.stats.paired import LOOKS
+
+SPREAD = {"steady": 0.001, "slower": 0.001, "noisy": 0.2}
+SHIFT = {"slower": math.log(1.1)}
+
+
+class Restarts:
+    """Restarts that draw their readings, and remember what was asked."""
+
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.asked: list[list[str]] = []
+        self._rng = random.Random(0)
+        self._stop_after = stop_after
+
+    def __call__(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
+        if len(self.asked) == self._stop_after:
+            raise KeyboardInterrupt
+        self.asked.append(list(names))
+        for name in names:
+            if name == "fails":
+                yield name, Failure("head", "ValueError: no")
+                continue
+            noise = self._rng.gauss(0, SPREAD[name])
+            aa = self._rng.gauss(0, SPREAD[name])
+            yield name, Reading(noise + SHIFT.get(name, 0.0), aa, 1e-3, 1.1e-3)
+
+
+def test_what_is_decided_is_not_measured_again() -> None:
+    restarts, comparison = Restarts(), Comparison(["steady", "slower", "noisy"])
+    comparison.run(restarts)
+    verdicts = {name: judgement.verdict for name, judgement in comparison.judgements.items()}
+    assert verdicts == {"steady": "same", "slower": "slower", "noisy": "undecided"}
+    assert [len(names) for names in restarts.asked] == [3] * LOOKS[0] + [1] * 35
+    assert comparison.aa()["slower"].verdict == "same"
+
+
+def test_a_patient_comparison_goes_on_and_judges_by_all_restarts() -> None:
+    restarts, comparison = Restarts(), Comparison(["slower"], patient=True)
+    comparison.run(restarts)
+    assert len(restarts.asked) == comparison.judgements["slower"].restarts == LOOKS[-1]
+
+
+def test_a_failure_is_kept_and_not_tried_again() -> None:
+    restarts, comparison = Restarts(), Comparison(["steady", "fails"])
+    comparison.run(restarts)
+    assert comparison.failures == {"fails": Failure("head", "ValueError: no")}
+    assert restarts.asked[0] == ["steady", "fails"]
+    assert restarts.asked[1] == ["steady"]
+    assert comparison.judgements.keys() == {"steady"}
+
+
+def test_all_failing_ends_at_once() -> None:
+    restarts, comparison = Restarts(), Comparison(["fails"])
+    comparison.run(restarts)
+    assert len(restarts.asked) == 1
+
+
+def test_an_interruption_keeps_the_last_look() -> None:
+    comparison = Comparison(["noisy", "slower"])
+    with pytest.raises(KeyboardInterrupt):
+        comparison.run(Restarts(stop_after=7))
+    comparison.look()
+    assert comparison.judgements["slower"].verdict == "slower"
+    assert comparison.judgements["noisy"].restarts == LOOKS[0]
+
+
+def test_out_of_time_it_stops_with_what_it_has() -> None:
+    comparison = Comparison(["noisy"])
+    comparison.run(Restarts(), budget_s=0.0)
+    assert comparison.judgements["noisy"].verdict == "undecided"
+    assert comparison.judgements["noisy"].restarts == 1
+
+
+class Clock:
+    """A clock that each reading of a benchmark moves on, and restarts that take so long."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: dict[str, float]) -> None:
+        self.now = 0.0
+        self.seconds = seconds
+        self.asked: list[list[str]] = []
+        self._rng = random.Random(0)
+        monkeypatch.setattr(sequential.time, "monotonic", lambda: self.now)
+
+    def __call__(self, names: Sequence[str], seed: int) -> Iterator[tuple[str, Reading | Failure]]:
+        self.asked.append(list(names))
+        for name in names:
+            self.now += self.seconds[name]
+            noise = self._rng.gauss(0, SPREAD.get(name, 0.001))
+            yield name, Reading(noise, 0.0, 1.0, 1.0)
+
+
+def test_the_budget_bounds_all_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred seconds reach five restarts of ten benchmarks of forty, and no more."""
+    names = [str(n) for n in range(40)]
+    clock = Clock(monkeypatch, dict.fromkeys(names, 2.0))
+    comparison = Comparison(names)
+    comparison.run(clock, budget_s=100.0)
+    assert clock.now <= 100.0
+    settled = [name for name, j in comparison.judgements.items() if j.verdict == "same"]
+    assert len(settled) >= 9
+    assert comparison.more().settled == 40 - len(settled)
+
+
+def test_what_is_decided_early_gives_its_time_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["steady", "other", "noisy"]
+    clock = Clock(monkeypatch, dict.fromkeys(names, 1.0))
+    comparison = Comparison(names)
+    comparison.run(clock, budget_s=60.0)
+    assert comparison.judgements["noisy"].restarts == LOOKS[-1]  # 40 + 5 + 5 seconds
+    more = comparison.more()
+    assert (more.settled, more.noisy) == (0, 1)
+
+
+def test_where_time_is_short_what_will_be_decided_comes_before_what_will_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After five restarts each, one more look is affordable for one of the two."""
+    monkeypatch.setitem(SPREAD, "soon", 0.006)
+    clock = Clock(monkeypatch, {"noisy": 1.0, "soon": 1.0})
+    comparison = Comparison(["noisy", "soon"])
+    comparison.run(clock, budget_s=18.0)
+    assert [of for of in clock.asked if len(of) == 1] == [["soon"]] * 5
+    assert comparison.judgements["soon"].verdict == "same"
+    assert comparison.judgements["noisy"].restarts == LOOKS[0]
+
+
+def test_verdicts_are_counted() -> None:
+    comparison = Comparison(["steady", "slower"])
+    comparison.run(Restarts())
+    expected = {"slower": 1, "faster": 0, "same": 1, "undecided": 0}
+    assert tally(comparison.judgements.values()) == expected

@@ -1,0 +1,106 @@
+"""Instructions and allocations of a call: read as callgrind writes them, and counted for real."""
+
+import time
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox_opt.harness import callgrind
+from rlox_opt.harness.packages import Packages
+
+# As callgrind writes it: a name once, then its number; a call is a cfn and a calls line.
+DUMP = """\
+events: Ir
+fn=(1) work
+16 400
+cfn=(2) malloc
+calls=3 0
+16 90
+cfn=(3) free
+calls=3 0
+16 60
+fn=(4) other
+cfn=(2)
+calls=2 0
+12 50
+cob=(1) /lib/libc.so
+cfn=(5) calloc'2
+calls=1 0
+12 20
+totals: 12345
+"""
+
+
+def test_a_dump_gives_instructions_and_calls_of_the_allocators(tmp_path: Path) -> None:
+    path = tmp_path / "out.1"
+    path.write_text(DUMP)
+    assert callgrind._read(path) == (12345, 3 + 2 + 1)
+
+
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
+    benchmarks = toy_packages.benchmarks(tmp_path)
+    folders = {
+        side: toy_packages.package(tmp_path / side, passes=passes)
+        for side, passes in (("base", 10), ("head", 20))
+    }
+    packages = Packages("toy", folders, benchmarks, 120.0)
+    seconds = {"toys.time_work": 1e-4, "toys.time_steady": 1e-5}
+    found: dict[str, dict[str, callgrind.Counts]] = {"base": {}, "head": {}}
+    jobs = [(side, seconds) for side in found]
+    callgrind.count_all(packages, jobs, lambda side, *told: found[side].update([told]))
+    base, head = found.values()
+    work = [side["toys.time_work"]["instructions"] for side in (base, head)]
+    steady = [side["toys.time_steady"]["instructions"] for side in (base, head)]
+    assert work[1] / work[0] == pytest.approx(2, abs=0.1)
+    assert steady[1] == pytest.approx(steady[0], rel=0.01)
+    assert work[0] > 10 * 2_000  # ten sums of 2 000 numbers
+    assert base.keys() == head.keys() == seconds.keys()
+
+
+def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
+    packages = Packages("toy", {"base": tmp_path}, tmp_path, 120.0)  # nothing that could be counted
+    late = time.monotonic() - 1
+    told: list[object] = []
+    callgrind.count_all(
+        packages, [("base", {"toys.time_work": 1e-4})], lambda *of: told.append(of), late
+    )
+    assert not told
+
+
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+def test_after_an_interruption_nothing_more_is_counted(tmp_path: Path) -> None:
+    benchmarks = toy_packages.benchmarks(tmp_path)
+    sides = {side: toy_packages.package(tmp_path / side) for side in ("base", "head")}
+    packages = Packages("toy", sides, benchmarks, 120.0)
+    seconds = {f"toys.Sized.time_sized({n})": 1e-5 for n in (1, 2)} | {"toys.time_steady": 1e-5}
+    told: list[str] = []
+
+    def hear(side: str, name: str, counts: callgrind.Counts) -> None:
+        told.append(name)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        callgrind.count_all(packages, [(side, seconds) for side in sides], hear)
+    assert 1 <= len(told) <= 2  # once a side at the most: nothing went on after it
+
+
+@pytest.mark.skipif(not callgrind.available(), reason="valgrind is not installed")
+def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    benchmarks = toy_packages.benchmarks(tmp_path)
+    packages = Packages(
+        "toy", {"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0
+    )
+    seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
+    told: dict[str, callgrind.Counts] = {}
+    callgrind.count_all(
+        packages, [("base", seconds)], lambda side, name, counts: told.update({name: counts})
+    )
+    assert told.keys() == {"toys.time_steady"}
+    assert not list(temporary.iterdir())

@@ -1,0 +1,115 @@
+"""Starting a program under the recorder: its gate, Ctrl-C, and when it is over."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import time_namespace
+from rlox_opt.sampling.processes.launch import ENDING, Exit, Options, launch, not_interrupted
+from rlox_opt.sampling.processes.run import keys, read_run
+
+SILENT: Any = SimpleNamespace(note=lambda *_: None)
+
+
+def test_a_script_may_start_python_more_than_once(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text(f'#!/bin/sh\n"{sys.executable}" -c pass\nexec "{sys.executable}" "$@"\n')
+    script.chmod(0o755)
+    outcome = launch([str(script), "-c", "pass"], tmp_path / "run", Options(), None, SILENT)
+    assert (outcome.status, outcome.interrupted) == (0, False)
+    assert len(keys(tmp_path / "run")) == 2
+
+
+@pytest.fixture
+def heeded() -> Iterator[None]:
+    """All that ends a driver does so as Ctrl-C does."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in ENDING}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_a_second_ctrl_c_does_not_lose_what_the_first_one_kept(
+    number: signal.Signals, heeded: None
+) -> None:
+    with not_interrupted():
+        os.kill(os.getpid(), number)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+
+
+def interrupted(program: str, folder: Path, after_s: float | None = None) -> Exit:
+    """How a program ends that is interrupted as soon as it has made the file `ready` here; once
+    more by SIGTERM so many seconds later."""
+
+    def note(*_: object) -> None:
+        if (folder / "ready").exists():
+            (folder / "ready").unlink()
+            if after_s is not None:
+                threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGTERM)).start()
+            raise KeyboardInterrupt
+
+    words = [sys.executable, "-c", program, str(folder)]
+    return launch(words, folder / "run", Options(), None, SimpleNamespace(note=note))  # type: ignore[arg-type]
+
+
+def test_a_signal_while_the_program_ends_is_not_heeded(tmp_path: Path, heeded: None) -> None:
+    program = (
+        "import os, pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGINT, lambda *_: (time.sleep(0.5), sys.exit(3)))\n"
+        "pathlib.Path(sys.argv[1], 'ready').touch()\n"
+        "time.sleep(30)\n"
+    )
+    outcome = interrupted(program, tmp_path, after_s=0.2)
+    assert outcome == Exit(3, True)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == 3
+
+
+def test_workers_that_end_later_than_the_first_process_are_not_killed(tmp_path: Path) -> None:
+    program = (
+        "import os, pathlib, signal, sys, time\n"
+        "first = os.getpid()\n"
+        "def leave(*_):\n"
+        "    time.sleep(0.5 * (os.getpid() != first))\n"
+        "    sys.exit(0)\n"
+        "signal.signal(signal.SIGINT, leave)\n"
+        "if not os.fork():\n"
+        "    pathlib.Path(sys.argv[1], 'ready').touch()\n"
+        "time.sleep(30)\n"
+    )
+    outcome = interrupted(program, tmp_path)
+    assert outcome == Exit(0, True)
+    found = {process.header.start: process.how for process in read_run(tmp_path / "run").processes}
+    assert found == {"exec": "exit", "fork": "exit"}
+
+
+def test_what_a_program_leaves_behind_is_none_of_its_time(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1.5)'])\n"
+    )
+    begin = time.monotonic()
+    launch([sys.executable, "-c", program], tmp_path, Options(), None, SILENT)
+    assert time.monotonic() - begin > 1.2
+    about = json.loads((tmp_path / "run.json").read_text())
+    assert (about["end"][0] - about["clock"][2]) / 1e9 < 1.2
+
+
+def test_whose_clocks_are_one_and_the_same_is_written_down(tmp_path: Path) -> None:
+    launch([sys.executable, "-c", "pass"], tmp_path, Options(), None, SILENT)
+    about = json.loads((tmp_path / "run.json").read_text())
+    (key,) = keys(tmp_path)
+    first = json.loads((tmp_path / f"{key}.0.jsonl").read_text().splitlines()[0])
+    assert about["time_namespace"] == first["process"]["time_namespace"] == time_namespace()
+    if Path("/proc/self/ns/time").exists():
+        assert about["time_namespace"].startswith("time:[")

@@ -1,0 +1,119 @@
+"""Beliefs about what samplers saw of several processes: who waited, in which thread, what of the
+run they missed."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from recorded import Record, by_hand
+from toy_projects import CLASSIFIER
+
+from rlox_opt.sampling import perf
+from rlox_opt.sampling.processes.sampled import read_samplers
+from rlox_opt.sampling.processes.samples_file import read_samples
+from rlox_opt.sampling.samples import MAIN_THREAD
+
+CONNECTION = "/lib/python3.11/multiprocessing/connection.py"
+STACKS = f"""\
+thread (7): MainThread;Connection._recv ({CONNECTION}:395);read (libc.so.6) 5
+thread (7): MainThread;Connection._send ({CONNECTION}:384);write (libc.so.6) 2
+thread (8);load (/home/train.py:4) 3
+"""
+
+
+def test_who_receives_waits_and_threads_have_their_names(tmp_path: Path) -> None:
+    worker = Record(tmp_path, 7).thread(1, 8, "loader").until(1000)
+    left = tmp_path / f"{worker.key}.py-spy"
+    left.mkdir()
+    (left / "pyspy.raw").write_text(STACKS)
+    (left / "pyspy.log").write_text("Samples: 10 Errors: 0\n")
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
+    samples = read_samples(tmp_path, worker.key)
+    assert samples is not None
+    seen = [(sample.thread, sample.layer) for sample in samples.samples]
+    assert (
+        seen
+        == [(MAIN_THREAD, "idle")] * 5 + [(MAIN_THREAD, "kernel")] * 2 + [("loader", "python")] * 3
+    )
+
+
+def perf_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, times_s: list[float], status: int = 0
+) -> None:
+    """What perf leaves of a process 7 that ran at these times, in the folder of its run, and a
+    `perf script` that reads it and ends with `status`."""
+    rate = 99
+    (folder / perf.DATA).write_bytes(b"PERFILE2")
+    (folder / "perf.json").write_text(json.dumps({"pid": 7, "rate": rate}))
+    told = "".join(
+        f"python 7/7  {at:.9f}: cpu-clock/freq={rate}/: \n\t 1 step (/home/env.py)\n\n"
+        for at in times_s
+    )
+    (folder / "told").write_text(told)
+    program = folder / "bin" / "perf"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat '{folder}/told'\necho broken >&2\nexit {status}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_samples_that_are_all_of_times_that_were_not_kept_are_missed(
+    full: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    s = 10**9
+    record = Record(tmp_path, 7).span("a", 60_100, 60_900)
+    record.write(recorded=[60 * s, 61 * s]).write(end=[61 * s, "exit"])
+    perf_said(tmp_path, monkeypatch, [1 + n / 99 for n in range(99)])
+    if full:
+        limit = "[ perf record: perf size limit reached (786432 KB), stopping session ]\n"
+        (tmp_path / "perf.log").write_text(limit)
+    (said,) = read_samplers(by_hand(tmp_path), CLASSIFIER)
+    assert read_samples(tmp_path, record.key) is None
+    assert said.endswith("Use --from and --for.")
+    if full:
+        assert said.startswith("perf stopped after 2 s of the run, when its data was 0 MiB")
+    else:
+        assert said.startswith("perf sampled none of the time that was kept of main, ")
+
+
+def test_samples_of_times_that_were_kept_are_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Record(tmp_path, 7).span("a", 0, 5000).until(5000)
+    perf_said(tmp_path, monkeypatch, [1 + n / 99 for n in range(99)])
+    assert read_samplers(by_hand(tmp_path), CLASSIFIER) == []
+    samples = read_samples(tmp_path, record.key)
+    assert samples is not None
+    assert [sample.phase for sample in samples.samples] == ["a"] * 99
+    assert not (tmp_path / perf.DATA).exists()
+
+
+@pytest.mark.parametrize("read", [0, 10])
+def test_where_perfs_data_cannot_be_read_that_is_told_and_the_data_kept(
+    read: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = Record(tmp_path, 7).span("a", 0, 5000).until(5000)
+    perf_said(tmp_path, monkeypatch, [1 + n / 99 for n in range(read)], status=3)
+    (said,) = read_samplers(by_hand(tmp_path), CLASSIFIER)
+    assert said.startswith("perf script failed with status 3: broken")
+    assert ("layers are not known" in said) == (not read)
+    assert (read_samples(tmp_path, record.key) is None) == (not read)
+    assert (tmp_path / perf.DATA).exists()
+
+
+def test_processes_that_pyspy_found_too_young_are_named(tmp_path: Path) -> None:
+    main = Record(tmp_path, 7).until(9000)
+    left = tmp_path / f"{main.key}.py-spy"
+    left.mkdir()
+    (left / "pyspy.raw").write_text(STACKS)
+    (left / "pyspy.log").write_text("Samples: 10 Errors: 0\n")
+    Record(tmp_path, 8, "env worker", 0, main, begin=100).until(4000)
+    Record(tmp_path, 9, "helper", None, main, begin=200).until(300)  # not worth a word
+    Record(tmp_path, 10, "env worker", 1, main, begin=5000).write(end=[9 * 10**9, "exit"])
+    run = by_hand(tmp_path)
+    run.about.sampler = "py-spy"
+    (said,) = read_samplers(run, CLASSIFIER)
+    assert "in its first seconds" in said
+    assert said.endswith("nothing was sampled of env worker 0.")

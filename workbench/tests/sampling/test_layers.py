@@ -1,0 +1,142 @@
+"""Beliefs about which layer a stack belongs to: a table of stacks as the samplers print them."""
+
+import pytest
+from toy_projects import CLASSIFIER
+
+from rlox_opt.sampling.layers import LAYERS, TITLES
+from rlox_opt.sampling.samples import Frame
+
+SITE = "/venv/lib/python3.11/site-packages"
+LIBRARIES = {
+    "core": "/src/toy/_core.cpython-311-x86_64-linux-gnu.so",
+    "torch": f"{SITE}/torch/lib/libtorch_cpu.so",
+    "torch_python": f"{SITE}/torch/lib/libtorch_python.so",
+    "numpy": f"{SITE}/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so",
+    "openblas": f"{SITE}/numpy.libs/libscipy_openblas64_-56d6093b.so",
+    "python": "/python/lib/libpython3.11.so.1.0",
+    "dynload": "/python/lib/python3.11/lib-dynload/_json.cpython-311-x86_64-linux-gnu.so",
+    "libc": "/usr/lib/x86_64-linux-gnu/libc.so.6",
+    "libm": "/usr/lib/x86_64-linux-gnu/libm.so.6",
+    "gomp": "/usr/lib/x86_64-linux-gnu/libgomp.so.1",
+    "vdso": "[vdso]",
+    "kernel": "[kernel.kallsyms]",
+    "rs_core": "/src/crates/toy-core/src/training/gae/baseline.rs",
+    "rs_python": "/src/crates/toy-python/src/training.rs",
+    "rs_pyo3": "/cargo/registry/src/index/pyo3-0.30.1/src/impl_/trampoline.rs",
+    "rs_numpy": "/cargo/registry/src/index/numpy-0.30.0/src/array.rs",
+    "rs_std": "/rustc/59807616e1fa2540724bfbac14d7976d7e4a3860/library/core/src/ptr/mod.rs",
+    "rs_rayon": "/cargo/registry/src/index/rayon-core-1.13.0/src/latch.rs",
+    "py": "/src/toy/learner/ppo.py",
+}
+EVAL = "_PyEval_EvalFrameDefault@python"
+
+
+def stack(*frames: str) -> tuple[Frame, ...]:
+    """Frames from "name@library", outermost first."""
+    named = (frame.rpartition("@") for frame in frames)
+    return tuple(Frame(name, LIBRARIES[library]) for name, _, library in named)
+
+
+@pytest.mark.parametrize(
+    ("layer", "phase", "frames"),
+    [
+        # Python and what works for it.
+        ("python", "", [EVAL]),
+        ("python", "", ["train@py"]),
+        ("python", "", [EVAL, "_PyObject_Malloc@python"]),
+        ("python", "", [EVAL, "py_scan@dynload"]),
+        ("python", "", [EVAL, "clock_gettime@vdso"]),
+        # NumPy, the libraries below it, and what it asks of Python's runtime.
+        ("numpy", "", [EVAL, "array_exp@numpy", "exp@libm"]),
+        ("numpy", "", ["train@py", "ufunc@numpy", "dgemm_kernel@openblas"]),
+        ("numpy", "", [EVAL, "array_new@numpy", "_PyObject_Malloc@python"]),
+        # Torch, by the phase.
+        ("torch_inference", "policy_forward/action", [EVAL, "at::mm@torch"]),
+        ("torch_forward", "gradient_update/forward", [EVAL, "at::mm@torch"]),
+        ("torch_forward", "gradient_update/target_q", [EVAL, "at::mm@torch"]),
+        ("torch_backward", "gradient_update/backward", ["mkl_blas_avx512_sgemm@torch"]),
+        ("torch_optimizer", "gradient_update/critic/optimizer", [EVAL, "at::add_@torch"]),
+        ("torch_optimizer", "gradient_update/clip", [EVAL, "at::norm@torch"]),
+        ("torch_optimizer", "gradient_update/polyak", [EVAL, "at::lerp@torch"]),
+        ("torch_inference", "gae_compute/value", [EVAL, "at::mm@torch"]),
+        # Torch, by what the stack shows, against the phase.
+        (
+            "torch_backward",
+            "gradient_update",
+            [EVAL, "torch::autograd::Engine::execute@torch", "at::mm@torch"],
+        ),
+        ("torch_backward", "", ["_engine_run_backward@py", "mkl_blas_sgemm@torch"]),
+        # Extensions that call C functions of Python or NumPy for their own ends.
+        ("torch_inference", "", [EVAL, "THPVariable@torch_python", "PyTuple_New@python"]),
+        ("boundary", "", [EVAL, "_core::gae::compute@core", "PyArray_New@numpy", "memcpy@libc"]),
+        ("boundary", "", ["f@py", "from_vec@rs_numpy", "PyArray_New@numpy"]),
+        # A policy called from Rust: the Python function below is Python again.
+        ("python", "", ["_core::collect@core", EVAL, "PyDict_New@python"]),
+        # Rust, by source file or by symbol; the standard library works for its caller.
+        ("rust", "", ["f@py", "call@rs_pyo3", "compute_gae@rs_core"]),
+        ("rust", "", ["f@py", "call@rs_pyo3", "compute_gae@rs_core", "drop@rs_std"]),
+        ("boundary", "", ["f@py", "call@rs_pyo3", "compute_gae@rs_python", "drop@rs_std"]),
+        ("rust", "", [EVAL, "_core::f@core", "<toy_core::Env as toy_core::RLEnv>::step@core"]),
+        ("rust", "", [EVAL, "_core::f@core", "toy_core::step@core", "memcpy@libc"]),
+        ("boundary", "", [EVAL, "pyo3::impl_::trampoline::trampoline@core"]),
+        ("rust", "", ["std::thread::start@core", "rayon_core::join::call@core"]),
+        # The environment is Python code and NumPy in its phase, and nothing else there is.
+        ("env_python", "env_step/python_env", ["step@py"]),
+        ("env_python", "env_step/python_env", [EVAL, "array_add@numpy"]),
+        ("rust", "env_step/python_env", [EVAL, "toy_core::step@core"]),
+        ("python", "env_step", ["step@py"]),
+        # The kernel: seen by perf, guessed from libc's wrappers by py-spy.
+        ("kernel", "", [EVAL, "at::empty@torch", "asm_exc_page_fault@kernel"]),
+        ("kernel", "", ["f@py", "os_read@python", "read@libc"]),
+        ("kernel", "", ["f@py", "os_read@python", "__GI___readv@libc", "do_readv@kernel"]),
+        # Waiting, and waiting for a parallel section.
+        ("idle", "", ["f@py", "time_sleep@python", "clock_nanosleep@libc"]),
+        ("idle", "", ["f@py", "PyThread_acquire_lock_timed@python", "0x7f0@libc", "0x7f1@libc"]),
+        ("idle", "", ["f@py", "take_gil@python", "pthread_cond_timedwait@libc"]),
+        ("idle", "wait_rollout", ["f@py", "recv@rs_python", "futex_wait@rs_std", "syscall@libc"]),
+        ("rust", "", ["f@py", "step@rs_core", "wait@rs_rayon", "futex_wait@rs_std"]),
+        ("torch_inference", "", ["f@py", "at::mm@torch", "GOMP_parallel@gomp"]),
+    ],
+)
+def test_a_stack_belongs_to_the_innermost_known_owner(
+    layer: str, phase: str, frames: list[str]
+) -> None:
+    assert CLASSIFIER.classify(stack(*frames), phase) == layer
+
+
+def test_who_is_responsible_for_kernel_time_is_its_caller() -> None:
+    fault = stack(EVAL, "at::empty@torch", "asm_exc_page_fault@kernel")
+    assert CLASSIFIER.classify(fault, "policy_forward", see_kernel=False) == "torch_inference"
+    read = stack("f@py", "os_read@python", "read@libc")
+    assert CLASSIFIER.classify(read, "", see_kernel=False) == "python"
+
+
+def test_a_stack_that_does_not_wait_is_no_wait() -> None:
+    assert CLASSIFIER.wait_layer(stack(EVAL, "at::mm@torch"), "") is None
+
+
+def test_an_empty_or_unknown_stack_is_python() -> None:
+    assert CLASSIFIER.classify((), "") == "python"
+    assert CLASSIFIER.classify((Frame("[unknown]", "[unknown]"),), "") == "python"
+
+
+def test_every_layer_has_a_title() -> None:
+    assert len(set(TITLES.values())) == len(LAYERS) == 11
+
+
+@pytest.mark.parametrize(
+    ("module", "short"),
+    [
+        (LIBRARIES["torch"], "torch/lib/libtorch_cpu.so"),
+        (LIBRARIES["libc"], "libc.so.6"),
+        (LIBRARIES["rs_core"], "crates/toy-core/src/training/gae/baseline.rs"),
+        (LIBRARIES["rs_pyo3"], "pyo3-0.30.1/src/impl_/trampoline.rs"),
+        (LIBRARIES["rs_std"], "library/core/src/ptr/mod.rs"),
+        (LIBRARIES["py"], "toy/learner/ppo.py"),
+        ("/python/lib/python3.11/threading.py", "threading.py"),
+        ("/home/somebody/train.py", "train.py"),
+        ("<string>", "<string>"),
+    ],
+)
+def test_shown_modules_say_nothing_of_the_machine(module: str, short: str) -> None:
+    assert CLASSIFIER.short_module(module) == short

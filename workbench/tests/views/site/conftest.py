@@ -1,0 +1,31 @@
+"""A made-up history and its pages, and small parts of it."""
+
+from pathlib import Path
+
+import made_up_history
+import pytest
+from made_up_history import publish
+
+from rlox_opt.views.site import Published
+from rlox_opt.views.site.model import History, read
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("history")
+    made_up_history.write(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def history(store: Path) -> History:
+    return History.of(read(store))
+
+
+@pytest.fixture(scope="session")
+def pages(history: History, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Published pages, with cards that were measured."""
+    out = tmp_path_factory.mktemp("pages")
+    done = publish(out, history, made_up_history.ledger())
+    assert done == Published(30, 64, done.written, 0, 0)
+    return out

@@ -1,0 +1,173 @@
+"""Beliefs about the report of several processes: trees as text, tables, a page that reads alone."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rlox_opt.views import processes
+from rlox_opt.views.component_tree import tree_lines
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+def phase(name: str, mean: float, low: float = 0.0, high: float = 0.0, who: str = "") -> Any:
+    return {
+        "name": name,
+        "seconds": mean,
+        "low": low or mean,
+        "high": high or mean,
+        "low_in": who,
+        "high_in": who,
+        "self_seconds": mean / 2,
+        "calls": 3.0,
+    }
+
+
+def component(title: str, names: list[str], *phases: Any) -> Any:
+    layer = {"name": "python", "seconds": 1.0, "low": 1.0, "high": 1.0}
+    thread = {
+        "name": "MainThread",
+        "count": len(names),
+        "seconds": 217.4,
+        "samples": 4000,
+        "phases": list(phases),
+        "layers": [layer],
+    }
+    return {"title": title, "processes": names, "threads": [thread]}
+
+
+LEARNER = component(
+    "Learner",
+    ["Learner 0"],
+    phase("train", 28.5942),
+    phase("train/calculate_losses", 10.2242),
+    phase("train/calculate_losses/bptt", 0.9616),
+    phase("train/calculate_losses/tail", 0.3432),
+    phase("train/epoch_init", 0.0037),
+    phase("misc", 0.0024),
+)
+WORKERS = component(
+    "env worker",
+    ["env worker 0", "env worker 1"],
+    phase("python_env", 170.0, 150.0, 190.0, "env worker 1"),
+    phase("reset", 6.5, 6.4, 6.6, "env worker 0"),
+)
+
+
+def report(**more: Any) -> Any:
+    row = {
+        "rank": 1,
+        "component": "env worker",
+        "thread": "MainThread",
+        "phase": "python_env",
+        "layer": "env_python",
+        "seconds": 340.0,
+        "share": 0.9,
+    }
+    thread = {"name": "MainThread", "seconds": 217.0, "samples": 40, "layers": [
+        {"name": "env_python", "seconds": 170.0, "share": 0.78},
+        {"name": "unsampled", "seconds": 47.0, "share": 0.22},
+    ]}  # fmt: skip
+    process = {"title": "env worker 0", "pid": 7, "how": None, "begin_s": 0.5, "end_s": 217.5}
+    return {
+        "command": ["/home/me/bin/python3", "/home/me/train.py", "--lr", "<3>"],
+        "incomplete": ["env worker 0 was killed."],
+        "warnings": [],
+        "wall_s": 217.4,
+        "sampler": "perf",
+        "machine": {"cpu": "a CPU", "cores": 2},
+        "versions": {"python": "3.11"},
+        "processes": [process | {"threads": [thread]}],
+        "components": [LEARNER, WORKERS],
+        "layers": [{"name": "env_python", "seconds": 340.0, "share": 0.9}],
+        "ranking": [row],
+        "trace": {"clocks": [{"process": "a", "shift_us": 0, "error_us": 0, "seen_us": 3}]},
+    } | more
+
+
+@pytest.mark.parametrize("n", range(1, 20))
+def test_a_long_command_is_cut_at_a_word(n: int) -> None:
+    command = ["python", "train.py", *(f"--option{i}={i}" for i in range(n))]
+    whole = " ".join(command[1:])
+    found = processes.heading(report(command=command))
+    assert len(found) <= 100
+    if found != whole:
+        assert len(whole) > 100
+        assert found.endswith(" …")
+        assert whole.startswith(found.removesuffix("…"))  # with the space after the word
+    assert len(processes.heading(report(command=["a" * 300]))) == 100
+
+
+def test_a_tree_has_first_what_has_no_parts_then_the_others() -> None:
+    assert tree_lines(LEARNER) == [
+        "Learner profile tree view (seconds of 217.4 s):",
+        "misc: 0.0024",
+        "train: 28.5942",
+        "  epoch_init: 0.0037",
+        "  calculate_losses: 10.2242",
+        "    bptt: 0.9616, tail: 0.3432",
+    ]
+
+
+def test_equal_workers_are_one_tree_that_names_the_one_apart() -> None:
+    first, second = tree_lines(WORKERS)
+    assert first.startswith("env worker ×2 profile tree view")
+    assert second == (
+        "python_env: 170.0000 (150.0000–190.0000, highest in env worker 1), reset: 6.5000"
+    )
+
+
+def test_a_component_without_phases_has_no_tree() -> None:
+    assert tree_lines(component("torchrun", ["torchrun"])) == []
+
+
+def test_the_page_and_the_text_tell_the_same_and_no_folder_of_the_machine() -> None:
+    page, text = processes.render_html(report()), processes.render_markdown(report())
+    plain = re.sub(r"<[^>]*>", "", page)
+    for figure in ("90.0 %", "170.0000", "env worker 0 was killed.", "highest in env worker 1"):
+        assert figure in plain, figure
+        assert figure in text, figure
+    for folder in ("/home/me", "http://", "https://"):
+        assert folder not in page
+        assert folder not in text
+
+
+def test_what_comes_from_the_program_is_escaped() -> None:
+    assert "<3>" not in processes.render_html(report())
+
+
+def test_a_run_that_nothing_sampled_still_has_its_trees() -> None:
+    empty = report(ranking=[], layers=[], sampler=None)
+    assert "train: 28.5942" in processes.render_html(empty)
+    assert "nothing is ranked" in processes.render_markdown(empty)
+
+
+def test_clocks_that_are_one_are_said_to_be_and_others_have_their_error() -> None:
+    assert dict(processes.figures(report()))["Clocks aligned to"] == "one clock"
+    clocks = {"clocks": [{"process": "a", "shift_us": 5e6, "error_us": 12.4, "seen_us": 5e6}]}
+    assert dict(processes.figures(report(trace=clocks)))["Clocks aligned to"] == "± 12 µs"
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_the_page_fits_its_window_and_asks_for_nothing(
+    browser: "Browser", tmp_path: Path, width: int
+) -> None:
+    file = tmp_path / "report.html"
+    words = [f"--option{n}={n}" for n in range(20)]
+    file.write_text(processes.render_html(report(command=["python", "train.py", *words])))
+    context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("request", lambda r: said.append(r.url) if r.url != file.as_uri() else None)
+    page.goto(file.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#trees pre").inner_text().startswith("Learner profile tree view")
+    assert page.locator("#ranking tbody tr").count() == 1
+    lines = "h => h.clientHeight / parseFloat(getComputedStyle(h).lineHeight)"
+    assert page.locator("h1").evaluate(lines) <= 2.1
+    assert said == []
+    context.close()

@@ -18,7 +18,7 @@ _LINES = {
 }
 _TICKS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _LEAST = 2  # points of a line
-_APART = 0.12  # of the width, between two dates
+_APART = 0.25  # of the width, for a date: on a phone it takes as much
 
 
 class _Level(NamedTuple):
@@ -87,12 +87,14 @@ def _level(share: float) -> _Level:
 
 def _days(measured: Sequence[Checked]) -> list[tuple[int, str]]:
     """Where a day begins, as far as there is room to say so."""
-    found: list[tuple[int, str]] = []
+    room = _APART * len(measured)
+    told: list[tuple[int, str]] = []
     for n, of in enumerate(measured):
         day = f"{of.date:%Y-%m-%d}"
-        if not found or (day != found[-1][1] and n - found[-1][0] >= _APART * len(measured)):
-            found.append((n, day))
-    return found
+        begins = not told or (day != told[-1][1] and n - told[-1][0] >= room)
+        if begins and len(measured) - n >= room / 2:  # it stands in the middle of its room
+            told.append((n, day))
+    return told
 
 
 def _words(held: Held) -> str:

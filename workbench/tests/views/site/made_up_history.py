@@ -210,14 +210,14 @@ def _profiles(rng: random.Random, n: int) -> dict[str, Profile]:
 
 
 def ledger() -> list[Line]:
-    """The toy project's cards, and eight that were measured after them, a day each: as predicted,
+    """The toy project's cards, and some that were measured after them, a day each: as predicted,
     less and more."""
     known = lines(toy_projects.PROJECT)
     like = next(line.card for line in known if line.card.id == "P5")
     assert like.prediction is not None
     middle = math.sqrt(math.prod(like.prediction.ratio))
-    for n in range(8):
-        ratio = middle * 1.5 ** ((n % 4) - 1)
+    for n, off in enumerate((1, 0.7, 1.05, 1, 1.9, 0.95, 1.1, 2.5, 1, 0.3, 1.02, 1.4)):
+        ratio = middle * off
         ends = 0.9 * ratio, 1.1 * ratio
         of = like.prediction
         result = Result(of.workload, of.size, ratio, ends, "faster", 10)

@@ -27,7 +27,8 @@ from rlox_opt.views.site.model import History, read
 
 from asv_bench.project import PROJECT
 
-sys.path.insert(0, str(PROJECT.root / "tests" / "history" / "site"))
+sys.path.insert(0, str(PROJECT.root / "workbench" / "tests"))
+sys.path.insert(0, str(PROJECT.root / "workbench" / "tests" / "views" / "site"))
 import made_up_history
 
 OPENINGS = 7

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlox_opt.cli.peers_kind import Record, Report, add_kind, conclude, say
 from rlox_opt.project.project import Project
+from rlox_opt.system import plugins
 from rlox_opt.system.commands import CompileError, cargo
 from rlox_opt.system.commands import run as run_command
 from rlox_opt.system.numbers import whole
@@ -56,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Time as asked; returns the exit code."""
     from rlox_opt.race.primitives import cases
     from rlox_opt.race.primitives.tables import Tables
-    from rlox_opt.views import backends as view
+
+    view = plugins.load(Path(__file__).with_name("backends_page.py"))
 
     project: Project = arguments.project
     families, engines = cases.load(project, "backends.toml")

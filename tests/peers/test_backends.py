@@ -8,8 +8,8 @@ import numpy as np
 import projects
 import pytest
 from rlox_opt.system.commands import CompileError, Done
-from rlox_opt.views import backends as report
 
+from peers import backends_page as report
 from peers import kinds
 from peers.primitives import checks, networks
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import projects
 import pytest
+import users_repository
 from rlox_opt.cli.main import main
 from rlox_opt.project import cards
 from rlox_opt.project.project import Project
@@ -337,3 +338,10 @@ def test_the_optimisation_that_is_named_as_new_is_not_taken(text: str) -> None:
         said = re.findall(r"rlox-opt new [pP](\d+)", told)
     assert said
     assert {int(number) for number in said}.isdisjoint(TAKEN)
+
+
+def test_what_is_uncommitted_is_asked_of_git_without_writing(tmp_path: Path) -> None:
+    root = users_repository.make(tmp_path / 'a:user\'s "own"')
+    before = users_repository.fingerprint(root)
+    assert skeleton.uncommitted(["edited", "README.md"], root) == ["edited"]
+    assert users_repository.fingerprint(root) == before

@@ -11,6 +11,13 @@ from rlox_opt.sampling import pyspy
 from rlox_opt.sampling.attribution import attribute
 from rlox_opt.sampling.samples import MAIN_THREAD
 
+from workloads import child
+
+
+def test_the_child_settles_where_pyspy_drops_it() -> None:
+    assert hasattr(child.Run, pyspy.SETTLING)
+
+
 LIVE = """
 import math, time
 from rlox_opt.sampling.pyspy import allow_ptrace

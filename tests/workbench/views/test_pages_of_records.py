@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hostile_html import harm
 from projects import HERE
-from rlox_opt.views import backends, growth, primitives, race
+from rlox_opt.views import growth, primitives, race
+
+from peers import backends_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 PAGES: dict[str, Callable[[Any], str]] = {
     "ppo": race.page, "growth": growth.page, "primitives": primitives.page,
-    "backends": backends.page,
+    "backends": backends_page.page,
 }  # fmt: skip
 
 

@@ -43,7 +43,6 @@ _WINDOWS = {
 _PYTHON_RATE = 200  # Hz; without native stacks py-spy keeps that pace
 _BURST_S = 0.1  # of calls, between which the process is asked for more
 _LEAST_MOVE = 1.03
-TWINS = "pairs."  # begins the name of a benchmark of the twins of an optimisation
 
 
 def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list[tuple[str, float]]:
@@ -56,7 +55,7 @@ def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list
     moves = []
     for cell in now:
         old = then.get(cell.benchmark)
-        if cell.kind != "time" or cell.benchmark.startswith(TWINS) or old is None:
+        if cell.kind != "time" or of_twins(project, cell.benchmark) or old is None:
             continue
         if not (cell.ratio and old.ratio and cell.ratio_ci99 and old.ratio_ci99):
             continue
@@ -66,6 +65,12 @@ def moved(project: Project, now: Sequence[Cell], before: Sequence[Cell]) -> list
         if apart and max(ratio, 1 / ratio) > least:
             moves.append((cell.benchmark, ratio))
     return sorted(moves, key=lambda move: -abs(math.log(move[1])))
+
+
+def of_twins(project: Project, benchmark: str) -> bool:
+    """Whether the benchmark calls one of an optimisation's twins."""
+    calls = project.settings.twins.benchmark
+    return bool(calls) and benchmark.startswith(f"{calls}(")
 
 
 def of_benchmark(

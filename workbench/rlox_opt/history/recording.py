@@ -89,7 +89,7 @@ class Recording:
             self.times.names = [
                 name
                 for name in self._names["time"]
-                if self.pattern.search(name) and not name.startswith(causes.TWINS)
+                if self.pattern.search(name) and not causes.of_twins(self.project, name)
             ]
             self.alone = frozenset(n for n in self.times.names if "base" not in there["time"][n])
             by_itself = packages
@@ -253,13 +253,14 @@ class Recording:
 
 def predicted(project: Project) -> dict[str, restarts.Cell]:
     """The cell that each card of a pair predicts, by asv's name of its optimised twin."""
-    cells = {}
-    for card in cards.load(project):
+    cells: dict[str, restarts.Cell] = {}
+    calls = project.settings.twins.benchmark
+    for card in cards.load(project) if calls else ():
         if card.prediction and card.prediction.size:
             size = tuple(sorted(card.prediction.size.items()))
             of = f"{card.id} {card.prediction.workload} " + ",".join(f"{k}={n}" for k, n in size)
             cell = restarts.Cell(card.id, card.prediction.workload, size)
-            cells[f"{causes.TWINS}Pairs.time_ten_calls('{of}', 'optimized')"] = cell
+            cells[f"{calls}('{of}', 'optimized')"] = cell
     return cells
 
 

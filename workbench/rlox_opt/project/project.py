@@ -47,6 +47,10 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
     planted: str = ""
     """The list of bugs that those tests must catch."""
 
+    benchmark: str = ""
+    """The benchmark of the suite that calls twins: its parameters are the name of a pair's cell and
+    `baseline` or `optimized`."""
+
     worker: str = ""
     """The program that times the twins of the training loop."""
 

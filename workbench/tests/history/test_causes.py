@@ -21,6 +21,9 @@ from rlox_opt.sampling import brief, perf, pyspy
 NO_SAMPLER = perf.unavailable() is not None and pyspy.unavailable() is not None
 
 
+TWIN = "pairs.Pairs.time_ten_calls('P1 gae n=8', 'optimized')"
+
+
 def cell(name: str, ratio: float, half: float = 0.01, kind: str = "time") -> Cell:
     ends = ratio * math.exp(-half), ratio * math.exp(half)
     return Cell(name, kind, 1e-6, ratio, ends, 5)
@@ -31,7 +34,7 @@ def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
 ) -> None:
     found = {"benchmarks": {"noisy": {"detectable": 1.2}}}
     monkeypatch.setattr(calibration, "newest", lambda records: found)
-    before = [cell(name, 1.0) for name in ("slower", "faster", "little", "noisy", "pairs.P1")]
+    before = [cell(name, 1.0) for name in ("slower", "faster", "little", "noisy", TWIN)]
     before += [cell("wide", 1.0, half=0.2), cell("counted", 1.0, kind="instructions")]
     now = [
         cell("slower", 1.1),
@@ -40,7 +43,7 @@ def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
         cell("noisy", 1.15),
         cell("wide", 1.15),
         cell("counted", 2.0, kind="instructions"),
-        cell("pairs.P1", 2.0),
+        cell(TWIN, 2.0),
         cell("new", 2.0),
         Cell("slower", "criterion", 1.0),
     ]

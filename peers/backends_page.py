@@ -10,8 +10,6 @@ from rlox_opt.views.markdown import table_lines
 from rlox_opt.views.model import Section, Table
 from rlox_opt.views.primitives import facts, left_out, measured, who
 
-__all__ = ["explained", "left_out", "markdown", "page", "summary"]
-
 HEADING = "Small networks, backend by backend"
 _BY_CRITERION = {"native": "ours, Rust", "burn": "Burn", "candle": "Candle"}
 

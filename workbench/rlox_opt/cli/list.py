@@ -91,7 +91,7 @@ def active(project: Project, card: Card) -> bool | None:
         return card.status in ("accepted", "graduated")
     if not project.installed.there():
         return None
-    return card.feature in project.installed.build_info()["features"]
+    return card.feature in project.installed.build_info().get("features", ())
 
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:

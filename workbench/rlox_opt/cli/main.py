@@ -69,8 +69,9 @@ class _Version(argparse.Action):
         with contextlib.suppress(UsageError):
             project = Project.here()
             build = project.installed.build_info()
-            features = ", ".join(build["features"]) or "baseline"
-            said += f", {project.package} {build['version']} ({build['profile']}, {features})"
+            if build:
+                features = ", ".join(build["features"]) or "baseline"
+                said += f", {project.package} {build['version']} ({build['profile']}, {features})"
         print(said)
         parser.exit()
 

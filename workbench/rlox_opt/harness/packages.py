@@ -131,7 +131,7 @@ class Packages:
         with tempfile.TemporaryDirectory(prefix="copies-", dir=beside) as copies:
             folders = {side: Path(copies, side) for side in sides}
             for side, folder in folders.items():
-                shutil.copytree(self.folders[side] / self.name, folder / self.name)
+                shutil.copytree(self.folders[side], folder)
             yield replace(self, folders=folders)
 
     def peaks(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:

@@ -171,7 +171,7 @@ class Builds:
             done = run(command, checkout, git.environment(trusted=checkout))
             if done.status:
                 raise NotBuiltError(f"{revision.title} does not build:\n{done.tail}")
-            if not (built / self.package).exists():
+            if not any((built / name).exists() for name in (self.package, f"{self.package}.py")):
                 raise NotBuiltError(
                     f"{revision.title}: {by.command[0]!r} left no {self.package} in {_OUT}"
                 )

@@ -18,6 +18,9 @@ def alone(folder: Path) -> Iterator[int]:
     """Only this process works in `folder`; gives the descriptor of the lock. What one that was
     killed left half made is removed."""
     folder.mkdir(parents=True, exist_ok=True)
+    ignored = folder / ".gitignore"  # builds are nothing that the project would commit
+    if not ignored.exists():
+        ignored.write_text("*\n")
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         remove_left(folder)

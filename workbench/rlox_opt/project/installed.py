@@ -34,8 +34,8 @@ class Installed:
         return importlib.util.find_spec(self.package) is not None
 
     def build_info(self) -> Mapping[str, Any]:
-        """How it was built: `version commit profile features rustc`."""
-        said: Mapping[str, Any] = _imported(self.package).build_info()
+        """How it was built, as far as it says: `version commit profile features rustc`."""
+        said: Mapping[str, Any] = getattr(_imported(self.package), "build_info", dict)()
         return said
 
     def pairs(self) -> list[tuple[str, str, list[dict[str, int]]]]:
@@ -56,9 +56,9 @@ class Installed:
         """Versions of what takes part; None for what is not installed."""
         build = self.build_info()
         return {
-            self.package: build["version"],
-            "rustc": build["rustc"].removeprefix("rustc ").split(" ")[0],
-            "build_profile": build["profile"],
+            self.package: build.get("version") or version(self.package),
+            "rustc": build.get("rustc", "").removeprefix("rustc ").split(" ")[0] or None,
+            "build_profile": build.get("profile"),
         } | self.around()
 
     def around(self) -> dict[str, str | None]:

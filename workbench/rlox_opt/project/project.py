@@ -186,7 +186,14 @@ class Project:
     def measured(self) -> tuple[str, ...]:
         """What git takes for paths: only their changes need a recording."""
         suite = str(self.suite.relative_to(self.root))
-        return self.settings.measured or (self.package, f"src/{self.package}", suite)
+        name = self.package
+        return self.settings.measured or (
+            name,
+            f"{name}.py",
+            f"src/{name}",
+            f"src/{name}.py",
+            suite,
+        )
 
     @property
     def compared(self) -> re.Pattern[str]:

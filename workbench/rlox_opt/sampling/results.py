@@ -94,7 +94,7 @@ def skeleton(project: Project, spec: Spec, windows: Mapping[str, float]) -> Json
         "seed": spec.seed,
         "commit": head,
         "dirty": dirty,
-        "features": project.installed.build_info()["features"],
+        "features": project.installed.build_info().get("features", []),
         "machine": machine(),
         "versions": project.installed.versions(),
         "settings": spec.trainer | {"device": spec.device, "threads": spec.threads},

@@ -39,7 +39,8 @@ def test_what_the_table_leaves_out_is_found(tmp_path: Path) -> None:
     assert found.root == tmp_path
     assert found.package == "my_thing"
     assert found.suite == tmp_path / "bench" / "marks"
-    assert found.measured == ("my_thing", "src/my_thing", "bench/marks")
+    files = ("my_thing", "my_thing.py", "src/my_thing", "src/my_thing.py")
+    assert found.measured == (*files, "bench/marks")
     assert found.history == tmp_path / ".rlox-opt" / "history"
     assert found.revisions == tmp_path / ".rlox-opt" / "cache" / "revisions"
     write(tmp_path, '[project]\nname = "x"\n[tool.maturin]\nmodule-name = "y._core"\n')

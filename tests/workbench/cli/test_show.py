@@ -19,7 +19,7 @@ from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
 from rlox_opt.system.machine import machine, slug
 from rlox_opt.views import card as terminal
-from rlox_opt.views.chart import Axis, Point
+from rlox_opt.views.chart import RatioPoint, TextAxis
 
 from rlox._core import build_info
 
@@ -172,8 +172,8 @@ ratios = st.floats(0.01, 1000)
 def test_a_point_lies_within_its_whiskers_and_all_within_the_axis(
     drawn: list[tuple[float, float, float]], width: int
 ) -> None:
-    points = [Point(ratio, (ratio / below, ratio * above)) for ratio, below, above in drawn]
-    axis = Axis(points, width)
+    points = [RatioPoint(ratio, (ratio / below, ratio * above)) for ratio, below, above in drawn]
+    axis = TextAxis(points, width)
     for point in points:
         row = axis.row(point)
         assert len(row) == width
@@ -185,7 +185,7 @@ def test_a_point_lies_within_its_whiskers_and_all_within_the_axis(
 
 @given(st.lists(ratios, min_size=1), st.integers(20, 60))
 def test_one_is_on_the_axis_and_labels_stand_apart(drawn: list[float], width: int) -> None:
-    line, labels = Axis([Point(ratio, (ratio, ratio)) for ratio in drawn], width).scale()
+    line, labels = TextAxis([RatioPoint(ratio, (ratio, ratio)) for ratio in drawn], width).scale()
     assert len(line) == width
     assert len(labels) <= width
     assert line.count("┼") == 1
@@ -195,12 +195,12 @@ def test_one_is_on_the_axis_and_labels_stand_apart(drawn: list[float], width: in
 
 
 def test_equal_factors_are_equal_distances() -> None:
-    axis = Axis([Point(1.0, (0.1, 10.0))], 41)
+    axis = TextAxis([RatioPoint(1.0, (0.1, 10.0))], 41)
     one = axis.column(1.0)
     assert axis.column(10.0) - one == one - axis.column(0.1)
 
 
 def test_an_interval_that_holds_one_crosses_its_line() -> None:
-    axis = Axis([Point(1.1, (0.8, 2.0))], 40)
-    assert "┼" in axis.row(Point(1.3, (0.8, 2.0)))
-    assert "│" in axis.row(Point(1.6, (1.5, 2.0)))
+    axis = TextAxis([RatioPoint(1.1, (0.8, 2.0))], 40)
+    assert "┼" in axis.row(RatioPoint(1.3, (0.8, 2.0)))
+    assert "│" in axis.row(RatioPoint(1.6, (1.5, 2.0)))

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rlox_opt.system.moments import moment
 from rlox_opt.views import units
-from rlox_opt.views.chart import Axis, Point
+from rlox_opt.views.chart import RatioPoint, TextAxis
 
 _MOST_OTHERS = 5
 _WIDEST = 100  # of the page: prose and charts beyond it are no easier to read
@@ -126,13 +126,15 @@ def _ratios(
     for result in record["results"]:
         predicted = prediction is not None and result is _at(record, prediction)
         band = prediction["ratio"] if prediction and predicted else None
-        point = Point(result["ratio"], tuple(result["ci95"]), tuple(band) if band else None)
+        point = RatioPoint(result["ratio"], tuple(result["ci95"]), tuple(band) if band else None)
         figure = units.estimate(result["ratio"], result["ci95"])
         rows.append((result, point, figure))
     labels = max(len(text) for r, *_ in rows for text in (size(r["size"]), r["workload"]))
     beside = max(len(figure) for *_, figure in rows) + max(map(len, _STYLES)) + 3 * 2
     room = width - labels - beside
-    axis = Axis([point for _, point, _ in rows], max(_NARROWEST_CHART, min(room, _WIDEST_CHART)))
+    axis = TextAxis(
+        [point for _, point, _ in rows], max(_NARROWEST_CHART, min(room, _WIDEST_CHART))
+    )
     table = _table()
     for _ in range(4):
         table.add_column(no_wrap=True)

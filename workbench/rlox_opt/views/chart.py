@@ -15,7 +15,7 @@ _GAP = 2  # characters between two labels
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 
 
-class Point(NamedTuple):
+class RatioPoint(NamedTuple):
     """A ratio, its interval, and the band that was predicted for it."""
 
     ratio: float
@@ -23,10 +23,10 @@ class Point(NamedTuple):
     band: tuple[float, float] | None = None
 
 
-class Axis:
+class TextAxis:
     """A logarithmic axis of `width` characters that holds all of `points` and 1×."""
 
-    def __init__(self, points: Sequence[Point], width: int) -> None:
+    def __init__(self, points: Sequence[RatioPoint], width: int) -> None:
         ends = [end for point in points for end in (*point.ci95, point.ratio, *(point.band or ()))]
         self.low = min(1 / _SMALLEST, *ends) / _MARGIN
         self.high = max(_SMALLEST, *ends) * _MARGIN
@@ -37,7 +37,7 @@ class Axis:
         share = math.log(ratio / self.low) / math.log(self.high / self.low)
         return min(self.width - 1, max(0, round(share * (self.width - 1))))
 
-    def row(self, point: Point) -> str:
+    def row(self, point: RatioPoint) -> str:
         """A point as a line: `░` the band, `├●┤` the interval around the ratio, `│` 1×."""
         line = [" "] * self.width
         if point.band:

@@ -5,14 +5,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+from rlox_opt.views.axes import Axis, apart
 
 _TICKS = (
     0.1, 0.2, 0.5, 0.7, 0.8, 0.9, 0.95, 1, 1.01, 1.02, 1.03, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 20,
     50, 100,
 )  # fmt: skip
-_MARGIN = 1.06  # of the axis' length beyond the outermost figure
-_APART = 0.09  # of the axis' length between two labels
+_MARGIN = 0.03  # of the figures' span, on both sides
+_APART = 9.0  # per cent between two labels
 _Span = tuple[str, str]  # where it begins, and how wide it is
 
 
@@ -28,7 +31,7 @@ class Row(NamedTuple):
     kind: str = ""
 
 
-class _Placed(NamedTuple):
+class _PlacedRow(NamedTuple):
     """The same in per cent of the axis."""
 
     of: Any
@@ -39,37 +42,31 @@ class _Placed(NamedTuple):
     kind: str
 
 
-class Axis(NamedTuple):
+class Placed(NamedTuple):
     """Rows on one axis; `ticks` are (place, ratio), `mark` is the place of a line across."""
 
-    rows: list[_Placed]
+    rows: list[_PlacedRow]
     ticks: list[tuple[str, str]]
     mark: str
 
 
-def axis(rows: Sequence[Row], mark: float = 1.0) -> Axis:
+def axis(rows: Sequence[Row], mark: float = 1.0) -> Placed:
     """The rows on one axis, which holds 1× and the `mark`."""
     ends = [1.0, mark]
     for row in rows:
         ends += [*(row.band or ()), *(row.ci or ()), *([row.ratio] if row.ratio else [])]
-    length = math.log(max(ends) / min(ends)) * _MARGIN
-    start = math.log(min(ends)) - length * (_MARGIN - 1) / 2
-
-    def at(ratio: float) -> float:
-        return (math.log(ratio) - start) / length
+    at = replace(Axis.around(ends, 0, 100, _MARGIN), digits=6)
 
     def left(ratio: float) -> str:
-        return f"{100 * at(ratio):.2f}"
+        return f"{at(ratio):.2f}"
 
     def span(ends: tuple[float, float] | None) -> _Span | None:
-        return (left(ends[0]), f"{100 * (at(ends[1]) - at(ends[0])):.2f}") if ends else None
+        return (left(ends[0]), f"{at(ends[1]) - at(ends[0]):.2f}") if ends else None
 
-    kept = [1.0]
-    for tick in sorted(_TICKS, key=lambda tick: abs(math.log(tick))):
-        if 0 <= at(tick) <= 1 and all(abs(at(tick) - at(one)) >= _APART for one in kept):
-            kept.append(float(tick))
+    within = [tick for tick in _TICKS if at.low <= tick <= at.high]
+    kept = apart(sorted(within, key=lambda tick: abs(math.log(tick))), at, _APART)
     placed = [
-        _Placed(
+        _PlacedRow(
             row.of,
             row.said,
             span(row.band),
@@ -79,4 +76,4 @@ def axis(rows: Sequence[Row], mark: float = 1.0) -> Axis:
         )
         for row in rows
     ]
-    return Axis(placed, [(left(tick), f"{tick:g}") for tick in kept], left(mark))
+    return Placed(placed, [(left(tick), f"{tick:g}") for tick in kept], left(mark))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rlox_opt.history.difference import Difference
 from rlox_opt.views.site.figures import points
-from rlox_opt.views.site.model import History, Moved, Recording, cost
+from rlox_opt.views.site.model import EntryFile, History, Moved, cost
 from rlox_opt.views.titles import layer_title
 
 
@@ -20,7 +20,7 @@ class Split(NamedTuple):
     function: str | None
 
 
-def differences(history: History, recording: Recording) -> dict[str, Difference]:
+def differences(history: History, recording: EntryFile) -> dict[str, Difference]:
     """Each profile of a recording against that of the recording before it, by its name."""
     before = history.before(recording)
     if before is None:

@@ -12,7 +12,7 @@ from rlox_opt.views.differential import flamegraph
 from rlox_opt.views.site.causes import differences
 from rlox_opt.views.site.figures import amount, change
 from rlox_opt.views.site.layout import Page, commit_path
-from rlox_opt.views.site.model import KINDS, Commit, History, Recording
+from rlox_opt.views.site.model import KINDS, Commit, EntryFile, History
 
 _MOST = 15  # differences to the recording before that are listed
 
@@ -124,7 +124,7 @@ def _reading(old: Cell, cell: Cell, ratio: float) -> _Reading:
     )
 
 
-def _pairs(before: Recording, after: Recording) -> Iterator[tuple[Cell, Cell, float]]:
+def _pairs(before: EntryFile, after: EntryFile) -> Iterator[tuple[Cell, Cell, float]]:
     old = {(cell.benchmark, cell.kind): cell for cell in before.entry.cells}
     for cell in after.entry.cells:
         was = old.get((cell.benchmark, cell.kind))

@@ -11,7 +11,7 @@ from jinja2 import Environment
 
 from rlox_opt.views.pages import environment
 from rlox_opt.views.site import figures
-from rlox_opt.views.site.model import Recording, features_title, slug
+from rlox_opt.views.site.model import EntryFile, features_title, slug
 
 PAGES = {
     "index.html": "Overview",
@@ -47,7 +47,7 @@ def card_path(id_: str) -> str:
     return f"optimisation/{id_.lower()}.html"
 
 
-def raw_path(recording: Recording) -> str:
+def raw_path(recording: EntryFile) -> str:
     """The copy of a recording's file."""
     return f"raw/{recording.entry.slug}/{recording.path.name}"
 

@@ -30,7 +30,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Recording:
+class EntryFile:
     """One entry and its file."""
 
     path: Path
@@ -51,7 +51,7 @@ class Commit:
     parent: str | None
     subject: str
     committed: datetime
-    recordings: tuple[Recording, ...]
+    recordings: tuple[EntryFile, ...]
 
     @property
     def short(self) -> str:
@@ -84,7 +84,7 @@ class Moved:
         return self.series.points[self.change.index].machine
 
     @property
-    def recording(self) -> Recording:
+    def recording(self) -> EntryFile:
         """What was recorded of its commit with its features on its machine."""
         return next(
             recording
@@ -135,7 +135,7 @@ class History:
     @classmethod
     def of(
         cls,
-        recordings: Iterable[Recording],
+        recordings: Iterable[EntryFile],
         order: Sequence[str] | None = None,
         least: Mapping[str, Mapping[str, float]] | None = None,
         acknowledged: Sequence[Acknowledgement] = (),
@@ -144,7 +144,7 @@ class History:
         by_id = {id(recording.entry): recording for recording in recordings}
         newest = store.newest(recording.entry for recording in by_id.values())
         kept = [by_id[id(entry)] for entry in newest.values()]
-        of_commit: defaultdict[str, list[Recording]] = defaultdict(list)
+        of_commit: defaultdict[str, list[EntryFile]] = defaultdict(list)
         for recording in kept:
             of_commit[recording.entry.commit].append(recording)
         rank = {commit: number for number, commit in enumerate(order or ())}
@@ -234,13 +234,13 @@ class History:
         """Machines by name."""
         return sorted({r.entry.slug for commit in self.commits for r in commit.recordings})
 
-    def before(self, recording: Recording) -> Recording | None:
+    def before(self, recording: EntryFile) -> EntryFile | None:
         """What was recorded last before it, of the same features on the same machine."""
         return self._before.get(recording.path)
 
     @cached_property
-    def _before(self) -> dict[Path, Recording]:
-        last: dict[tuple[str, tuple[str, ...]], Recording] = {}
+    def _before(self) -> dict[Path, EntryFile]:
+        last: dict[tuple[str, tuple[str, ...]], EntryFile] = {}
         found = {}
         for commit in self.commits:
             for recording in commit.recordings:
@@ -251,9 +251,9 @@ class History:
         return found
 
 
-def read(folder: Path) -> list[Recording]:
+def read(folder: Path) -> list[EntryFile]:
     """All recordings of a store. Raises NotReadError."""
-    return [Recording(path, entry) for path, entry in store.entries(folder)]
+    return [EntryFile(path, entry) for path, entry in store.entries(folder)]
 
 
 def rank_of(features: Sequence[str]) -> tuple[bool, Sequence[str]]:

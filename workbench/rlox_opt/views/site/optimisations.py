@@ -10,7 +10,7 @@ from rlox_opt.history.ledger import Line
 from rlox_opt.history.records import Record
 from rlox_opt.project.cards import Card
 from rlox_opt.views import units
-from rlox_opt.views.site.axis import Axis, Row, axis
+from rlox_opt.views.site.axis import Placed, Row, axis
 from rlox_opt.views.site.coverage import coverage
 from rlox_opt.views.site.figures import against, amount, estimate
 from rlox_opt.views.site.layout import Page, Table, card_path
@@ -33,7 +33,7 @@ class _Planned(NamedTuple):
 class _Checked(NamedTuple):
     """A prediction and what became of it, drawn and in words; `where` it was measured."""
 
-    axis: Axis
+    axis: Placed
     told: str
     where: str
 

@@ -10,10 +10,10 @@ from rlox_opt.views import units
 from rlox_opt.views.site.benchmark import script
 from rlox_opt.views.site.figures import points
 from rlox_opt.views.site.layout import Key, Page
-from rlox_opt.views.site.model import Commit, History, Recording, cost
+from rlox_opt.views.site.model import Commit, EntryFile, History, cost
 from rlox_opt.views.titles import layer_title
 
-Line = list[tuple[Commit, Recording]]
+Line = list[tuple[Commit, EntryFile]]
 
 
 def lines(history: History) -> dict[tuple[str, str], Line]:

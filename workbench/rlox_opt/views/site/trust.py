@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rlox_opt.system import schema
 from rlox_opt.views import units
-from rlox_opt.views.site.axis import Axis, Row, axis
+from rlox_opt.views.site.axis import Placed, Row, axis
 from rlox_opt.views.site.layout import Page
 from rlox_opt.views.site.operating import Operating, operating
 from rlox_opt.views.site.scores import SCORES, Score
@@ -33,7 +33,7 @@ class _Calibration(NamedTuple):
     record: _Record
     figures: list[tuple[str, str]]
     older: str
-    axis: Axis
+    axis: Placed
     benchmarks: list[_Benchmark]
 
 

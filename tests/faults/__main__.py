@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1]), str(HERE.parent)]  # rlox, and what the tests share
+ROOT = HERE.parents[1]
+sys.path[:0] = [
+    str(of) for of in (ROOT, HERE.parent, ROOT / "workbench" / "tests")
+]  # as pytest has it
 
 import campaign  # noqa: E402
 from campaign import Kind, Trial  # noqa: E402

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import reprlib
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def slug(info: dict[str, Any]) -> str:
     try:
         cpu, cores = str.lower(info["cpu"]), int.__index__(info["cores"])
     except (LookupError, TypeError):
-        raise ValueError(f"`machine` is {info}; it takes cpu and cores") from None
+        raise ValueError(f"`machine` is {reprlib.repr(info)}; it takes cpu and cores") from None
     model = re.sub(r"\((r|tm|c)\)|\b(cpu|processor|[\w-]+-core)\b", " ", cpu)
     words = re.findall(r"[a-z0-9.]+", model)
     return "-".join([*words, f"{cores}c"])

@@ -112,10 +112,11 @@ def _forked(run: Any, words: list[str], folder: Path, env: Mapping[str, str]) ->
 
 def _report() -> int:
     """What `profile SCRIPT` does with what a run left behind, in the folder that it is given."""
+    from rlox_opt.project.project import Project
     from rlox_opt.sampling.processes.report import report
     from rlox_opt.sampling.processes.run import read_run
 
-    report(read_run(Path(sys.argv[1])), Path("trace.json"), Path.cwd())
+    report(read_run(Path(sys.argv[1])), Path("trace.json"), Project.here())
     return 0
 
 

@@ -176,9 +176,9 @@ def of_builds(arguments: argparse.Namespace) -> tuple[Compared, bool]:
     """
     from rlox_opt.system.progress import reporter
 
+    specs = _specs(arguments)
     sampler = brief.tool()
     classifier = Classifier(arguments.project.settings.layers)
-    specs = _specs(arguments)
     with reporter() as progress:
         named = [name for name in (arguments.before, arguments.after) if name is not None]
         progress.plan(

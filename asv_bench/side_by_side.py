@@ -29,8 +29,9 @@ from asv.commands.compare import Compare
 from asv.commands.continuous import Continuous
 from asv.console import log
 from asv.runner import BenchmarkResult, log_benchmark_result
+from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
-from rlox_opt.harness.restarts import ContestError, ProcessEndedError
+from rlox_opt.harness.restarts import ContestError, ProcessEndedError, SkippedError
 from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED
@@ -42,7 +43,6 @@ BUDGET_S = 480.0  # for the times of all environments; memory, and a process beg
 _PATIENCE_S = 120.0  # for one benchmark in one process
 _TOLD_EVERY_S = 15.0
 _SHOWN = 5  # undecided ones, by name
-_SKIPPED = "SkipNotImplemented"
 # Options by which someone asks for asv's own samples.
 _OF_ASV = ("quick", "attribute", "append_samples")
 
@@ -150,14 +150,15 @@ class Contest:
         self, env: Any, sides: Mapping[str, _Side], wanted: Set[Row]
     ) -> tuple[Comparison, Wrong]:
         """The comparison of these rows, and what is wrong with those that it lacks."""
+        python = env.find_executable("python")
         packages = Packages(
-            PROJECT.package,
-            {side: of.folder for side, of in sides.items()},
-            self.benchmarks,
+            {
+                side: Side(of.folder, (PROJECT.package,), python, env.env_vars)
+                for side, of in sides.items()
+            },
+            Suite(self.benchmarks, PROJECT.settings.shared),
             _PATIENCE_S,
-            env.find_executable("python"),
-            # asv drops PYTHONPATH, too: it may lead to packages of another interpreter.
-            {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | env.env_vars,
+            PROJECT.settings.one_process,
         )
         there = packages.names("time")
         of_both = [row for row in sorted(wanted) if len(there.get(row, ())) == 2]
@@ -167,7 +168,7 @@ class Contest:
             self.judged[env.name, row] = times.medians(row)[0], judgement
         wrong = {side: _wrong_alone(packages, side, times.failures) for side in sides}
         for row, failure in times.failures.items():
-            if not any(row in of for of in wrong.values()):
+            if not failure.skipped and not any(row in of for of in wrong.values()):
                 for of in wrong.values():
                     of[row] = f"side by side with the other commit: {failure.reason}"
         # What head has and base has not is new. The other way round, head's module is broken.
@@ -254,11 +255,13 @@ def _wrong_alone(packages: Packages, side: str, rows: Iterable[Row]) -> dict[Row
     wrong: dict[Row, str] = {}
     left = [*rows]
     while left:
-        with contextlib.closing(packages.start((side,), random.Random())) as ask:
+        with packages.alone(side, random.Random()) as ask:
             while left:
                 row = left.pop()
                 try:
-                    ask("prepare", 0, row)
+                    packages.prepare(ask, side, row)
+                except SkippedError:
+                    continue
                 except ContestError as error:
                     wrong[row] = str(error)
                     if isinstance(error, ProcessEndedError):
@@ -273,10 +276,7 @@ def _as_asv(
     failure, NaN for what was skipped, not asked for, or is new. asv compares nothing where anything
     failed, on whichever side."""
     rows = labels(about)
-    faults = {
-        which: {row: of[row] for row in rows if row in of and not of[row].startswith(_SKIPPED)}
-        for which, of in wrong.items()
-    }
+    faults = {which: {row: of[row] for row in rows if row in of} for which, of in wrong.items()}
     samples = [
         [getattr(of, side) for of in times.readings[row]] if row in times.judgements else None
         for row in rows

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
@@ -267,7 +268,7 @@ def judged(
 ) -> Judgement:
     """Of one benchmark, after so many restarts, or as many as at the last look. Raises ToolError
     where it fails."""
-    with side_by_side(PROJECT.builds, base, slow, again=again) as packages:
+    with side_by_side(PROJECT, base, slow, again=again) as packages:
         comparison = Comparison([benchmark], patient=True)
         comparison.run(packages.contests, restarts)
     if failure := comparison.failures.get(benchmark):
@@ -282,8 +283,8 @@ def built(commit: str) -> Artefact:
 
 def benchmarks(artefact: Artefact) -> list[str]:
     """All that are timed in a build, but for the twins of single optimisations."""
-    sides = dict.fromkeys(("base", "head"), artefact.folder)
-    packages = Packages(PROJECT.package, sides, PROJECT.suite, _PATIENCE_S)
+    side = Side(artefact.folder, artefact.packages)
+    packages = Packages({"base": side}, Suite(PROJECT.suite), _PATIENCE_S)
     return [name for name in packages.names("time") if PROJECT.compared.search(name)]
 
 

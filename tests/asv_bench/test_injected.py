@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 from projects import ROOT
 from rich.console import Console
+from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.history.cause import Cause
 from rlox_opt.system.exits import CANNOT_TELL
@@ -80,9 +81,8 @@ def test_all_regressions_of_the_list_fit_into_one_commit_and_can_be_set_to_work(
 
 
 def test_each_regression_is_found_by_a_benchmark_and_spares_others() -> None:
-    with_rlox = Packages(
-        "rlox", dict.fromkeys(("base", "head"), ROOT), ROOT / "asv_bench/benchmarks", 120
-    )
+    side = Side(ROOT, ("rlox",))
+    with_rlox = Packages({"base": side}, Suite(ROOT / "asv_bench/benchmarks"), 120)
     there = [*with_rlox.names("time")]
     for regression in EVERY:
         assert regression.benchmark in there

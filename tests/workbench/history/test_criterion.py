@@ -8,6 +8,7 @@ from pathlib import Path
 import projects
 import pytest
 from projects import ROOT
+from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.history import criterion
 
@@ -48,9 +49,8 @@ def program(tmp_path: Path) -> Path:
 
 
 def test_each_has_a_benchmark_of_asv_with_the_same_function(program: Path) -> None:
-    with_rlox = Packages(
-        "rlox", dict.fromkeys(("base", "head"), ROOT), ROOT / "asv_bench/benchmarks", 120
-    )
+    side = Side(ROOT, ("rlox",))
+    with_rlox = Packages({"base": side}, Suite(ROOT / "asv_bench/benchmarks"), 120)
     names = criterion.ids(projects.HERE.builds, program)
     assert [*names.values()] == IDS
     assert names.keys() <= with_rlox.names("time").keys()

@@ -153,7 +153,7 @@ class Bisection:
     """Narrows a search by comparisons."""
 
     def __init__(self, project: Project, search: Search, bench: str, progress: Lines) -> None:
-        self._builds = project.builds
+        self._project = project
         self.search = search
         self._bench = bench
         self._progress = progress
@@ -206,7 +206,7 @@ class Bisection:
     def _build(self, commit: str) -> Artefact:
         self._progress.begin(f"build of {commit[:10]}")
         try:
-            built = self._builds.build(Revision(commit, commit))
+            built = self._project.builds.build(Revision(commit, commit))
         except NotBuiltError:
             self._progress.end("does not build")
             raise
@@ -220,7 +220,7 @@ class Bisection:
         asked = len(self.search.comparisons) + 1
         title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
         self._progress.begin(title)
-        with side_by_side(self._builds, base, head) as packages:
+        with side_by_side(self._project, base, head) as packages:
             name = named(self._bench, packages.names("time"), "--bench")
             comparison = kind([name])
             comparison.run(

@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             built = project.builds.build(head)
             progress.end("ready")
             progress.begin("HEAD against itself")
-            with side_by_side(project.builds, built, built) as packages:
+            with side_by_side(project, built, built) as packages:
                 names = [n for n in packages.names("time") if arguments.bench.search(n)]
                 if not names:
                     raise UsageError(f"--bench: {arguments.bench.pattern!r} matches no benchmark")

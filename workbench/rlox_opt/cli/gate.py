@@ -85,9 +85,14 @@ def decision(compared: ComparedBuilds) -> tuple[int, str]:
         return INTERRUPTED, "interrupted"
     if compared.needless:
         return GOOD, "no regression: both packages are byte for byte the same"
-    failed = len(compared.failures())
+    # What only head cannot read, head may have broken.
+    broken = compared.broken.get("head", {}).keys() - compared.broken.get("base", {}).keys()
+    failed = len(compared.failures()) + len(broken)
     if failed:
-        return CANNOT_TELL, f"cannot tell: {failed} benchmarks could not be measured"
+        return (
+            CANNOT_TELL,
+            f"cannot tell: {failed} benchmarks could not be measured, or not be read",
+        )
     if open_ := counts["undecided"] + len(compared.unmeasured()):
         return CANNOT_TELL, (
             f"cannot tell: {open_} undecided; more --budget, or another --threshold, "

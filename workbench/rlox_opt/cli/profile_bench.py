@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
             progress.begin(f"build of {revision.title}")
             built = project.builds.build(revision)
             progress.end("ready")
-            with side_by_side(project.builds, built, built, again=False) as packages:
+            with side_by_side(project, built, built, again=False) as packages:
                 name = named(arguments.bench, packages.names("time"), "NAME")
             progress.begin(name)
             profile = causes.of_calls(project, built, name)

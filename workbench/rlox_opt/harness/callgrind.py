@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypedDict
 
@@ -90,12 +90,14 @@ def _count(
             pipes = f"--vgdb-prefix={named / 'pipe'}"  # which a valgrind that is killed leaves
             under = [*_UNDER, pipes, f"--callgrind-out-file={out}"]
             # One seed: both sides get the same environment, down to its size.
-            with closing(packages.start((side,), random.Random(0), under)) as ask:
+            with packages.alone(side, random.Random(0), under) as ask:
                 while left and not is_over():
                     name = left.pop()
                     calls = max(1, min(_MOST_CALLS, round(_CALLS_S / seconds[name])))
                     try:
-                        ask("prepare", 0, name)
+                        there = packages.listed()[side].benchmarks[name]
+                        if there.type == "timeraw" or packages.prepare(ask, side, name):
+                            continue  # a process of its own, or its setup, is not to be counted
                         ask("call", 2)
                         _control(ask.pid, pipes, "--instr=on")
                         # Switched on again, it starts from nonsense.

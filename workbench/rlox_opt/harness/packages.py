@@ -1,6 +1,6 @@
-"""Contests between built packages: base, head, and base once more, on the same benchmarks.
+"""Contests between builds: base, head, and base once more, on the same benchmarks.
 
-A restart is a process that has loaded all of them (see `packages_worker`). A benchmark that fails,
+A restart is a process for each of them, or one for all (see `arms`). A benchmark that fails,
 crashes or hangs loses its own result and no other's.
 """
 
@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import random
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rlox_opt.harness.restarts import ContestError, ProcessEndedError, Worker
+from rlox_opt.harness.arms import Apart, Arms, Side, SideError, Suite, Together, started
+from rlox_opt.harness.restarts import ContestError, SkippedError, Worker
 
-_WORKER = Path(__file__).with_name("packages_worker.py")
 # In one restart, a benchmark is timed this often, each time in other memory, unless preparing it
 # takes too long: where its data lie is most of what makes one process differ from the next.
 _CONTESTS = 3
@@ -44,95 +41,151 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a benchmark has no result: `side` is where it failed, None where nobody can tell, and
-    `ended` whether it took the process with it."""
+    """Why a benchmark has no result: `side` is where it failed, None where nobody can tell, `ended`
+    whether it took the process with it, and `skipped` whether it says that it is not to be run."""
 
     side: str | None
     reason: str
     ended: bool = False
+    skipped: bool = False
+
+
+class Benchmark(NamedTuple):
+    """What the suite says of one: asv's type of it, what names its `setup_cache` (None without
+    one), and how many seconds it may take (None where it does not say)."""
+
+    type: str
+    cache: str | None
+    timeout: float | None
+
+    @property
+    def kind(self) -> str:
+        """How it is measured: "time", "peakmemory", "memory" or "track"."""
+        return "time" if self.type == "timeraw" else self.type
+
+
+class Listed(NamedTuple):
+    """The benchmarks of a side by name, and what of the suite cannot be read there, with why."""
+
+    benchmarks: Mapping[str, Benchmark]
+    broken: Mapping[str, str]
 
 
 Outcome = tuple[str, Reading | Failure]
-AskFor = Callable[[Worker, Sequence[str], str, random.Random], Reading | Failure]
+AskFor = Callable[[Arms, str, random.Random], Reading | Failure]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Packages:
-    """Builds of the package called `name` to compare, as folders by side, and the folder of asv
-    benchmarks.
+    """Builds to compare, by side: those of `SIDES`, or base and head alone. `together` puts them
+    into one process, which not every package bears. An answer may take `limit_s`."""
 
-    The sides are those of `SIDES`, or base and head alone. Another interpreter and environment than
-    ours can be given, which must have asv_runner.
-    """
-
-    name: str
-    folders: dict[str, Path]
-    benchmarks: Path
+    sides: Mapping[str, Side]
+    suite: Suite
     limit_s: float
-    python: Path | str = sys.executable
-    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    together: bool = False
+    _listed: dict[str, Listed] = field(default_factory=dict)
+    _caches: dict[tuple[str, str], Path | SideError] = field(default_factory=dict)
+    _alone: dict[str, int] = field(default_factory=dict)  # calls that one setup bears
 
-    def start(self, sides: Sequence[str], rng: random.Random, under: Sequence[str] = ()) -> Worker:
-        """A process that has loaded these sides, in this order."""
-        arguments: list[Path | str] = [self.name, self.benchmarks]
-        arguments += [self.folders[side] for side in sides]
-        return Worker(_WORKER, arguments, rng, self.limit_s, under, self.python, self.env)
+    def listed(self) -> Mapping[str, Listed]:
+        """What base and head have, which is asked once: listing imports every benchmark.
 
-    def names(self, kind: str) -> dict[str, list[str]]:
-        """Benchmarks of a kind ("time", "peakmemory", "track"), and the sides that have it."""
-        return self.names_of(kind)[kind]
+        Raises:
+            ContestError: a side cannot be asked.
+        """
+        if not self._listed:
+            sides = [side for side in ("base", "head") if side in self.sides]
+            answers = self._ask(sides, "all")
+            for side, answer in zip(sides, answers, strict=True):
+                there = {name: Benchmark(*of) for name, of in answer["benchmarks"].items()}
+                self._listed[side] = Listed(there, answer["broken"])
+        return self._listed
 
-    def names_of(self, *kinds: str) -> dict[str, dict[str, list[str]]]:
-        """The same of several kinds, from one process: listing imports every benchmark."""
-        listed = {}
-        with closing(self.start(("base", "head"), random.Random())) as ask:
-            for kind in kinds:
-                there = dict(zip(("base", "head"), ask("names", kind), strict=True))
-                every = dict.fromkeys(there["base"] + there["head"])
-                listed[kind] = {n: [side for side in there if n in there[side]] for n in every}
-        return listed
+    def names(self, *kinds: str) -> dict[str, list[str]]:
+        """Benchmarks of these kinds, and the sides that have each."""
+        there: dict[str, list[str]] = {}
+        for side, of in self.listed().items():
+            for name, benchmark in of.benchmarks.items():
+                if benchmark.kind in kinds:
+                    there.setdefault(name, []).append(side)
+        return there
 
     def builds(self) -> dict[str, dict[str, Any]]:
-        """What the extension of each side says of itself."""
-        with closing(self.start(tuple(self.folders), random.Random())) as ask:
-            return dict(zip(self.folders, ask("builds"), strict=True))
+        """What each side says of how it was built. Raises ContestError."""
+        return dict(zip(self.sides, self._ask([*self.sides], "builds"), strict=True))
+
+    def _ask(self, sides: Sequence[str], command: str) -> list[Any]:
+        """What a command answers, of each side."""
+        with self.processes(sides, random.Random()) as of:
+            answers = {id(ask): ask(command) for ask, _ in of.values()}
+            return [answers[id(ask)][number] for ask, number in of.values()]
+
+    def alone(
+        self, side: str, rng: random.Random, under: Sequence[str] = ()
+    ) -> contextlib.AbstractContextManager[Worker]:
+        """A process that has one side."""
+        return started({side: self.sides[side]}, self.suite, rng, self.limit_s, under)
+
+    @contextlib.contextmanager
+    def processes(
+        self, sides: Sequence[str], rng: random.Random
+    ) -> Iterator[Mapping[str, tuple[Worker, int]]]:
+        """Of each side the process that has it, and its number there."""
+        of = {side: self.sides[side] for side in sides}
+        with contextlib.ExitStack() as stack:
+            if self.together:
+                ask = stack.enter_context(started(of, self.suite, rng, self.limit_s))
+                yield {side: (ask, number) for number, side in enumerate(sides)}
+            else:
+                yield {side: (stack.enter_context(self.alone(side, rng)), 0) for side in sides}
 
     def contests(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "time" benchmarks, in random order. Where the process ends, another goes
-        on."""
-        return self._together(_contest, names, seed)
+        """One restart of "time" benchmarks, in random order. Where a process ends, others go on."""
+        return self._restart(self._contest, names, seed)
 
     def tracked(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
-        """One restart of "track" benchmarks, likewise."""
-        return self._together(_tracked, names, seed)
+        """One restart of "track" and "memory" benchmarks, likewise."""
+        return self._restart(self._tracked, names, seed)
 
-    def _together(self, ask_for: AskFor, names: Sequence[str], seed: int) -> Iterator[Outcome]:
+    def _restart(self, ask_for: AskFor, names: Sequence[str], seed: int) -> Iterator[Outcome]:
         rng = random.Random(seed)
         left = rng.sample(list(names), len(names))
         while left:
-            sides = rng.sample([*self.folders], len(self.folders))
-            with self._copied(sides) as packages, closing(packages.start(sides, rng)) as ask:
+            with self._arms(rng) as arms:
                 while left:
                     name = left.pop()
-                    outcome = ask_for(ask, sides, name, rng)
+                    outcome = ask_for(arms, name, rng)
                     yield name, outcome
                     if isinstance(outcome, Failure) and outcome.ended:
                         break
 
     @contextlib.contextmanager
-    def _copied(self, sides: Sequence[str]) -> Iterator[Packages]:
-        """The same packages, as copies that one process alone will load.
+    def _arms(self, rng: random.Random) -> Iterator[Arms]:
+        """Processes with all sides, which were started in random order.
 
-        A file stays where it is in memory for as long as the system caches it, whatever process
-        maps it, and where that is makes its code faster or slower: of two copies of one library,
-        one can be a tenth slower in every process, until both are copied anew.
+        They load copies that no other process has: a file stays where it is in memory for as long
+        as the system caches it, whatever process maps it, and where that is makes its code faster
+        or slower. Of two copies of one library, one can be a tenth slower in every process, until
+        both are copied anew.
         """
-        beside = self.folders[sides[0]].parent  # is cleared away by whoever made it
-        with tempfile.TemporaryDirectory(prefix="copies-", dir=beside) as copies:
-            folders = {side: Path(copies, side) for side in sides}
-            for side, folder in folders.items():
-                shutil.copytree(self.folders[side], folder)
-            yield replace(self, folders=folders)
+        order = rng.sample([*self.sides], len(self.sides))
+        beside = self.sides[order[0]].folder.parent  # is cleared away by whoever made it
+        with contextlib.ExitStack() as stack:
+            copies = stack.enter_context(tempfile.TemporaryDirectory(prefix="copies-", dir=beside))
+            sides = {}
+            for side in order:
+                folder = Path(copies, side)
+                shutil.copytree(self.sides[side].folder, folder)
+                sides[side] = replace(self.sides[side], folder=folder)
+            if self.together:
+                ask = stack.enter_context(started(sides, self.suite, rng, self.limit_s))
+                yield Together(ask, order)
+                return
+            yield Apart({
+                side: stack.enter_context(started({side: of}, self.suite, rng, self.limit_s))
+                for side, of in sides.items()
+            })  # fmt: skip
 
     def peaks(self, names: Sequence[str], seed: int) -> Iterator[Outcome]:
         """One restart of "peakmemory" benchmarks: a process for each side of each, which ends with
@@ -141,68 +194,121 @@ class Packages:
         for name in rng.sample(list(names), len(names)):
             values: dict[str, float] = {}
             try:
-                for side in rng.sample([*self.folders], len(self.folders)):
+                for side in rng.sample([*self.sides], len(self.sides)):
                     values[side] = self.peak(side, name, rng)
             except ContestError as error:
-                yield name, Failure(_of(side), str(error))
+                yield name, Failure(_of(side), str(error), skipped=isinstance(error, SkippedError))
             else:
                 yield name, _of_values(values)
 
     def peak(self, side: str, name: str, rng: random.Random) -> float:
         """The most memory that a process of one side had, in bytes. Raises ContestError."""
-        with closing(self.start((side,), rng)) as ask:
-            ask("prepare", 0, name)
+        with self.alone(side, rng) as ask:
+            ask.limit_s = self._limit(name)
+            self.prepare(ask, side, name, rng.getrandbits(63), 0)
             peak = float(ask("value"))
             ask("forget", 0)
             return peak
+
+    def prepare(
+        self,
+        ask: Worker,
+        side: str,
+        name: str,
+        seed: int = 0,
+        alone: int | None = None,
+        number: int = 0,
+    ) -> int:
+        """Set a benchmark up in a process that has this side as its `number`; returns how many
+        calls one setup bears (0: any number). Raises ContestError."""
+        cache = self._cache(side, name)
+        calls: int = ask("prepare", number, name, seed, alone, cache and str(cache))
+        return calls
+
+    def _contest(self, arms: Arms, name: str, rng: random.Random) -> Reading | Failure:
+        readings = []
+        try:
+            arms.allow(self._limit(name))
+            for _ in range(_CONTESTS):
+                start = time.monotonic()
+                arms.forget(rng)
+                seed = rng.getrandbits(63)
+                for side in rng.sample([*self.sides], len(self.sides)):
+                    self._prepare(arms, side, name, seed)
+                dear = time.monotonic() - start > _DEAR_S
+                times = arms.contest(_CONTEST_S * _CONTESTS if dear else _CONTEST_S, rng)
+                readings.append(_reading(times))
+                if dear:
+                    break
+            arms.forget(rng)
+        except SideError as error:
+            return _failed(error)
+        return Reading(*map(statistics.fmean, zip(*readings, strict=True)))
+
+    def _prepare(self, arms: Arms, side: str, name: str, seed: int) -> None:
+        """How many calls one setup bears is found out once, so that all restarts do the same."""
+        cache = self._cache(side, name)
+        alone = arms.prepare(side, name, seed, self._alone.get(name), cache)
+        if name not in self._alone:
+            self._alone[name] = alone
+
+    def _tracked(self, arms: Arms, name: str, rng: random.Random) -> Reading | Failure:
+        values: dict[str, float] = {}
+        try:
+            arms.allow(self._limit(name))
+            seed = rng.getrandbits(63)
+            for side in rng.sample([*self.sides], len(self.sides)):
+                arms.prepare(side, name, seed, 0, self._cache(side, name))
+                values[side] = arms.value(side)
+            arms.forget(rng)
+        except SideError as error:
+            return _failed(error)
+        return _of_values(values)
+
+    def _limit(self, name: str) -> float:
+        """Seconds that an answer about a benchmark may take: what the suite says, or ours."""
+        there = self.listed()["base"].benchmarks.get(name)
+        return there.timeout if there and there.timeout else self.limit_s
+
+    def _cache(self, side: str, name: str) -> Path | None:
+        """The folder with what the benchmark's `setup_cache` returns, which is called once for all
+        restarts, in a process of its own; None without one. Raises SideError."""
+        side = _of(side)
+        there = self.listed()[side].benchmarks.get(name)
+        if there is None or there.cache is None:
+            return None
+        key = side, there.cache
+        if key not in self._caches:
+            self._caches[key] = self._made(side, name)
+        made = self._caches[key]
+        if isinstance(made, SideError):
+            raise made
+        return made
+
+    def _made(self, side: str, name: str) -> Path | SideError:
+        folder = Path(tempfile.mkdtemp(prefix="cache-", dir=self.sides[side].folder.parent))
+        try:
+            with self.alone(side, random.Random()) as ask:
+                ask.limit_s = max(self.limit_s, self._limit(name))
+                ask("cache", 0, name, str(folder))
+        except ContestError as error:
+            return SideError(side, ContestError(f"its setup_cache fails: {error}"))
+        return folder
 
 
 def _of(side: str) -> str:
     return "base" if side == "again" else side
 
 
-def _tracked(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -> Reading | Failure:
-    values: dict[str, float] = {}
-    try:
-        for number in rng.sample(range(len(sides)), len(sides)):
-            side = sides[number]
-            ask("prepare", number, name)
-            values[side] = ask("value")
-        ask("forget", rng.getrandbits(63))
-    except ContestError as error:
-        return Failure(_of(side), str(error), isinstance(error, ProcessEndedError))
-    return _of_values(values)
+def _failed(error: SideError) -> Failure:
+    return Failure(error.side and _of(error.side), str(error), error.ended, error.skipped)
 
 
 def _of_values(values: Mapping[str, float]) -> Reading | Failure:
     base, head, again = values["base"], values["head"], values.get("again", values["base"])
-    if min(values.values()) <= 0:
+    if not all(0 < value < math.inf for value in values.values()):
         return Failure(None, f"has no ratio of {head} to {base}; it takes numbers over 0")
     return Reading(math.log(head / base), math.log(again / base), base, head)
-
-
-def _contest(ask: Worker, sides: Sequence[str], name: str, rng: random.Random) -> Reading | Failure:
-    side: str | None = None
-    readings = []
-    try:
-        for _ in range(_CONTESTS):
-            start = time.monotonic()
-            ask("forget", rng.getrandbits(63))
-            for number in rng.sample(range(len(sides)), len(sides)):
-                side = sides[number]
-                ask("prepare", number, name)
-            side = None
-            dear = time.monotonic() - start > _DEAR_S
-            seconds = _CONTEST_S * _CONTESTS if dear else _CONTEST_S
-            times = ask("contest", seconds, rng.getrandbits(63))
-            readings.append(_reading(dict(zip(sides, times, strict=True))))
-            if dear:
-                break
-        side = None
-        ask("forget", rng.getrandbits(63))
-    except ContestError as error:
-        return Failure(side and _of(side), str(error), isinstance(error, ProcessEndedError))
-    return Reading(*map(statistics.fmean, zip(*readings, strict=True)))
 
 
 def _reading(times: Mapping[str, Sequence[float]]) -> Reading:

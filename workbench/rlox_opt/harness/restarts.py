@@ -13,16 +13,20 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections import deque
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rlox_opt.system.process import end_now
+
 _WORKER = Path(__file__).with_name("twins_worker.py")
 _SLICE_S = 0.0005
 _PATIENCE_S = 600.0
-_TAIL_LINES = 12
+_TAIL_LINES, _TAIL_BYTES = 12, 1 << 14
+_POLL_S = 0.5
+SAME_ORDER = {"PYTHONHASHSEED": "0"}  # of what is in a set, in every process
 
 
 class ContestError(RuntimeError):
@@ -31,6 +35,10 @@ class ContestError(RuntimeError):
 
 class ProcessEndedError(ContestError):
     """A process that crashed or hung; the message ends with the last lines of its stderr."""
+
+
+class SkippedError(ContestError):
+    """A benchmark that says that it is not to be run."""
 
 
 class TwinsDifferError(ContestError):
@@ -64,7 +72,8 @@ class Reading:
 
 class Worker:
     """A running process that answers commands, a line of JSON each: `python SCRIPT ARGUMENTS`, in
-    this interpreter and environment unless others are given."""
+    this interpreter, environment and folder unless others are given. `limit_s` is how long an
+    answer may take."""
 
     def __init__(
         self,
@@ -74,21 +83,24 @@ class Worker:
         limit_s: float = _PATIENCE_S,
         under: Sequence[str] = (),
         python: Path | str = sys.executable,
-        env: Mapping[str, str] = os.environ,
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
         # The size of the environment moves the stack, and with it what shares a cache line.
-        environment = {**env, "PYTHONHASHSEED": "0", "RLOX_PAD": "x" * rng.randrange(4096)}
-        self._limit_s = limit_s
+        own = {**os.environ, **SAME_ORDER} if env is None else env
+        environment = {**own, "RLOX_PAD": "x" * rng.randrange(4096)}
+        self.limit_s = limit_s
         self._process = subprocess.Popen(
             [*under, str(python), str(script), *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
             env=environment,
+            cwd=folder,
             start_new_session=True,  # Ctrl-C reaches us alone, and we end it
         )
-        self._stderr = deque[str](maxlen=_TAIL_LINES)
+        self._answers = b""
+        self._stderr = b""
         threading.Thread(target=self._drain, daemon=True).start()
 
     @property
@@ -99,34 +111,60 @@ class Worker:
     def __call__(self, command: str, *arguments: Any) -> Any:
         """Send a command and wait for its answer. Raises `ContestError` if there is none."""
         assert self._process.stdin is not None
-        assert self._process.stdout is not None
         with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps([command, *arguments]) + "\n")
+            self._process.stdin.write(json.dumps([command, *arguments]).encode() + b"\n")
             self._process.stdin.flush()
-        if not select.select([self._process.stdout], [], [], self._limit_s)[0]:
-            raise ProcessEndedError(f"did not answer within {self._limit_s:.0f} s")
-        line = self._process.stdout.readline()
-        if not line:
-            raise ProcessEndedError(self._ending())
-        answer = json.loads(line)
+        line = self._line()
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise ProcessEndedError(f"answered what is none: {line[:80]!r}") from None
         if isinstance(answer, dict) and "error" in answer:
-            kind = TwinsDifferError if answer.get("differ") else ContestError
+            kinds = {"differ": TwinsDifferError, "skipped": SkippedError}
+            kind = next((kinds[of] for of in kinds if answer.get(of)), ContestError)
             raise kind(answer["error"])
         return answer
 
+    def _line(self) -> bytes:
+        """The next line of its answers. Raises ProcessEndedError."""
+        assert self._process.stdout is not None
+        until = time.monotonic() + self.limit_s
+        while b"\n" not in self._answers:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise ProcessEndedError(f"did not answer within {self.limit_s:.0f} s")
+            if select.select([self._process.stdout], [], [], min(left, _POLL_S))[0]:
+                chunk = os.read(self._process.stdout.fileno(), 1 << 20)
+                if not chunk:
+                    raise ProcessEndedError(self._ending())
+                self._answers += chunk
+            elif self._process.poll() is not None:  # what it forked may hold the pipe open
+                raise ProcessEndedError(self._ending())
+        line, _, self._answers = self._answers.partition(b"\n")
+        return line
+
     def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.wait()
+        """End the process, and what it started."""
+        end_now(self._process)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
     def _drain(self) -> None:
         assert self._process.stderr is not None
-        self._stderr.extend(self._process.stderr)
+        with self._process.stderr as stderr:
+            while chunk := os.read(stderr.fileno(), 1 << 16):
+                self._stderr = (self._stderr + chunk)[-_TAIL_BYTES:]
 
     def _ending(self) -> str:
-        status = self._process.wait()
+        try:
+            status = self._process.wait(_POLL_S)
+        except subprocess.TimeoutExpired:
+            return "the process closed the pipe that it answers on"
         how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        return "\n".join([f"the process ended ({how})", "".join(self._stderr).strip()]).strip()
+        lines = self._stderr.decode(errors="replace").strip().splitlines()[-_TAIL_LINES:]
+        return "\n".join([f"the process ended ({how})", *lines])
 
 
 @contextlib.contextmanager

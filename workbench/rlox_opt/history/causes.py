@@ -13,9 +13,9 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import closing
 from functools import partial
 
+from rlox_opt.harness.packages import SIDES
 from rlox_opt.harness.restarts import Worker
 from rlox_opt.history import condensed
 from rlox_opt.history.cause import Cause, cause
@@ -148,17 +148,17 @@ def sources(project: Project, commit: str) -> Text:
 def _seen(
     project: Project, before: Artefact, after: Artefact, benchmark: str, sampler: str
 ) -> list[Samples]:
-    """Samples of the calls in either build, both loaded in one process: it is the same memory, and
-    nearly the same time."""
+    """Samples of the calls in either build, at nearly the same time."""
     order, seconds = _WINDOWS[sampler]
     classifier = Classifier(project.settings.layers)
     seen = [Samples(sampler), Samples(sampler)]
     with (
-        side_by_side(project.builds, before, after, again=False) as packages,
-        closing(packages.start(("base", "head"), random.Random())) as ask,
+        side_by_side(project, before, after, again=False) as packages,
+        packages.processes(SIDES[:2], random.Random()) as asks,
     ):
         for side in order:
-            ask("prepare", side, benchmark)
+            ask, number = asks[SIDES[side]]
+            packages.prepare(ask, SIDES[side], benchmark, number=number)
             seen[side].samples += _window(ask, sampler, classifier, seconds).samples
     return seen
 

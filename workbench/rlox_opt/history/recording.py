@@ -78,23 +78,23 @@ class Recording:
         """All stages. What was known before a KeyboardInterrupt stays."""
         with contextlib.ExitStack() as stack:
             packages = self._packages = stack.enter_context(
-                side_by_side(self.project.builds, self.control, self.commit, again=False)
+                side_by_side(self.project, self.control, self.commit, again=False)
             )
             self.build = packages.builds()["head"]
-            there = packages.names_of("time", "peakmemory")
+            there = packages.names("time")
             self._names = {
-                kind: [name for name, sides in of.items() if "head" in sides]
-                for kind, of in there.items()
+                kind: [name for name, sides in packages.names(kind).items() if "head" in sides]
+                for kind in ("time", "peakmemory")
             }
             self.times.names = [
                 name
                 for name in self._names["time"]
                 if self.pattern.search(name) and not causes.of_twins(self.project, name)
             ]
-            self.alone = frozenset(n for n in self.times.names if "base" not in there["time"][n])
+            self.alone = frozenset(n for n in self.times.names if "base" not in there[n])
             by_itself = packages
             if self.alone:
-                pair = side_by_side(self.project.builds, self.commit, self.commit, again=False)
+                pair = side_by_side(self.project, self.commit, self.commit, again=False)
                 by_itself = stack.enter_context(pair)
 
             def restart(names: Sequence[str], seed: int) -> Iterator[Outcome]:

@@ -10,19 +10,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.machinery
-import importlib.util
 import os
 import re
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project import checkouts
@@ -107,6 +107,15 @@ class Artefact:
     library: str = ""
     """The extension, from `folder`."""
 
+    packages: tuple[str, ...] = ()
+    """What it holds for others to import."""
+
+    python: Path = Path(sys.executable)
+    """The interpreter to run it with."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables to run it with."""
+
     @property
     def extension(self) -> Path:
         """The extension's file."""
@@ -139,12 +148,8 @@ class Builds:
         Raises:
             NotBuiltError: it does not build (the message ends with what the compiler said; all of
                 it is kept beside the builds), or says of itself that it is another.
-            UsageError: there is no cargo, or nothing that reads the benchmarks.
+            UsageError: there is no cargo.
         """
-        if importlib.util.find_spec("asv_runner") is None:
-            raise UsageError(
-                "asv_runner, which reads the benchmarks, is not installed: pip install rlox-opt"
-            )
         if isinstance(self.by, Command):
             return self._by_command(revision, self.by)
         return self._by_cargo(revision, self.by)
@@ -162,7 +167,8 @@ class Builds:
             os.utime(folder)  # used last
             self._forget_oldest()
         digests = {"package": _digest_of(folder, "*")}
-        return Artefact(revision, folder, (), digests, time.monotonic() - start)
+        seconds = time.monotonic() - start
+        return Artefact(revision, folder, (), digests, seconds, packages=(self.package,))
 
     def _run(self, revision: Revision, by: Command, checkout: Path, folder: Path) -> None:
         """The package that the command makes, in `folder`: whole or not at all."""
@@ -202,7 +208,10 @@ class Builds:
             for path in (extension, folder):
                 os.utime(path)  # used last
             self._forget_oldest()
-            built = Artefact(revision, folder, features, {}, time.monotonic() - start, library)
+            seconds = time.monotonic() - start
+            built = Artefact(
+                revision, folder, features, {}, seconds, library, packages=(self.package,)
+            )
             built.digests["extension"] = _digest(built.extension.read_bytes(), built_at)
             built.digests["python"] = _digest_of(folder / self.package, "*.py", "*.pyi")
             return built
@@ -259,7 +268,8 @@ class Builds:
     def _check(self, folder: Path, revision: Revision, expected: set[str]) -> str:
         """The commit at which the extension was built. Raises NotBuiltError unless its Rust
         sources, optimisations and profile are those asked for."""
-        packages = Packages(self.package, {"base": folder}, self.suite, 120.0)
+        side = Side(folder, (self.package,))
+        packages = Packages({"base": side}, Suite(self.suite), 120.0)
         try:
             info = packages.builds()["base"]
         except ContestError as error:

@@ -91,6 +91,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     suite: str = ""
     """The folder of asv benchmarks (that of asv.conf.json)."""
 
+    one_process: bool = False
+    """Whether two builds of the package bear to be loaded into one process, which tells smaller
+    changes apart; many an extension does not."""
+
+    shared: tuple[str, ...] = ()
+    """Modules of the suite that both builds take their inputs from in that process."""
+
     left_out: LeftOut = LeftOut()
 
     measured: tuple[str, ...] = ()

@@ -15,10 +15,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.harness import callgrind
+from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import SIDES, Failure, Packages
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import builds, calibration
-from rlox_opt.project.builds import Artefact, Builds
+from rlox_opt.project.builds import Artefact
 from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import LOOKS
@@ -29,7 +30,7 @@ from rlox_opt.system.usage import UsageError
 if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
-_MEMORY_KINDS = ("peakmemory", "track")
+_MEMORY_KINDS = ("peakmemory", "memory", "track")
 _MEMORY_RESTARTS = LOOKS[1]
 # Of the budget, at the least; what one does not use goes to the next.
 _OF_MEMORY, _OF_COUNTS = 0.15, 0.15
@@ -45,6 +46,8 @@ class ComparedBuilds:
     times: Comparison
     memory: Comparison
     missing: dict[str, str]  # benchmarks that one side lacks, and which
+    broken: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What of the suite cannot be read, by side, with its reason."""
     counts: dict[str, dict[str, callgrind.Counts]] = field(default_factory=dict)
     seconds: float = 0.0
     complete: bool = False
@@ -65,7 +68,14 @@ class ComparedBuilds:
         ]
 
     def failures(self) -> dict[str, Failure]:
-        """Of those that could not."""
+        """Of those that could not, and were not skipped."""
+        return {name: of for name, of in self._failed().items() if not of.skipped}
+
+    def skipped(self) -> dict[str, Failure]:
+        """Of those that say themselves that they are not to be run."""
+        return {name: of for name, of in self._failed().items() if of.skipped}
+
+    def _failed(self) -> dict[str, Failure]:
         return self.times.failures | self.memory.failures
 
 
@@ -86,11 +96,12 @@ def measured(
     until = start + arguments.budget
     counted = not arguments.no_counts and callgrind.available()
     band = math.log1p(arguments.threshold / 100)
-    with side_by_side(project.builds, base, head) as packages:
+    with side_by_side(project, base, head) as packages:
         names, missing = _chosen(packages, arguments.bench)
         times = Comparison(names["time"], band)
         memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
-        compared = ComparedBuilds(base, head, times, memory, missing)
+        broken = {side: {**of.broken} for side, of in packages.listed().items()}
+        compared = ComparedBuilds(base, head, times, memory, missing, broken)
         compared.calibrated = calibration.newest(project.records)
         try:
             of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
@@ -113,7 +124,7 @@ def measured(
                 progress.begin("memory")
                 memory.run(
                     lambda chosen, seed: chain(
-                        packages.tracked([n for n in chosen if n in names["track"]], seed),
+                        packages.tracked([n for n in chosen if n not in names["peakmemory"]], seed),
                         packages.peaks([n for n in chosen if n in names["peakmemory"]], seed),
                     ),
                     _MEMORY_RESTARTS,
@@ -134,17 +145,17 @@ def measured(
 
 @contextlib.contextmanager
 def side_by_side(
-    of: Builds, base: Artefact, head: Artefact, *, again: bool = True
+    project: Project, base: Artefact, head: Artefact, *, again: bool = True
 ) -> Iterator[Packages]:
     """Base, head, and unless told otherwise base again, each in a folder of its own: the loader
     takes a library that it has loaded from the same file for the same."""
-    with scratch(of.folder) as folder:
-        folders = {}
-        sides = dict(zip(SIDES, (base, head, base) if again else (base, head), strict=False))
-        for side, artefact in sides.items():
-            folders[side] = folder / side
-            shutil.copytree(artefact.folder, folders[side])
-        yield Packages(of.package, folders, of.suite, _PATIENCE_S)
+    suite = Suite(project.suite, project.settings.shared)
+    with scratch(project.builds.folder) as folder:
+        sides = {}
+        for side, of in zip(SIDES, (base, head, base) if again else (base, head), strict=False):
+            shutil.copytree(of.folder, folder / side)
+            sides[side] = Side(folder / side, of.packages, of.python, of.env)
+        yield Packages(sides, suite, _PATIENCE_S, project.settings.one_process)
 
 
 def named(text: str, there: Collection[str], option: str) -> str:
@@ -166,13 +177,18 @@ def _chosen(
     names: dict[str, list[str]] = {}
     missing: dict[str, str] = {}
     every: list[str] = []
-    for kind, there in packages.names_of("time", *_MEMORY_KINDS).items():
+    for kind in ("time", *_MEMORY_KINDS):
+        there = packages.names(kind)
         every += there
         chosen = [name for name in there if wanted.search(name)]
         names[kind] = [name for name in chosen if len(there[name]) == 2]
         gone = {"base": "head", "head": "base"}
         missing |= {name: gone[there[name][0]] for name in chosen if len(there[name]) == 1}
     if not any(names.values()) and not missing:
+        broken = packages.listed()["head"].broken
+        if not every and broken:
+            module, why = next(iter(broken.items()))
+            raise UsageError(f"no benchmark can be read: {module}: {why}")
         close = ", ".join(every[:3])
         raise UsageError(
             f"--bench: {wanted.pattern!r} matches no benchmark; there are "
@@ -207,15 +223,21 @@ def facts(compared: ComparedBuilds) -> dict[str, Any]:
         "results": _rows(compared, compared.times, compared.times.judgements),
         "aa": _rows(compared, compared.times, compared.times.aa(), counted=False),
         "memory": _rows(compared, compared.memory, compared.memory.judgements, counted=False),
-        "failures": [
-            {"benchmark": name, "side": failure.side, "reason": failure.reason}
-            for name, failure in compared.failures().items()
-        ],
+        "failures": _reasons(compared.failures()),
+        "skipped": _reasons(compared.skipped()),
+        "broken": compared.broken,
         "unmeasured": compared.unmeasured(),
         "missing": [{"benchmark": name, "side": side} for name, side in compared.missing.items()],
         "seconds": round(compared.seconds, 1),
         "complete": compared.complete,
     }
+
+
+def _reasons(failures: Mapping[str, Failure]) -> list[dict[str, str | None]]:
+    return [
+        {"benchmark": name, "side": failure.side, "reason": failure.reason}
+        for name, failure in failures.items()
+    ]
 
 
 def _rows(

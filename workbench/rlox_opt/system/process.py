@@ -134,6 +134,12 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
     _signal_group(process.pid, signal.SIGKILL)
 
 
+def end_now(process: subprocess.Popen[bytes]) -> None:
+    """Kill a session leader and everything in its group."""
+    _signal_group(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 def tail_of(path: Path) -> str:
     """The last lines of a file, one string; empty when there is none."""
     try:

@@ -27,6 +27,7 @@ _COLOURS = {"slower": "red", "more": "red", "faster": "green", "less": "green"}
 _OF_MEMORY = {"slower": "more", "faster": "less"}
 _COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
+_EACH = 5  # missing benchmarks are told one by one up to so many
 
 
 def show(found: ComparedBuilds) -> None:
@@ -101,11 +102,30 @@ def _markdown_table(
 
 def not_measured(found: ComparedBuilds) -> Iterator[str]:
     """A line for each benchmark without a verdict: why."""
-    for name, side in found.missing.items():
-        yield f"{name}: not in {side}"
+    yield from _broken(found.broken)
+    for side in ("base", "head"):
+        gone = [name for name, of in found.missing.items() if of == side]
+        if len(gone) > _EACH:
+            first = ", ".join(gone[:_EACH])
+            yield f"{len(gone)} benchmarks are not in {side}, such as {first}"
+        else:
+            yield from (f"{name}: not in {side}" for name in gone)
+    for name, failure in found.skipped().items():
+        where = f"skipped in {failure.side}" if failure.side else "skipped"
+        yield f"{name}: {where}: {failure.reason}"
     for name, failure in found.failures().items():
         where = f"fails in {failure.side}" if failure.side else "fails"
         yield f"{name}: {where}: {failure.reason}"
+
+
+def _broken(broken: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """A line for each part of the suite that cannot be read."""
+    for part in dict.fromkeys(part for of in broken.values() for part in of):
+        why = {side: of[part] for side, of in broken.items() if part in of}
+        if len({*why.values()}) == 1:
+            yield f"{part}: cannot be read in {' and '.join(why)}: {next(iter(why.values()))}"
+        else:
+            yield from (f"{part}: cannot be read in {side}: {of}" for side, of in why.items())
 
 
 def closing(found: ComparedBuilds) -> Iterator[str]:

@@ -58,7 +58,7 @@ def test_a_comparison_of_two_commits(
     base, head = toy_history.commits(tmp_path, [{}, {"name": "hangs"}])
     toy = (toy_history.__file__, str(tmp_path))
     process = start("diff", base, head, "--bench", "time_hangs", program=toy)
-    wait_for(lambda: any("packages_worker" in command for command in bearing(mark)))
+    wait_for(lambda: any("rlox_opt_side" in command for command in bearing(mark)))
     end(process)
     assert none_left(mark)
     assert list((tmp_path / "cache" / "revisions").glob(MAKING))

@@ -1,12 +1,14 @@
 """Instructions and allocations of a call: read as callgrind writes them, and counted for real."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import toy_packages
 
 from rlox_opt.harness import callgrind
+from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 
 # As callgrind writes it: a name once, then its number; a call is a cfn and a calls line.
@@ -32,6 +34,12 @@ totals: 12345
 """
 
 
+def _packages(folders: Mapping[str, Path], benchmarks: Path) -> Packages:
+    return Packages(
+        {side: Side(folder, ("toy",)) for side, folder in folders.items()}, Suite(benchmarks), 120.0
+    )
+
+
 def test_a_dump_gives_instructions_and_calls_of_the_allocators(tmp_path: Path) -> None:
     path = tmp_path / "out.1"
     path.write_text(DUMP)
@@ -45,7 +53,7 @@ def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
         side: toy_packages.package(tmp_path / side, passes=passes)
         for side, passes in (("base", 10), ("head", 20))
     }
-    packages = Packages("toy", folders, benchmarks, 120.0)
+    packages = _packages(folders, benchmarks)
     seconds = {"toys.time_work": 1e-4, "toys.time_steady": 1e-5}
     found: dict[str, dict[str, callgrind.Counts]] = {"base": {}, "head": {}}
     jobs = [(side, seconds) for side in found]
@@ -60,7 +68,7 @@ def test_twice_the_work_takes_twice_the_instructions(tmp_path: Path) -> None:
 
 
 def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
-    packages = Packages("toy", {"base": tmp_path}, tmp_path, 120.0)  # nothing that could be counted
+    packages = _packages({"base": tmp_path}, tmp_path)  # nothing that could be counted
     late = time.monotonic() - 1
     told: list[object] = []
     callgrind.count_all(
@@ -73,7 +81,7 @@ def test_what_is_not_begun_in_time_is_left_out(tmp_path: Path) -> None:
 def test_after_an_interruption_nothing_more_is_counted(tmp_path: Path) -> None:
     benchmarks = toy_packages.benchmarks(tmp_path)
     sides = {side: toy_packages.package(tmp_path / side) for side in ("base", "head")}
-    packages = Packages("toy", sides, benchmarks, 120.0)
+    packages = _packages(sides, benchmarks)
     seconds = {f"toys.Sized.time_sized({n})": 1e-5 for n in (1, 2)} | {"toys.time_steady": 1e-5}
     told: list[str] = []
 
@@ -94,9 +102,7 @@ def test_what_fails_is_left_out_the_rest_is_counted_and_no_pipe_is_left(
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
     benchmarks = toy_packages.benchmarks(tmp_path)
-    packages = Packages(
-        "toy", {"base": toy_packages.package(tmp_path, "raises")}, benchmarks, 120.0
-    )
+    packages = _packages({"base": toy_packages.package(tmp_path, "raises")}, benchmarks)
     seconds = {"toys.time_steady": 1e-5, "toys.time_raises": 1e-5}
     told: dict[str, callgrind.Counts] = {}
     callgrind.count_all(

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -162,15 +161,6 @@ def test_a_commit_is_told_with_its_parent_and_its_ancestors(
     assert revisions.ancestors(third, 1) == [second]
     assert revisions.text(second, "file") == "2"
     assert revisions.text(second, "nothing") == ""
-
-
-def test_without_asv_nothing_is_built_that_could_not_be_timed(
-    project: Project, revisions: Commits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "asv_runner", None)
-    with pytest.raises(UsageError, match=r"asv_runner.* is not installed: pip install rlox-opt$"):
-        project.builds.build(revisions.resolve("v1"))
-    assert not project.revisions.exists()
 
 
 SAYS = """

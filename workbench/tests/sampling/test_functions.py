@@ -22,7 +22,8 @@ def test_the_innermost_function_of_ours_is_found_below_what_works_for_it() -> No
 
 
 @pytest.mark.parametrize(
-    "module", ["workbench/rlox_opt/harness/packages_worker.py", "workloads/child.py", "rloxx/a.py"]
+    "module",
+    ["workbench/rlox_opt/harness/inside/rlox_opt_side.py", "workloads/child.py", "rloxx/a.py"],
 )
 def test_what_looks_on_is_not_ours(module: str) -> None:
     assert innermost([PYTHON, Frame("call", module, 1)], text) == "toy/env/vec_env.py:step"

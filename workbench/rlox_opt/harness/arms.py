@@ -1,0 +1,222 @@
+"""The processes in which builds run, base, head and base once more: one for each, whose calls
+alternate over pipes, or one for all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from rlox_opt.harness.restarts import (
+    SAME_ORDER,
+    ContestError,
+    ProcessEndedError,
+    SkippedError,
+    Worker,
+)
+from rlox_opt.system.scratch import scratch
+
+_PROGRAM = Path(__file__).with_name("inside") / "rlox_opt_side.py"
+# Short slices, for what disturbs a machine comes and goes; a process that was asleep finds other
+# things in its caches, so each slice begins with calls that do not count, this part of them.
+_SLICE_S = 0.00025
+_WARM = 4
+_LEAST_ROUNDS = 5
+_ONE_THREAD = 1.1  # cores that a benchmark without threads of its own keeps busy at the most
+_OF_ANOTHER_PYTHON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+
+
+@dataclass(frozen=True)
+class Side:
+    """A build to run: the `folder` that holds its `packages`, and the interpreter and environment
+    variables to run it with."""
+
+    folder: Path
+    packages: tuple[str, ...]
+    python: Path | str = sys.executable
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A folder of asv benchmarks; where sides share a process they take their inputs from its
+    modules `shared`."""
+
+    folder: Path
+    shared: tuple[str, ...] = ()
+
+
+class SideError(ContestError):
+    """What went wrong, on which side, whether it took the process with it, and whether it is only
+    that the benchmark is not to be run."""
+
+    def __init__(self, side: str | None, error: ContestError) -> None:
+        super().__init__(str(error))
+        self.side = side
+        self.ended = isinstance(error, ProcessEndedError)
+        self.skipped = isinstance(error, SkippedError)
+
+
+class Arms(Protocol):
+    """Running processes that have all sides. What goes wrong raises SideError."""
+
+    def prepare(
+        self, side: str, name: str, seed: int, alone: int | None, cache: Path | None
+    ) -> int:
+        """Set a benchmark up on a side; returns how many calls one setup bears (0: any number)."""
+
+    def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
+        """Seconds of a call of what is prepared, by side and round."""
+
+    def value(self, side: str) -> float:
+        """What the benchmark prepared last, on this side, tells."""
+
+    def forget(self, rng: random.Random) -> None:
+        """Let go of what is prepared, so that the next gets other memory."""
+
+    def allow(self, seconds: float) -> None:
+        """How long an answer may take."""
+
+
+@contextlib.contextmanager
+def started(
+    sides: Mapping[str, Side],
+    suite: Suite,
+    rng: random.Random,
+    limit_s: float,
+    under: Sequence[str] = (),
+) -> Iterator[Worker]:
+    """One process that has these sides, numbered in this order. It works in an empty folder, and
+    ends with the block."""
+    first = next(iter(sides.values()))
+    settings = {
+        "suite": str(suite.folder),
+        "shared": suite.shared,
+        "sides": [{"folder": str(s.folder), "packages": s.packages} for s in sides.values()],
+    }
+    # What else the user's own Python is told must not lead to packages of another interpreter.
+    own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_PYTHON}
+    env = {**own, **SAME_ORDER, **first.env}
+    with scratch() as folder:
+        worker = Worker(
+            _PROGRAM, [json.dumps(settings)], rng, limit_s, under, first.python, env, folder
+        )
+        with contextlib.closing(worker):
+            yield worker
+
+
+class Together:
+    """All sides in one process, so that neither core nor clock tells them apart."""
+
+    def __init__(self, ask: Worker, sides: Sequence[str]) -> None:
+        self._ask = ask
+        self._sides = [*sides]
+
+    def prepare(
+        self, side: str, name: str, seed: int, alone: int | None, cache: Path | None
+    ) -> int:
+        answer: int = self._do(
+            side, "prepare", self._sides.index(side), name, seed, alone, cache and str(cache)
+        )
+        return answer
+
+    def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
+        times = self._do(None, "contest", seconds, rng.getrandbits(63))
+        return dict(zip(self._sides, times, strict=True))
+
+    def value(self, side: str) -> float:
+        return float(self._do(side, "value"))
+
+    def forget(self, rng: random.Random) -> None:
+        self._do(None, "forget", rng.getrandbits(63))
+
+    def allow(self, seconds: float) -> None:
+        self._ask.limit_s = seconds
+
+    def _do(self, side: str | None, *command: Any) -> Any:
+        try:
+            return self._ask(*command)
+        except ContestError as error:
+            raise SideError(side, error) from None
+
+
+class Apart:
+    """A process for each side: nothing that one of them loads meets what another has."""
+
+    def __init__(self, asks: Mapping[str, Worker]) -> None:
+        self._asks = asks
+
+    def prepare(
+        self, side: str, name: str, seed: int, alone: int | None, cache: Path | None
+    ) -> int:
+        answer: int = self._do(side, "prepare", 0, name, seed, alone, cache and str(cache))
+        return answer
+
+    def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
+        sides = [*self._asks]
+        calls = self._calls(sides[0])
+        with self._on_one_core(calls, rng):
+            for side in rng.sample(sides, len(sides)):
+                self._time(side, calls)
+            times: dict[str, list[float]] = {side: [] for side in sides}
+            end = time.monotonic() + seconds
+            while len(times[sides[0]]) < _LEAST_ROUNDS or time.monotonic() < end:
+                for side in rng.sample(sides, len(sides)):
+                    times[side].append(self._time(side, calls)[0] / calls)
+        return times
+
+    @contextlib.contextmanager
+    def _on_one_core(self, calls: int, rng: random.Random) -> Iterator[None]:
+        """All sides take their turns on one core, drawn anew each time, and we are on another: what
+        one core has to bear from others at a moment, its neighbour has not. What has threads of its
+        own is left where it is."""
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
+        first = next(iter(self._asks))
+        if len(cores) < 2 or self._do(first, "threads", 0, calls) > _ONE_THREAD:
+            yield
+            return
+        core = rng.choice(sorted(cores))
+        os.sched_setaffinity(0, cores - {core})
+        try:
+            for side in self._asks:
+                self._do(side, "pin", core)
+            yield
+            for side in self._asks:
+                self._do(side, "pin", None)
+        finally:
+            os.sched_setaffinity(0, cores)
+
+    def value(self, side: str) -> float:
+        return float(self._do(side, "value"))
+
+    def forget(self, rng: random.Random) -> None:
+        for side in self._asks:
+            self._do(side, "forget", rng.getrandbits(63))
+
+    def allow(self, seconds: float) -> None:
+        for ask in self._asks.values():
+            ask.limit_s = seconds
+
+    def _calls(self, side: str) -> int:
+        """As many calls as a slice has."""
+        calls = 1
+        while max(self._time(side, calls)) < _SLICE_S:
+            calls *= 2
+        return calls
+
+    def _time(self, side: str, calls: int) -> tuple[float, float]:
+        alone, whole = self._do(side, "time", 0, calls, calls // _WARM)
+        return alone, whole
+
+    def _do(self, side: str, *command: Any) -> Any:
+        try:
+            return self._asks[side](*command)
+        except ContestError as error:
+            raise SideError(side, error) from None

@@ -1,0 +1,273 @@
+"""A process that runs benchmarks of one build of a project, or of several against each other:
+`python rlox_opt_side.py SETTINGS`, which are JSON: `{"suite": folder, "shared": [modules], "sides":
+[{"folder": …, "packages": [names]}]}`.
+
+Each side is a build: its folder comes first where its packages are looked for. Several sides live
+in one process only where the project says that its packages bear it; they may then take their
+inputs from the `shared` modules, so that no address tells them apart.
+
+Commands come on stdin and answers go to stdout, a JSON value a line each: `["all"]`,
+`["builds"]`, `["prepare", side, name, seed, alone, cache]`, `["cache", side, name, cache]`,
+`["time", side, calls, warm]`, `["threads", side, calls]`, `["pin", core]`,
+`["contest", seconds, seed]` of all sides prepared, `["forget",
+seed]` what was prepared, `["call", n]` and `["value"]` of the side prepared last. An error is
+answered as `{"error": text}`, with `"skipped": true` where a benchmark is not to be run.
+
+The process is the project's own, so this is the standard library alone, for Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import gc
+import importlib
+import json
+import os
+import random
+import site
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rlox_opt_prepared import Prepared, Skipped, end_what_came_back
+from rlox_opt_suite import Benchmark, Suite, discovered, told
+
+_SLICE_S = 0.00025  # the shortest slice; its two readings of the clock are then below 0.1 %
+_LEAST_ROUNDS = 5
+_PR_SET_PTRACER = 0x59616D61
+
+
+class Side:
+    """A build of the project, and the benchmarks that are imported with it: each module when one of
+    its benchmarks is wanted, since some import much.
+
+    Within `with side:` it is the one that an import of its names finds.
+    """
+
+    def __init__(
+        self, folder: str, packages: Sequence[str], suite: Suite, shared: Sequence[str]
+    ) -> None:
+        self._folder = os.path.realpath(folder)
+        self._packages = packages
+        self._suite = suite
+        self._shared = shared
+        self._modules: dict[str, Any] = {}
+        self._benchmarks: dict[str, dict[str, Benchmark]] = {}  # by module
+        self.broken: dict[str, str] = {}
+        with self:
+            site.addsitedir(self._folder)  # as pip does what a wheel says in .pth files
+
+    def build(self) -> dict[str, Any]:
+        """What the package says of how it was built, if it does."""
+        with self:
+            package = importlib.import_module(self._packages[0])
+            self._check_origin()
+            said: object = getattr(package, "build_info", dict)()
+            return said if isinstance(said, dict) else {}
+
+    def all(self) -> Iterator[Benchmark]:
+        """Every benchmark of the suite; what cannot be read is in `broken`."""
+        for module in self._suite.modules:
+            yield from self._of(module).values()
+        with self:
+            self._check_origin()
+
+    def benchmark(self, name: str) -> Benchmark:
+        """The one of that name. Raises LookupError."""
+        for module in self._suite.homes(name):
+            if name in self._of(module):
+                with self:
+                    self._check_origin()
+                return self._benchmarks[module][name]
+        reasons = "; ".join(f"{module}: {why}" for module, why in self.broken.items())
+        raise LookupError(f"the suite has no {name} here" + (f" ({reasons})" if reasons else ""))
+
+    def _of(self, module: str) -> dict[str, Benchmark]:
+        if module not in self._benchmarks:
+            with self:
+                of = discovered(module, self.broken)
+                self._benchmarks[module] = {benchmark.name: benchmark for benchmark in of}
+        return self._benchmarks[module]
+
+    def _check_origin(self) -> None:
+        """Raises ImportError where a package is another than the one that was built."""
+        for name in self._packages:
+            module = sys.modules.get(name)
+            places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+            where = [os.path.realpath(place) for place in places if place]
+            if where and not any(place.startswith(self._folder + os.sep) for place in where):
+                raise ImportError(f"{name} came from {where[0]}, not from {self._folder}")
+
+    def forget(self) -> None:
+        """Clear what the benchmarks' cached functions hold."""
+        for name, module in [*self._modules.items()]:
+            if name.startswith(f"{self._suite.name}."):
+                for function in [*vars(module).values()]:
+                    if isinstance(function, functools._lru_cache_wrapper):
+                        function.cache_clear()
+
+    def __enter__(self) -> None:
+        sys.path.insert(0, self._folder)
+        sys.modules.update(self._modules)
+
+    def __exit__(self, *_: object) -> None:
+        sys.path.remove(self._folder)
+        own = [name for name in sys.modules if self._owns(name)]
+        self._modules = {name: sys.modules.pop(name) for name in own}
+
+    def _owns(self, module: str) -> bool:
+        top = module.partition(".")[0]
+        return (top == self._suite.name or top in self._packages) and module not in self._shared
+
+
+class Alone(Side):
+    """The only side of its process, which is what every import finds."""
+
+    def __enter__(self) -> None:
+        if self._folder not in sys.path:
+            sys.path.insert(0, self._folder)
+
+    def __exit__(self, *_: object) -> None:
+        own = [name for name in sys.modules if self._owns(name)]
+        self._modules = {name: sys.modules[name] for name in own}
+
+
+class Arena:
+    """The sides, and what is prepared on each."""
+
+    def __init__(self, suite: str, shared: Sequence[str], sides: Sequence[dict[str, Any]]) -> None:
+        of = Suite(suite)
+        kind = Side if len(sides) > 1 else Alone
+        self._sides = [kind(side["folder"], side["packages"], of, shared) for side in sides]
+        self._prepared: dict[int, Prepared] = {}
+        self._last = 0
+        self._pads: list[bytearray] = []
+        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+
+    def all(self) -> list[dict[str, Any]]:
+        """Of every side: type, cache and timeout of its benchmarks by name, and what is broken."""
+        listed = []
+        for side in self._sides:
+            there = {b.name: [b.type, b.cache, b.timeout] for b in side.all()}
+            listed.append({"benchmarks": there, "broken": side.broken})
+        return listed
+
+    def builds(self) -> list[dict[str, Any]]:
+        """What each says of its build."""
+        return [side.build() for side in self._sides]
+
+    def cache(self, number: int, name: str, folder: str) -> None:
+        """Make what the benchmark's `setup_cache` returns, in its folder."""
+        os.chdir(folder)
+        benchmark = self._sides[number].benchmark(name)
+        with self._sides[number]:
+            benchmark.make_cache()
+
+    def prepare(
+        self, number: int, name: str, seed: int, alone: int | None, cache: str | None
+    ) -> int:
+        """Set a benchmark up and call it once. Answers how many calls one setup bears."""
+        self._tear_down(number)
+        if cache is not None:
+            os.chdir(cache)
+        _seed(seed)  # data drawn from it are the same on every side
+        benchmark = self._sides[number].benchmark(name)
+        _seed(seed)
+        prepared = Prepared(self._sides[number], benchmark, alone)
+        self._prepared[number], self._last = prepared, number
+        return int(prepared.alone)
+
+    def _tear_down(self, number: int) -> None:
+        if number in self._prepared:
+            self._prepared.pop(number).tear_down()
+
+    def forget(self, seed: int) -> None:
+        """Let go of what the benchmarks hold, so that the next `prepare` gets other memory."""
+        for number, side in enumerate(self._sides):
+            self._tear_down(number)
+            side.forget()
+        # Below and above the size from which malloc maps pages of their own.
+        rng = random.Random(seed)
+        self._pads = [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
+        gc.collect()
+
+    def time(self, number: int, calls: int, warm: int) -> tuple[float, float]:
+        """Seconds of calls on a side, and with what belongs to them."""
+        seconds, whole = self._prepared[number].time(calls, warm)
+        return seconds, whole
+
+    def threads(self, number: int, calls: int) -> float:
+        """Of so many calls on a side, how many cores they keep busy."""
+        start, busy = time.perf_counter(), time.process_time()
+        self.time(number, calls, 0)
+        return (time.process_time() - busy) / (time.perf_counter() - start)
+
+    def pin(self, core: int | None) -> None:
+        """Stay on one core; None ends that."""
+        if self._cores is not None:
+            os.sched_setaffinity(0, self._cores if core is None else {core})
+
+    def contest(self, seconds: float, seed: int) -> list[list[float]]:
+        """Seconds of a call, by side and round; within a round the sides are in random order."""
+        rng = random.Random(seed)
+        numbers = range(len(self._sides))
+        calls = max(1, self._prepared[0].alone)
+        while max(self.time(0, calls, 0)) < _SLICE_S:
+            calls *= 2
+        times: list[list[float]] = [[] for _ in numbers]
+        for number in rng.sample(numbers, len(numbers)):
+            self.time(number, calls, 0)
+        gc.collect()
+        gc.disable()
+        end = time.perf_counter() + seconds
+        while len(times[0]) < _LEAST_ROUNDS or time.perf_counter() < end:
+            for number in rng.sample(numbers, len(numbers)):
+                times[number].append(self.time(number, calls, 0)[0] / calls)
+        gc.enable()
+        return times
+
+    def call(self, n: int) -> None:
+        """Call the side prepared last."""
+        self._prepared[self._last].time(n)
+
+    def value(self) -> float:
+        """What the benchmark prepared last tells."""
+        return float(self._prepared[self._last].value())
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed % (1 << 32))
+
+
+def main(settings: str) -> None:
+    """Answer the commands on stdin until it ends."""
+    sys.path.pop(0)  # this file's folder
+    if sys.platform == "linux":  # any process of the user's may look on: a sampler is no ancestor
+        ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
+    # What a benchmark prints or reads must not be taken for an answer, or be a command.
+    answers = os.fdopen(os.dup(1), "w")
+    commands = os.fdopen(os.dup(0))
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    arena = Arena(**json.loads(settings))
+    for line in commands:
+        name, *arguments = json.loads(line)
+        try:
+            answer = getattr(arena, name)(*arguments)
+        except Skipped as error:
+            answer = {"error": str(error), "skipped": True}
+        except Exception as error:  # the benchmark's own, whatever it is
+            answer = {"error": told(error)}
+        except SystemExit as error:
+            answer = {"error": f"it calls sys.exit({error.code!r})"}
+        end_what_came_back()
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,25 @@
+"""Two builds that are the same, with a suite of one's own."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import toy_packages
+
+from rlox_opt.harness.arms import Side, Suite
+from rlox_opt.harness.packages import SIDES, Packages
+
+
+@pytest.fixture(params=["a process each", "one process"])
+def made(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Packages]:
+    """Two builds that are the same, with a suite of these modules."""
+
+    def of(limit_s: float = 30.0, **modules: str) -> Packages:
+        folder = tmp_path / "benchmarks"
+        folder.mkdir()
+        for name, text in {"__init__": "", **modules}.items():
+            (folder / f"{name}.py").write_text(text)
+        sides = {side: Side(toy_packages.package(tmp_path / side), ("toy",)) for side in SIDES}
+        return Packages(sides, Suite(folder), limit_s, together=request.param == "one process")
+
+    return of

@@ -1,0 +1,84 @@
+"""Hostile benchmarks, and modules that cannot be read: what they do is their own loss."""
+
+from collections.abc import Callable
+
+from rlox_opt.harness.packages import Failure, Packages, Reading
+
+HOSTILE = """
+import os, sys, time, warnings
+import toy
+
+def time_prints():
+    print("{}", flush=True)
+    os.write(1, b"[1, 2\\n")
+    sys.stderr.write("x" * 1000)
+
+def time_reads():
+    assert sys.stdin.read() == ""
+
+def time_exits():
+    sys.exit("bye")
+
+def time_ends():
+    os._exit(7)
+
+def time_closes():
+    os.closerange(0, 3)
+    sum(range(1000))
+
+def time_closes_all():
+    os.closerange(3, 64)
+
+def time_forks():
+    if os.fork() == 0:
+        time.sleep(0.01)  # and comes back, as if it were the one that was asked
+    else:
+        os.wait()
+
+def time_leaves_a_child():
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    os._exit(1)
+
+def time_hangs():
+    time.sleep(100)
+time_hangs.timeout = 1
+
+def track_text():
+    return "much"
+
+def track_nan():
+    return float("nan")
+
+def time_fine():
+    sum(range(1000))
+"""
+EMPTY = "raise RuntimeError('this module\\ncannot be imported')"
+
+
+def test_a_hostile_benchmark_loses_its_own_result_and_no_other(
+    made: Callable[..., Packages],
+) -> None:
+    packages = made(hostile=HOSTILE, empty=EMPTY, limit_s=20.0)
+    listed = packages.listed()
+    for side in listed.values():
+        assert side.broken == {"benchmarks.empty": "RuntimeError: this module cannot be imported"}
+    names = [*packages.names("time")]
+    found = dict(packages.contests(names, 5))
+    failed = {n.partition("_")[2]: of.reason for n, of in found.items() if isinstance(of, Failure)}
+    said = {
+        "exits": "it calls sys.exit('bye')",
+        "ends": "the process ended (exit status 7)",
+        "closes_all": "the process",
+        "leaves_a_child": "the process ended (exit status 1)",
+        "hangs": "did not answer within 1 s",
+    }
+    assert failed.keys() == said.keys(), failed
+    for name, reason in said.items():
+        assert failed[name].startswith(reason)
+    assert {n.partition("_")[2] for n, of in found.items() if isinstance(of, Reading)} == {
+        "prints", "reads", "closes", "forks", "fine",
+    }  # fmt: skip
+    tracked = dict(packages.tracked([*packages.names("track")], 5))
+    assert all(isinstance(of, Failure) for of in tracked.values())

@@ -1,0 +1,268 @@
+"""What an asv.conf.json says: where the suite and the project lie, what the suite needs, how asv
+builds. Read from its text, so that a commit's is read as a file's is."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import json5
+import msgspec
+
+from rlox_opt.project import asv_matrix
+from rlox_opt.project.asv_matrix import Combination, printable
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.usage import UsageError
+
+NAMES = ("asv.conf.json", "asv.conf.jsonc")
+"""The names that asv gives the file."""
+
+_MOST = 1 << 17  # characters: the longest there are have a tenth; those with comments take a second
+_CONDA_LIKE = ("conda", "mamba", "rattler")
+_ALONE = {"virtualenv", "uv", ""}  # whose packages are PyPI's
+_KNOWN = (
+    *("version", "project", "project_url", "repo", "repo_subdir", "branches", "pythons", "matrix"),
+    *("exclude", "include", "env_dir", "benchmark_dir", "results_dir", "html_dir"),
+    *("show_commit_url", "hash_length", "environment_type", "install_timeout", "dvcs", "plugins"),
+    *("default_benchmark_timeout", "regressions_first_commits", "regressions_thresholds"),
+    *("conda_channels", "conda_environment_file", "build_command", "install_command"),
+    *("uninstall_command", "launch_method", "build_cache_size", "wheel_cache_size"),
+)
+_ELSEWHERE = re.compile(r"\w[\w+.-]*://|[\w.-]+@[\w.-]+:|[~/]|\w:\\")
+_NAME = re.compile(r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?\s*(\[[\w\s,.-]*\])?")
+_VARIABLE = re.compile(r"[^\0=]+")
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What an asv.conf.json says; paths are from the top of the repository that it lies in."""
+
+    path: PurePosixPath
+    """The file."""
+
+    suite: PurePosixPath
+    """The folder of benchmarks."""
+
+    project: PurePosixPath
+    """The folder that is built."""
+
+    requirements: tuple[str, ...] = ()
+    """What the suite needs, as pip names it: that of the first combination of the matrix."""
+
+    not_pip: tuple[str, ...] = ()
+    """Names of requirements that are conda's, and that PyPI may lack."""
+
+    build_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables to build with."""
+
+    run_env: Mapping[str, str] = field(default_factory=dict)
+    """Variables to run with: those, and the ones that builds do not see."""
+
+    build_command: tuple[str, ...] = ()
+    """How asv builds a wheel; () is its default."""
+
+    install_command: tuple[str, ...] = ()
+    """How asv installs one; () is its default."""
+
+    pythons: tuple[str, ...] = ()
+    """Versions of Python that the requirements are for, the first being the first choice."""
+
+    environment_type: str = ""
+    """What asv makes environments with."""
+
+    notes: tuple[str, ...] = ()
+    """What people should know of it, a sentence each."""
+
+    elsewhere: str = ""
+    """The `repo` that is no folder of this repository. asv would measure that one."""
+
+
+class _File(msgspec.Struct, frozen=True):
+    """The keys that are read. What asv takes as a text or as a list of texts stands as a list."""
+
+    version: int = 1
+    repo: str = ""
+    repo_subdir: str = ""
+    benchmark_dir: str = "benchmarks"
+    pythons: tuple[str, ...] = ()
+    environment_type: str = ""
+    conda_environment_file: str = ""
+    matrix: dict[str, Any] = {}
+    exclude: tuple[dict[str, Any], ...] = ()
+    include: tuple[dict[str, Any], ...] = ()
+    build_command: tuple[str, ...] = ()
+    install_command: tuple[str, ...] = ()
+
+
+def parse(text: str, path: PurePosixPath) -> Configuration:
+    """What the text of an asv.conf.json says, which lies at `path` of its repository.
+
+    Raises:
+        UsageError: it is no JSON, of a version that is unknown, or a key has a value that asv does
+            not take; the message names the file, the key, and what would do.
+    """
+    table = _decoded(text, path)
+    try:
+        of = schema.parse(_as_json(table, path), _File, Path(path))
+    except NotReadError as error:
+        raise UsageError(f"{error}") from None
+    if of.version != 1:
+        raise UsageError(f"{path}: `version` is {of.version}; it takes 1, asv's only one")
+    notes = [*_unknown(table, path)]
+    elsewhere = of.repo if _ELSEWHERE.match(of.repo) else ""
+    home = path.parent
+    top = PurePosixPath() if elsewhere or not of.repo else _within(home, of.repo, path, "repo")
+    if elsewhere:
+        notes.append(f"{path}: `repo` is {of.repo}; what is built is the repository it lies in")
+    project = _within(top, of.repo_subdir, path, "repo_subdir")
+    combination, pythons, count = asv_matrix.first(
+        of.matrix, of.exclude, of.include, of.pythons, of.environment_type, path
+    )
+    if count > 1:
+        notes.append(
+            f"{path}: `matrix` has {count if count < 10**6 else 'millions of'} combinations; the "
+            f"first is taken: {_told(combination)}; --with NAME==VERSION takes another version"
+        )
+    conda = of.environment_type in _CONDA_LIKE
+    if of.environment_type not in _ALONE:
+        said = "its packages are taken from PyPI by uv" if conda else "environments are made by uv"
+        notes.append(f"{path}: `environment_type` is {of.environment_type}; {said}")
+    if conda and of.conda_environment_file not in ("", "IGNORE"):
+        notes.append(
+            f"{path}: `conda_environment_file` is not read; name what the suite needs of it by "
+            "--with NAME"
+        )
+    build_env = _variables(combination, path, "env")
+    return Configuration(
+        path=path,
+        suite=_within(home, of.benchmark_dir, path, "benchmark_dir"),
+        project=project,
+        requirements=tuple(_requirements(combination, conda, path, notes)),
+        not_pip=tuple(_bare(name) for name in _asked(combination)) if conda else (),
+        build_env=build_env,
+        run_env=build_env | _variables(combination, path, "env_nobuild"),
+        build_command=of.build_command,
+        install_command=of.install_command,
+        pythons=pythons,
+        environment_type=of.environment_type,
+        notes=tuple(map(printable, notes)),
+        elsewhere=elsewhere,
+    )
+
+
+def _decoded(text: str, path: PurePosixPath) -> dict[str, Any]:
+    """The file's keys that have a value."""
+    if len(text) > _MOST:
+        raise UsageError(f"{path}: has {len(text)} characters, and asv.conf.json is never so long")
+    try:
+        table = _loaded(text)
+    except RecursionError:
+        raise UsageError(f"{path}: is nested too deeply for an asv.conf.json") from None
+    except ValueError as error:
+        line = re.match(r"<string>:(\d+) ", str(error))
+        where = f"{path}, line {line[1]}" if line else f"{path}"
+        why = str(error)[line.end() if line else 0 :] or "cannot be read"
+        raise UsageError(f"{where}: is no JSON as asv reads it: {printable(why[:200])}") from None
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: is no object of JSON; asv's settings stand in one: {{…}}")
+    commands = ("build_command", "install_command")
+    return {
+        key: [value] if isinstance(value, str) and key in commands else value
+        for key, value in table.items()
+        if value is not None
+    }
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text)  # a hundred times as fast, where it does
+    except ValueError:
+        return json5.loads(text)  # with comments, and commas at the end
+
+
+def _as_json(table: dict[str, Any], path: PurePosixPath) -> str:
+    try:
+        return json.dumps({key: table[key] for key in _KNOWN if key in table}, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        raise UsageError(f"{path}: holds a number that is none of JSON; write it out") from None
+
+
+def _unknown(table: Mapping[str, Any], path: PurePosixPath) -> Iterator[str]:
+    """A note of each key that asv does not know, which it passes over as well."""
+    for key in sorted({*table} - {*_KNOWN}):
+        near = difflib.get_close_matches(key, _KNOWN, 1)
+        hint = f"; did you mean `{near[0]}`?" if near else ""
+        yield f"{path}: `{key[:40]}` is no setting of asv's, and is passed over{hint}"
+
+
+def _within(home: PurePosixPath, named: str, path: PurePosixPath, key: str) -> PurePosixPath:
+    """A folder that is named from `home`. Raises UsageError for one outside the repository."""
+    folder = posixpath.normpath(posixpath.join(str(home), named or "."))
+    if "\0" in named or f"{folder}/".startswith(("../", "/")):
+        raise UsageError(
+            f"{path}: `{key}` is {printable(named)!r}, outside the repository; it takes a folder "
+            f"within, named from {home if str(home) != '.' else 'its top'}"
+        )
+    return PurePosixPath(folder)
+
+
+def _told(combination: Combination) -> str:
+    taken = [f"{name}{'=' if text else ''}{text}" for (_, name), text in combination.items()]
+    return ", ".join(taken)[:200] or "nothing"
+
+
+def _asked(combination: Combination) -> Iterator[str]:
+    """What is asked of conda by a matrix that is conda's."""
+    for kind, name in combination:
+        if kind == "req" and not name.startswith("pip+"):
+            yield name
+
+
+def _bare(name: str) -> str:
+    """A name without conda's channel."""
+    return name.rpartition("::")[2].strip()
+
+
+def _requirements(
+    combination: Combination, conda: bool, path: PurePosixPath, notes: list[str]
+) -> Iterator[str]:
+    """As pip names them. What no environment takes – options of pip, folders – is noted."""
+    for (kind, key), text in combination.items():
+        if kind != "req":
+            continue
+        name, version = _bare(key.removeprefix("pip+")), text.strip()
+        if name.startswith("git+"):
+            yield f"{name}@{version}" if version else name
+        elif not _NAME.fullmatch(name) or "\0" in version:
+            shown = f"{key} {text}".strip()[:60]
+            notes.append(f"{path}: `{shown}` is no requirement that uv takes, and is left out")
+        elif not version:
+            yield name
+        elif version[0] in "<>=!~@" and not (conda and re.match(r"=(?!=)", version)):
+            yield f"{name} {version}" if version[0] == "@" else f"{name}{version}"
+        elif "://" in version:
+            yield f"{name} @ {version}"
+        elif conda and not key.startswith("pip+"):
+            # conda's `numpy=1.26` is any 1.26, whatever its build.
+            series = version.lstrip("=").partition("=")[0]
+            yield f"{name}=={series}" if "*" in series else f"{name}=={series}.*"
+        else:
+            yield f"{name}=={version}"
+
+
+def _variables(combination: Combination, path: PurePosixPath, kind: str) -> dict[str, str]:
+    found = {name: text for (of, name), text in combination.items() if of == kind}
+    for name, text in found.items():
+        if not _VARIABLE.fullmatch(name) or "\0" in text:
+            raise UsageError(
+                f"{path}: `matrix: {kind}` has {printable(name)!r}, which no variable of the "
+                "environment can be; write another"
+            )
+    return found

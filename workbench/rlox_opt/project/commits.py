@@ -71,6 +71,8 @@ class Commits:
         if commit is None:
             shallow = self._maybe("rev-parse", "--is-shallow-repository") == "true"
             remedy = "; the clone is shallow: `git fetch --unshallow`" if shallow else ""
+            if self._maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
+                remedy = f", which has no commit yet; `git commit` in {self.root} makes the first"
             raise UsageError(f"{name!r}: is no commit of this repository{remedy}")
         return Revision(text, commit, features)
 

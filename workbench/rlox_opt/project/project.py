@@ -4,26 +4,29 @@ found where that says nothing."""
 from __future__ import annotations
 
 import contextlib
-import json
+import os
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 import msgspec
 
+from rlox_opt.project import asv_files, package_name
+from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.installed import Installed
 from rlox_opt.project.layers import Layers
-from rlox_opt.system import schema
+from rlox_opt.system import git, schema
 from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.usage import UsageError
 
 _TABLE = "tool.rlox-opt"
 _FIELD = re.compile(r"`(\w[\w-]*)`")
 _PLACE = re.compile(r"`\$\.?([^`]*)`")
+_MAGIC = re.compile(r":\([^)]*\)|:[!^/]*:?|")  # what git's paths may begin with
 
 
 class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -89,7 +92,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     project's name)."""
 
     suite: str = ""
-    """The folder of asv benchmarks (that of asv.conf.json)."""
+    """The folder of asv benchmarks, or the asv.conf.json that names it (the only one in the root
+    or at most two folders below)."""
+
+    one_process: bool = False
+    """Whether both sides run in one process, for a package that bears to be loaded twice: closer
+    figures, as both have the same core and the same inputs (each side has its own process)."""
+
+    shared: tuple[str, ...] = ()
+    """Modules of the suite that both sides then take their inputs from: `benchmarks.inputs`."""
 
     one_process: bool = False
     """Whether two builds of the package bear to be loaded into one process, which tells smaller
@@ -121,8 +132,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     versions: tuple[str, ...] = ()
     """Distributions whose versions are told beside the package's own."""
 
-    build: Cargo | Command = Cargo()
-    """How a commit is built."""
+    build: Cargo | Command | None = None
+    """How a commit is built (by the commands of asv.conf.json, or else by the back-end that
+    pyproject.toml names)."""
 
     twins: Twins = Twins()
 
@@ -140,16 +152,22 @@ class Project:
     @classmethod
     def find(cls, start: Path) -> Project:
         """The project that `start` lies in: the nearest folder upwards whose pyproject.toml has our
-        table; else `start` itself, with what is found there.
+        table; else the nearest that is built, or that an asv.conf.json is of; else `start` itself.
+        No folder is looked at above the top of a repository.
 
         Raises:
             UsageError: the table is broken: its file, line and field.
         """
-        for folder in (start, *start.parents):
+        folders = [*asv_files.upwards(start)]
+        for folder in folders:
+            path = folder / "pyproject.toml"
             with contextlib.suppress(NotReadError):
-                text = read_text(folder / "pyproject.toml")
-                if f"[{_TABLE}" in text:
-                    return cls(folder, _settings(folder / "pyproject.toml", text))
+                text = read_text(path, errors="replace")
+                if f"[{_TABLE}" in text and (settings := _settings(path, text)):
+                    return cls(folder, settings)
+        for folder in folders:
+            if (built := asv_files.project_of(folder)) or package_name.is_project(folder):
+                return cls(built or folder, Settings())
         return cls(start, Settings())
 
     @classmethod
@@ -161,46 +179,74 @@ class Project:
             return cls(Path("/"), Settings())
 
     @cached_property
+    def top(self) -> Path:
+        """The top of the repository that it lies in; the root where it lies in none."""
+        return asv_files.top_of(self.root) or self.root
+
+    @property
+    def within(self) -> PurePosixPath:
+        """The root, from the repository's top."""
+        return PurePosixPath(self.root.relative_to(self.top))
+
+    @property
     def package(self) -> str:
         """What is imported, and measured. Raises UsageError where nothing says what it is."""
+        return self.named[0]
+
+    @cached_property
+    def named(self) -> tuple[str, str]:
+        """The package, and what says so. Raises UsageError where nothing does."""
         if self.settings.package:
-            return self.settings.package
-        table = _toml(self.root / "pyproject.toml")
-        with contextlib.suppress(KeyError, AttributeError, TypeError):
-            return str(table["tool"]["maturin"]["module-name"]).partition(".")[0]
-        with contextlib.suppress(KeyError, AttributeError, TypeError):
-            return str(table["project"]["name"]).replace("-", "_")
+            return self.settings.package, f"pyproject.toml, [{_TABLE}]"
+        try:
+            found = package_name.found(self.root)
+        except NotReadError as error:
+            raise UsageError(f"{error}") from None
+        if found:
+            return found
         raise UsageError(
             f"no package to measure is known in {self.root}: start rlox-opt within a project, or "
             f'write package = "…" under [{_TABLE}] of its pyproject.toml'
         )
 
     @cached_property
+    def configuration(self) -> Configuration:
+        """What the asv.conf.json of its working tree says. Raises UsageError as
+        `asv_files.chosen` does, and `check_built`."""
+        wanted = self.settings.suite
+        found = asv_files.chosen(self.top, self.within, wanted, self.files())
+        return asv_files.check_built(self.top, found)
+
+    @property
     def suite(self) -> Path:
-        """The folder of asv benchmarks. Raises UsageError where nothing says which it is."""
-        if self.settings.suite:
-            return self.root / self.settings.suite
-        with contextlib.suppress(NotReadError, ValueError, AttributeError):
-            # asv's own comments; a line of JSON that begins with // is no value.
-            text = re.sub(r"^\s*//.*", "", read_text(self.root / "asv.conf.json"), flags=re.M)
-            return self.root / str(json.loads(text).get("benchmark_dir", "benchmarks"))
-        raise UsageError(
-            f"no benchmarks are known in {self.root}: there is no asv.conf.json that can be read; "
-            f'write suite = "…", a folder of asv benchmarks, under [{_TABLE}] of pyproject.toml'
-        )
+        """The folder of asv benchmarks in its working tree. Raises UsageError where nothing says
+        which it is."""
+        return self.top / self.configuration.suite
+
+    def files(self) -> list[str] | None:
+        """Those of its working tree that git has, or would add, from the top; None where git cannot
+        say."""
+        with contextlib.suppress(UsageError, git.GitError):
+            said = self.commits.repository().run(
+                "ls-files", "-z", "--cached", "--others", "--exclude-standard"
+            )
+            return said.split("\0")[:-1]
+        return None
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """What git takes for paths: only their changes need a recording."""
-        suite = str(self.suite.relative_to(self.root))
+        """What git takes for paths, from the top: only their changes need a recording."""
         name = self.package
-        return self.settings.measured or (
-            name,
-            f"{name}.py",
-            f"src/{name}",
-            f"src/{name}.py",
-            suite,
-        )
+        suite = os.path.relpath(self.suite, self.root)
+        paths = self.settings.measured or (
+            name, f"{name}.py", f"src/{name}", f"src/{name}.py", suite
+        )  # fmt: skip
+        return tuple(map(self._from_top, paths))
+
+    def _from_top(self, path: str) -> str:
+        magic = _MAGIC.match(path)
+        assert magic is not None
+        return f"{magic[0]}{self.within / path[magic.end() :]}"
 
     @property
     def compared(self) -> re.Pattern[str]:
@@ -274,8 +320,8 @@ class Project:
 
     @cached_property
     def commits(self) -> Commits:
-        """Those of the checkout in the root."""
-        return Commits(self.root, self.revisions)
+        """Those of the repository that it lies in."""
+        return Commits(self.top, self.revisions)
 
     @cached_property
     def installed(self) -> Installed:
@@ -287,16 +333,21 @@ class Project:
     @cached_property
     def builds(self) -> Builds:
         """Those of its commits."""
-        return Builds(self.commits, self.settings.build, self.package, self.suite)
+        return Builds(self.commits, self.settings.build or Cargo(), self.package, self.suite)
 
 
-def _settings(path: Path, text: str) -> Settings:
+def _settings(path: Path, text: str) -> Settings | None:
+    """Those of our table; None where it is only written of."""
     try:
         table = schema.read(path, dict[str, Any])
     except NotReadError as error:
         raise UsageError(f"{error}") from None
     try:
-        return msgspec.convert(table["tool"]["rlox-opt"], Settings)
+        ours = table["tool"]["rlox-opt"]
+    except (KeyError, TypeError):
+        return None
+    try:
+        return msgspec.convert(ours, Settings)
     except msgspec.ValidationError as error:
         line = _line_of(text, str(error))
         raise UsageError(f"{path}, line {line}: [{_TABLE}]: {_told(str(error))}") from None
@@ -323,10 +374,3 @@ def _line_of(text: str, error: str) -> int:
             if re.match(rf"\s*(\[{_TABLE}\.)?{re.escape(name)}\b", line):
                 return number
     return start
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return schema.read(path, dict[str, Any])
-    except NotReadError:
-        return {}

@@ -1,0 +1,168 @@
+"""Which asv.conf.json is a project's: of those in a checkout, or in what a commit has."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import posixpath
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+from rlox_opt.project.asv_configuration import NAMES, Configuration, parse
+from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.usage import UsageError
+
+BUILT_BY = ("pyproject.toml", "setup.py", "setup.cfg")
+"""Files that say how a Python project is built."""
+
+_DEEPEST = 2  # folders below the project's
+
+
+class NoSuiteError(UsageError):
+    """Nothing says where a suite is."""
+
+
+def upwards(start: Path) -> Iterator[Path]:
+    """A folder and those above it, to the top of its repository."""
+    for folder in (start, *start.parents):
+        yield folder
+        if (folder / ".git").exists():
+            return
+
+
+def top_of(folder: Path) -> Path | None:
+    """The top of the repository that a folder lies in; None where it lies in none."""
+    last = [*upwards(folder)][-1]
+    return last if (last / ".git").exists() else None
+
+
+def project_of(folder: Path) -> Path | None:
+    """The folder of the project that an asv.conf.json in `folder` is of; None where there is none.
+    What is wrong with the file is told when it is needed."""
+    top = top_of(folder) or Path(folder.anchor)
+    for path in (folder / name for name in NAMES):
+        if path.is_file():
+            with contextlib.suppress(UsageError):
+                built = top / read(top, PurePosixPath(path.relative_to(top))).project
+                if built.is_dir() and built != Path(folder.anchor):
+                    return built
+            return folder
+    return None
+
+
+def read(top: Path, path: PurePosixPath) -> Configuration:
+    """What a file says, which is named from the top of a checkout. Raises UsageError as `parse`
+    does, and where the file cannot be read."""
+    try:
+        text = read_text(top / path)
+    except NotReadError as error:
+        raise UsageError(f"{path}: {error.why}") from None
+    return parse(text, path)
+
+
+def chosen(
+    top: Path, root: PurePosixPath, wanted: str = "", listed: Iterable[str] | None = None
+) -> Configuration:
+    """What the asv.conf.json says of the project in the folder `root` of the checkout `top`: the
+    one that is `wanted`, by its name, its folder or that of its benchmarks, else the only one.
+    `listed` are the files that count (all). A folder of benchmarks needs no such file.
+
+    Raises:
+        NoSuiteError: there is none.
+        UsageError: there are several, or it says what asv would not take.
+    """
+    there = _there(top, root, listed)
+    if wanted:
+        path = PurePosixPath(posixpath.normpath(root / wanted))
+        if path.is_absolute() or ".." in path.parts:
+            raise UsageError(
+                f"{top / root}: the suite {wanted!r} is outside the repository; name a folder in it"
+            )
+        if path.name.endswith((".json", ".jsonc")) and os.path.lexists(top / path):
+            return read(top, path)
+        for each in there:
+            if each.parent == path or _says(top, each, lambda of: of.suite == path):
+                return read(top, each)
+        if not there or (top / path).is_dir():
+            if there and all(_broken(top, each) for each in there):
+                return read(top, there[0])  # what it lacks is wanted
+            return _alone(path, root)
+    if len(there) > 1:
+        ours = [each for each in there if _says(top, each, lambda of: of.project == root)]
+        there = ours if len(ours) == 1 else there
+    if len(there) > 1:
+        raise UsageError(
+            f"{top / root}: several files say where the suite is: {', '.join(map(str, there))}; "
+            f'choose by suite = "{posixpath.relpath(there[0], root)}" under [tool.rlox-opt] of '
+            "pyproject.toml, or by --suite"
+        )
+    if there:
+        return read(top, there[0])
+    raise NoSuiteError(
+        f"{top / root}: no benchmarks are known: there is no asv.conf.json in it or in the "
+        'folders below; write suite = "…", a folder of asv benchmarks, under [tool.rlox-opt] of '
+        "pyproject.toml"
+    )
+
+
+def check_built(top: Path, of: Configuration) -> Configuration:
+    """The same, whose project lies in the checkout `top`. Raises UsageError for one whose `repo` is
+    another repository, where this one has nothing to build."""
+    if of.elsewhere and not any((top / of.project / name).exists() for name in BUILT_BY):
+        raise UsageError(
+            f"{of.path}: `repo` is {of.elsewhere}, another repository, and this one has nothing to "
+            f"build: no {' or '.join(BUILT_BY)}; start in a checkout of it, with --suite {top}"
+        )
+    return of
+
+
+def tidy(configuration: Configuration, project: PurePosixPath) -> Configuration:
+    """The same for a project that the file, which is another repository's, does not know."""
+    notes = tuple(note for note in configuration.notes if "`repo` is " not in note)
+    return dataclasses.replace(configuration, project=project, notes=notes, elsewhere="")
+
+
+def _alone(suite: PurePosixPath, project: PurePosixPath) -> Configuration:
+    note = f"{suite}: no asv.conf.json says what these benchmarks need; --with NAME adds it"
+    return Configuration(path=suite, suite=suite, project=project, notes=(note,))
+
+
+def below(
+    top: Path, root: PurePosixPath, listed: Iterable[str] | None = None
+) -> list[PurePosixPath]:
+    """The files of that name in `root` and not far below it, the nearest first."""
+    home = top / root
+    found = {
+        PurePosixPath(path.relative_to(top))
+        for depth in range(_DEEPEST + 1 if listed is None else 1)
+        for path in home.glob("*/" * depth + "asv.conf.json*")
+        if path.name in NAMES
+        and not any(part.startswith(".") for part in path.relative_to(home).parts)
+    }
+    for path in map(PurePosixPath, listed or ()):
+        depth = len(path.parts) - len(root.parts) - 1
+        if path.name in NAMES and path.is_relative_to(root) and depth <= _DEEPEST:
+            found |= {path} if os.path.lexists(top / path) else set()
+    return sorted(found, key=lambda path: (len(path.parts), path))
+
+
+def _there(top: Path, root: PurePosixPath, listed: Iterable[str] | None) -> list[PurePosixPath]:
+    """Those, or else the ones above that are of `root`."""
+    above = (folder / name for folder in root.parents for name in NAMES)
+    return below(top, root, listed) or [
+        path
+        for path in above
+        if (top / path).is_file() and _says(top, path, lambda of: of.project == root)
+    ]
+
+
+def _says(top: Path, path: PurePosixPath, what: Callable[[Configuration], bool]) -> bool:
+    """Whether a file says so; one that is broken says nothing."""
+    with contextlib.suppress(UsageError):
+        return what(read(top, path))
+    return False
+
+
+def _broken(top: Path, path: PurePosixPath) -> bool:
+    return not _says(top, path, lambda _: True)

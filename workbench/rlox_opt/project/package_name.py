@@ -1,0 +1,114 @@
+"""What a project is called where it is imported, by the files that say how it is built."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError, read_text
+
+_SOURCES = ("", "src", "python", "lib")  # where packages lie
+_BESIDE = re.compile(
+    r"(tests?|testing|docs?|benchmarks?|asv_bench\w*|examples?|tools?|scripts?|ci|setup|conftest|"
+    r"noxfile|tasks|versioneer|build|dist)$"
+)
+_TABLES = {  # that are of the project, and not of a tool
+    "pyproject.toml": re.compile(r"(?m)^\s*\[\s*(project|build-system|tool\.poetry)\s*\]"),
+    "setup.cfg": re.compile(r"(?m)^\[metadata\]"),
+}
+
+
+def is_project(folder: Path) -> bool:
+    """Whether a folder has a file of its own that says how it is built, and not settings of tools
+    alone."""
+    if (folder / "setup.py").is_file():
+        return True
+    for name, table in _TABLES.items():
+        path = folder / name
+        with contextlib.suppress(NotReadError):  # whoever needs it, tells of it
+            if not path.is_symlink() and table.search(read_text(path, errors="replace")):
+                return True
+    return False
+
+
+def found(root: Path) -> tuple[str, str] | None:
+    """The name, and where it is from; None where nothing says that this is a project.
+
+    Raises:
+        NotReadError: pyproject.toml cannot be read.
+    """
+    pyproject = root / "pyproject.toml"
+    table = schema.read(pyproject, dict[str, Any]) if pyproject.exists() else {}
+    tool = _in(table, "tool") or {}
+    for keys in (("maturin", "module-name"), ("flit", "module", "name")):
+        if isinstance(name := _in(tool, *keys), str) and name:
+            return name.partition(".")[
+                0
+            ], f"pyproject.toml, [tool.{'.'.join(keys[:-1])}] {keys[-1]}"
+    for name, where in (
+        (_in(table, "project", "name"), "pyproject.toml, [project] name"),
+        (_in(tool, "poetry", "name"), "pyproject.toml, [tool.poetry] name"),
+        (_of_setup_cfg(root / "setup.cfg"), "setup.cfg, [metadata] name"),
+        (_of_setup_py(root / "setup.py"), "setup.py"),
+        (root.name if is_project(root) or table else "", "the folder's name"),
+    ):
+        if isinstance(name, str) and name.strip():
+            return _imported(root, name.strip(), where)
+    return None
+
+
+def _imported(root: Path, name: str, where: str) -> tuple[str, str]:
+    """The module of a project: it need not be called as the project is."""
+    asked = re.sub(r"[-.\s]+", "_", name)
+    there = dict(_modules(root))
+    for module in there:
+        if module.lower() == asked.lower():
+            return module, where
+    packages = [module for module, path in there.items() if path.is_dir()]
+    if len(packages) == 1:
+        return packages[0], f"{there[packages[0]].relative_to(root)}/, the project's only package"
+    return asked, where
+
+
+def _modules(root: Path) -> Iterator[tuple[str, Path]]:
+    """Those that could be imported from the folders that packages lie in."""
+    for source in _SOURCES:
+        folder = root / source
+        if not folder.is_dir() or (source and (folder / "__init__.py").exists()):
+            continue
+        for path in sorted(folder.iterdir()):
+            there = (path / "__init__.py").is_file() or (path.suffix == ".py" and path.is_file())
+            if there and path.stem.isidentifier() and not _BESIDE.match(path.stem.lower()):
+                yield path.stem, path
+
+
+def _of_setup_cfg(path: Path) -> str:
+    parser = configparser.ConfigParser(interpolation=None)
+    with contextlib.suppress(NotReadError, configparser.Error):
+        parser.read_string(read_text(path))
+    return parser.get("metadata", "name", fallback="")
+
+
+def _of_setup_py(path: Path) -> str:
+    """The name that a call of `setup` is given in so many words."""
+    with contextlib.suppress(NotReadError, SyntaxError, ValueError, RecursionError):
+        for node in ast.walk(ast.parse(read_text(path))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("setup"):
+                for keyword in node.keywords:
+                    value = keyword.value
+                    if keyword.arg == "name" and isinstance(value, ast.Constant):
+                        return str(value.value)
+    return ""
+
+
+def _in(table: Any, *keys: str) -> Any:
+    """What stands under keys in a table of tables; None where nothing does."""
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table

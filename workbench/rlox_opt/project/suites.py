@@ -1,0 +1,157 @@
+"""Where a suite of benchmarks comes from: a commit, the working tree, or a folder."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from rlox_opt.project import asv_files, checkouts, suite_source
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.asv_files import NoSuiteError
+from rlox_opt.project.commits import WORKING_TREE, Revision, as_usage_error
+from rlox_opt.project.project import Project
+from rlox_opt.system.git import Checkout
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
+
+_KEPT = 8  # trees
+_RELEASE = "pypi:"
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A folder of asv benchmarks, what its asv.conf.json says, and for people whose it is."""
+
+    folder: Path
+    configuration: Configuration
+    text: str
+
+
+@dataclass(frozen=True)
+class Suites:
+    """Those that a project's sides may be measured by."""
+
+    project: Project
+
+    @property
+    def folder(self) -> Path:
+        """Where those of commits are kept: a folder for each tree, as benchmarks read files that
+        lie beside them."""
+        return self.project.cache / "suites"
+
+    def of(self, revision: Revision, given: str | None = None) -> Suite:
+        """The suite of a revision, or the one that is `given`: a folder, which may hold an
+        asv.conf.json or be the folder of benchmarks itself, or else REV; "." is the working tree.
+
+        Raises:
+            UsageError: there is none, there are several, it has no benchmark, or what is given is
+                neither a folder nor a commit.
+        """
+        if given == WORKING_TREE:
+            return self._checked(self._of_working_tree())
+        if given and Path(given).is_dir():
+            return self._checked(self._of_folder(Path(given).resolve()))
+        if given:
+            try:
+                revision = self.project.commits.resolve(given)
+            except UsageError as error:
+                raise UsageError(f"--suite {given}: is no folder here, and {error}") from None
+        return self._checked(self._of_revision(revision))
+
+    def _of_revision(self, revision: Revision) -> Suite:
+        project = self.project
+        if revision.text.startswith(_RELEASE):
+            raise UsageError(
+                f"{revision.text}: a release has no suite; --suite HEAD gives it that of HEAD"
+            )
+        if revision.text.partition("+")[0] == WORKING_TREE:
+            return self._of_working_tree()
+        top = self._taken_out(revision)
+        try:
+            found = asv_files.chosen(top, project.within, project.settings.suite)
+            asv_files.check_built(top, found)
+        except NoSuiteError:
+            raise UsageError(
+                f"{revision.title}: has no suite, that is no asv.conf.json; {self._remedy()}"
+            ) from None
+        except UsageError as error:
+            said = str(error).replace(f"{top}", f"{project.top}")
+            raise UsageError(f"{revision.title}: {said}") from None
+        if not (top / found.suite).is_dir():
+            raise UsageError(
+                f"{revision.title}: has no suite: {found.suite}, named by {found.path}, is no "
+                f"folder of it; {self._remedy()}"
+            )
+        return Suite(top / found.suite, found, revision.title)
+
+    def _of_working_tree(self) -> Suite:
+        return Suite(self.project.suite, self.project.configuration, "the working tree")
+
+    def _remedy(self) -> str:
+        """What gives a suite to a commit without one."""
+        with contextlib.suppress(UsageError):
+            if self.project.suite.is_dir():
+                return f"--suite {WORKING_TREE} gives it that of the working tree"
+        return "--suite REV gives it that of another commit, --suite FOLDER a folder's"
+
+    def _of_folder(self, folder: Path) -> Suite:
+        project = self.project
+        top = asv_files.top_of(folder) or folder
+        root = PurePosixPath(folder.relative_to(top))
+        if asv_files.below(top, root):
+            found = asv_files.chosen(top, root)
+            ours = found if top == project.top else asv_files.tidy(found, project.within)
+            return Suite(top / found.suite, ours, f"{folder}")
+        try:
+            own = project.configuration
+        except NoSuiteError:
+            path = PurePosixPath(folder.name)
+            note = f"{folder}: no asv.conf.json says what it needs; --with NAME adds it"
+            own = Configuration(path, path, project.within, notes=(note,))
+        if folder.is_relative_to(project.top):
+            own = dataclasses.replace(own, suite=PurePosixPath(folder.relative_to(project.top)))
+        return Suite(folder, own, f"{folder}")
+
+    def _checked(self, suite: Suite) -> Suite:
+        if not suite.folder.is_dir():
+            raise UsageError(
+                f"{suite.folder}: is no folder, and {suite.configuration.path} names it as that of "
+                "the benchmarks; correct `benchmark_dir` there, or name another by --suite"
+            )
+        if not suite_source.any_benchmark(suite.folder):
+            raise UsageError(
+                f"{suite.folder}: has no benchmark: no function there begins with time_, mem_, "
+                "peakmem_ or track_; name another folder by --suite"
+            )
+        return suite
+
+    def _taken_out(self, revision: Revision) -> Path:
+        """All files of a commit, in a folder of ours."""
+        repository = self.project.commits.repository()
+        with as_usage_error():
+            tree = repository.run("rev-parse", "--verify", f"{revision.commit}^{{tree}}").strip()
+        kept = self.folder / tree
+        with checkouts.alone(self.folder) as lock, as_usage_error():
+            if not kept.is_dir():
+                with scratch(self.folder) as making:
+                    made = Checkout(making / "tree", lock)
+                    made.make(dataclasses.replace(repository, lock=lock), revision.commit)
+                    shutil.rmtree(made.folder / ".git")
+                    made.folder.rename(kept)
+            os.utime(kept)  # used last
+            self._forget_oldest()
+        return kept
+
+    def _forget_oldest(self) -> None:
+        trees = [path for path in self.folder.iterdir() if len(path.name) >= 40]
+        for path in sorted(trees, key=lambda path: path.stat().st_mtime)[:-_KEPT]:
+            shutil.rmtree(path)
+
+
+def uncovered(suite: Suite) -> list[str]:
+    """What looks like a benchmark of a suite and is never collected, a sentence each."""
+    return suite_source.uncovered(suite.folder)

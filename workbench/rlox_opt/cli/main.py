@@ -16,6 +16,7 @@ from rlox_opt.cli import (
     cmp,
     diff,
     gate,
+    init,
     ladder,
     new,
     peers,
@@ -39,7 +40,7 @@ from rlox_opt.system.guard import guarded
 from rlox_opt.system.usage import UsageError
 
 VERBS = (
-    profile, list_, show, test, cmp, ladder, peers, new, predict,
+    init, profile, list_, show, test, cmp, ladder, peers, new, predict,
     diff, gate, bisect, calibrate, record, regressions, publish, claims,
 )  # fmt: skip
 

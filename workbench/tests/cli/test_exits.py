@@ -17,6 +17,7 @@ from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED, OWN_ERROR
 
 VERBS = [
+    "init",
     *("profile", "profile train", "profile script", "profile bench", "profile diff"),
     *("list", "show", "test", "cmp", "ladder", "new"),
     "peers",

@@ -1,0 +1,267 @@
+"""`rlox-opt init`: what is found of a project, and what is written where that is not enough."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlox_opt.project import suite_source, table
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.builds import Cargo, Command
+from rlox_opt.project.project import Project
+from rlox_opt.system import exits, files, schema
+from rlox_opt.system.exits import CANNOT_TELL, GOOD
+from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.usage import UsageError
+
+_EXAMPLES = """\
+examples:
+  rlox-opt init                            what is found, and the command to run next
+  rlox-opt init --suite bench/asv.conf.json    choose, where there are several suites
+  rlox-opt init --dry-run --json | jq .lacking
+
+Nothing is built, and nothing is fetched. Where all is found, nothing is written either.
+"""
+
+
+@dataclass
+class _Found:
+    """What is known of a project: for each thing what it is and what says so; what people should
+    know of it; and what is lacking for commits to be compared."""
+
+    known: dict[str, tuple[str, str]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    uncovered: list[str] = field(default_factory=list)
+    lacking: list[str] = field(default_factory=list)
+    benchmarks: list[str] = field(default_factory=list)
+    command: str = ""
+
+
+def add_to(verbs: Any, project: Project) -> None:
+    """Add the verb to the command line."""
+    parser = verbs.add_parser(
+        "init",
+        help="find a project's package, build and benchmarks",
+        description="Find what is needed to compare two commits of the project in the current "
+        "folder: its package, its build, its suite of asv benchmarks and what the suite needs. "
+        "[tool.rlox-opt] of pyproject.toml gets what cannot be found.",
+        epilog=_EXAMPLES
+        + exits.told(
+            good="commits can be compared", cannot_tell="something is lacking, which is told"
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--suite", metavar="PATH", help="a folder of asv benchmarks, or an asv.conf.json")
+    add("--dry-run", action="store_true", help="tell what would be written, and write nothing")
+    add("--json", action="store_true", help="print what is found as JSON")
+    parser.set_defaults(run=run, parser=parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Tell what is found, and write what is not; returns the exit code.
+
+    Raises:
+        UsageError: `--suite` is no suite of the project, or cannot be written.
+        NotWrittenError: pyproject.toml cannot be written.
+    """
+    project: Project = arguments.project
+    text = ""
+    if arguments.suite is not None:
+        project, text = _chosen(project, arguments.suite)
+    found = _found(project)
+    path = project.root / "pyproject.toml"
+    if text and not arguments.dry_run:
+        files.write(path, text)
+    if arguments.json:
+        written = {"path": str(path), "suite": project.settings.suite} if text else None
+        print(json.dumps(_facts(project, found) | {"written": written}, indent=1))
+    else:
+        for line in _lines(project, found):
+            print(line)
+        if text:
+            verb = "would write" if arguments.dry_run else "written"
+            print(f"{verb:<13}suite = {project.settings.suite!r} in [tool.rlox-opt] of {path}")
+        if found.command:
+            print(f"\nrun next:    {found.command}")
+    for lacking in found.lacking:
+        print(f"{arguments.parser.prog}: {lacking}", file=sys.stderr)
+    return CANNOT_TELL if found.lacking else GOOD
+
+
+def _chosen(project: Project, given: str) -> tuple[Project, str]:
+    """The project with the suite that is given, and the text of pyproject.toml that says so; "" is
+    for one that need not say it."""
+    path = Path(given)
+    if not path.exists():
+        raise UsageError(f"--suite {given}: is not there; name a folder of asv benchmarks")
+    if not path.resolve().is_relative_to(project.top.resolve()):
+        raise UsageError(
+            f"--suite {given}: lies outside {project.top}; name a folder in it, or give each "
+            "comparison its suite: rlox-opt diff --suite FOLDER"
+        )
+    named = os.path.relpath(path.resolve(), project.root.resolve())
+    settings = msgspec.structs.replace(project.settings, suite=named)
+    asked = dataclasses.replace(project, settings=settings)
+    if not suite_source.any_benchmark(asked.suite):
+        raise UsageError(f"--suite {given}: {asked.suite} has no benchmark; name another folder")
+    try:
+        if project.configuration == asked.configuration:
+            return project, ""
+    except UsageError:
+        pass  # which is why one is given
+    pyproject = project.root / "pyproject.toml"
+    text = read_text(pyproject) if os.path.lexists(pyproject) else ""
+    return asked, table.with_setting(text, "suite", named, pyproject)
+
+
+def _found(project: Project) -> _Found:
+    found = _Found()
+    try:
+        found.known["package"] = project.named
+    except UsageError as error:
+        found.lacking.append(f"{error}")
+    _repository(project, found)
+    configuration = None
+    try:
+        configuration = project.configuration
+    except UsageError as error:
+        found.lacking.append(f"{error}")
+    _build(project, configuration, found)
+    if configuration:
+        _suite(project, configuration, found)
+    if found.lacking:
+        return found
+    sides = "HEAD~1 HEAD" if _has_parent(project) else "HEAD ."
+    named = [name for name in found.benchmarks if project.compared.search(name)]
+    timed = [name for name in named if name.rpartition(".")[2].startswith("time_")] or named
+    bench = f" --bench {shlex.quote(timed[0])}" if timed else ""
+    found.command = f"rlox-opt diff {sides}{bench}"
+    return found
+
+
+def _repository(project: Project, found: _Found) -> None:
+    commits = project.commits
+    try:
+        head = commits.resolve("HEAD").commit
+        branch = commits.repository().maybe("rev-parse", "--abbrev-ref", "HEAD") or "HEAD"
+        changed = ", with changes that are in no commit" if commits.dirty() else ""
+    except UsageError as error:
+        found.lacking.append(f"{error}")
+        return
+    name = branch.strip()
+    on = "" if name == "HEAD" else f"{name} at "
+    found.known["repository"] = f"git, {on}{head[:10]}{changed}", f"{project.top}"
+
+
+def _has_parent(project: Project) -> bool:
+    return bool(project.commits.ancestors("HEAD", 1))
+
+
+def _build(project: Project, configuration: Configuration | None, found: _Found) -> None:
+    by = project.settings.build
+    folder = project.top / configuration.project if configuration else project.root
+    if isinstance(by, Cargo):
+        found.known["build"] = f"cargo, {by.crate}", "pyproject.toml, [tool.rlox-opt.build]"
+    elif isinstance(by, Command):
+        told = shlex.join(by.command)
+        found.known["build"] = told, "pyproject.toml, [tool.rlox-opt.build]"
+    elif configuration and (configuration.build_command or configuration.install_command):
+        commands = configuration.build_command or configuration.install_command
+        found.known["build"] = f"asv's commands: {'; '.join(commands)}", f"{configuration.path}"
+    else:
+        try:
+            found.known["build"] = _back_end(folder)
+        except (NotReadError, UsageError) as error:
+            if f"{error}" not in found.lacking:
+                found.lacking.append(f"{error}")
+
+
+def _back_end(folder: Path) -> tuple[str, str]:
+    """The build back-end of a folder, and what names it. Raises NotReadError for a pyproject.toml
+    that cannot be read, and UsageError where nothing says how it is built."""
+    path = folder / "pyproject.toml"
+    pyproject = schema.read(path, dict[str, Any]) if path.exists() else {}
+    system = pyproject.get("build-system")
+    if isinstance(system, dict):
+        name = system.get("build-backend", "setuptools, the default")
+        own = ", which lies in the project" if system.get("backend-path") else ""
+        return f"{name}{own}", "pyproject.toml, [build-system]"
+    if (folder / "setup.py").is_file():
+        return "setuptools", "setup.py"
+    if "project" in pyproject:
+        return "setuptools, the default", "pyproject.toml, which has no [build-system]"
+    raise UsageError(
+        f"{folder}: nothing says how it is built: there is no pyproject.toml with [build-system] "
+        "and no setup.py; write build_command in asv.conf.json, or build = "
+        '{ by = "command", command = [ … ] } under [tool.rlox-opt] of pyproject.toml'
+    )
+
+
+def _suite(project: Project, of: Configuration, found: _Found) -> None:
+    folder = project.suite
+    where = f"{of.path}" if of.path != of.suite else "pyproject.toml, [tool.rlox-opt]"
+    if not folder.is_dir():
+        found.lacking.append(
+            f"{folder}: is no folder, and {where} names it as that of the benchmarks; correct "
+            f"`{'benchmark_dir' if of.path != of.suite else 'suite'}` there"
+        )
+        return
+    found.benchmarks = suite_source.benchmarks(folder)
+    found.known["suite"] = f"{of.suite}, {len(found.benchmarks)} benchmark functions", where
+    found.uncovered = suite_source.uncovered(folder)
+    if not suite_source.any_benchmark(folder):
+        found.lacking.append(
+            f"{folder}: has no benchmark: no function there begins with time_, mem_, peakmem_ or "
+            "track_; write one, or name another folder by --suite"
+        )
+    needs = ", ".join(of.requirements) or "nothing beside the package"
+    if of.run_env:
+        needs += f"; variables {', '.join(of.run_env)}"
+    found.known["environment"] = f"by uv: {needs}", where
+    if of.pythons:
+        several = ", the first of them that is installed" if len(of.pythons) > 1 else ""
+        found.known["python"] = f"{', '.join(of.pythons)}{several}", where
+    else:
+        found.known["python"] = platform.python_version(), "what rlox-opt runs by"
+    found.notes += of.notes
+
+
+def _lines(project: Project, found: _Found) -> Iterator[str]:
+    """For people."""
+    yield f"{'project':<13}{project.root}"
+    for name, (what, where) in found.known.items():
+        yield f"{name:<13}{what}  ({where})"
+    if project.settings.one_process:
+        yield f"{'processes':<13}one for both sides  (pyproject.toml, [tool.rlox-opt])"
+    for note in found.notes:
+        yield f"{'note':<13}{note}"
+    for one in found.uncovered:
+        yield f"{'uncovered':<13}{one}"
+
+
+def _facts(project: Project, found: _Found) -> dict[str, Any]:
+    """What `--json` prints."""
+    known = {name: {"is": what, "from": where} for name, (what, where) in found.known.items()}
+    return {
+        "schema": 1,
+        "root": str(project.root),
+        "one_process": project.settings.one_process,
+        "known": known,
+        "benchmarks": found.benchmarks,
+        "notes": found.notes,
+        "uncovered": found.uncovered,
+        "lacking": found.lacking,
+        "next": found.command,
+    }

@@ -20,6 +20,7 @@ from rlox_opt.project import suite_source, table
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Cargo, Command
 from rlox_opt.project.project import Project
+from rlox_opt.project.suites import Suite, Suites, uncovered
 from rlox_opt.system import exits, files, schema
 from rlox_opt.system.exits import CANNOT_TELL, GOOD
 from rlox_opt.system.files import NotReadError, read_text
@@ -114,8 +115,7 @@ def _chosen(project: Project, given: str) -> tuple[Project, str]:
     named = os.path.relpath(path.resolve(), project.root.resolve())
     settings = msgspec.structs.replace(project.settings, suite=named)
     asked = dataclasses.replace(project, settings=settings)
-    if not suite_source.any_benchmark(asked.suite):
-        raise UsageError(f"--suite {given}: {asked.suite} has no benchmark; name another folder")
+    Suites(asked).here()
     try:
         if project.configuration == asked.configuration:
             return project, ""
@@ -133,14 +133,14 @@ def _found(project: Project) -> _Found:
     except UsageError as error:
         found.lacking.append(f"{error}")
     _repository(project, found)
-    configuration = None
+    suite = None
     try:
-        configuration = project.configuration
+        suite = Suites(project).here()
     except UsageError as error:
         found.lacking.append(f"{error}")
-    _build(project, configuration, found)
-    if configuration:
-        _suite(project, configuration, found)
+    _build(project, suite.configuration if suite else None, found)
+    if suite:
+        _suite(project, suite, found)
     if found.lacking:
         return found
     sides = "HEAD~1 HEAD" if _has_parent(project) else "HEAD ."
@@ -209,23 +209,14 @@ def _back_end(folder: Path) -> tuple[str, str]:
     )
 
 
-def _suite(project: Project, of: Configuration, found: _Found) -> None:
-    folder = project.suite
+def _suite(project: Project, suite: Suite, found: _Found) -> None:
+    of = suite.configuration
+    found.benchmarks = suite_source.benchmarks(suite.folder)
+    found.uncovered = uncovered(suite)
     where = f"{of.path}" if of.path != of.suite else "pyproject.toml, [tool.rlox-opt]"
-    if not folder.is_dir():
-        found.lacking.append(
-            f"{folder}: is no folder, and {where} names it as that of the benchmarks; correct "
-            f"`{'benchmark_dir' if of.path != of.suite else 'suite'}` there"
-        )
-        return
-    found.benchmarks = suite_source.benchmarks(folder)
-    found.known["suite"] = f"{of.suite}, {len(found.benchmarks)} benchmark functions", where
-    found.uncovered = suite_source.uncovered(folder)
-    if not suite_source.any_benchmark(folder):
-        found.lacking.append(
-            f"{folder}: has no benchmark: no function there begins with time_, mem_, peakmem_ or "
-            "track_; write one, or name another folder by --suite"
-        )
+    inside = suite.folder.is_relative_to(project.top)
+    folder = suite.folder.relative_to(project.top) if inside else suite.folder
+    found.known["suite"] = f"{folder}, {len(found.benchmarks)} benchmark functions", where
     needs = ", ".join(of.requirements) or "nothing beside the package"
     if of.run_env:
         needs += f"; variables {', '.join(of.run_env)}"

@@ -213,7 +213,7 @@ class Project:
     def configuration(self) -> Configuration:
         """What the asv.conf.json of its working tree says. Raises UsageError as
         `asv_files.chosen` does, and `check_built`."""
-        wanted = self.settings.suite
+        wanted = "" if self.apart else self.settings.suite
         found = asv_files.chosen(self.top, self.within, wanted, self.files())
         return asv_files.check_built(self.top, found)
 
@@ -221,7 +221,14 @@ class Project:
     def suite(self) -> Path:
         """The folder of asv benchmarks in its working tree. Raises UsageError where nothing says
         which it is."""
-        return self.top / self.configuration.suite
+        return self.apart or self.top / self.configuration.suite
+
+    @property
+    def apart(self) -> Path | None:
+        """The suite that the settings name where that lies outside the repository, so that it is
+        the same for all commits."""
+        path = Path(os.path.normpath(self.root / self.settings.suite))
+        return None if path.is_relative_to(self.top) else path
 
     def files(self) -> list[str] | None:
         """Those of its working tree that git has, or would add, from the top; None where git cannot
@@ -237,10 +244,9 @@ class Project:
     def measured(self) -> tuple[str, ...]:
         """What git takes for paths, from the top: only their changes need a recording."""
         name = self.package
-        suite = os.path.relpath(self.suite, self.root)
-        paths = self.settings.measured or (
-            name, f"{name}.py", f"src/{name}", f"src/{name}.py", suite
-        )  # fmt: skip
+        paths = self.settings.measured or (name, f"{name}.py", f"src/{name}", f"src/{name}.py")
+        if not self.settings.measured and not self.apart:
+            paths += (os.path.relpath(self.suite, self.root),)
         return tuple(map(self._from_top, paths))
 
     def _from_top(self, path: str) -> str:

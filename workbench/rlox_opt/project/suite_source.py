@@ -21,6 +21,7 @@ _MEANT = re.compile(
     r"(tests?|bench(mark)?s?|perf|timing|timeit|timer?s?|mem(ory)?|peak_?mem(ory)?|track(ing)?)"
     r"(_|(?=[A-Z])|$)"
 )
+_NAMES = "asv takes names that begin with time_, timeraw_, mem_, peakmem_ or track_"
 _HELPERS = re.compile(r"setup|teardown|_")
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -94,19 +95,15 @@ def uncovered(folder: Path) -> list[str]:
 
 
 def _of_module(of: _Module, used: Counter[str]) -> Iterator[tuple[int, str]]:
-    collects = any(map(_BENCHMARK.match, _defined(of)))
-    if collects:
-        tops = [node for node in of.tree.body if isinstance(node, _Function)]
-        for node in tops if not of.name.rpartition(".")[2].startswith("test") else ():
-            if _is_meant(node, used):
+    is_test = of.name.rpartition(".")[2].startswith("test")
+    if any(map(_BENCHMARK.match, _defined(of))) and not is_test:
+        for node in of.tree.body:
+            if isinstance(node, _Function) and _is_meant(node, used):
                 yield node.lineno, f"{node.name} is never collected: {_NAMES}"
     yield from _twice(of.tree.body, "")
     for node in of.tree.body:
         if isinstance(node, ast.ClassDef):
             yield from _of_class(node, used)
-
-
-_NAMES = "asv takes names that begin with time_, timeraw_, mem_, peakmem_ or track_"
 
 
 def _of_class(node: ast.ClassDef, used: Counter[str]) -> Iterator[tuple[int, str]]:

@@ -52,7 +52,7 @@ class Suites:
                 neither a folder nor a commit.
         """
         if given == WORKING_TREE:
-            return self._checked(self._of_working_tree())
+            return self.here()
         if given and Path(given).is_dir():
             return self._checked(self._of_folder(Path(given).resolve()))
         if given:
@@ -62,6 +62,10 @@ class Suites:
                 raise UsageError(f"--suite {given}: is no folder here, and {error}") from None
         return self._checked(self._of_revision(revision))
 
+    def here(self) -> Suite:
+        """That of the working tree. Raises UsageError as `of` does."""
+        return self._checked(self._of_working_tree())
+
     def _of_revision(self, revision: Revision) -> Suite:
         project = self.project
         if revision.text.startswith(_RELEASE):
@@ -70,6 +74,8 @@ class Suites:
             )
         if revision.text.partition("+")[0] == WORKING_TREE:
             return self._of_working_tree()
+        if project.apart:
+            return self._of_folder(project.apart)
         top = self._taken_out(revision)
         try:
             found = asv_files.chosen(top, project.within, project.settings.suite)
@@ -89,6 +95,8 @@ class Suites:
         return Suite(top / found.suite, found, revision.title)
 
     def _of_working_tree(self) -> Suite:
+        if self.project.apart:
+            return self._of_folder(self.project.apart)
         return Suite(self.project.suite, self.project.configuration, "the working tree")
 
     def _remedy(self) -> str:
@@ -100,6 +108,7 @@ class Suites:
 
     def _of_folder(self, folder: Path) -> Suite:
         project = self.project
+        folder = folder if folder.is_dir() else folder.parent  # a file there may be named
         top = asv_files.top_of(folder) or folder
         root = PurePosixPath(folder.relative_to(top))
         if asv_files.below(top, root):

@@ -135,7 +135,7 @@ def test_a_project_without_pyproject_gets_one_where_it_must(here: Path) -> None:
     [
         ("nothing", "--suite nothing: is not there; name a folder of asv benchmarks"),
         ("..", r"--suite ..: lies outside"),
-        ("empty", "empty has no benchmark; name another folder"),
+        ("empty", "empty: has no benchmark: no function there begins with time_"),
     ],
 )
 def test_a_suite_that_is_none_is_refused(here: Path, suite: str, told: str) -> None:

@@ -119,6 +119,17 @@ def test_a_folder_may_have_a_configuration_or_be_the_benchmarks(tmp_path: Path) 
     assert suite.configuration.requirements == ("numpy",), "the project's own"
 
 
+def test_a_suite_beside_the_repository_is_that_of_all_commits(tmp_path: Path) -> None:
+    table = f'{asv_projects.PYPROJECT}\n[tool.rlox-opt]\nsuite = "../suite"\n'
+    root = make(tmp_path / "thing", {"pyproject.toml": table, "my_thing.py": ""})
+    write(tmp_path / "suite", {"all.py": SUITE})
+    for revision in ("HEAD", "."):
+        assert of(root, revision).folder == tmp_path / "suite"
+    assert "../suite" not in Project.find(root).measured
+    write(tmp_path / "suite", {"asv.conf.json": conf(benchmark_dir="b"), "b/all.py": SUITE})
+    assert of(root).folder == tmp_path / "suite" / "b"
+
+
 @pytest.mark.parametrize(
     ("files", "told"),
     [

@@ -112,7 +112,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     left_out: LeftOut = LeftOut()
 
     measured: tuple[str, ...] = ()
-    """What git takes for paths: only their changes need a recording (the package and the suite)."""
+    """What git takes for paths: only their changes need a recording (the package, `src` and the
+    suite)."""
 
     state: str = ".rlox-opt"
     """Where results are kept: history/, record/, pages/, acknowledged.toml."""
@@ -244,7 +245,7 @@ class Project:
     def measured(self) -> tuple[str, ...]:
         """What git takes for paths, from the top: only their changes need a recording."""
         name = self.package
-        paths = self.settings.measured or (name, f"{name}.py", f"src/{name}", f"src/{name}.py")
+        paths = self.settings.measured or (name, f"{name}.py", "src")
         if not self.settings.measured and not self.apart:
             paths += (os.path.relpath(self.suite, self.root),)
         return tuple(map(self._from_top, paths))
@@ -252,7 +253,7 @@ class Project:
     def _from_top(self, path: str) -> str:
         magic = _MAGIC.match(path)
         assert magic is not None
-        return f"{magic[0]}{self.within / path[magic.end() :]}"
+        return f"{magic[0]}{os.path.normpath(self.within / path[magic.end() :])}"
 
     @property
     def compared(self) -> re.Pattern[str]:

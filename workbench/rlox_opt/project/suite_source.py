@@ -16,6 +16,11 @@ from rlox_opt.system.files import NotReadError, read_text
 _BENCHMARK = re.compile(
     r"(Time|Timeraw|Mem|PeakMem|Track)[A-Z_].|(time|timeraw|mem|peakmem|track)_."
 )
+# Where something gets such a name: by a definition, by a value at the top, or by a text.
+_MADE = re.compile(
+    rf"(?m)\bdef\s+(?:{_BENCHMARK.pattern})|^(?:{_BENCHMARK.pattern})\w*\s*=|benchmark_name|"
+    rf"setattr\([^\n]*[\"'](?:{_BENCHMARK.pattern})"
+)
 # Names that are none, and look as if they should be.
 _MEANT = re.compile(
     r"(tests?|bench(mark)?s?|perf|timing|timeit|timer?s?|mem(ory)?|peak_?mem(ory)?|track(ing)?)"
@@ -64,13 +69,13 @@ def benchmarks(folder: Path) -> list[str]:
 
 
 def any_benchmark(folder: Path) -> bool:
-    """Whether anything in the modules of a folder could be a benchmark, however it is made."""
-    word = re.compile(rf"\b({_BENCHMARK.pattern})|benchmark_name")
+    """Whether anything that the modules of a folder define could be a benchmark, however it is
+    made."""
     packages = [folder]
     for package in packages:
         inner = (path.parent for path in sorted(package.glob("*/__init__.py")))
         packages += [path for path in inner if not path.is_symlink()]  # a link may lead up again
-    return any(word.search(_text(path)) for of in packages for path in sorted(of.glob("*.py")))
+    return any(_MADE.search(_text(path)) for of in packages for path in sorted(of.glob("*.py")))
 
 
 def uncovered(folder: Path) -> list[str]:

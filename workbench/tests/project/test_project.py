@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import asv_projects
 import pytest
 import toy_projects
 
@@ -39,12 +40,81 @@ def test_what_the_table_leaves_out_is_found(tmp_path: Path) -> None:
     assert found.root == tmp_path
     assert found.package == "my_thing"
     assert found.suite == tmp_path / "bench" / "marks"
-    files = ("my_thing", "my_thing.py", "src/my_thing", "src/my_thing.py")
-    assert found.measured == (*files, "bench/marks")
+    assert found.measured == ("my_thing", "my_thing.py", "src", "bench/marks")
     assert found.history == tmp_path / ".rlox-opt" / "history"
     assert found.revisions == tmp_path / ".rlox-opt" / "cache" / "revisions"
     write(tmp_path, '[project]\nname = "x"\n[tool.maturin]\nmodule-name = "y._core"\n')
     assert Project.find(tmp_path).package == "y"
+
+
+def test_the_nearest_of_several_projects_in_a_repository_is_meant(tmp_path: Path) -> None:
+    asv = asv_projects.conf(repo=".", repo_subdir="python/a", benchmark_dir="bench")
+    one = asv_projects.PYPROJECT
+    tools = "[tool.ruff]\nline-length = 100\n"
+    top = asv_projects.make(
+        tmp_path,
+        {
+            "asv.conf.json": asv,
+            "bench/all.py": asv_projects.SUITE,
+            "python/a/pyproject.toml": one,
+            "python/a/docs/pyproject.toml": tools,
+            "python/b/setup.py": "from setuptools import setup\nsetup(name='b-thing')\n",
+        },
+    )
+    for start in (".", "bench", "python/a", "python/a/docs"):
+        found = Project.find(top / start)
+        assert (found.root, found.top) == (top / "python" / "a", top)
+        assert found.suite == top / "bench"
+        assert found.measured == (
+            "python/a/my_thing",
+            "python/a/my_thing.py",
+            "python/a/src",
+            "bench",
+        )
+    assert Project.find(top / "python" / "b").package == "b_thing"
+
+
+@pytest.mark.parametrize(
+    ("files", "package", "where"),
+    [
+        ({"setup.cfg": "[metadata]\nname = My.Thing\n"}, "My_Thing", "setup.cfg, [metadata] name"),
+        ({"setup.py": "setup(name='thing')"}, "thing", "setup.py"),
+        ({"setup.py": "setup(name=NAME)", "src/PIL/__init__.py": ""}, "PIL", "src/PIL/, the pro"),
+        ({"setup.py": "setup()", "thing.py": ""}, "a_folder", "the folder's name"),
+        (
+            {"pyproject.toml": "[tool.poetry]\nname = 'Thing'\n"},
+            "Thing",
+            "pyproject.toml, [tool.po",
+        ),
+        (
+            {"pyproject.toml": "[tool.flit.module]\nname = 'x'\n"},
+            "x",
+            "pyproject.toml, [tool.flit.m",
+        ),
+        (
+            {"pyproject.toml": "[project]\nname = 'PyYAML-x'\n", "lib/pyyaml_x/__init__.py": ""},
+            "pyyaml_x",
+            "pyproject.toml, [project] name",
+        ),
+        (
+            {"setup.py": "setup(name='scikit-x')", "skx/__init__.py": "", "tests/__init__.py": ""},
+            "skx",
+            "skx/, the project's only package",
+        ),
+    ],
+    ids=lambda of: of if isinstance(of, str) else "",
+)
+def test_a_package_is_named_by_what_builds_it(
+    files: dict[str, str], package: str, where: str, tmp_path: Path
+) -> None:
+    root = asv_projects.write(tmp_path / "a-folder", files)
+    named, told = Project.find(root).named
+    assert (named, told[: len(where)]) == (package, where)
+
+
+def test_a_table_that_is_only_written_of_is_none(tmp_path: Path) -> None:
+    write(tmp_path, "# write [tool.rlox-opt] here\n[project]\nname = 'x'\n")
+    assert Project.find(tmp_path) == Project(tmp_path, Settings())
 
 
 def test_what_cannot_be_found_is_asked_for(tmp_path: Path) -> None:

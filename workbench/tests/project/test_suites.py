@@ -136,6 +136,7 @@ def test_a_suite_beside_the_repository_is_that_of_all_commits(tmp_path: Path) ->
         ({"pyproject.toml": asv_projects.PYPROJECT}, "HEAD .*: has no suite, that is no asv.conf"),
         ({"asv.conf.json": conf()}, "HEAD .*: has no suite: benchmarks, named by asv.conf.json"),
         ({"asv.conf.json": conf(), "benchmarks/a.py": "x = 1\n"}, "has no benchmark: no function"),
+        ({"asv.conf.json": conf(), "benchmarks/a.py": "f(time_s)\n"}, "has no benchmark"),
         ({"asv.conf.json": "{"}, r"HEAD .*: asv\.conf\.json, line 1: is no JSON"),
         ({"asv.conf.json": conf(), "b/asv.conf.json": conf()}, r"several .*: asv\.conf\.json, b/"),
         ({"asv.conf.json/x": ""}, r"HEAD .*: asv\.conf\.json: is a folder; name a file"),

@@ -105,8 +105,10 @@ def _chosen(project: Project, given: str) -> tuple[Project, str]:
     """The project with the suite that is given, and the text of pyproject.toml that says so; "" is
     for one that need not say it."""
     path = Path(given)
-    if not path.exists():
-        raise UsageError(f"--suite {given}: is not there; name a folder of asv benchmarks")
+    if not given or not path.exists():
+        raise UsageError(f"--suite {given!r}: is not there; name a folder of asv benchmarks")
+    if path.is_file() and path.suffix not in (".json", ".jsonc"):
+        raise UsageError(f"--suite {given}: is no asv.conf.json; name that, or a folder")
     if not path.resolve().is_relative_to(project.top.resolve()):
         raise UsageError(
             f"--suite {given}: lies outside {project.top}; name a folder in it, or give each "

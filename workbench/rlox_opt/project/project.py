@@ -96,13 +96,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     or at most two folders below)."""
 
     one_process: bool = False
-    """Whether both sides run in one process, for a package that bears to be loaded twice: closer
-    figures, as both have the same core and the same inputs (each side has its own process)."""
-
-    shared: tuple[str, ...] = ()
-    """Modules of the suite that both sides then take their inputs from: `benchmarks.inputs`."""
-
-    one_process: bool = False
     """Whether two builds of the package bear to be loaded into one process, which tells smaller
     changes apart; many an extension does not."""
 

@@ -22,11 +22,22 @@ _END = "--end-of-options"  # what follows comes from files and people, and is no
 
 @dataclass(frozen=True)
 class Revision:
-    """A commit and the cargo features to build it with; None: those of its own pyproject.toml."""
+    """A side as it was asked for: a commit, the working tree, or a release."""
 
     text: str
+    """As asked: "main", ".", "pypi:networkx==3.2"."""
+
     commit: str
+    """The commit's hash; of a release the text itself."""
+
     features: tuple[str, ...] | None = None
+    """The cargo features to build it with; None: those of its own pyproject.toml."""
+
+    python: str = ""
+    """A version ("3.11") or the path of an interpreter; "": the project's choice."""
+
+    extra: tuple[str, ...] = ()
+    """Requirements that its environment has on top: ("numpy==1.26",)."""
 
     @property
     def title(self) -> str:

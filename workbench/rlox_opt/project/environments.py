@@ -1,0 +1,224 @@
+"""Environments: an interpreter with requirements, without the measured package.
+
+What requirements become is resolved once and kept, so that a side is measured tomorrow with what it
+was measured with today. An environment is made beside its place and moved there when it is whole;
+sides that ask for the same share it.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from rlox_opt.project import interpreters
+from rlox_opt.project.interpreters import Interpreter
+from rlox_opt.system import files, schema
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.uv import reason, uv
+
+_RUNNER = re.compile(r"^\s*(?:from|import)\s+asv_runner\b", re.MULTILINE)
+_OBJECTS = re.compile(r"^\s*(?:def\s+mem_|class\s+Mem[A-Z_])", re.MULTILINE)  # asv's own pattern
+# A name that uv names as the cause; what it says of a package without a wheel has other words.
+_CAUSES = (
+    re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+) was not found in the (?:package )?"),
+    re.compile(r"(?:Because|because|and) (?P<name>[\w.-]+)\S* has no usable wheels"),
+    re.compile(r"no wheels? (?:are|is) (?:available|usable) for (?P<name>[\w.-]+)"),
+    re.compile(r"(?:all|only) versions? of (?P<name>[\w.-]+) (?:have|has) no (?:usable )?wheels?"),
+    re.compile(r"Failed to (?:build|download and build) `(?P<name>[\w.-]+)=="),
+)
+
+
+class NotResolvedError(RuntimeError):
+    """Requirements that cannot be had together; the message is one line, with uv's reason."""
+
+
+class Locked(msgspec.Struct, frozen=True):
+    """What requirements became: `pins` ("numpy==2.3.1"), sorted, and `notes` on what was left
+    out."""
+
+    pins: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Environment:
+    """An interpreter with requirements: `python` is that of the virtual environment, `locked` what
+    is installed in it, and `notes` tell what was asked for and is not."""
+
+    python: Path
+    locked: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """That of the virtual environment."""
+        return self.python.parents[1]
+
+
+@dataclass(frozen=True)
+class Environments:
+    """Those that are kept in `folder`."""
+
+    folder: Path
+
+    def of(
+        self,
+        python: str | Interpreter,
+        requirements: Sequence[str],
+        like: Environment | None = None,
+        droppable: Collection[str] = (),
+        without: str = "",
+    ) -> Environment:
+        """The environment of an interpreter (a version, or a path) with these requirements, made if
+        it is not there.
+
+        Versions of the environment `like`, the other side's, are kept unless these requirements
+        forbid them. Of requirements that are `droppable` by name, those that have no wheel are left
+        out, with a note. The distribution `without`, the measured one, is not installed.
+
+        Raises:
+            NotResolvedError: the requirements cannot be had together, or not be installed.
+            UsageError: the interpreter is not installed, or there is no uv.
+        """
+        of = interpreters.named(python) if isinstance(python, str) else python
+        pins = like.locked if like else ()
+        locked = self.locked(of, requirements, pins, droppable, without)
+        folder = self.folder / _digest(of.title, *locked.pins)
+        if not (folder / "bin" / "python").exists():
+            self._make(folder, of, locked)
+        return Environment(folder / "bin" / "python", locked.pins, locked.notes)
+
+    def locked(
+        self,
+        python: Interpreter,
+        requirements: Sequence[str],
+        like: Sequence[str] = (),
+        droppable: Collection[str] = (),
+        without: str = "",
+    ) -> Locked:
+        """What requirements become, with the versions of the pins `like` where they allow it. It is
+        resolved once and kept. Raises NotResolvedError."""
+        asked, names = (
+            sorted(dict.fromkeys(requirements)),
+            {canonicalize_name(n) for n in droppable},
+        )
+        if not asked:
+            return Locked(())
+        key = _digest(python.title, *asked, "like", *sorted(like), "drop", *sorted(names), without)
+        kept = self.folder / "locks" / f"{key}.json"
+        try:
+            return schema.read(kept, Locked)
+        except NotReadError:
+            locked = self._resolve(python, asked, like, names, without)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            files.write(kept, json.dumps(msgspec.to_builtins(locked), indent=1))
+            return locked
+
+    def _resolve(
+        self,
+        python: Interpreter,
+        asked: Sequence[str],
+        like: Sequence[str],
+        droppable: Collection[str],
+        without: str,
+    ) -> Locked:
+        notes: list[str] = []
+        with scratch(self.folder) as folder:
+            while True:
+                (folder / "asked.txt").write_text("".join(f"{of}\n" for of in asked))
+                (folder / "locked.txt").write_text("".join(f"{of}\n" for of in like))
+                # What conda has and PyPI has not may be there under its name as something else,
+                # whose sources we would rather not run.
+                words = [w for name in sorted(droppable) for w in ("--only-binary", name)]
+                words += ["--no-emit-package", without] if without else []
+                done = uv(
+                    *("pip", "compile", "asked.txt", "--output-file", "locked.txt", "--quiet"),
+                    *("--no-header", "--no-annotate", "--python", python.path, *words),
+                    cwd=folder,
+                )
+                if not done.status:
+                    break
+                lacking = _lacking(done.output, asked, droppable)
+                if not lacking:
+                    what = ", ".join(asked)
+                    raise NotResolvedError(f"{what} for Python {python.version}: {reason(done)}")
+                asked = [of for of in asked if _name(of) != lacking]
+                notes.append(f"{lacking} is left out: PyPI has no wheel of it; what it brings must "
+                    f"be installed in the system")  # fmt: skip
+            pins = (folder / "locked.txt").read_text().splitlines()
+        found = sorted(pin.strip() for pin in pins if pin.strip() and pin.lstrip()[0] not in "#-")
+        return Locked(tuple(found), tuple(notes))
+
+    def _make(self, folder: Path, python: Interpreter, locked: Locked) -> None:
+        """The environment in `folder`: whole or not at all, whoever else makes it meanwhile."""
+        with scratch(self.folder) as making:
+            new = making / "new"
+            # Scripts of a relocatable one find their interpreter wherever it is moved.
+            made = (
+                "venv",
+                "--quiet",
+                "--relocatable",
+                "--no-project",
+                "--python",
+                python.path,
+                new,
+            )
+            done = uv(*made, cwd=making)
+            if not done.status and locked.pins:
+                (making / "lock.txt").write_text("".join(f"{pin}\n" for pin in locked.pins))
+                synced = ("pip", "sync", "--quiet", "--python", new / "bin" / "python", "lock.txt")
+                done = uv(*synced, cwd=making)
+            if done.status:
+                raise NotResolvedError(
+                    f"no environment of Python {python.version} with {', '.join(locked.pins)}: "
+                    f"{reason(done)}"
+                )
+            try:
+                new.rename(folder)
+            except OSError:
+                if not (folder / "bin" / "python").exists():  # else another was sooner
+                    raise
+
+
+def needed_by(suite: Path) -> tuple[str, ...]:
+    """What a folder of benchmarks needs itself: asv_runner where it imports that, and pympler,
+    which weighs the objects of `mem_` benchmarks."""
+    texts = [path.read_text(errors="replace") for path in sorted(suite.rglob("*.py"))]
+    found = {"asv-runner": _RUNNER, "pympler": _OBJECTS}
+    return tuple(name for name, of in found.items() if any(of.search(text) for text in texts))
+
+
+def joined(requirements: Sequence[str], instead: Sequence[str]) -> tuple[str, ...]:
+    """Requirements, of which those of the same name as one in `instead` give way to it."""
+    names = {_name(of) for of in instead}
+    return (*(of for of in requirements if _name(of) not in names), *instead)
+
+
+@functools.cache
+def _name(requirement: str) -> str:
+    try:
+        return str(canonicalize_name(Requirement(requirement).name))
+    except InvalidRequirement:  # a path or a URL, which uv understands
+        return requirement
+
+
+def _lacking(said: str, asked: Sequence[str], droppable: Collection[str]) -> str:
+    """The requirement that uv names as lacking, if it may be left out; "" otherwise."""
+    said = " ".join(re.sub(r"^[\s×╰─▶├│]+", "", line) for line in said.splitlines())
+    found = {str(canonicalize_name(of["name"])) for cause in _CAUSES for of in cause.finditer(said)}
+    there = {_name(of) for of in asked}
+    return next(iter(sorted(found & there & {*droppable})), "")
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

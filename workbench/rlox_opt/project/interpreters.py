@@ -1,0 +1,147 @@
+"""The interpreters that are installed, and which of them runs a side."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
+from rlox_opt.system.commands import run
+from rlox_opt.system.usage import UsageError
+from rlox_opt.system.uv import environment, uv
+
+_OLDEST = Version("3.8")  # what runs inside a side is written for it
+_VERSION = re.compile(r"3(\.\d+){0,2}t?")
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python: the path of its program, its version ("3.11.7"), and what its extensions are built
+    for ("cpython-3.11")."""
+
+    path: Path
+    version: str
+    abi: str
+
+    @property
+    def title(self) -> str:
+        """For people, and to tell two apart that are not the same program."""
+        return f"{self.abi.partition('-')[0]} {self.version} ({self.path})"
+
+    def fits(self, requires: str) -> bool:
+        """Whether a package that asks for these versions (">=3.10") runs with it."""
+        with contextlib.suppress(InvalidSpecifier):
+            return SpecifierSet(requires).contains(self.version, prereleases=True)
+        return True  # what nobody can read forbids nothing
+
+
+@functools.cache
+def installed() -> tuple[Interpreter, ...]:
+    """Those that uv, PATH or pyenv know: the running one first, then the newest."""
+    home = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    search = [os.environ.get("PATH", os.defpath), *map(str, home.glob("versions/*/bin"))]
+    # The shims of pyenv look like interpreters, and are none outside of its shell.
+    path = os.pathsep.join(of for part in search for of in part.split(os.pathsep)
+                           if Path(of) != home / "shims")  # fmt: skip
+    listed = ("python", "list", "--only-installed", "--output-format", "json")
+    done = uv(*listed, cwd=Path("/"), env={"PATH": path})
+    start, end = done.output.find("["), done.output.rfind("]") + 1
+    found = {running().path: running()}
+    for row in json.loads(done.output[start:end] or "[]"):
+        of = Path(row["path"]).resolve()
+        kind = f"{row['implementation']}-" + ".".join(row["version"].split(".")[:2])
+        kind += "" if row.get("variant", "default") == "default" else f"-{row['variant']}"
+        found.setdefault(of, Interpreter(of, row["version"], kind))
+    first, *others = (of for of in found.values() if Version(of.version) >= _OLDEST)
+    return (first, *sorted(others, key=lambda of: Version(of.version), reverse=True))
+
+
+@functools.cache
+def running() -> Interpreter:
+    """The one that runs this, without its virtual environment."""
+    path = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    version = platform.python_version()
+    return Interpreter(path, version, f"{sys.implementation.name}-{version.rpartition('.')[0]}")
+
+
+def named(text: str) -> Interpreter:
+    """The interpreter of a version ("3.11", "3.13t") or of a path. Raises UsageError where it is
+    not installed: the line names those that are."""
+    if not _VERSION.fullmatch(text):
+        return _at(text)
+    wanted = text.removesuffix("t")
+    free = wanted != text
+    for of in installed():
+        if f"{of.version}.".startswith(f"{wanted}.") and of.abi.endswith("-freethreaded") == free:
+            return of
+    there = ", ".join(dict.fromkeys(of.version for of in installed()))
+    raise UsageError(
+        f"Python {text} is not installed (no interpreter is downloaded); there are {there}: name "
+        f"one of them, a path, or install it"
+    )
+
+
+@functools.cache
+def _at(text: str) -> Interpreter:
+    path = Path(text).expanduser()
+    if not path.is_file() or not os.access(path, os.X_OK):
+        raise UsageError(
+            f"{text!r} is no Python: write a version such as 3.11, or the path of an interpreter"
+        )
+    asks = "import platform as p, sys; print(sys.implementation.name, p.python_version(), "
+    asks += "getattr(sys, '_base_executable', None) or sys.executable)"
+    done = run([path, "-I", "-c", asks], Path("/"), environment(), limit_s=60.0)
+    kind, _, rest = done.output.strip().partition(" ")
+    version, _, base = rest.partition(" ")
+    if done.status or not re.match(r"\d+\.\d+", version):
+        raise UsageError(f"{text!r} is no Python that runs: {done.tail.splitlines()[-1:]}")
+    if Version(version) < _OLDEST:
+        raise UsageError(f"{text!r} is Python {version}: it takes {_OLDEST} or later")
+    return Interpreter(Path(base).resolve(), version, f"{kind}-" + version.rpartition(".")[0])
+
+
+def chosen(
+    asked: str, pythons: Sequence[str], requires: str, like: str = ""
+) -> tuple[Interpreter, str]:
+    """The interpreter of a side, and a note where it is not the first one that was wanted.
+
+    What is `asked` for decides. Else it is the other side's (its path, `like`) where a package that
+    `requires` such versions runs with it; else the first of the suite's `pythons` that is installed
+    and fits; else the running one; else the newest that is installed.
+
+    Raises:
+        UsageError: what is asked for is not installed, or none that is installed fits.
+    """
+    if asked:
+        return named(asked), ""
+    if like and (theirs := _at(like)).fits(requires):
+        return theirs, ""
+    for of in pythons:
+        with contextlib.suppress(UsageError):
+            if (found := named(of)).fits(requires):
+                wanted = f"Python {pythons[0]}"
+                return found, "" if of == pythons[0] else _instead(found, wanted, requires)
+    wanted = f"Python {' or '.join(pythons)}" if pythons else f"Python {running().version}"
+    for found in (running(), *installed()):
+        if Version(found.version) >= _OLDEST and found.fits(requires):
+            first = found == running() and not pythons
+            return found, "" if first else _instead(found, wanted, requires)
+    there = ", ".join(dict.fromkeys(of.version for of in installed()))
+    raise UsageError(
+        f"the package asks for Python {requires}, and there are {there}: install one that fits"
+    )
+
+
+def _instead(found: Interpreter, wanted: str, requires: str) -> str:
+    why = f", or not what the package asks for ({requires})" if requires else ""
+    return f"Python {found.version} runs it: {wanted} is not installed{why}"

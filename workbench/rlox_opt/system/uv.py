@@ -1,0 +1,100 @@
+"""uv, called in one way: it resolves requirements, makes environments, builds and installs wheels.
+
+Its cache and its settings are the user's. Who has told only pip where packages come from has that
+passed on. No interpreter is downloaded.
+"""
+
+from __future__ import annotations
+
+import configparser
+import contextlib
+import functools
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from rlox_opt.system.commands import Done, run
+from rlox_opt.system.usage import UsageError
+
+# What of this process's Python would get into another.
+_OURS = dict.fromkeys(("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "CONDA_PREFIX"), "")
+_SETTINGS = {
+    "UV_PYTHON_DOWNLOADS": "never",
+    "UV_NO_PROGRESS": "1",
+    "NO_COLOR": "1",  # an error is read for its words
+    "FORCE_COLOR": "",
+}
+# pip's settings of where packages come from, each with uv's variable of the same meaning.
+_PIPS = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "cert": "SSL_CERT_FILE",
+    "proxy": "ALL_PROXY",
+}
+_MOST_OF_A_REASON = 600  # characters
+
+
+def find() -> str:
+    """The path of uv. Raises UsageError without one."""
+    with contextlib.suppress(ImportError, FileNotFoundError):
+        import uv
+
+        return str(uv.find_uv_bin())
+    if path := shutil.which("uv"):
+        return path
+    raise UsageError("uv, which makes environments, is not installed: pip install rlox-opt")
+
+
+def uv(
+    *arguments: str | Path,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    limit_s: float = 3600.0,
+) -> Done:
+    """Run uv in `cwd`, with `env` on top of what it is given always. Raises UsageError without
+    uv."""
+    return run([find(), *arguments], cwd, {**environment(), **(env or {})}, limit_s=limit_s)
+
+
+def environment() -> dict[str, str]:
+    """The variables that uv and what it starts get on top of this process's."""
+    return {**_of_pip(), **_SETTINGS, **_OURS}
+
+
+def reason(done: Done) -> str:
+    """Why uv failed, in one line, from what it said."""
+    if done.late:
+        return f"it did not end within {done.seconds:.0f} s"
+    lines = [re.sub(r"^[\s×╰─▶├│]+", "", line).strip() for line in done.output.splitlines()]
+    told = " ".join(line for line in lines if line and not line.startswith(("warning:", "hint:")))
+    # What was resolved on the way stands before the error.
+    told = told[max(told.find("error:"), 0) :].removeprefix("error:").strip()
+    if len(told) > _MOST_OF_A_REASON:
+        told = f"{told[:_MOST_OF_A_REASON]}…"
+    return told or f"uv ended with status {done.status} and said nothing"
+
+
+@functools.cache
+def _of_pip() -> dict[str, str]:
+    """What pip is told of indexes, certificates and proxies, for uv, which does not read it.
+    Nothing where uv has settings of its own."""
+    settings = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+    files = [Path("/etc/xdg/pip/pip.conf"), Path("/etc/pip.conf"), Path.home() / ".pip/pip.conf"]
+    files += [settings / "pip" / "pip.conf", Path(os.environ.get("PIP_CONFIG_FILE") or os.devnull)]
+    own = [settings / "uv" / "uv.toml", Path("/etc/uv/uv.toml")]
+    if any(path.is_file() for path in own) or {"UV_CONFIG_FILE", "UV_INDEX_URL"} & {*os.environ}:
+        return {}
+    parser = configparser.ConfigParser(interpolation=None)
+    with contextlib.suppress(configparser.Error, UnicodeDecodeError):
+        parser.read(files, encoding="utf-8")
+    told = {}
+    for name, variable in _PIPS.items():
+        pips = os.environ.get(f"PIP_{name.upper().replace('-', '_')}")
+        if value := pips or parser.get("global", name, fallback=""):
+            separator = "," if name == "find-links" else " "
+            if variable not in os.environ:
+                told[variable] = separator.join(value.split())
+    return told

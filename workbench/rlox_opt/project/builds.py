@@ -1,220 +1,136 @@
-"""Builds of commits, kept: the whole package as a commit has it, with its extension.
+"""Builds of commits and of releases, kept by what goes into them.
 
-All are built in one checkout with one target folder, one after the other, so that a commit compiles
-only what it changed; two checkouts must never share one, for cargo would hand out the other's
-binary. An extension is asked what it is built from, and how, before it is used.
+All are built in one checkout, one after the other. How, the project says; where it says nothing, it
+is as asv.conf.json says, and else as PEP 517 does.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
-import importlib.machinery
 import os
-import re
 import shutil
-import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
 
-import msgspec
-
-from rlox_opt.harness.arms import Side, Suite
-from rlox_opt.harness.packages import Packages
-from rlox_opt.harness.restarts import ContestError
-from rlox_opt.project import checkouts
+from rlox_opt.project import checkouts, releases
+from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest_of, keep, same_parts
+from rlox_opt.project.builders import asv_command, command, pep517, wheels
+from rlox_opt.project.builders.cargo import ByCargo, Cargo, Criterion, own_features
+from rlox_opt.project.builders.command import Command
 from rlox_opt.project.commits import Commits, Revision, as_usage_error
-from rlox_opt.system import git, schema
-from rlox_opt.system.commands import Done, cargo, run
-from rlox_opt.system.files import NotReadError
+from rlox_opt.project.environments import (
+    Environment,
+    Environments,
+    Locked,
+    NotResolvedError,
+    joined,
+    needed_by,
+)
+from rlox_opt.project.interpreters import Interpreter, chosen, running
+from rlox_opt.system import elf
+from rlox_opt.system.commands import Done
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
+__all__ = [
+    "Artefact",
+    "Asks",
+    "Builds",
+    "Cargo",
+    "Command",
+    "Criterion",
+    "NotBuiltError",
+    "keep",
+    "same_parts",
+]
+
 _KEPT = 48  # of 15 MB each
-_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
-_RUST = ("Cargo.toml", "Cargo.lock", "crates", ".cargo", "rust-toolchain.toml")
-_OUT = "{out}"
-
-
-class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Benchmarks by criterion that stand beside asv's."""
-
-    package: str
-    """The cargo package that they are in."""
-
-    bench: str
-    """Their program."""
-
-    names: dict[str, str]
-    """asv's name of the benchmark of the same function, by a pattern of criterion's id."""
-
-
-class Cargo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="cargo"):
-    """An extension by cargo, which is kept apart from the package's Python files: commits that
-    change no Rust share it. Its features are those of `[tool.maturin]`."""
-
-    crate: str = ""
-    """The cargo package that the extension is."""
-
-    manifest: str = "Cargo.toml"
-    """The manifest whose features tell what a feature turns on."""
-
-    told: str = ""
-    """Of the features, those that its `build_info()` tells: a pattern (all)."""
-
-    library: str = "_core"
-    """The module that it is in the package."""
-
-    twins: str = ""
-    """The cargo package with the pairs of twins, and the program that counts what a call costs."""
-
-    criterion: Criterion | None = None
-
-
-class Command(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="command"
-):
-    """A command in a checkout, which puts the package into the folder {out}."""
-
-    command: tuple[str, ...]
-
-
-class _Said(msgspec.Struct):
-    """What an extension says of itself."""
-
-    commit: str = "unknown"
-    profile: str = ""
-    features: tuple[str, ...] = ()
-
-
-class NotBuiltError(RuntimeError):
-    """A revision that does not build, or whose build is not the one asked for."""
+_LIMIT_S = 3600.0  # of a build
 
 
 @dataclass(frozen=True)
-class Artefact:
-    """A built package: `folder` holds it. `digests` are of its parts, but for the name of the
-    commit in an extension; `seconds` is what the build took now."""
+class Asks:
+    """What the suite's configuration asks for; the paths are from the repository's top."""
 
-    revision: Revision
-    folder: Path
-    features: tuple[str, ...]
-    digests: dict[str, str]
-    seconds: float
-    library: str = ""
-    """The extension, from `folder`."""
-
-    packages: tuple[str, ...] = ()
-    """What it holds for others to import."""
-
-    python: Path = Path(sys.executable)
-    """The interpreter to run it with."""
-
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables to run it with."""
-
-    @property
-    def extension(self) -> Path:
-        """The extension's file."""
-        return self.folder / self.library
+    path: PurePosixPath
+    suite: PurePosixPath
+    project: PurePosixPath
+    requirements: tuple[str, ...] = ()
+    not_pip: tuple[str, ...] = ()
+    build_env: Mapping[str, str] = field(default_factory=dict)
+    run_env: Mapping[str, str] = field(default_factory=dict)
+    build_command: tuple[str, ...] = ()
+    install_command: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = ()
+    environment_type: str = ""
 
 
-def same_parts(one: Artefact, other: Artefact) -> list[str]:
-    """What of two packages is byte for byte the same: "extension", "python". The name of its
-    commit, which every extension holds, does not count."""
-    return [part for part in one.digests if one.digests[part] == other.digests[part]]
+_NOTHING = Asks(PurePosixPath("asv.conf.json"), PurePosixPath("benchmarks"), PurePosixPath())
 
 
 @dataclass(frozen=True)
 class Builds:
-    """Those of a checkout's commits: of `package`, whose benchmarks are in `suite`."""
+    """Those of a checkout's commits: of `package`, whose benchmarks are in `suite`. They are built
+    `by` what the project says; else by the commands of the suite's `configuration`, where it has
+    some, or as PEP 517 says."""
 
     commits: Commits
-    by: Cargo | Command
+    by: Cargo | Command | None
     package: str
     suite: Path
+    configuration: Asks = _NOTHING
 
     @property
     def folder(self) -> Path:
         """Where they are kept."""
         return self.commits.beside
 
-    def build(self, revision: Revision) -> Artefact:
-        """Build a revision, or take the build that is there.
+    @property
+    def environments(self) -> Environments:
+        """Those that they run in, kept beside them."""
+        return Environments(self.folder.parent / "environments")
+
+    def build(self, revision: Revision, like: Artefact | None = None) -> Artefact:
+        """Build a revision, or take the build that is there; where an environment is made for it,
+        with the versions of the other side, `like`, unless the revision asks for others.
 
         Raises:
             NotBuiltError: it does not build (the message ends with what the compiler said; all of
-                it is kept beside the builds), or says of itself that it is another.
-            UsageError: there is no cargo.
+                it is kept beside the builds), says of itself that it is another, or cannot have
+                what it requires.
+            UsageError: there is no cargo, no uv, or no such interpreter; or features are asked
+                of what has none.
         """
-        if isinstance(self.by, Command):
-            return self._by_command(revision, self.by)
-        return self._by_cargo(revision, self.by)
-
-    def _by_command(self, revision: Revision, by: Command) -> Artefact:
-        if revision.features:
-            raise UsageError(f"{revision.text!r}: features are cargo's; this project is built by "
-                f"{by.command[0]!r}")  # fmt: skip
-        asked = hashlib.sha256("\0".join(by.command).encode()).hexdigest()[:12]
-        folder = self.folder / f"{revision.commit[:12]}-{asked}"
-        start = time.monotonic()
-        with self.checked_out(revision) as (checkout, _):
-            if not folder.exists():
-                self._run(revision, by, checkout, folder)
-            os.utime(folder)  # used last
-            self._forget_oldest()
-        digests = {"package": _digest_of(folder, "*")}
-        seconds = time.monotonic() - start
-        return Artefact(revision, folder, (), digests, seconds, packages=(self.package,))
-
-    def _run(self, revision: Revision, by: Command, checkout: Path, folder: Path) -> None:
-        """The package that the command makes, in `folder`: whole or not at all."""
-        with scratch(self.folder) as built:
-            command = [word.replace(_OUT, str(built)) for word in by.command]
-            done = run(command, checkout, git.environment(trusted=checkout))
-            if done.status:
-                raise NotBuiltError(f"{revision.title} does not build:\n{done.tail}")
-            if not any((built / name).exists() for name in (self.package, f"{self.package}.py")):
-                raise NotBuiltError(
-                    f"{revision.title}: {by.command[0]!r} left no {self.package} in {_OUT}"
-                )
-            built.rename(folder)
-
-    def _by_cargo(self, revision: Revision, by: Cargo) -> Artefact:
-        library = f"{self.package}/{by.library}{_SUFFIX}"
-        with self.checked_out(revision) as (checkout, features):
-            asked = self.asked(revision, features)
-            extension = self.folder / f"extension-{asked}.so"
-            folder = self.folder / f"{revision.commit[:12]}-{asked}"
-            start = time.monotonic()
-            if not (_is_as_written(extension) and _is_as_written(folder / library)):
-                extension.unlink(missing_ok=True)
-                shutil.rmtree(folder, ignore_errors=True)
-            if not extension.exists():
-                self._compile(revision, features, checkout, extension, by)
-            if not folder.exists():
-                self._assemble(revision, checkout, extension, folder, library)
-            try:
-                on = _turned_on(checkout / by.manifest, features)
-                expected = {of for of in on if re.fullmatch(by.told or ".*", of)}
-                built_at = self._check(folder, revision, expected)
-            except NotBuiltError:
-                extension.unlink()
-                shutil.rmtree(folder)
-                raise
-            for path in (extension, folder):
-                os.utime(path)  # used last
-            self._forget_oldest()
-            seconds = time.monotonic() - start
-            built = Artefact(
-                revision, folder, features, {}, seconds, library, packages=(self.package,)
+        if self.by is None:
+            return self._in_environment(revision, like)
+        if releases.is_one(revision.text) or revision.python or revision.extra:
+            raise UsageError(
+                f"{revision.text!r}: releases, --python and --with are for projects that are built "
+                f"as PEP 517 says, in an environment; leave out [tool.rlox-opt.build] for that"
             )
-            built.digests["extension"] = _digest(built.extension.read_bytes(), built_at)
-            built.digests["python"] = _digest_of(folder / self.package, "*.py", "*.pyi")
-            return built
+        start = time.monotonic()
+        with self.checked_out(revision) as (checkout, features):
+            if isinstance(self.by, Cargo):
+                built = self._cargo(self.by).build(revision, checkout, features)
+            else:
+                folder = command.build(self.by, self.package, revision, checkout, self.folder)
+                os.utime(folder)  # used last
+                built = Artefact(revision, folder, (), {"package": digest_of(folder, "*")}, 0.0)
+            self._forget_oldest()
+        made = {"builder": self.by.__class__.__name__.lower(), "interpreter": running().title}
+        found = elf.told(path for path in built.folder.rglob("*.so*"))
+        return dataclasses.replace(
+            built,
+            seconds=time.monotonic() - start,
+            packages=(self.package,),
+            env=self.configuration.run_env,
+            made=made,
+            found=found,
+        )
 
     @contextlib.contextmanager
     def checked_out(self, revision: Revision) -> Iterator[tuple[Path, tuple[str, ...]]]:
@@ -225,139 +141,230 @@ class Builds:
             with as_usage_error():
                 checkout = checkouts.moved(self.folder, lock, source, revision.commit)
             features = revision.features
-            yield checkout, _own_features(checkout) if features is None else features
+            yield checkout, own_features(checkout) if features is None else features
 
     def asked(self, revision: Revision, features: tuple[str, ...]) -> str:
-        """A digest of what Rust is compiled from, and how."""
-        parts = [self._sources(revision.commit), self._rustc(), *features]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        """A digest of what Rust is compiled from, and how. Raises UsageError without cargo."""
+        return self._cargo(self.by).asked(revision, features)
 
     def cargo(self, checkout: Path, features: Iterable[str], verb: str, *options: str) -> Done:
         """Run cargo in a checkout, in the one target folder. Raises UsageError without cargo."""
-        command = [cargo(), verb, "--locked", *options, "--features", ",".join(features)]
-        command += ["--target-dir", str(self.folder / "target")]
-        return run(command, checkout, git.environment(trusted=checkout))
+        return self._cargo(self.by).cargo(checkout, features, verb, *options)
 
-    def _compile(
+    def _cargo(self, by: Cargo | Command | None) -> ByCargo:
+        if not isinstance(by, Cargo):
+            raise UsageError('this project is not built by cargo alone: write build.by = "cargo"')
+        return ByCargo(self.commits, by, self.package, self.suite, self.folder)
+
+    def _in_environment(self, revision: Revision, like: Artefact | None) -> Artefact:
+        """A side in an environment of its own: the wheel, and what that requires."""
+        start = time.monotonic()
+        of_release = releases.is_one(revision.text)
+        asked = pep517.Asked() if of_release else self._asked(revision)
+        theirs = like.made.get("interpreter path", "") if like else ""
+        if like and like.revision.python:  # it was asked for of that side alone
+            theirs = ""
+        asks = self.configuration
+        interpreter, note = chosen(revision.python, asks.pythons, asked.python, theirs)
+        if of_release:
+            place, built = self._release(revision, interpreter)
+        elif asks.build_command or any("{wheel_file}" not in of for of in asks.install_command):
+            place, built = self._by_asv(revision, asked, interpreter, like)
+        else:
+            place, built = self._by_pep517(revision, asked, interpreter, like)
+        needed = (*asks.requirements, *needed_by(self.suite), *built.requires)
+        pins = tuple(like.made.get("environment", "").splitlines()) if like else ()
+        environment = self._environment(
+            revision,
+            interpreter,
+            joined(needed, revision.extra),
+            Environment(Path(), pins),
+            built.name,
+        )
+        notes = [note, *environment.notes]
+        if self.package not in built.packages:
+            there = ", ".join(built.packages)
+            notes.append(f"{revision.title} has no module {self.package} at its top, but {there}")
+        made = {
+            **built.made,
+            "interpreter": interpreter.title,
+            "interpreter path": str(interpreter.path),
+            "requirements": "; ".join(built.requires),
+            "environment": "\n".join(environment.locked),
+        }
+        return Artefact(
+            revision=revision,
+            folder=wheels.package(place),
+            features=asked.features if revision.features is None else revision.features,
+            digests=built.digests,
+            seconds=time.monotonic() - start,
+            packages=built.packages,
+            python=environment.python,
+            env=asks.run_env,
+            made=made,
+            found=built.found,
+            notes=tuple(filter(None, notes)),
+        )
+
+    def _asked(self, revision: Revision) -> pep517.Asked:
+        project = self.configuration.project
+        asked = pep517.asked(lambda name: self.commits.text(revision.commit, str(project / name)))
+        if not asked.there and not self.configuration.build_command:
+            raise NotBuiltError(
+                f"{revision.title} has neither pyproject.toml nor setup.py in {project}: it is no "
+                f"package that can be built; write build = … under [tool.rlox-opt]"
+            )
+        return asked
+
+    def _release(self, revision: Revision, of: Interpreter) -> tuple[Path, wheels.Built]:
+        if revision.features:
+            raise UsageError(
+                f"{revision.text!r}: a release is built already, and takes no features"
+            )
+        with checkouts.alone(self.folder):
+            kept = releases.keep(revision, of, self.folder)
+            self._forget_oldest()
+            return kept
+
+    def _by_pep517(
+        self, revision: Revision, asked: pep517.Asked, of: Interpreter, like: Artefact | None
+    ) -> tuple[Path, wheels.Built]:
+        pins = self._pins(revision, of, asked.requires, like)
+        env = {**os.environ, **self.configuration.build_env}
+        # Of cargo's, one target folder for each interpreter: what it compiles is for one.
+        told = pep517.variables(asked, revision, self.folder / f"target-{of.abi}", env)
+        made = {
+            "builder": f"PEP 517, {asked.backend}",
+            "build requirements": "; ".join(asked.requires),
+            "build environment": "\n".join(pins),
+        }
+
+        def build(checkout: Path, out: Path, log: Path) -> Path:
+            project = checkout / self.configuration.project
+            env = {**self.configuration.build_env, **told}
+            return pep517.build(revision, project, checkout, of, pins, env, out, log, _LIMIT_S)
+
+        return self._kept(revision, of, made, build, told.get("MATURIN_PEP517_ARGS", ""))
+
+    def _by_asv(
+        self, revision: Revision, asked: pep517.Asked, of: Interpreter, like: Artefact | None
+    ) -> tuple[Path, wheels.Built]:
+        asks = self.configuration
+        if revision.features:
+            raise UsageError(
+                f"{revision.text!r}: features are cargo's; this project is built by the commands "
+                f"of {asks.path}"
+            )
+        needed = (*asks.requirements, *asked.requires, *asv_command.ALWAYS)
+        pins = self._pins(revision, of, needed, like)
+        commands = asks.build_command, asks.install_command
+        made = {
+            "builder": f"the commands of {asks.path}",
+            "build requirements": "; ".join(needed),
+            "build environment": "\n".join(pins),
+        }
+
+        def build(checkout: Path, out: Path, log: Path) -> Path:
+            virtual, cache, home = out / "env", out / "cache", checkout / asks.path.parent
+            cache.mkdir()
+            self.environments.fresh(virtual, of, Locked(pins))
+            (packages,) = virtual.glob("lib/python*/site-packages")
+            before = {path.name for path in packages.iterdir()}
+            names = {
+                "build_dir": str(checkout / asks.project),
+                "build_cache_dir": str(cache),
+                "env_dir": str(virtual),
+                "env_name": of.abi,
+                "env_type": asks.environment_type or "uv",
+                "conf_dir": str(home),
+                "project": self.package,
+                "commit": revision.commit,
+            }
+            wheel = asv_command.build(
+                *commands, names, virtual, checkout, asks.build_env, log, _LIMIT_S
+            )
+            if wheel is not None:
+                return wheel
+            asv_command.take_installed(virtual, before, out / "package", revision.title)
+            return out / "package"
+
+        return self._kept(revision, of, made, build, "\n".join(("", *commands[0], *commands[1])))
+
+    def _kept(
         self,
         revision: Revision,
-        features: tuple[str, ...],
-        checkout: Path,
-        extension: Path,
-        by: Cargo,
-    ) -> None:
-        done = self.cargo(checkout, features, "build", "--package", by.crate, "--release")
-        log = extension.with_suffix(".log")
-        log.write_text(done.output, encoding="utf-8")
-        if done.status:
-            raise NotBuiltError(f"{revision.title} does not build ({log}):\n{done.tail}")
-        keep(self.folder / "target" / "release" / f"lib{by.library}.so", extension)
+        of: Interpreter,
+        made: dict[str, str],
+        build: Callable[[Path, Path, Path], Path],
+        how: str,
+    ) -> tuple[Path, wheels.Built]:
+        """The wheel of a revision: the one that is kept of the same, or what `build` makes in a
+        checkout."""
+        asks = self.configuration
+        variables = wheels.heeded(os.environ, asks.build_env)
+        made["variables"] = " ".join(f"{name}={variables[name]}" for name in sorted(variables))
+        made["compilers"] = wheels.compilers(self.commits.root)
+        parts = [self._sources(revision), str(asks.project), of.title, how, *made.values()]
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        place, log = self.folder / f"wheel-{key}", self.folder / f"wheel-{key}.log"
+        source = self.commits.repository()
+        with checkouts.alone(self.folder) as lock:
+            built = wheels.kept(place)
+            if built is None:
+                with as_usage_error():
+                    checkout = checkouts.moved(self.folder, lock, source, revision.commit)
+                with scratch(self.folder) as out:
+                    wheel = build(checkout, out, log)
+                    if wheel.is_dir():
+                        built = wheels.described(wheel.parent, revision.commit, made, place)
+                    else:
+                        built = wheels.keep(wheel, of.path, revision.commit, made, place)
+            self._forget_oldest()
+        return place, built
 
-    def _assemble(
-        self, revision: Revision, checkout: Path, extension: Path, folder: Path, library: str
-    ) -> None:
-        """The package of this commit with its extension, in `folder`: whole or not at all."""
-        with scratch(self.folder) as built:
-            try:
-                shutil.copytree(checkout / self.package, built / self.package)
-            except FileNotFoundError:
-                raise NotBuiltError(f"{revision.title} has no folder {self.package}/") from None
-            shutil.copy2(extension, built / library)
-            built.rename(folder)
+    def _sources(self, revision: Revision) -> str:
+        """What git calls the files of a commit, without those of the suite, which is no part of
+        what is built."""
+        suite = f"{self.configuration.suite}/"
+        with as_usage_error():
+            listed = self.commits.repository().run("ls-tree", "-r", "-z", revision.commit)
+        rows = (row for row in listed.split("\0") if row)
+        return "\0".join(row for row in rows if not row.partition("\t")[2].startswith(suite))
 
-    def _check(self, folder: Path, revision: Revision, expected: set[str]) -> str:
-        """The commit at which the extension was built. Raises NotBuiltError unless its Rust
-        sources, optimisations and profile are those asked for."""
-        side = Side(folder, (self.package,))
-        packages = Packages({"base": side}, Suite(self.suite), 120.0)
+    def _pins(
+        self, revision: Revision, of: Interpreter, asked: Sequence[str], like: Artefact | None
+    ) -> tuple[str, ...]:
+        """The versions of build requirements; those of the other side, where they are allowed."""
+        theirs = like.made.get("build environment", "").splitlines() if like else []
         try:
-            info = packages.builds()["base"]
-        except ContestError as error:
-            last = str(error).splitlines()[-1]
-            raise NotBuiltError(
-                f"{revision.title} cannot be imported: {last}; `PYTHONPATH={folder} "
-                f"{sys.executable} -c 'import {self.package}'` shows where"
-            ) from None
+            droppable = self.configuration.not_pip
+            return self.environments.locked(of, asked, theirs, droppable).pins
+        except NotResolvedError as error:
+            raise NotBuiltError(f"{revision.title} cannot be built, for want of {error}") from None
+
+    def _environment(
+        self,
+        revision: Revision,
+        of: Interpreter,
+        requirements: Sequence[str],
+        like: Environment,
+        measured: str,
+    ) -> Environment:
         try:
-            said = msgspec.convert(info, _Said)
-        except msgspec.ValidationError as error:
-            raise NotBuiltError(f"{revision.title}: its build_info() is none: {error}") from None
-        right = {
-            "commit": self._sources(said.commit) == self._sources(revision.commit),
-            "profile": said.profile == "release",
-            "features": expected == {*said.features},
-        }
-        wrong = [f"{what} {info.get(what)}" for what, is_right in right.items() if not is_right]
-        if wrong:
-            raise NotBuiltError(
-                f"{revision.title}: the extension says {', '.join(wrong)}, which is not what was "
-                f"asked for; it is not timed, and not kept"
-            )
-        return said.commit
-
-    def _sources(self, commit: str) -> str:
-        """What git calls the parts of a commit that the extension is made of."""
-        # A build says what it likes of itself.
-        listed = self.commits.tree(commit, *_RUST) if commit.isalnum() else None
-        return listed if listed is not None else f"unknown commit {commit}"
-
-    def _rustc(self) -> str:
-        rustc = shutil.which("rustc")
-        return run([rustc, "--version"], self.commits.root).output if rustc else ""
+            dropped = self.configuration.not_pip
+            return self.environments.of(of, requirements, like, dropped, measured)
+        except NotResolvedError as error:
+            told = f"{revision.title} cannot have what it requires: {error}"
+            if revision.extra:
+                raise UsageError(f"--with {' --with '.join(revision.extra)}: {told}") from None
+            raise NotBuiltError(told) from None
 
     def _forget_oldest(self) -> None:
-        for pattern in ("extension-*.so", "????????????-*"):
+        for pattern in ("extension-*.so", "????????????-*", "wheel-????????????????"):
             kept = sorted(self.folder.glob(pattern), key=lambda path: path.stat().st_mtime)
             for path in kept[:-_KEPT]:
                 if path.is_dir():
                     shutil.rmtree(path)
                 else:
                     path.unlink()
-                    path.with_suffix(".log").unlink(missing_ok=True)
-
-
-def keep(built: Path, path: Path) -> None:
-    """Copy what was built, whole or not at all."""
-    part = path.with_suffix(".part")
-    shutil.copy2(built, part)
-    part.rename(path)
-
-
-def _is_as_written(file: Path) -> bool:
-    """Whether a file is none yet or a regular one: of a link or a pipe nobody knows where it leads,
-    or whether it ends."""
-    return not file.is_symlink() and (file.is_file() or not file.exists())
-
-
-def _own_features(checkout: Path) -> tuple[str, ...]:
-    with contextlib.suppress(NotReadError, AttributeError, TypeError):
-        table = schema.read(checkout / "pyproject.toml", dict[str, Any])
-        return tuple(sorted(table.get("tool", {}).get("maturin", {}).get("features", ())))
-    return ()
-
-
-def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
-    """The crate's features that cargo turns on for these; "dep:a" and "a/b" are none."""
-    table: dict[str, Any] = {}
-    with contextlib.suppress(NotReadError):
-        table = schema.read(manifest, dict[str, Any]).get("features", {})
-    on, left = set[str](), [*features]
-    while left:
-        feature = left.pop()
-        if feature not in on:
-            on.add(feature)
-            left += table.get(feature, ())
-    return {feature for feature in on if not re.search("[:/]", feature)}
-
-
-def _digest_of(folder: Path, *patterns: str) -> str:
-    """But for compiled Python, which holds the time of its source."""
-    paths = sorted(path for of in patterns for path in folder.rglob(of))
-    files = [path for path in paths if path.is_file() and "__pycache__" not in path.parts]
-    return _digest(b"".join(f"{p.relative_to(folder)}\0".encode() + p.read_bytes() for p in files))
-
-
-def _digest(content: bytes, without: str = "") -> str:
-    return hashlib.sha256(
-        content.replace(without.encode(), b"") if without else content
-    ).hexdigest()
+                path.with_suffix(".log").unlink(missing_ok=True)

@@ -42,6 +42,8 @@ class Revision:
     @property
     def title(self) -> str:
         """For people: as it was asked for, with its commit."""
+        if self.commit == self.text:  # a release
+            return self.text
         name, plus, listed = self.text.partition("+")
         short = self.commit[:10]
         return f"{short}{plus}{listed}" if name.startswith(short) else f"{self.text} ({short})"

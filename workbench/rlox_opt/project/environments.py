@@ -139,13 +139,11 @@ class Environments:
                 (folder / "locked.txt").write_text("".join(f"{of}\n" for of in like))
                 # What conda has and PyPI has not may be there under its name as something else,
                 # whose sources we would rather not run.
-                words = [w for name in sorted(droppable) for w in ("--only-binary", name)]
+                words = ["pip", "compile", "asked.txt", "--output-file", "locked.txt", "--quiet"]
+                words += ["--no-header", "--no-annotate", "--python", str(python.path)]
+                words += [word for of in sorted(droppable) for word in ("--only-binary", of)]
                 words += ["--no-emit-package", without] if without else []
-                done = uv(
-                    *("pip", "compile", "asked.txt", "--output-file", "locked.txt", "--quiet"),
-                    *("--no-header", "--no-annotate", "--python", python.path, *words),
-                    cwd=folder,
-                )
+                done = uv(*words, cwd=folder)
                 if not done.status:
                     break
                 lacking = _lacking(done.output, asked, droppable)
@@ -163,31 +161,37 @@ class Environments:
         """The environment in `folder`: whole or not at all, whoever else makes it meanwhile."""
         with scratch(self.folder) as making:
             new = making / "new"
-            # Scripts of a relocatable one find their interpreter wherever it is moved.
-            made = (
-                "venv",
-                "--quiet",
-                "--relocatable",
-                "--no-project",
-                "--python",
-                python.path,
-                new,
-            )
-            done = uv(*made, cwd=making)
-            if not done.status and locked.pins:
-                (making / "lock.txt").write_text("".join(f"{pin}\n" for pin in locked.pins))
-                synced = ("pip", "sync", "--quiet", "--python", new / "bin" / "python", "lock.txt")
-                done = uv(*synced, cwd=making)
-            if done.status:
-                raise NotResolvedError(
-                    f"no environment of Python {python.version} with {', '.join(locked.pins)}: "
-                    f"{reason(done)}"
-                )
+            self.fresh(new, python, locked)
             try:
                 new.rename(folder)
             except OSError:
                 if not (folder / "bin" / "python").exists():  # else another was sooner
                     raise
+
+    def fresh(self, new: Path, python: Interpreter, locked: Locked) -> None:
+        """A new environment in the folder `new`, whose parent is a scratch folder. Raises
+        NotResolvedError."""
+        making = new.parent
+        # Scripts of a relocatable one find their interpreter wherever it is moved.
+        made = (
+            "venv",
+            "--quiet",
+            "--relocatable",
+            "--no-project",
+            "--python",
+            python.path,
+            new,
+        )
+        done = uv(*made, cwd=making)
+        if not done.status and locked.pins:
+            (making / "lock.txt").write_text("".join(f"{pin}\n" for pin in locked.pins))
+            synced = ("pip", "sync", "--quiet", "--python", new / "bin" / "python", "lock.txt")
+            done = uv(*synced, cwd=making)
+        if done.status:
+            raise NotResolvedError(
+                f"no environment of Python {python.version} with {', '.join(locked.pins)}: "
+                f"{reason(done)}"
+            )
 
 
 def needed_by(suite: Path) -> tuple[str, ...]:

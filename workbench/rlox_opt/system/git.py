@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rlox_opt.system import files
 from rlox_opt.system.scratch import scratch
 
 # Where git and the user's settings lie. Any other of git's variables may send it into another
@@ -33,12 +34,13 @@ _OURS = {
 _SETTINGS = (
     "core.hooksPath=/dev/null",  # whoever writes an index calls a hook
     "core.fsmonitor=false",  # a daemon with a socket in the git folder
+    "init.defaultRefFormat=files",  # as the tags of a checkout of ours are written
     "core.splitIndex=false",  # of our index, a part would lie in the git folder
     "log.showSignature=false",  # what gpg says would stand in the answer
     "i18n.logOutputEncoding=UTF-8",
 )
 _READING = {
-    *("cat-file", "diff-tree", "log", "ls-files", "ls-tree"),
+    *("cat-file", "diff-tree", "for-each-ref", "log", "ls-files", "ls-tree"),
     *("merge-base", "rev-list", "rev-parse", "show", "status"),
 }
 _BESIDE = {"add", "commit-tree", "hash-object", "read-tree", "update-index", "write-tree"}
@@ -220,8 +222,21 @@ class Checkout:
         beside = [source.beside] if source.beside and source.beside.is_dir() else []
         lines = "".join(f"{_quoted(objects)}\n" for objects in [source.objects, *beside])
         (git_dir / "objects" / "info" / "alternates").write_bytes(os.fsencode(lines))
+        self._tag(source)
         self._run(source, "checkout", "--quiet", "--force", "--detach", commit, "--")
         self._run(source, "clean", "--quiet", "-ffdx")
+
+    def _tag(self, source: Repository) -> None:
+        """Have it hold the tags of `source`, by which a build may tell its version, and know where
+        a shallow one ends."""
+        git_dir = self.folder / ".git"
+        tags = source.run("for-each-ref", "--format=%(objectname) %(refname)", "refs/tags")
+        files.write(git_dir / "packed-refs", tags)
+        shallow = source.objects.parent / "shallow"
+        if shallow.is_file():
+            files.write(git_dir / "shallow", shallow.read_bytes())
+        else:
+            (git_dir / "shallow").unlink(missing_ok=True)
 
     def _run(self, source: Repository, *arguments: str) -> None:
         command = _command(self.folder, self.folder / ".git", *arguments)

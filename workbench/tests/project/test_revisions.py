@@ -8,7 +8,8 @@ import pytest
 import toy_projects
 
 from rlox_opt.project import builds
-from rlox_opt.project.builds import Builds, Cargo, NotBuiltError
+from rlox_opt.project.builders.cargo import ByCargo, is_as_written
+from rlox_opt.project.builds import Cargo, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.project import Project
 from rlox_opt.system.usage import UsageError
@@ -186,13 +187,11 @@ def compiled(repository: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         git(repository, "add", "--all")
         git(repository, "commit", "--quiet", "--allow-empty", "-m", f"Rust {number}")
 
-    def compile_(
-        self: Builds, revision: Revision, features: object, at: Path, to: Path, by: Cargo
-    ) -> None:
+    def compile_(self: ByCargo, revision: Revision, features: object, at: Path, to: Path) -> None:
         compiled.append(revision.commit)
         to.write_text("an extension")
 
-    monkeypatch.setattr(Builds, "_compile", compile_)
+    monkeypatch.setattr(ByCargo, "_compile", compile_)
     return compiled
 
 
@@ -200,15 +199,15 @@ def compiled(repository: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def says(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the next package that is assembled says of its extension."""
     told: dict[str, object] = {"profile": "release", "features": []}
-    assemble = Builds._assemble
+    assemble = ByCargo._assemble
 
     def assembled(
-        self: Builds, of: Revision, checkout: Path, extension: Path, folder: Path, library: str
+        self: ByCargo, of: Revision, checkout: Path, extension: Path, folder: Path, library: str
     ) -> None:
         assemble(self, of, checkout, extension, folder, library)
         (folder / "toy" / "says").write_text(repr(told))
 
-    monkeypatch.setattr(Builds, "_assemble", assembled)
+    monkeypatch.setattr(ByCargo, "_assemble", assembled)
     return told
 
 
@@ -293,9 +292,9 @@ def test_a_subject_cannot_steer_the_terminal(repository: Path, revisions: Commit
 def test_a_build_whose_library_is_no_regular_file_is_not_read(tmp_path: Path, kind: str) -> None:
     """A pipe never ends, and a link to a device may not either."""
     library, written = tmp_path / "library.so", tmp_path / "written.so"
-    assert builds._is_as_written(library)  # not there yet
+    assert is_as_written(library)  # not there yet
     written.write_bytes(b"")
-    assert builds._is_as_written(written)
+    assert is_as_written(written)
     match kind:
         case "pipe":
             os.mkfifo(library)
@@ -305,4 +304,4 @@ def test_a_build_whose_library_is_no_regular_file_is_not_read(tmp_path: Path, ki
             library.symlink_to(tmp_path / "nothing")
         case "folder":
             library.mkdir()
-    assert not builds._is_as_written(library)
+    assert not is_as_written(library)

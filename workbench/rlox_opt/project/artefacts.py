@@ -1,0 +1,145 @@
+"""A built package, and how two of them are told apart."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlox_opt.project.commits import Revision
+from rlox_opt.system import elf
+
+SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+_NO_PART = {"__pycache__"}
+_VERSION_FILE = re.compile(r"(^|_)version(_.*)?\.pyi?$")
+# What such a file tells of a commit: setuptools_scm, versioneer and their like.
+_VERSION_LINE = re.compile(r"version|commit|revision|date|dirty|describe", re.IGNORECASE)
+
+
+class NotBuiltError(RuntimeError):
+    """A revision that does not build, or whose build is not the one asked for."""
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """A built package: `folder` holds it, and comes first on the path of modules. `digests` are of
+    its parts, but for the name of the commit in them; `seconds` is what the build took now."""
+
+    revision: Revision
+    folder: Path
+    features: tuple[str, ...]
+    digests: dict[str, str]
+    seconds: float
+    library: str = ""
+    """The extension, from `folder`."""
+
+    packages: tuple[str, ...] = ()
+    """The modules at the top that it holds."""
+
+    python: Path = Path(sys.executable)
+    """The interpreter to run it with: that of an environment, or ours."""
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables to run it with, on top of the environment's."""
+
+    made: Mapping[str, str] = field(default_factory=dict)
+    """How it was made: what we, the machine and the commit's own metadata chose (see `parity`)."""
+
+    found: Mapping[str, str] = field(default_factory=dict)
+    """What its binaries tell of how they were made."""
+
+    notes: tuple[str, ...] = ()
+    """What people should know of its environment: what was left out, what was taken instead."""
+
+    @property
+    def extension(self) -> Path:
+        """The extension's file."""
+        return self.folder / self.library
+
+
+def same_parts(one: Artefact, other: Artefact) -> list[str]:
+    """What of two packages is the same: "extension", "python", or the whole "package". The name of
+    its commit, which every extension holds, does not count."""
+    return [part for part in one.digests if one.digests[part] == other.digests.get(part)]
+
+
+def keep(built: Path, path: Path) -> None:
+    """Copy what was built, whole or not at all."""
+    part = path.with_suffix(".part")
+    shutil.copy2(built, part)
+    part.rename(path)
+
+
+def digest(content: bytes, without: str = "") -> str:
+    """Of some bytes, in which one text does not count."""
+    return hashlib.sha256(
+        content.replace(without.encode(), b"") if without else content
+    ).hexdigest()
+
+
+def digest_of(folder: Path, *patterns: str) -> str:
+    """Of the files in a folder whose names fit one of the patterns; but for compiled Python, which
+    holds the time of its source."""
+    paths = sorted(path for of in patterns for path in folder.rglob(of))
+    files = [path for path in paths if path.is_file() and not _NO_PART & {*path.parts}]
+    return digest(b"".join(f"{p.relative_to(folder)}\0".encode() + p.read_bytes() for p in files))
+
+
+def digests_of_wheel(folder: Path, version: str, commit: str) -> dict[str, str]:
+    """The digests of an installed wheel: of its extensions, and of all else; of the "package" where
+    it has only one of them. What it tells of its version, of its commit, and of where and when it
+    was built does not count: metadata, lines that tell a version, debug information."""
+    parts: dict[str, list[bytes]] = {"extension": [], "python": []}
+    for path in sorted(folder.rglob("*")):
+        inner = path.relative_to(folder)
+        if not path.is_file() or _NO_PART & {*inner.parts}:
+            continue
+        if inner.parts[0].endswith((".dist-info", ".egg-info")) or inner.parts[0] == "bin":
+            continue
+        content, part = path.read_bytes(), "python"
+        if elf.is_elf(content):
+            content, part = elf.loaded(content), "extension"
+        elif path.suffix in (".py", ".pyi"):
+            content = _unversioned(path.name, content, version, commit)
+        content = content.replace(commit.encode(), b"") if commit else content
+        parts[part].append(str(inner).encode() + b"\0" + hashlib.sha256(content).digest())
+    there = {part: digest(b"".join(of)) for part, of in parts.items() if of}
+    return there if len(there) > 1 else {"package": "".join(there.values()) or digest(b"")}
+
+
+def packages_in(folder: Path) -> tuple[str, ...]:
+    """The modules at the top of a folder of modules."""
+    found = []
+    for path in sorted(folder.iterdir()):
+        if path.name in (*_NO_PART, "bin", "share", "include", "etc") or path.suffix in (
+            ".dist-info",
+            ".egg-info",
+        ):
+            continue
+        if path.is_dir() and path.name.isidentifier():
+            found.append(path.name)
+        elif path.is_file() and path.name.endswith((".py", *SUFFIXES)):
+            found.append(path.name.partition(".")[0])
+    return tuple(dict.fromkeys(found))
+
+
+def _unversioned(name: str, content: bytes, version: str, commit: str) -> bytes:
+    """Python source without the lines that tell its version or its commit."""
+    tells = [version.encode()] if version else []
+    tells += [commit[:7].encode()] if commit else []
+    if not any(of in content for of in tells) and not _VERSION_FILE.search(name):
+        return content
+    lines = content.splitlines(keepends=True)
+    told = _VERSION_FILE.search(name)
+    kept = [
+        line
+        for line in lines
+        if not (_VERSION_LINE.search(line.decode(errors="replace")) if told else
+                any(of in line for of in tells) and _VERSION_LINE.search(line.decode("latin-1")))
+    ]  # fmt: skip
+    return b"".join(kept)

@@ -1,0 +1,158 @@
+"""A wheel by the commands that asv.conf.json names, with asv's placeholders and prefixes."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+from rlox_opt.project.artefacts import NotBuiltError
+from rlox_opt.project.builders import wheels
+from rlox_opt.system import git
+from rlox_opt.system.commands import Done, run
+from rlox_opt.system.usage import UsageError
+from rlox_opt.system.uv import environment
+
+ALWAYS = ("pip", "build")
+"""What asv installs in every environment that it builds in."""
+
+_VARIABLE = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
+_CODES = re.compile(r"return-code=(any|\d+(?:,\d+)*)")
+
+
+@dataclass(frozen=True)
+class _Command:
+    words: list[str]
+    env: dict[str, str] = field(default_factory=dict)
+    codes: frozenset[int] | None = frozenset({0})  # None: any
+    folder: Path | None = None
+
+
+def build(
+    commands: Sequence[str],
+    install: Sequence[str],
+    names: Mapping[str, str],
+    virtual: Path,
+    checkout: Path,
+    env: Mapping[str, str],
+    log: Path,
+    limit_s: float,
+) -> Path | None:
+    """Run the commands of a build, with the programs of the environment `virtual` first on the
+    path. `names` are what stands in place of `{build_dir}` and the like.
+
+    The wheel that they leave in `{build_cache_dir}` is returned. Where they leave none, the
+    commands that `install` are run as well, and nothing is returned: what they installed is in
+    `virtual`.
+
+    Raises:
+        NotBuiltError: a command fails, or leaves several wheels.
+        UsageError: a command cannot be understood.
+    """
+    told = {**environment(), **git.environment(trusted=checkout), **env}
+    told |= {f"ASV_{name.upper()}": value for name, value in names.items()} | {"ASV": "true"}
+    told |= {"VIRTUAL_ENV": str(virtual), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    path = os.pathsep.join([str(virtual / "bin"), os.environ.get("PATH", os.defpath)])
+    said: list[str] = []
+    for command in commands:
+        _run(_parsed(command, names), names, told, path, said, log, limit_s)
+    found = sorted(Path(names["build_cache_dir"]).glob("*.whl"))
+    if found or not install:
+        return wheels.only_wheel(Path(names["build_cache_dir"]), names["commit"][:10])
+    for command in install:
+        _run(_parsed(command, names), names, told, path, said, log, limit_s)
+    return None
+
+
+def _run(
+    command: _Command,
+    names: Mapping[str, str],
+    env: Mapping[str, str],
+    path: str,
+    said: list[str],
+    log: Path,
+    limit_s: float,
+) -> None:
+    program = shutil.which(command.words[0], path=path)
+    if program is None:
+        raise UsageError(
+            f"asv.conf.json: {command.words[0]!r}, which a command starts with, is neither in the "
+            f"environment nor on PATH; add it to `matrix`, or install it"
+        )
+    folder = command.folder or Path(names["build_dir"])
+    if not folder.is_dir():
+        raise NotBuiltError(f"{names['commit'][:10]} does not build: it has no folder {folder}")
+    done = run(
+        [program, *command.words[1:]],
+        folder,
+        {**env, "PATH": path, **command.env},
+        limit_s=limit_s,
+    )
+    said.append(f"$ {shlex.join(command.words)}\n{done.output}")
+    if done.late or (command.codes is not None and done.status not in command.codes):
+        whole = Done(done.status, "".join(said), done.seconds, done.late)
+        raise wheels.failed(names["commit"][:10], whole, log)
+
+
+def _parsed(command: str, names: Mapping[str, str]) -> _Command:
+    """A command as asv reads it: words as a shell has them, with names filled in; before the
+    program stand variables, the exit codes that are good, and the folder to run it in."""
+    try:
+        words = [word.format(**names) for word in shlex.split(command)]
+    except (KeyError, IndexError) as error:
+        there = ", ".join(f"{{{name}}}" for name in sorted({*names, "wheel_file"}))
+        raise UsageError(f"asv.conf.json: {command!r} names {{{error.args[0]}}}, which there is "
+            f"not; there are {there}") from None  # fmt: skip
+    except ValueError as error:
+        raise UsageError(f"asv.conf.json: {command!r} is no command: {error}") from None
+    env: dict[str, str] = {}
+    codes: frozenset[int] | None = frozenset({0})
+    folder = None
+    while words:
+        if words[0].startswith("in-dir="):
+            folder = Path(words[0].removeprefix("in-dir="))
+        elif good := _CODES.fullmatch(words[0]):
+            codes = None if good[1] == "any" else frozenset(map(int, good[1].split(",")))
+        elif variable := _VARIABLE.fullmatch(words[0]):
+            env[variable[1]] = variable[2]
+        else:
+            return _Command(words, env, codes, folder)
+        words = words[1:]
+    raise UsageError(f"asv.conf.json: {command!r} names no program to run")
+
+
+def take_installed(virtual: Path, before: set[str], target: Path, title: str) -> None:
+    """Copy what was installed into an environment from its checkout, or else all that is new in it,
+    to the folder `target`. `before` are the names that its folder of packages had.
+
+    Raises:
+        NotBuiltError: nothing was installed, or only a link to the checkout.
+    """
+    (packages,) = virtual.glob("lib/python*/site-packages")
+    new = [path for path in sorted(packages.iterdir()) if path.name not in before]
+    of_its_own = [metadata.PathDistribution(p) for p in new if p.suffix == ".dist-info"]
+    own = [of for of in of_its_own if of.read_text("direct_url.json")]
+    if any('"editable": true' in (of.read_text("direct_url.json") or "") for of in own):
+        raise NotBuiltError(
+            f"{title}: the commands of asv.conf.json install a link to the checkout, which changes "
+            f"with every commit; leave out the option for editable installs (-e)"
+        )
+    tops = {Path(str(file)).parts[0] for of in own for file in of.files or ()} - {
+        "..",
+        "__pycache__",
+    }
+    taken = [path for path in new if not own or path.name in tops]
+    if not taken:
+        raise NotBuiltError(f"{title}: the commands of asv.conf.json left no wheel in "
+            f"{{build_cache_dir}}, and installed nothing")  # fmt: skip
+    target.mkdir(parents=True)
+    for path in taken:
+        if path.is_dir():
+            shutil.copytree(path, target / path.name)
+        else:
+            shutil.copy2(path, target / path.name)

@@ -1,0 +1,153 @@
+"""Wheels that are kept as the folders that they install into, with what is known of each."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+
+from rlox_opt.project.artefacts import NotBuiltError, digests_of_wheel, packages_in
+from rlox_opt.system import elf, files, schema
+from rlox_opt.system.commands import Done, run
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.uv import reason, uv
+
+_PACKAGE, _FACTS = "package", "built.json"
+# Variables that builds heed: of compilers, and of the tools that call them.
+_HEEDED = re.compile(
+    r"(CC|CXX|CPP|FC|AR|LD|LDSHARED|LDCXXSHARED|ARCHFLAGS|MACOSX_DEPLOYMENT_TARGET|RUSTC\w*|"
+    r"\w*FLAGS|(CARGO|MATURIN|PYO3|CYTHON|SETUPTOOLS|CMAKE|MESON|SKBUILD|NPY|PKG_CONFIG|HATCH|PDM|"
+    r"FLIT|POETRY)_\w+|CYTHON\w*|\w+_CONFIG|USE_\w+)"
+)
+_OF_NO_MATTER = re.compile(r"CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|UV_\w+|"
+    r"PIP_\w+|\w*(TOKEN|PASSWORD|SECRET|CREDENTIAL|KEY)\w*")  # fmt: skip
+
+
+class Built(msgspec.Struct, frozen=True):
+    """What is known of a wheel that is kept."""
+
+    name: str
+    version: str
+    commit: str
+    """At which it was built; another with the same sources may have taken it."""
+
+    requires: tuple[str, ...]
+    """What it needs to run, by its own metadata."""
+
+    digests: dict[str, str]
+    packages: tuple[str, ...]
+    made: dict[str, str]
+    found: dict[str, str]
+
+
+def kept(folder: Path) -> Built | None:
+    """The wheel that is kept in `folder`, which is then the one used last; None where none is."""
+    try:
+        built = schema.read(folder / _FACTS, Built)
+    except NotReadError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    os.utime(folder)
+    return built
+
+
+def package(folder: Path) -> Path:
+    """The folder of modules of the wheel that is kept in `folder`."""
+    return folder / _PACKAGE
+
+
+def keep(
+    wheel: Path | str, python: Path, commit: str, made: Mapping[str, str], folder: Path, *how: str
+) -> Built:
+    """Install a wheel, or a release by its name, into `folder`, for an interpreter: whole or not
+    at all. `how` are options of uv. Raises NotBuiltError."""
+    with scratch(folder.parent) as making:
+        new = making / "new"
+        target = new / _PACKAGE
+        words = ("pip", "install", "--quiet", "--no-deps", "--python", python, "--target", target)
+        done = uv(*words, *how, wheel, cwd=making)
+        if done.status:
+            name = wheel.name if isinstance(wheel, Path) else wheel
+            raise NotBuiltError(f"{name} does not install: {reason(done)}")
+        return described(new, commit, made, folder)
+
+
+def described(new: Path, commit: str, made: Mapping[str, str], folder: Path) -> Built:
+    """Write down what is known of the modules in `new`/package, and move them to `folder`. Raises
+    NotBuiltError where nothing is there."""
+    target = package(new)
+    found = [*metadata.distributions(path=[str(target)])]
+    if not found or not packages_in(target):
+        raise NotBuiltError("what was built has no metadata, or no module at its top")
+    of = found[0]
+    libraries = [path for path in target.rglob("*") if ".so" in path.suffixes]
+    built = Built(
+        name=of.metadata["Name"],
+        version=of.version,
+        commit=commit,
+        requires=_needed(of.requires or []),
+        digests=digests_of_wheel(target, of.version, commit),
+        packages=packages_in(target),
+        made={**made},
+        found=elf.told(libraries),
+    )
+    files.write(new / _FACTS, json.dumps(msgspec.to_builtins(built), indent=1))
+    shutil.rmtree(folder, ignore_errors=True)
+    new.rename(folder)
+    return built
+
+
+def failed(title: str, done: Done, log: Path) -> NotBuiltError:
+    """A build that failed, all of whose output is kept in `log`: its last lines."""
+    files.write(log, done.output)
+    late = f" within {done.seconds:.0f} s" if done.late else ""
+    return NotBuiltError(f"{title} does not build{late} ({log}):\n{done.tail}")
+
+
+def only_wheel(folder: Path, title: str) -> Path:
+    """The one wheel in a folder. Raises NotBuiltError where there is none, or several."""
+    wheels = sorted(folder.glob("*.whl"))
+    if len(wheels) != 1:
+        what = ", ".join(path.name for path in wheels) or "none"
+        raise NotBuiltError(f"{title}: its build should leave one wheel, and left {what}")
+    return wheels[0]
+
+
+def heeded(env: Mapping[str, str], also: Mapping[str, str]) -> dict[str, str]:
+    """Of the variables in `env`, those that builds heed, and all of `also`."""
+    fit = {name: value for name, value in env.items() if _HEEDED.fullmatch(name)}
+    return {n: v for n, v in fit.items() if not _OF_NO_MATTER.fullmatch(n)} | {**also}
+
+
+@functools.cache
+def compilers(folder: Path) -> str:
+    """The compilers that builds in a folder would call, with their versions."""
+    said = []
+    for variable, program in (("CC", "cc"), ("CXX", "c++"), ("RUSTC", "rustc")):
+        words = os.environ.get(variable, program).split()
+        if words and shutil.which(words[0]):
+            first = run([*words, "--version"], folder, limit_s=60.0).output.splitlines()[:1]
+            said += [f"{program}: {line.strip()}" for line in first]
+    return "; ".join(said)
+
+
+def _needed(requires: list[str]) -> tuple[str, ...]:
+    """Requirements, without those of extras."""
+    needed = []
+    for text in requires:
+        try:
+            marker = Requirement(text).marker
+        except InvalidRequirement:  # of an old package: uv says what is wrong with it
+            marker = None
+        if marker is None or "extra" not in str(marker) or marker.evaluate({"extra": ""}):
+            needed.append(text)
+    return tuple(sorted(needed))

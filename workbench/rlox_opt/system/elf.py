@@ -1,0 +1,112 @@
+"""What a compiled library tells of how it was made: ELF, as on Linux; nothing elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+_MAGIC = b"\x7fELF"
+# In memory, and yet of no matter to what the code does: names of the build.
+_NO_CODE = (".note.gnu.build-id", ".gnu_debuglink", ".note.package")
+_UNITS = 64  # of debug information that are asked for their compiler's options
+# What Cython's generated code calls where it tells a tracer of every call: from Python 3.11, and
+# from 3.13. Before, the interpreter's own fields are used, and only the name of a function tells.
+_TRACING = ("PyThreadState_EnterTracing", "PyMonitoring_EnterScope")
+_TRACES = b"__Pyx_TraceSetupAndCall"
+_LINES = "_PyMonitoring_FireLineEvent"
+_ASSERTS = ("__assert_fail", "__assert_rtn", "_assert")
+_ALLOCATORS = {
+    "jemalloc": (b"<jemalloc>", b"libjemalloc"),
+    "mimalloc": (b"mimalloc: ", b"mi_malloc", b"libmimalloc"),
+    "tcmalloc": (b"tcmalloc",),
+    "snmalloc": (b"snmalloc",),
+}
+_LEVEL = re.compile(r"(?<!\S)-O(\w*)")
+
+
+def is_elf(content: bytes) -> bool:
+    """Whether a file's content is a library or a program of this kind."""
+    return content.startswith(_MAGIC)
+
+
+def loaded(content: bytes) -> bytes:
+    """The parts that are in memory when it runs: without symbols, debug information, and what
+    names the build. Of a file that cannot be taken apart, all of it."""
+    parts = []
+    try:
+        for section in ELFFile(io.BytesIO(content)).iter_sections():
+            if section["sh_flags"] & SH_FLAGS.SHF_ALLOC and section.name not in _NO_CODE:
+                data = b"" if section["sh_type"] == "SHT_NOBITS" else section.data()
+                parts += [f"{section.name} {section['sh_size']}\0".encode(), data]
+    except (ELFError, ValueError, KeyError, UnicodeDecodeError):
+        return content
+    return b"".join(parts)
+
+
+def told(paths: Iterable[Path]) -> dict[str, str]:
+    """What the libraries among some files tell together: by "compiler", "optimisation" (where debug
+    information has it), "debug information", "assertions", "Cython's tracing", "allocator". Empty
+    where none is such a library."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        with contextlib.suppress(OSError, ELFError, ValueError, KeyError):
+            if path.is_file() and is_elf(content := path.read_bytes()):
+                for what, values in _told(content).items():
+                    found.setdefault(what, set()).update(values)
+    # "on" in one library is on, whatever the others are.
+    return {
+        what: ", ".join(sorted(values - {"off"} or {"off"}))
+        for what, values in found.items()
+        if values
+    }
+
+
+def _told(content: bytes) -> Mapping[str, set[str]]:
+    elf = ELFFile(io.BytesIO(content))
+    names = {section.name for section in elf.iter_sections()}
+    asked = _asked_of_others(elf)
+    tracing = {"on"} if asked & {*_TRACING} or _TRACES in content else {"off"}
+    if _LINES in asked:
+        tracing = {"on, of every line"}
+    comment = elf.get_section_by_name(".comment")
+    compilers = comment.data().split(b"\0") if comment else []
+    levels = {of for text in islice(_options(elf), _UNITS) for of in _LEVEL.findall(text)[-1:]}
+    return {
+        "compiler": {of.decode(errors="replace").strip() for of in compilers if of.strip()},
+        "optimisation": {f"-O{of}" for of in levels},
+        "debug information": {"on" if {".debug_info", ".zdebug_info"} & names else "off"},
+        "assertions": {"on" if asked & {*_ASSERTS} else "off"},
+        "Cython's tracing": tracing,
+        "allocator": {
+            name for name, marks in _ALLOCATORS.items() if any(of in content for of in marks)
+        }
+        or {"off"},
+    }
+
+
+def _asked_of_others(elf: ELFFile) -> set[str]:
+    """The functions that it calls in other libraries."""
+    symbols = elf.get_section_by_name(".dynsym")
+    if not isinstance(symbols, SymbolTableSection):
+        return set()
+    return {of.name for of in symbols.iter_symbols() if of["st_shndx"] == "SHN_UNDEF"}
+
+
+def _options(elf: ELFFile) -> Iterator[str]:
+    """What its compiler was called with, by debug information, for each file that it compiled."""
+    if not elf.has_dwarf_info():
+        return
+    with contextlib.suppress(ELFError, KeyError, AssertionError):
+        for unit in elf.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs():
+            producer = unit.get_top_DIE().attributes.get("DW_AT_producer")
+            if producer is not None and isinstance(producer.value, bytes):
+                yield producer.value.decode(errors="replace")

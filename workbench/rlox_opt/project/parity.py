@@ -1,0 +1,129 @@
+"""Whether two builds may be compared: what is different between them but for what was asked for.
+
+What we, the machine or the day made different would be measured with the change, so it is refused.
+What a commit made different – by its metadata, or seen in its binaries – is part of the change, and
+told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from packaging.utils import canonicalize_name
+
+from rlox_opt.project import releases
+from rlox_opt.project.artefacts import Artefact
+from rlox_opt.system.usage import UsageError
+
+_NONE = "none"
+_ON = ("Cython's tracing", "assertions", "debug information")
+
+
+def findings(base: Artefact, head: Artefact) -> list[str]:
+    """What the change made different in how it is built and run, a sentence each.
+
+    Raises:
+        UsageError: something else is different; the message names it, both values, and the remedy.
+    """
+    released = [of for of in (base, head) if releases.is_one(of.revision.text)]
+    told = [*_interpreters(base, head)]
+    if released and base.made.get("builder") != head.made.get("builder"):
+        told.append(_differs("how it is built", base, head, "builder"))
+    elif not released:
+        told += _builds(base, head)
+    told += _environments(base, head)
+    told += _binaries(base, head, released)
+    return told
+
+
+def _interpreters(base: Artefact, head: Artefact) -> list[str]:
+    if base.made.get("interpreter") == head.made.get("interpreter"):
+        return []
+    if base.revision.python or head.revision.python:
+        return [_differs("the interpreter, as was asked for", base, head, "interpreter")]
+    raise UsageError(
+        _differs("the interpreter", base, head, "interpreter")[:-1]
+        + "; choose one that both can have: --python base:VERSION --python head:VERSION"
+    )
+
+
+def _builds(base: Artefact, head: Artefact) -> list[str]:
+    """Of two commits."""
+    told = []
+    if base.made.get("builder") != head.made.get("builder"):
+        told.append(f"the commit changed {_differs('how it is built', base, head, 'builder')}")
+    for what in ("compilers", "variables"):
+        if base.made.get(what) != head.made.get(what):
+            raise UsageError(
+                _differs(what, base, head, what)[:-1] + "; run it again, so that both are built "
+                "by the same"
+            )
+    asked = base.made.get("build requirements") != head.made.get("build requirements")
+    told += _pins("build environment", "build requirement", base, head, lambda: asked)
+    return told
+
+
+def _environments(base: Artefact, head: Artefact) -> list[str]:
+    extra = base.revision.extra != head.revision.extra
+    asked = base.made.get("requirements") != head.made.get("requirements")
+    # Another interpreter may have other versions, and it was asked for.
+    other = base.made.get("interpreter") != head.made.get("interpreter")
+    return _pins("environment", "dependency", base, head, lambda: extra or asked or other)
+
+
+def _pins(
+    key: str, what: str, base: Artefact, head: Artefact, allowed: Callable[[], bool]
+) -> list[str]:
+    """What differs between the versions under a key, if it is allowed to."""
+    sides = [_versions(of.made.get(key, "")) for of in (base, head)]
+    differ = sorted(n for n in {*sides[0], *sides[1]} if sides[0].get(n) != sides[1].get(n))
+    told = [
+        f"{what} {name}: {sides[0].get(name, _NONE)} in base, {sides[1].get(name, _NONE)} in head"
+        for name in differ
+    ]
+    if told and not allowed():
+        raise UsageError(
+            f"{'; '.join(told)}, and neither commit asks for that; fix the version on both sides: "
+            f"--with base:{differ[0]}==VERSION --with head:{differ[0]}==VERSION"
+        )
+    asks = _asking(base, head, key)
+    return [f"{of}, {asks}." for of in told]
+
+
+def _asking(base: Artefact, head: Artefact, key: str) -> str:
+    if key == "environment" and base.revision.extra != head.revision.extra:
+        return "as was asked for by --with"
+    if base.made.get("interpreter") != head.made.get("interpreter"):
+        return "as goes with the interpreter"
+    return "as the commit's own metadata asks for"
+
+
+def _binaries(base: Artefact, head: Artefact, released: list[Artefact]) -> list[str]:
+    who = "the release" if released else "the commit"
+    told = []
+    for what in dict.fromkeys([*base.found, *head.found]):
+        values = [of.found.get(what, "") for of in (base, head)]
+        # A package that had no binaries before, or has none after, tells of it by itself.
+        if values[0] == values[1] or not all(values):
+            continue
+        if what in _ON and "off" in values:
+            side = "head" if values[0] == "off" else "base"
+            told.append(f"{who} changed how it is built: {what} is on in {side} alone.")
+        else:
+            sides = f"{values[0]} in base, {values[1]} in head"
+            told.append(f"{who} changed how it is built: {what} is {sides}.")
+    return told
+
+
+def _differs(what: str, base: Artefact, head: Artefact, key: str) -> str:
+    sides = [of.made.get(key) or _NONE for of in (base, head)]
+    return f"{what}: {sides[0]} in base, {sides[1]} in head."
+
+
+def _versions(pins: str) -> Mapping[str, str]:
+    """Versions by distribution."""
+    found = {}
+    for pin in pins.splitlines():
+        name, _, version = pin.partition(" ;")[0].partition("==" if "==" in pin else "@")
+        found[str(canonicalize_name(name.strip()))] = version.strip()
+    return found

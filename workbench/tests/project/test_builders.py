@@ -1,0 +1,281 @@
+"""Builds without a word of configuration: as PEP 517 says, and by asv's commands."""
+
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import pytest
+import small_projects
+from small_projects import builds, git, own, repository
+
+from rlox_opt.project import builds as building
+from rlox_opt.project import parity
+from rlox_opt.project.builds import Artefact, NotBuiltError, same_parts
+from rlox_opt.project.commits import Revision
+from rlox_opt.system.usage import UsageError
+
+SAYS_VERSION = """
+said = subprocess.run(["git", "describe", "--tags", "--long"], capture_output=True, text=True)
+files["_version.py"] = f"version = {said.stdout.strip()!r}".encode()
+"""
+NEEDS = "requires = \"Requires-Dist: alpha\\nRequires-Dist: gamma; extra == 'more'\\n\""
+TRACES = "extern void PyThreadState_EnterTracing(void *);\nvoid f(void *of) {{ {call} }}\n"
+
+
+@pytest.fixture(autouse=True)
+def nothing_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CFLAGS", "CC"):
+        monkeypatch.delenv(name, raising=False)
+    small_projects.index(tmp_path / "index", monkeypatch)
+
+
+def of(commit: str, features: tuple[str, ...] | None = None) -> Revision:
+    return Revision(commit[:10], commit, features)
+
+
+def said(built: Artefact, program: str) -> str:
+    whole = f"import sys; sys.path.insert(0, {str(built.folder)!r}); {program}"
+    command = [built.python, "-I", "-c", whole]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_back_end_of_the_project_s_own_builds_each_commit(tmp_path: Path) -> None:
+    first, second = repository(tmp_path / "a thing", own(), {"thing.py": "ONE = 2\n"})
+    project = builds(tmp_path / "a thing")
+    base = project.build(of(first))
+    head = project.build(of(second), base)
+    assert [said(side, "import thing; print(thing.ONE)") for side in (base, head)] == ["1", "2"]
+    assert base.packages == ("thing",)
+    assert base.python == head.python
+    assert same_parts(base, head) == []
+    assert parity.findings(base, head) == []
+    assert git(project.commits.root, "status", "--porcelain") == "", "nothing of ours is in it"
+
+
+def test_what_is_kept_is_not_built_again(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    project = builds(tmp_path / "thing")
+    before = project.build(of(first))
+    written = (before.folder / "thing.py").stat().st_mtime_ns
+    again = project.build(of(first))
+    assert again.folder == before.folder
+    assert (again.folder / "thing.py").stat().st_mtime_ns == written
+
+
+def test_the_suite_is_no_part_of_what_is_built(tmp_path: Path) -> None:
+    suite = {"benchmarks/a.py": "def time_a(): pass\n"}
+    first, second, third = repository(tmp_path / "t", own(), suite, {"setup.cfg": "# new\n"})
+    project = builds(tmp_path / "t")
+    folders = [project.build(of(commit)).folder for commit in (first, second, third)]
+    assert folders[0] == folders[1]
+    assert folders[1] != folders[2]
+
+
+def test_a_build_that_was_half_removed_is_made_anew(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    project = builds(tmp_path / "thing")
+    built = project.build(of(first))
+    (built.folder.parent / "built.json").write_text("{")
+    assert said(project.build(of(first)), "import thing; print(thing.ONE)") == "1"
+
+
+def test_a_build_finds_git_with_its_tags(tmp_path: Path) -> None:
+    first, second = repository(tmp_path / "thing", own(more=SAYS_VERSION), {"other": "1\n"})
+    git(tmp_path / "thing", "tag", "v1.0", first)
+    project = builds(tmp_path / "thing")
+    base, head = (project.build(of(commit)) for commit in (first, second))
+    tells = "import _version; print(_version.version)"
+    assert [said(side, tells) for side in (base, head)] == [
+        f"v1.0-0-g{first[:7]}",
+        f"v1.0-1-g{second[:7]}",
+    ]
+    assert same_parts(base, head) == ["package"], "but for the version they are one"
+
+
+def test_what_the_package_requires_is_installed_and_what_extras_do_is_not(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own(more=NEEDS))
+    project = builds(tmp_path / "thing", requirements=("beta==1.0",))
+    built = project.build(of(first))
+    assert built.made["environment"].splitlines() == ["alpha==1.5", "beta==1.0"]
+    other = Revision(first[:10], first, extra=("alpha==1.0",))
+    assert project.build(other, built).made["environment"].splitlines()[0] == "alpha==1.0"
+    with pytest.raises(UsageError, match=r"--with alpha==9: .* cannot have what it requires"):
+        project.build(Revision(first[:10], first, extra=("alpha==9",)))
+
+
+def test_variables_of_the_matrix_are_there_for_build_and_run(tmp_path: Path) -> None:
+    told = 'files["told.py"] = f"TOLD = {os.environ.get(\'TOLD\')!r}".encode()'
+    (first,) = repository(tmp_path / "thing", own(more=told))
+    values = []
+    for value in ("a", "b"):
+        project = builds(tmp_path / "thing", build_env={"TOLD": value}, run_env={"RUN": value})
+        built = project.build(of(first))
+        values.append((said(built, "import told; print(told.TOLD)"), built.env["RUN"]))
+    assert values == [("a", "a"), ("b", "b")]
+
+
+def test_a_variable_that_builds_heed_makes_another_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    project = builds(tmp_path / "thing")
+    before = project.build(of(first))
+    monkeypatch.setenv("CFLAGS", "-O0")
+    after = project.build(of(first))
+    assert before.folder != after.folder
+    with pytest.raises(UsageError, match=r"variables: none in base, CFLAGS=-O0 in head; run it"):
+        parity.findings(before, after)
+
+
+def test_a_build_that_fails_is_told_by_its_last_lines_and_the_next_one_goes(
+    tmp_path: Path,
+) -> None:
+    broken = own(more='raise SystemExit("no such compiler")')
+    first, second = repository(tmp_path / "thing", broken, own())
+    project = builds(tmp_path / "thing")
+    with pytest.raises(NotBuiltError) as told:
+        project.build(of(first))
+    assert "does not build (" in str(told.value)
+    assert "no such compiler" in str(told.value)
+    (log,) = project.folder.glob("*.log")
+    assert "the back-end is at work" in log.read_text()
+    assert project.build(of(second)).packages == ("thing",)
+
+
+def test_a_build_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (first,) = repository(tmp_path / "thing", own(more="import time; time.sleep(300)"))
+    monkeypatch.setattr(building, "_LIMIT_S", 3.0)
+    with pytest.raises(NotBuiltError, match="does not build within 3 s"):
+        builds(tmp_path / "thing").build(of(first))
+
+
+def test_a_commit_that_is_no_package_is_told(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", {"README": "nothing\n"})
+    with pytest.raises(NotBuiltError, match=r"has neither pyproject\.toml nor setup\.py in \."):
+        builds(tmp_path / "thing").build(of(first))
+
+
+def test_features_are_refused_where_no_cargo_is(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    with pytest.raises(UsageError, match="this project is built by inner, which takes none"):
+        builds(tmp_path / "thing").build(of(first, ("fast",)))
+
+
+def test_a_project_below_the_top_is_built_there(tmp_path: Path) -> None:
+    files = {f"python/{name}": text for name, text in own().items()}
+    (first,) = repository(tmp_path / "thing", files)
+    project = builds(tmp_path / "thing", project=PurePosixPath("python"))
+    assert said(project.build(of(first)), "import thing; print(thing.ONE)") == "1"
+
+
+def test_tracing_that_the_commit_turned_on_is_found_in_its_binary(tmp_path: Path) -> None:
+    plain = own(**{"thing_c.c": TRACES.format(call="")})
+    traced = {"thing_c.c": TRACES.format(call="PyThreadState_EnterTracing(of);")}
+    first, second = repository(tmp_path / "thing", plain, traced)
+    project = builds(tmp_path / "thing")
+    base = project.build(of(first))
+    head = project.build(of(second), base)
+    assert parity.findings(base, head) == [
+        "the commit changed how it is built: Cython's tracing is on in head alone."
+    ]
+    assert same_parts(base, head) == ["python"]
+
+
+def test_what_differs_in_debug_information_alone_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = repository(tmp_path / "t", own(**{"thing_c.c": "int f(void) { return 3; }\n"}))
+    before = builds(tmp_path / "t").build(of(first))
+    monkeypatch.setenv("CFLAGS", "-O2 -g")
+    after = builds(tmp_path / "t").build(of(first))
+    assert [side.found["debug information"] for side in (before, after)] == ["off", "on"]
+    assert same_parts(before, after) == ["extension", "python"]
+
+
+ZIPS = """
+import pathlib, sys
+sys.path.insert(0, "backend")
+import inner
+assert inner.build_wheel(sys.argv[1])
+"""
+
+
+def test_asvs_commands_make_the_wheel_with_its_placeholders_and_prefixes(tmp_path: Path) -> None:
+    told = (
+        "files[\"told.py\"] = f\"TOLD = {os.environ['TOLD'], os.environ['ASV_COMMIT']}\".encode()"
+    )
+    (first,) = repository(tmp_path / "thing", own(more=told, **{"zips.py": ZIPS}))
+    commands = (
+        "return-code=3 python -c 'raise SystemExit(3)'",
+        'in-dir={env_dir} TOLD={project} python -c \'import os; os.chdir("{build_dir}"); '
+        'import runpy, sys; sys.argv = ["", "{build_cache_dir}"]; runpy.run_path("zips.py")\'',
+    )
+    project = builds(tmp_path / "thing", build_command=commands)
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    built = project.build(of(first))
+    assert said(built, "import told; print(*told.TOLD)") == f"thing {first}"
+    assert built.made["builder"] == "the commands of asv.conf.json"
+    assert project.build(of(first)).folder == built.folder
+
+
+def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    copies = "import shutil, sysconfig as s; to = s.get_path('purelib'); "
+    copies += "shutil.copy('{build_dir}/thing.py', to); "
+    copies += "shutil.copytree('{conf_dir}/thing.dist-info', to + '/thing-1.dist-info')"
+    metadata = {"thing.dist-info/METADATA": "Metadata-Version: 2.1\nName: thing\nVersion: 1\n"}
+    (second,) = repository(tmp_path / "thing", metadata)
+    assert first != second
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    project = builds(tmp_path / "thing", install_command=(f'python -c "{copies}"',))
+    built = project.build(of(second))
+    assert (built.folder / "thing.py").is_file()
+    assert built.packages == ("thing",)
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "told"),
+    [
+        ("python -c 'raise SystemExit(3)'", NotBuiltError, "does not build"),
+        ("python -c pass", NotBuiltError, "should leave one wheel, and left none"),
+        ("no-such-program", UsageError, "'no-such-program', which a command starts with, is nei"),
+        ("python {no_such}", UsageError, r"names \{no_such\}, which there is not; there are"),
+        ("A=1", UsageError, "names no program to run"),
+        ("python 'x", UsageError, "is no command: No closing quotation"),
+    ],
+)
+def test_asvs_commands_that_fail_are_told(
+    tmp_path: Path, command: str, error: type[Exception], told: str
+) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    with pytest.raises(error, match=told):
+        builds(tmp_path / "thing", build_command=(command,)).build(of(first))
+
+
+def test_a_release_is_a_side_without_a_checkout(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    project = builds(tmp_path / "thing", "alpha")
+    from rlox_opt.project import releases
+
+    built = [project.build(releases.resolve(f"pypi:alpha=={v}")) for v in ("1.0", "2.0")]
+    assert [said(side, "import alpha; print(alpha.VERSION)") for side in built] == ["1.0", "2.0"]
+    assert built[0].made["builder"] == "a release, from its wheel"
+    assert built[0].revision.title == "pypi:alpha==1.0"
+    with pytest.raises(NotBuiltError, match=r"pypi:alpha==7: alpha==7 does not install"):
+        project.build(releases.resolve("pypi:alpha==7"))
+    for text in ("pypi:alpha", "pypi:alpha>1", "pypi:", "pypi:alpha==1.*"):
+        with pytest.raises(UsageError, match="names no release: write one version of it"):
+            releases.resolve(text)
+
+
+def test_an_interpreter_that_was_asked_for_runs_it(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    project = builds(tmp_path / "thing")
+    with pytest.raises(UsageError, match=r"Python 3\.99 is not installed"):
+        project.build(Revision(first[:10], first, python="3.99"))
+    built = project.build(Revision(first[:10], first, python=sys.executable))
+    assert said(built, "print(sys.version_info[:2])") == str(sys.version_info[:2])

@@ -1,0 +1,145 @@
+"""Environments: what is asked for, whole or not at all, and the other side's where it may be."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import small_projects
+
+from rlox_opt.project import interpreters
+from rlox_opt.project.environments import Environment, Environments, NotResolvedError, needed_by
+from rlox_opt.project.interpreters import chosen, running
+from rlox_opt.system.usage import UsageError
+
+MAKES = """
+import sys
+from pathlib import Path
+from rlox_opt.project.environments import Environments
+from rlox_opt.project.interpreters import running
+print(Environments(Path(sys.argv[1])).of(running(), ["beta==1.0"]).python)
+"""
+
+
+@pytest.fixture
+def environments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Environments:
+    small_projects.index(tmp_path / "index", monkeypatch)
+    return Environments(tmp_path / "environments")
+
+
+def said(environment: Environment, program: str) -> str:
+    command = [environment.python, "-I", "-c", program]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_an_environment_has_what_is_asked_for_and_is_shared(environments: Environments) -> None:
+    made = environments.of(running(), ["beta"])
+    assert made.locked == ("alpha==2.0", "beta==2.0")
+    assert said(made, "import alpha, beta; print(alpha.VERSION, beta.VERSION)") == "2.0 2.0"
+    assert environments.of(running(), ["beta", "alpha>1"]).python == made.python
+    assert environments.of(running(), ["alpha"]).python != made.python
+
+
+def test_the_versions_of_the_other_side_are_kept_unless_they_are_forbidden(
+    environments: Environments,
+) -> None:
+    base = environments.of(running(), ["alpha==1.0"])
+    assert environments.of(running(), ["alpha", "beta"], like=base).locked[0] == "alpha==1.0"
+    assert environments.of(running(), ["alpha>1"], like=base).locked == ("alpha==2.0",)
+
+
+def test_what_was_resolved_once_stays_so(environments: Environments, tmp_path: Path) -> None:
+    before = environments.of(running(), ["alpha"])
+    small_projects.wheel(tmp_path / "index", "alpha", "3.0")
+    assert environments.of(running(), ["alpha"]) == before
+    assert environments.of(running(), ["alpha>2"]).locked == ("alpha==3.0",)
+
+
+def test_what_only_conda_has_is_left_out_and_told(environments: Environments) -> None:
+    made = environments.of(running(), ["alpha", "libgeo>=3"], droppable=["alpha", "libgeo"])
+    assert made.locked == ("alpha==2.0",)
+    (note,) = made.notes
+    assert note.startswith("libgeo is left out: PyPI has no wheel of it")
+    assert environments.of(running(), ["alpha", "libgeo>=3"], droppable=["libgeo"]).notes == (note,)
+    with pytest.raises(NotResolvedError, match="libgeo was not found"):
+        environments.of(running(), ["alpha", "libgeo>=3"])
+
+
+@pytest.mark.parametrize("asked", [["alpha==9"], ["alpha==2.0", "beta==1.0"]])
+def test_what_cannot_be_had_is_told_in_a_line_with_the_reason(
+    environments: Environments, asked: list[str]
+) -> None:
+    with pytest.raises(NotResolvedError, match=r"^alpha==.* unsatisfiable\.?$") as told:
+        environments.of(running(), asked, droppable=["alpha"])
+    assert "\n" not in str(told.value)
+
+
+def test_the_measured_package_is_not_installed_where_another_asks_for_it(
+    environments: Environments,
+) -> None:
+    assert environments.of(running(), ["beta"], without="alpha").locked == ("beta==2.0",)
+
+
+def test_two_processes_make_one_environment(environments: Environments) -> None:
+    command = [sys.executable, "-c", MAKES, str(environments.folder)]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    made = {process.communicate()[0] for process in both}
+    assert [process.returncode for process in both] == [0, 0, 0]
+    assert len(made) == 1
+    there = Environment(Path(made.pop().strip()))
+    assert said(there, "import alpha; print(alpha.VERSION)") == "1.5"
+
+
+def test_one_that_was_killed_leaves_nothing_that_is_taken_for_whole(
+    environments: Environments,
+) -> None:
+    command = [sys.executable, "-c", MAKES, str(environments.folder)]
+    for seconds in (0.3, 0.5, 0.7, 0.9):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+        time.sleep(seconds)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    made = environments.of(running(), ["beta==1.0"])
+    assert said(made, "import alpha; print(alpha.VERSION)") == "1.5"
+    assert [*environments.folder.glob(".rlox-making-*")] == []
+
+
+def test_a_suite_says_what_it_needs_itself(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def time_a(): pass\n# from asv_runner import x, mem_x\n")
+    assert needed_by(tmp_path) == ()
+    (tmp_path / "b.py").write_text(
+        "from asv_runner.benchmarks.mark import SkipNotImplemented\n\nclass A:\n"
+        "    def mem_a(self): pass\n"
+    )
+    assert needed_by(tmp_path) == ("asv-runner", "pympler")
+
+
+def test_an_interpreter_that_is_not_installed_is_told_with_those_that_are() -> None:
+    with pytest.raises(UsageError, match=r"Python 3\.99 is not installed") as told:
+        interpreters.named("3.99")
+    assert running().version in str(told.value)
+    with pytest.raises(UsageError, match="'/no/python' is no Python: write a version such as"):
+        interpreters.named("/no/python")
+
+
+def test_an_interpreter_is_taken_by_its_path(tmp_path: Path) -> None:
+    assert interpreters.named(sys.executable).version == running().version
+    (tmp_path / "python").write_text("#!/bin/sh\necho nothing\n")
+    (tmp_path / "python").chmod(0o755)
+    with pytest.raises(UsageError, match="is no Python that runs"):
+        interpreters.named(str(tmp_path / "python"))
+
+
+def test_the_interpreter_is_the_first_that_fits_and_another_is_told() -> None:
+    own = running().version
+    assert chosen("", [own], "") == (running(), "")
+    assert chosen("", [], ">=3.8") == (running(), "")
+    found, note = chosen("", ["3.99", own], ">=3.8")
+    assert found == running()
+    assert note.startswith(f"Python {own} runs it: Python 3.99 is not installed")
+    assert chosen("", ["3.99"], "", like=str(running().path)) == (running(), "")
+    with pytest.raises(UsageError, match=r"the package asks for Python >=3\.99, and there are"):
+        chosen("", [], ">=3.99")

@@ -32,7 +32,8 @@ def build_wheel(folder, settings=None, metadata=None):
     version, requires = "1", ""
     {more}
     if pathlib.Path("thing_c.c").exists():
-        subprocess.run(["cc", "-shared", "-fPIC", *flags(), "thing_c.c", "-o", "out.so"], check=True)
+        command = ["cc", "-shared", "-fPIC", *flags(), "thing_c.c", "-o", "out.so"]
+        subprocess.run(command, check=True)
         files["thing_c.so"] = pathlib.Path("out.so").read_bytes()
     files[f"thing-{version}.dist-info/METADATA"] = (
         f"Metadata-Version: 2.1\\nName: thing\\nVersion: {version}\\n{requires}".encode())

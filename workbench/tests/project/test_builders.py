@@ -9,7 +9,7 @@ import small_projects
 from small_projects import builds, git, own, repository
 
 from rlox_opt.project import builds as building
-from rlox_opt.project import parity
+from rlox_opt.project import parity, releases
 from rlox_opt.project.builds import Artefact, NotBuiltError, same_parts
 from rlox_opt.project.commits import Revision
 from rlox_opt.system.usage import UsageError
@@ -257,10 +257,8 @@ def test_asvs_commands_that_fail_are_told(
 
 
 def test_a_release_is_a_side_without_a_checkout(tmp_path: Path) -> None:
-    (first,) = repository(tmp_path / "thing", own())
+    repository(tmp_path / "thing", own())
     project = builds(tmp_path / "thing", "alpha")
-    from rlox_opt.project import releases
-
     built = [project.build(releases.resolve(f"pypi:alpha=={v}")) for v in ("1.0", "2.0")]
     assert [said(side, "import alpha; print(alpha.VERSION)") for side in built] == ["1.0", "2.0"]
     assert built[0].made["builder"] == "a release, from its wheel"

@@ -40,7 +40,10 @@ _WORDS = {
     "NVIDIA Proprietary Software": "LicenseRef-NVIDIA-Proprietary",
 }  # fmt: skip
 # What says nothing in its metadata, as its files have it.
-_CLARIFIED = {"axe-playwright-python": "MIT", "cuda-toolkit": "LicenseRef-NVIDIA-Proprietary"}
+_CLARIFIED = {
+    "axe-playwright-python": "MIT", "cuda-toolkit": "LicenseRef-NVIDIA-Proprietary",
+    "pyelftools": "Unlicense",
+}  # fmt: skip
 
 
 class Part(NamedTuple):

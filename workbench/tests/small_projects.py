@@ -5,12 +5,13 @@ import os
 import subprocess
 import zipfile
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
 
-from rlox_opt.project.builds import Asks, Builds
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.builds import Builds
 from rlox_opt.project.commits import Commits
 
 PYPROJECT = """
@@ -87,10 +88,11 @@ def own(thing: str = "ONE = 1\n", more: str = "", **files: str) -> dict[str, str
 
 def builds(root: Path, package: str = "thing", **asks: Any) -> Builds:
     """Those of a repository, as nothing but the suite's configuration says."""
-    there = {"path": Path("asv.conf.json"), "suite": Path("benchmarks"), "project": Path()}
+    where = PurePosixPath("asv.conf.json"), PurePosixPath("benchmarks")
+    configuration = Configuration(*where, asks.pop("project", PurePosixPath()), **asks)
     suite = root / "benchmarks"
     commits = Commits(root, root / ".rlox-opt" / "cache" / "revisions")
-    return Builds(commits, None, package, suite, Asks(**{**there, **asks}))
+    return Builds(commits, None, package, suite, configuration)
 
 
 def wheel(folder: Path, name: str, version: str, requires: Sequence[str] = ()) -> Path:

@@ -12,12 +12,13 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from rlox_opt.project import checkouts, releases
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest_of, keep, same_parts
+from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builders import asv_command, command, pep517, wheels
 from rlox_opt.project.builders.cargo import ByCargo, Cargo, Criterion, own_features
 from rlox_opt.project.builders.command import Command
@@ -38,7 +39,6 @@ from rlox_opt.system.usage import UsageError
 
 __all__ = [
     "Artefact",
-    "Asks",
     "Builds",
     "Cargo",
     "Command",
@@ -52,24 +52,9 @@ _KEPT = 48  # of 15 MB each
 _LIMIT_S = 3600.0  # of a build
 
 
-@dataclass(frozen=True)
-class Asks:
-    """What the suite's configuration asks for; the paths are from the repository's top."""
-
-    path: PurePosixPath
-    suite: PurePosixPath
-    project: PurePosixPath
-    requirements: tuple[str, ...] = ()
-    not_pip: tuple[str, ...] = ()
-    build_env: Mapping[str, str] = field(default_factory=dict)
-    run_env: Mapping[str, str] = field(default_factory=dict)
-    build_command: tuple[str, ...] = ()
-    install_command: tuple[str, ...] = ()
-    pythons: tuple[str, ...] = ()
-    environment_type: str = ""
-
-
-_NOTHING = Asks(PurePosixPath("asv.conf.json"), PurePosixPath("benchmarks"), PurePosixPath())
+_NOTHING = Configuration(
+    PurePosixPath("asv.conf.json"), PurePosixPath("benchmarks"), PurePosixPath()
+)
 
 
 @dataclass(frozen=True)
@@ -82,7 +67,7 @@ class Builds:
     by: Cargo | Command | None
     package: str
     suite: Path
-    configuration: Asks = _NOTHING
+    configuration: Configuration = _NOTHING
 
     @property
     def folder(self) -> Path:

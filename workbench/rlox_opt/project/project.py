@@ -333,7 +333,10 @@ class Project:
     @cached_property
     def builds(self) -> Builds:
         """Those of its commits."""
-        return Builds(self.commits, self.settings.build or Cargo(), self.package, self.suite)
+        by = self.settings.build
+        if by is None:
+            return Builds(self.commits, by, self.package, self.suite, self.configuration)
+        return Builds(self.commits, by, self.package, self.suite)
 
 
 def _settings(path: Path, text: str) -> Settings | None:

@@ -298,7 +298,7 @@ class Builds:
             if built is None:
                 with as_usage_error():
                     checkout = checkouts.moved(self.folder, lock, source, revision.commit)
-                with scratch(self.folder) as out:
+                with scratch(self.folder) as out, self._without_submodules(revision):
                     wheel = build(checkout, out, log)
                     if wheel.is_dir():
                         built = wheels.described(wheel.parent, revision.commit, made, place)
@@ -306,6 +306,18 @@ class Builds:
                         built = wheels.keep(wheel, of.path, revision.commit, made, place)
             self._forget_oldest()
         return place, built
+
+    @contextlib.contextmanager
+    def _without_submodules(self, revision: Revision) -> Iterator[None]:
+        """A build in the block that fails is told of what is not checked out."""
+        try:
+            yield
+        except NotBuiltError as error:
+            if not self.commits.text(revision.commit, ".gitmodules"):
+                raise
+            first, _, said = str(error).partition("\n")
+            told = f"{first} (the commit has submodules, which are not checked out)\n{said}"
+            raise NotBuiltError(told.rstrip()) from None
 
     def _sources(self, revision: Revision) -> str:
         """What git calls the files of a commit, without those of the suite, which is no part of

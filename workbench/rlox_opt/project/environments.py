@@ -10,7 +10,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
 import re
+import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +28,8 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.uv import reason, uv
 
+_KEPT = 32  # environments
+_DIGITS = 16  # of a name
 _RUNNER = re.compile(r"^\s*(?:from|import)\s+asv_runner\b", re.MULTILINE)
 _OBJECTS = re.compile(r"^\s*(?:def\s+mem_|class\s+Mem[A-Z_])", re.MULTILINE)  # asv's own pattern
 # A name that uv names as the cause; what it says of a package without a wheel has other words.
@@ -96,6 +100,7 @@ class Environments:
         folder = self.folder / _digest(of.title, *locked.pins)
         if not (folder / "bin" / "python").exists():
             self._make(folder, of, locked)
+        os.utime(folder)  # used last
         return Environment(folder / "bin" / "python", locked.pins, locked.notes)
 
     def locked(
@@ -162,11 +167,17 @@ class Environments:
         with scratch(self.folder) as making:
             new = making / "new"
             self.fresh(new, python, locked)
+            self._forget_oldest()
             try:
                 new.rename(folder)
             except OSError:
                 if not (folder / "bin" / "python").exists():  # else another was sooner
                     raise
+
+    def _forget_oldest(self) -> None:
+        there = [path for path in self.folder.glob("?" * _DIGITS) if path.is_dir()]
+        for path in sorted(there, key=lambda path: path.stat().st_mtime)[: -_KEPT + 1]:
+            shutil.rmtree(path, ignore_errors=True)
 
     def fresh(self, new: Path, python: Interpreter, locked: Locked) -> None:
         """A new environment in the folder `new`, whose parent is a scratch folder. Raises
@@ -225,4 +236,4 @@ def _lacking(said: str, asked: Sequence[str], droppable: Collection[str]) -> str
 
 
 def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]

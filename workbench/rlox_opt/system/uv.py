@@ -72,8 +72,9 @@ def reason(done: Done) -> str:
     told = " ".join(line for line in lines if line and not line.startswith(("warning:", "hint:")))
     # What was resolved on the way stands before the error.
     told = told[max(told.find("error:"), 0) :].removeprefix("error:").strip()
-    if len(told) > _MOST_OF_A_REASON:
-        told = f"{told[:_MOST_OF_A_REASON]}…"
+    if len(told) > _MOST_OF_A_REASON:  # what failed stands first, and why at the end
+        half = _MOST_OF_A_REASON // 2
+        told = f"{told[:half]} … {told[-half:]}"
     return told or f"uv ended with status {done.status} and said nothing"
 
 

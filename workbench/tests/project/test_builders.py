@@ -142,6 +142,13 @@ def test_a_build_that_fails_is_told_by_its_last_lines_and_the_next_one_goes(
     assert project.build(of(second)).packages == ("thing",)
 
 
+def test_a_build_that_fails_for_want_of_submodules_is_told_so(tmp_path: Path) -> None:
+    broken = own(more='raise SystemExit("no such file")', **{".gitmodules": "[submodule]\n"})
+    (first,) = repository(tmp_path / "thing", broken)
+    with pytest.raises(NotBuiltError, match=r"has submodules, which are not checked out\)\n"):
+        builds(tmp_path / "thing").build(of(first))
+
+
 def test_a_build_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (first,) = repository(tmp_path / "thing", own(more="import time; time.sleep(300)"))
     monkeypatch.setattr(building, "_LIMIT_S", 3.0)
@@ -198,6 +205,17 @@ sys.path.insert(0, "backend")
 import inner
 assert inner.build_wheel(sys.argv[1])
 """
+
+
+def test_what_nobody_may_read_comes_into_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    for name in ("CARGO_REGISTRY_TOKEN", "HATCH_INDEX_AUTH", "MATURIN_PYPI_TOKEN"):
+        monkeypatch.setenv(name, "a secret")
+    monkeypatch.setenv("MATURIN_STRIP", "1")
+    built = builds(tmp_path / "thing").build(of(first))
+    assert built.made["variables"] == "MATURIN_STRIP=1"
 
 
 def test_asvs_commands_make_the_wheel_with_its_placeholders_and_prefixes(tmp_path: Path) -> None:

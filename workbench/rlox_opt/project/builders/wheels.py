@@ -28,8 +28,11 @@ _HEEDED = re.compile(
     r"\w*FLAGS|(CARGO|MATURIN|PYO3|CYTHON|SETUPTOOLS|CMAKE|MESON|SKBUILD|NPY|PKG_CONFIG|HATCH|PDM|"
     r"FLIT|POETRY)_\w+|CYTHON\w*|\w+_CONFIG|USE_\w+)"
 )
-_OF_NO_MATTER = re.compile(r"CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|UV_\w+|"
-    r"PIP_\w+|\w*(TOKEN|PASSWORD|SECRET|CREDENTIAL|KEY)\w*")  # fmt: skip
+# Where things are fetched from and kept; and what nobody may read in a result.
+_OF_NO_MATTER = re.compile(
+    r"CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
+    r"\w*(TOKEN|PASS|SECRET|CREDENTIAL|AUTH|KEY)\w*"
+)
 
 
 class Built(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rlox_opt.cli.sides import add_suite, measured_by
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.builds import Artefact, NotBuiltError
@@ -33,7 +34,7 @@ examples:
 Compares GOOD with BAD, then GOOD with the commit in the middle of what is left, until that cannot
 take as long as the one or cannot take as long as the other; at last the commit found with the one
 before it. A comparison is that of `rlox-opt diff`, and may go on for 160 restarts. Commits that do
-not build are passed over.
+not build, or at which the benchmark fails, are passed over.
 """
 
 
@@ -52,6 +53,7 @@ def add_to(verbs: Any, project: Project) -> None:
         "--bench", metavar="NAME", required=True, help="one benchmark: its name, or a part of it "
         "that no other has"
     )  # fmt: skip
+    add_suite(parser)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -137,6 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
     project: Project = arguments.project
     commits = project.commits
     good, bad = commits.resolve(arguments.good), commits.resolve(arguments.bad)
+    project, _ = measured_by(project, [bad], arguments.suite)
     search = Search(good.commit, commits.between(good, bad))
     search.high = len(search.commits) - 1
     with reporter() as progress:
@@ -154,6 +157,7 @@ class Bisection:
 
     def __init__(self, project: Project, search: Search, bench: str, progress: Lines) -> None:
         self._project = project
+        self._good: Artefact | None = None
         self.search = search
         self._bench = bench
         self._progress = progress
@@ -168,7 +172,7 @@ class Bisection:
             UsageError: no such benchmark.
         """
         search = self.search
-        good = self._build(search.good)
+        good = self._good = self._build(search.good)
         ends, readings = self._compare(good, self._build(search.commits[-1]), Ends)
         if ends.verdict not in FLAGGED:
             search.verdict = "no change"
@@ -176,9 +180,13 @@ class Bisection:
         while search.high - search.low > 1:
             between = self._next_that_builds()
             if between is None:
-                return  # nothing left between them builds
+                return  # nothing that is left between them can be measured
             index, artefact = between
-            there, _ = self._compare(good, artefact, partial(Between, bad=readings))
+            try:
+                there, _ = self._compare(good, artefact, partial(Between, bad=readings))
+            except ContestError:
+                search.skipped.append(search.commits[index])
+                continue
             if there.verdict == "undecided":
                 return
             if there.verdict == "same":
@@ -206,7 +214,7 @@ class Bisection:
     def _build(self, commit: str) -> Artefact:
         self._progress.begin(f"build of {commit[:10]}")
         try:
-            built = self._project.builds.build(Revision(commit, commit))
+            built = self._project.builds.build(Revision(commit, commit), self._good)
         except NotBuiltError:
             self._progress.end("does not build")
             raise
@@ -273,7 +281,8 @@ def sentences(search: Search, commits: Commits) -> Iterator[str]:
             f"({low:.3f}–{high:.3f}), {asked['restarts']} restarts"
         )
     if search.skipped:
-        yield f"passed over, since they do not build: {', '.join(c[:10] for c in search.skipped)}"
+        skipped = ", ".join(commit[:10] for commit in search.skipped)
+        yield f"passed over, since they do not build or the benchmark fails: {skipped}"
     if search.verdict == "found" and search.change:
         yield f"{commits.described(search.commits[search.high])}"
         yield f"made it {search.change.verdict}: {search.change.ratio:.3f} times its time before."

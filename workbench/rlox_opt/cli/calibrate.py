@@ -9,6 +9,7 @@ import sys
 import time
 from typing import Any
 
+from rlox_opt.cli.sides import add_suite, measured_by
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
@@ -49,6 +50,7 @@ def add_to(verbs: Any, project: Project) -> None:
         "--budget", metavar="S", type=positive, default=1800.0, help="seconds at most "
         "(default: 1800); fewer restarts then"
     )  # fmt: skip
+    add_suite(parser)
     parser.add_argument("--json", action="store_true", help="print JSON to stdout, nothing else")
     parser.set_defaults(run=run, parser=parser)
 
@@ -60,6 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     project: Project = arguments.project
     try:
         head, dirty = project.commits.resolve("HEAD"), project.commits.dirty()
+        project, _ = measured_by(project, [head], arguments.suite)
         calibration.check_records(project.records)
         with reporter() as progress:
             progress.begin("build of HEAD")

@@ -9,9 +9,12 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rlox_opt.cli.sides import add_arguments as add_sides
+from rlox_opt.cli.sides import measured_by, resolved
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project.builds import same_parts
+from rlox_opt.project.builds import Artefact, same_parts
+from rlox_opt.project.parity import findings
 from rlox_opt.project.side_by_side import ComparedBuilds, facts, measured
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
@@ -20,6 +23,7 @@ from rlox_opt.system.numbers import positive
 
 if TYPE_CHECKING:
     from rlox_opt.project.project import Project
+    from rlox_opt.project.suites import Suite
 
 _BUILD_S = 40.0
 _EXAMPLES = """\
@@ -30,12 +34,18 @@ examples:
   rlox-opt diff HEAD+none HEAD+opt-p5     two feature sets of one commit
   rlox-opt diff main --budget 120 --json > diff.json
   rlox-opt diff HEAD HEAD --anyway        the machine's own differences: packages that are the same
+  rlox-opt diff v1 v2 --suite main        benchmarks of main, for commits that lack them
+  rlox-opt diff HEAD HEAD --with base:numpy==1.26 --with head:numpy==2.3
+  rlox-opt diff HEAD HEAD --python base:3.11 --python head:3.13
+  rlox-opt diff pypi:networkx==3.2 .      a release against the working tree
 
-ratio = head time / base time: over 1, head is slower. Both packages are loaded in one process and
-called in turn; each restart is a new process, and the interval (99 %) is over restarts. After 5,
-10, 20 and 40 of them a verdict may fall: slower (the whole interval lies above the threshold),
-faster (below it), same (within) or undecided, with what it leans to: rather slower, rather same.
-Benchmarks are those of the project's asv suite; without --bench all but the twins of optimisations.
+ratio = head time / base time: over 1, head is slower. Each side has processes of its own, called in
+turn on one core; or one process has both, where the project says one-process = true. Each restart
+has new processes, and the interval (99 %) is over restarts. After 5, 10, 20 and 40 of them a
+verdict may fall: slower (the whole interval lies above the threshold), faster (below it), same
+(within) or undecided, with what it leans to: rather slower, rather same.
+Benchmarks are those of the asv suite of HEAD; without --bench all but those that the project leaves
+out. Each side is built in an environment of its own, by uv.
 """
 
 
@@ -61,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     """What is compared, and how closely."""
     add = parser.add_argument
     add("base", metavar="BASE", help='a revision, with features as REV+opt-p5,…; "." is the '
-        "working tree")  # fmt: skip
+        "working tree, pypi:NAME==1.2 a release")  # fmt: skip
     add("head", metavar="HEAD", nargs="?", default="HEAD", help="another (default: HEAD)")
     add("--bench", metavar="REGEX", type=pattern, default=project.compared,
         help="only benchmarks whose name has it")  # fmt: skip
@@ -72,6 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     add("--threshold", metavar="PERCENT", type=positive, default=1.0,
         help="the least change that matters: only what is surely more is slower or faster "
         "(default: 1)")  # fmt: skip
+    add_sides(parser)
     add("--no-counts", action="store_true", help="no instructions, no allocations")
     add("--anyway", action="store_true", help="measure packages that are byte for byte the same")
     add("--markdown", action="store_true", help="print a table for a pull request")
@@ -112,7 +123,8 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     from rlox_opt.system.progress import reporter
 
     project: Project = arguments.project
-    sides = [project.commits.resolve(text) for text in (arguments.base, arguments.head)]
+    sides = resolved(project, (arguments.base, arguments.head), arguments)
+    project, suite = measured_by(project, sides, arguments.suite)
     if "." not in (arguments.base, arguments.head) and project.commits.dirty():
         print(
             'note: the working tree has changes, which are not measured; name it as "." to '
@@ -121,13 +133,34 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         )
     with reporter() as progress:
         progress.plan([(f"build of {side.title}", _BUILD_S) for side in sides])
-        built = []
+        built: list[Artefact] = []
         for side in sides:
             progress.begin(f"build of {side.title}")
-            built.append(project.builds.build(side))
+            built.append(project.builds.build(side, *built))
             progress.end("ready")
         base, head = built
-        if same_parts(base, head) == [*base.digests] and not arguments.anyway:
+        notes = _notes(suite, base, head)
+        for note in notes:
+            progress.console.print(note, highlight=False, markup=False)
+        if not arguments.anyway and _one_and_the_same(base, head):
             nothing = Comparison([], math.log1p(arguments.threshold / 100))
-            return ComparedBuilds(base, head, nothing, nothing, {}, complete=True, needless=True)
-        return measured(project, base, head, arguments, progress)
+            return ComparedBuilds(
+                base, head, nothing, nothing, {}, notes=notes, complete=True, needless=True
+            )
+        return measured(project, base, head, arguments, progress, notes)
+
+
+def _notes(suite: Suite, base: Artefact, head: Artefact) -> tuple[str, ...]:
+    """What people should know of suite and sides, each once. Raises UsageError where something
+    between the sides is different that nobody asked for."""
+    from rlox_opt.project.suites import uncovered
+
+    told = [*suite.configuration.notes, *base.notes, *head.notes]
+    return tuple(dict.fromkeys([*told, *findings(base, head), *uncovered(suite)]))
+
+
+def _one_and_the_same(base: Artefact, head: Artefact) -> bool:
+    """Whether both packages are byte for byte the same, and run in the same environment."""
+    return same_parts(base, head) == [*base.digests] and all(
+        base.made.get(what) == head.made.get(what) for what in ("interpreter", "environment")
+    )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
+from rlox_opt.cli.sides import measured_by
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history.store import Profile
 from rlox_opt.project.builds import NotBuiltError
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     project: Project = arguments.project
     try:
         revision = project.commits.resolve(arguments.at)
+        project, _ = measured_by(project, [revision], None)
         with reporter() as progress:
             progress.begin(f"build of {revision.title}")
             built = project.builds.build(revision)

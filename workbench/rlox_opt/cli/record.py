@@ -17,12 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlox_opt.cli.sides import add_suite, measured_by
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import store, unrecorded
 from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import WORKING_TREE, Revision
+from rlox_opt.project.parity import findings
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
@@ -87,6 +89,7 @@ def add_to(verbs: Any, project: Project) -> None:
     add("--features", metavar="LIST", help="of commits that name none: shipped (default), none, or "
         "opt-p5,opt-p7")  # fmt: skip
     add("--control", metavar="REV", help="what ratios are to (default: what they were to before)")
+    add_suite(parser)
     add("--again", action="store_true", help="also what is there already")
     add("--every", action="store_true", help="of FROM..TO also what changes nothing measured")
     add("--list", action="store_true", help="only say which commits would be recorded, and why not "
@@ -115,6 +118,10 @@ def run(arguments: argparse.Namespace) -> int:
     told = Told()
     try:
         asked = _asked(arguments, told)
+        if asked and not arguments.list:
+            project: Project = arguments.project
+            head = project.commits.resolve("HEAD")  # one suite for the whole history
+            arguments.project, _ = measured_by(project, [head], arguments.suite)
         if arguments.list:
             return _list(asked, arguments, told)
         check_folder(_home(arguments.project))
@@ -245,7 +252,7 @@ def _one(
     start = time.monotonic()
     now = datetime.datetime.now(datetime.timezone.utc)
     parent, committed, subject = project.commits.about(revision.commit)
-    known = {name: version for name, version in project.installed.around().items() if version}
+    known = _toolchain(project, control)
     entry = Entry(
         commit=revision.commit,
         parent=parent,
@@ -263,8 +270,9 @@ def _one(
     )
     try:
         progress.note("build")
-        built = project.builds.build(revision)
-    except NotBuiltError as error:
+        built = project.builds.build(revision, control)
+        findings(control, built)
+    except (NotBuiltError, UsageError) as error:
         told.failed[revision.title] = str(error)
         failure = {"benchmark": "build", "reason": str(error)}
         store.append(dataclasses.replace(entry, failures=(failure,)), project.history)
@@ -289,8 +297,8 @@ def _one(
         recording.failures["benchmarks"] = str(error)
     entry = dataclasses.replace(
         entry,
-        toolchain=known | {"rustc": recording.build.get("rustc", "")},
-        profile=recording.build.get("profile", ""),
+        toolchain=known | _toolchain(project, built) | _rustc(recording.build),
+        profile=recording.build.get("profile", "release"),
         optimizations=tuple(recording.build.get("features", ())),
         seconds=round(time.monotonic() - start, 1),
         complete=entry.complete and not interrupted,
@@ -310,6 +318,18 @@ def _one(
     if interrupted:
         raise KeyboardInterrupt
     return f"{len(entry.cells)} numbers, {len(entry.profiles)} profiles"
+
+
+def _toolchain(project: Project, built: Artefact) -> dict[str, str]:
+    """Versions of what a build runs with: of its environment, or of ours where it has none."""
+    pins = [pin.partition("==") for pin in built.made.get("environment", "").splitlines()]
+    if "environment" in built.made:
+        return {"python": built.made["interpreter"]} | {name: of for name, _, of in pins if of}
+    return {name: version for name, version in project.installed.around().items() if version}
+
+
+def _rustc(build: dict[str, Any]) -> dict[str, str]:
+    return {"rustc": build["rustc"]} if "rustc" in build else {}
 
 
 def _names(control: Artefact) -> dict[str, Any]:

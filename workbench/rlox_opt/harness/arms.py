@@ -103,7 +103,8 @@ def started(
     }
     # What else the user's own Python is told must not lead to packages of another interpreter.
     own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_PYTHON}
-    env = {**own, **SAME_ORDER, **first.env}
+    # Nothing is written into a suite that lies in the user's checkout.
+    env = {**own, **SAME_ORDER, "PYTHONDONTWRITEBYTECODE": "1", **first.env}
     with scratch() as folder:
         worker = Worker(
             _PROGRAM, [json.dumps(settings)], rng, limit_s, under, first.python, env, folder

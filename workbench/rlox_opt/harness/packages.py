@@ -118,8 +118,11 @@ class Packages:
     def _ask(self, sides: Sequence[str], command: str) -> list[Any]:
         """What a command answers, of each side."""
         with self.processes(sides, random.Random()) as of:
-            answers = {id(ask): ask(command) for ask, _ in of.values()}
-            return [answers[id(ask)][number] for ask, number in of.values()]
+            asks = dict.fromkeys(ask for ask, _ in of.values())
+            for ask in asks:  # all at once
+                ask.send(command)
+            answers = {ask: ask.answer() for ask in asks}
+            return [answers[ask][number] for ask, number in of.values()]
 
     def alone(
         self, side: str, rng: random.Random, under: Sequence[str] = ()

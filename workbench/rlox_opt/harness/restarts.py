@@ -110,10 +110,18 @@ class Worker:
 
     def __call__(self, command: str, *arguments: Any) -> Any:
         """Send a command and wait for its answer. Raises `ContestError` if there is none."""
+        self.send(command, *arguments)
+        return self.answer()
+
+    def send(self, command: str, *arguments: Any) -> None:
+        """Send a command, whose answer is waited for later."""
         assert self._process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(json.dumps([command, *arguments]).encode() + b"\n")
             self._process.stdin.flush()
+
+    def answer(self) -> Any:
+        """Wait for the answer to what was sent. Raises `ContestError` if there is none."""
         line = self._line()
         try:
             answer = json.loads(line)

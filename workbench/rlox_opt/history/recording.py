@@ -80,7 +80,8 @@ class Recording:
             packages = self._packages = stack.enter_context(
                 side_by_side(self.project, self.control, self.commit, again=False)
             )
-            self.build = packages.builds()["head"]
+            if self.commit.library:  # which says how it was built
+                self.build = packages.builds()["head"]
             there = packages.names("time")
             self._names = {
                 kind: [name for name, sides in packages.names(kind).items() if "head" in sides]

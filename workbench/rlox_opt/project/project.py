@@ -142,6 +142,8 @@ class Project:
 
     root: Path
     settings: Settings
+    lent: tuple[Path, Configuration] | None = None
+    """A suite to measure it by in place of its own, and what that one's asv.conf.json says."""
 
     @classmethod
     def find(cls, start: Path) -> Project:
@@ -205,17 +207,19 @@ class Project:
 
     @cached_property
     def configuration(self) -> Configuration:
-        """What the asv.conf.json of its working tree says. Raises UsageError as
-        `asv_files.chosen` does, and `check_built`."""
+        """What the asv.conf.json of its suite says. Raises UsageError as `asv_files.chosen` does,
+        and `check_built`."""
+        if self.lent:
+            return self.lent[1]
         wanted = "" if self.apart else self.settings.suite
         found = asv_files.chosen(self.top, self.within, wanted, self.files())
         return asv_files.check_built(self.top, found)
 
     @property
     def suite(self) -> Path:
-        """The folder of asv benchmarks in its working tree. Raises UsageError where nothing says
-        which it is."""
-        return self.apart or self.top / self.configuration.suite
+        """The folder of asv benchmarks: that of its working tree, if no other is lent. Raises
+        UsageError where nothing says which it is."""
+        return self.lent[0] if self.lent else self.apart or self.top / self.configuration.suite
 
     @property
     def apart(self) -> Path | None:
@@ -239,7 +243,7 @@ class Project:
         """What git takes for paths, from the top: only their changes need a recording."""
         name = self.package
         paths = self.settings.measured or (name, f"{name}.py", "src")
-        if not self.settings.measured and not self.apart:
+        if not (self.settings.measured or self.apart or self.lent):
             paths += (os.path.relpath(self.suite, self.root),)
         return tuple(map(self._from_top, paths))
 

@@ -9,7 +9,7 @@ import math
 import re
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,9 @@ class ComparedBuilds:
     missing: dict[str, str]  # benchmarks that one side lacks, and which
     broken: dict[str, dict[str, str]] = field(default_factory=dict)
     """What of the suite cannot be read, by side, with its reason."""
+
+    notes: tuple[str, ...] = ()
+    """What people should know of how the sides were made, and of the suite."""
     counts: dict[str, dict[str, callgrind.Counts]] = field(default_factory=dict)
     seconds: float = 0.0
     complete: bool = False
@@ -85,6 +88,7 @@ def measured(
     head: Artefact,
     arguments: argparse.Namespace,
     progress: Lines,
+    notes: Sequence[str] = (),
 ) -> ComparedBuilds:
     """Time, weigh and count; what was known before a Ctrl-C is kept, marked incomplete.
 
@@ -101,7 +105,7 @@ def measured(
         times = Comparison(names["time"], band)
         memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
         broken = {side: {**of.broken} for side, of in packages.listed().items()}
-        compared = ComparedBuilds(base, head, times, memory, missing, broken)
+        compared = ComparedBuilds(base, head, times, memory, missing, broken, (*notes,))
         compared.calibrated = calibration.newest(project.records)
         try:
             of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
@@ -226,6 +230,7 @@ def facts(compared: ComparedBuilds) -> dict[str, Any]:
         "failures": _reasons(compared.failures()),
         "skipped": _reasons(compared.skipped()),
         "broken": compared.broken,
+        "notes": compared.notes,
         "unmeasured": compared.unmeasured(),
         "missing": [{"benchmark": name, "side": side} for name, side in compared.missing.items()],
         "seconds": round(compared.seconds, 1),

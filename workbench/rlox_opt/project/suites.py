@@ -62,6 +62,11 @@ class Suites:
                 raise UsageError(f"--suite {given}: is no folder here, and {error}") from None
         return self._checked(self._of_revision(revision))
 
+    def lend(self, revision: Revision, given: str | None = None) -> tuple[Project, Suite]:
+        """The project, measured by the suite that `of` finds, and that suite."""
+        suite = self.of(revision, given)
+        return dataclasses.replace(self.project, lent=(suite.folder, suite.configuration)), suite
+
     def here(self) -> Suite:
         """That of the working tree. Raises UsageError as `of` does."""
         return self._checked(self._of_working_tree())

@@ -77,7 +77,8 @@ def keep(
         new = making / "new"
         target = new / _PACKAGE
         words = ("pip", "install", "--quiet", "--no-deps", "--python", python, "--target", target)
-        done = uv(*words, *how, wheel, cwd=making)
+        # Compiled once: every process that runs it loads a copy.
+        done = uv(*words, "--compile-bytecode", *how, wheel, cwd=making)
         if done.status:
             name = wheel.name if isinstance(wheel, Path) else wheel
             raise NotBuiltError(f"{name} does not install: {reason(done)}")

@@ -16,9 +16,16 @@ from rlox_opt.system import elf
 
 SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
 _NO_PART = {"__pycache__"}
-_VERSION_FILE = re.compile(r"(^|_)version(_.*)?\.pyi?$")
-# What such a file tells of a commit: setuptools_scm, versioneer and their like.
-_VERSION_LINE = re.compile(r"version|commit|revision|date|dirty|describe", re.IGNORECASE)
+# A literal that is assigned to what tells a version or a commit, as setuptools_scm, versioneer and
+# people write it; a line of any other kind is code.
+_TOLD = re.compile(
+    r"""\s*(["']?\w*(version|commit|revision|date|dirty|describe)\w*["']?\s*"""
+    r"""(:\s*[\w.| ]+)?[:=]\s*)+(["']|\(["'\d]|None\b|True\b|False\b|\d)""",
+    re.IGNORECASE,
+)
+_LONGEST = 300  # characters of such a line
+# Which of them say it without the text of the version.
+_BESIDE = re.compile(r"""\s*(__version_tuple__|version_tuple|["'](date|dirty)["']\s*:)""")
 
 
 class NotBuiltError(RuntimeError):
@@ -105,7 +112,7 @@ def digests_of_wheel(folder: Path, version: str, commit: str) -> dict[str, str]:
         if elf.is_elf(content):
             content, part = elf.loaded(content), "extension"
         elif path.suffix in (".py", ".pyi"):
-            content = _unversioned(path.name, content, version, commit)
+            content = _unversioned(content, version, commit)
         content = content.replace(commit.encode(), b"") if commit else content
         parts[part].append(str(inner).encode() + b"\0" + hashlib.sha256(content).digest())
     there = {part: digest(b"".join(of)) for part, of in parts.items() if of}
@@ -128,18 +135,15 @@ def packages_in(folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _unversioned(name: str, content: bytes, version: str, commit: str) -> bytes:
+def _unversioned(content: bytes, version: str, commit: str) -> bytes:
     """Python source without the lines that tell its version or its commit."""
-    tells = [version.encode()] if version else []
-    tells += [commit[:7].encode()] if commit else []
-    if not any(of in content for of in tells) and not _VERSION_FILE.search(name):
+    text = content.decode("latin-1")  # any bytes are a text
+    tells = [f"'{version}'", f'"{version}"', *([commit[:7]] if commit else [])]
+    if not any(of in text for of in tells):
         return content
-    lines = content.splitlines(keepends=True)
-    told = _VERSION_FILE.search(name)
     kept = [
         line
-        for line in lines
-        if not (_VERSION_LINE.search(line.decode(errors="replace")) if told else
-                any(of in line for of in tells) and _VERSION_LINE.search(line.decode("latin-1")))
-    ]  # fmt: skip
-    return b"".join(kept)
+        for line in text.splitlines(keepends=True)
+        if not _TOLD.match(line) or not (_BESIDE.match(line) or any(of in line for of in tells))
+    ]
+    return "".join(kept).encode("latin-1")

@@ -118,12 +118,11 @@ def run(arguments: argparse.Namespace) -> int:
     told = Told()
     try:
         asked = _asked(arguments, told)
-        if asked and not arguments.list:
-            project: Project = arguments.project
-            head = project.commits.resolve("HEAD")  # one suite for the whole history
-            arguments.project, _ = measured_by(project, [head], arguments.suite)
         if arguments.list:
             return _list(asked, arguments, told)
+        if asked:  # one suite for the whole history
+            head = arguments.project.commits.resolve("HEAD")
+            arguments.project, _ = measured_by(arguments.project, [head], arguments.suite)
         check_folder(_home(arguments.project))
         with reporter() as progress:
             try:
@@ -246,13 +245,13 @@ def _one(
     progress: Lines,
 ) -> str:
     """Measure a commit and append its entry; returns how it went, in a few words."""
-    from rlox_opt.history.recording import Recording
+    from rlox_opt.history.recording import Recording, toolchain
 
     project: Project = arguments.project
     start = time.monotonic()
     now = datetime.datetime.now(datetime.timezone.utc)
     parent, committed, subject = project.commits.about(revision.commit)
-    known = _toolchain(project, control)
+    known = toolchain(project, control)
     entry = Entry(
         commit=revision.commit,
         parent=parent,
@@ -297,7 +296,7 @@ def _one(
         recording.failures["benchmarks"] = str(error)
     entry = dataclasses.replace(
         entry,
-        toolchain=known | _toolchain(project, built) | _rustc(recording.build),
+        toolchain=known | toolchain(project, built) | recording.rustc,
         profile=recording.build.get("profile", "release"),
         optimizations=tuple(recording.build.get("features", ())),
         seconds=round(time.monotonic() - start, 1),
@@ -318,18 +317,6 @@ def _one(
     if interrupted:
         raise KeyboardInterrupt
     return f"{len(entry.cells)} numbers, {len(entry.profiles)} profiles"
-
-
-def _toolchain(project: Project, built: Artefact) -> dict[str, str]:
-    """Versions of what a build runs with: of its environment, or of ours where it has none."""
-    pins = [pin.partition("==") for pin in built.made.get("environment", "").splitlines()]
-    if "environment" in built.made:
-        return {"python": built.made["interpreter"]} | {name: of for name, _, of in pins if of}
-    return {name: version for name, version in project.installed.around().items() if version}
-
-
-def _rustc(build: dict[str, Any]) -> dict[str, str]:
-    return {"rustc": build["rustc"]} if "rustc" in build else {}
 
 
 def _names(control: Artefact) -> dict[str, Any]:

@@ -124,6 +124,11 @@ class Recording:
             cells.append(_cell(name, "time", value, ratios, len(readings)))
         return cells + self.others
 
+    @property
+    def rustc(self) -> dict[str, str]:
+        """The compiler that the commit's build names, if it names one."""
+        return {"rustc": self.build["rustc"]} if "rustc" in self.build else {}
+
     def _left(self) -> float:
         return self._until - time.monotonic()
 
@@ -250,6 +255,14 @@ class Recording:
         built = self.project.builds.build(revision)
         cause = causes.of_benchmark(self.project, built, self.commit, name, ratio)
         self.causes[name] = {"before": before, **asdict(cause)}
+
+
+def toolchain(project: Project, built: Artefact) -> dict[str, str]:
+    """Versions of what a build runs with: of its environment, or of ours where it has none."""
+    pins = [pin.partition("==") for pin in built.made.get("environment", "").splitlines()]
+    if "environment" in built.made:
+        return {"python": built.made["interpreter"]} | {name: of for name, _, of in pins if of}
+    return {name: version for name, version in project.installed.around().items() if version}
 
 
 def predicted(project: Project) -> dict[str, restarts.Cell]:

@@ -29,6 +29,8 @@ from rlox_opt.project.environments import (
     Locked,
     NotResolvedError,
     joined,
+    known,
+    name_of,
     needed_by,
 )
 from rlox_opt.project.interpreters import Interpreter, chosen, running
@@ -157,7 +159,9 @@ class Builds:
             place, built = self._by_asv(revision, asked, interpreter, like)
         else:
             place, built = self._by_pep517(revision, asked, interpreter, like)
-        needed = (*asks.requirements, *needed_by(self.suite), *built.requires)
+        named = (*built.named, *map(name_of, asked.requires))
+        wanted, left_out = known(asks.requirements, asks.not_pip, named, self.suite)
+        needed = (*wanted, *needed_by(self.suite), *built.requires)
         pins = tuple(like.made.get("environment", "").splitlines()) if like else ()
         environment = self._environment(
             revision,
@@ -166,7 +170,7 @@ class Builds:
             Environment(Path(), pins),
             built.name,
         )
-        notes = [note, *environment.notes]
+        notes = [note, *left_out, *environment.notes]
         if self.package not in built.packages:
             there = ", ".join(built.packages)
             notes.append(f"{revision.title} has no module {self.package} at its top, but {there}")

@@ -31,6 +31,7 @@ from rlox_opt.system.uv import reason, uv
 _KEPT = 32  # environments
 _DIGITS = 16  # of a name
 _RUNNER = re.compile(r"^\s*(?:from|import)\s+asv_runner\b", re.MULTILINE)
+_IMPORTED = re.compile(r"^\s*(?:from|import)\s+(\w+)", re.MULTILINE)
 _OBJECTS = re.compile(r"^\s*(?:def\s+mem_|class\s+Mem[A-Z_])", re.MULTILINE)  # asv's own pattern
 # A name that uv names as the cause; what it says of a package without a wheel has other words.
 _CAUSES = (
@@ -155,7 +156,7 @@ class Environments:
                 if not lacking:
                     what = ", ".join(asked)
                     raise NotResolvedError(f"{what} for Python {python.version}: {reason(done)}")
-                asked = [of for of in asked if _name(of) != lacking]
+                asked = [of for of in asked if name_of(of) != lacking]
                 notes.append(f"{lacking} is left out: PyPI has no wheel of it; what it brings must "
                     f"be installed in the system")  # fmt: skip
             pins = (folder / "locked.txt").read_text().splitlines()
@@ -208,19 +209,42 @@ class Environments:
 def needed_by(suite: Path) -> tuple[str, ...]:
     """What a folder of benchmarks needs itself: asv_runner where it imports that, and pympler,
     which weighs the objects of `mem_` benchmarks."""
-    texts = [path.read_text(errors="replace") for path in sorted(suite.rglob("*.py"))]
+    texts = _texts(suite)
     found = {"asv-runner": _RUNNER, "pympler": _OBJECTS}
     return tuple(name for name, of in found.items() if any(of.search(text) for text in texts))
 
 
+def _texts(suite: Path) -> list[str]:
+    return [path.read_text(errors="replace") for path in sorted(suite.rglob("*.py"))]
+
+
+def known(
+    requirements: Sequence[str], of_conda: Collection[str], named: Collection[str], suite: Path
+) -> tuple[tuple[str, ...], list[str]]:
+    """Requirements without those that only conda names, with a note on each that is left out: on
+    PyPI a name may be a stranger's. What the package's own metadata has `named`, or the suite
+    imports, is what is meant."""
+    imported = {canonicalize_name(of) for text in _texts(suite) for of in _IMPORTED.findall(text)}
+    doubtful = {canonicalize_name(of) for of in of_conda} - {*named} - imported
+    kept = tuple(of for of in requirements if name_of(of) not in doubtful)
+    notes = [
+        f"{of} is left out: neither the package's metadata nor an import of the suite names it, "
+        f"and on PyPI it may be something else; --with {of} takes that"
+        for of in requirements
+        if name_of(of) in doubtful
+    ]
+    return kept, notes
+
+
 def joined(requirements: Sequence[str], instead: Sequence[str]) -> tuple[str, ...]:
     """Requirements, of which those of the same name as one in `instead` give way to it."""
-    names = {_name(of) for of in instead}
-    return (*(of for of in requirements if _name(of) not in names), *instead)
+    names = {name_of(of) for of in instead}
+    return (*(of for of in requirements if name_of(of) not in names), *instead)
 
 
 @functools.cache
-def _name(requirement: str) -> str:
+def name_of(requirement: str) -> str:
+    """The distribution that a requirement names."""
     try:
         return str(canonicalize_name(Requirement(requirement).name))
     except InvalidRequirement:  # a path or a URL, which uv understands
@@ -231,7 +255,7 @@ def _lacking(said: str, asked: Sequence[str], droppable: Collection[str]) -> str
     """The requirement that uv names as lacking, if it may be left out; "" otherwise."""
     said = " ".join(re.sub(r"^[\s×╰─▶├│]+", "", line) for line in said.splitlines())
     found = {str(canonicalize_name(of["name"])) for cause in _CAUSES for of in cause.finditer(said)}
-    there = {_name(of) for of in asked}
+    there = {name_of(of) for of in asked}
     return next(iter(sorted(found & there & {*droppable})), "")
 
 

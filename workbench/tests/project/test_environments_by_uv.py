@@ -11,7 +11,13 @@ import pytest
 import small_projects
 
 from rlox_opt.project import interpreters
-from rlox_opt.project.environments import Environment, Environments, NotResolvedError, needed_by
+from rlox_opt.project.environments import (
+    Environment,
+    Environments,
+    NotResolvedError,
+    known,
+    needed_by,
+)
 from rlox_opt.project.interpreters import chosen, running
 from rlox_opt.system.usage import UsageError
 
@@ -143,3 +149,17 @@ def test_the_interpreter_is_the_first_that_fits_and_another_is_told() -> None:
     assert chosen("", ["3.99"], "", like=str(running().path)) == (running(), "")
     with pytest.raises(UsageError, match=r"the package asks for Python >=3\.99, and there are"):
         chosen("", [], ">=3.99")
+
+
+def test_what_only_conda_names_is_left_out_for_on_pypi_it_may_be_a_strangers(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "suite.py").write_text("import pandas as pd\n")
+    asked = ["numpy", "pandas>=2", "geos", "cython"]
+    kept, notes = known(asked, ["numpy", "pandas", "geos", "cython"], ["numpy", "cython"], tmp_path)
+    assert kept == ("numpy", "pandas>=2", "cython")
+    (note,) = notes
+    assert note.startswith("geos is left out")
+    assert "--with geos" in note
+    # What pip is asked for is meant as it stands.
+    assert known(["geos"], [], [], tmp_path) == (("geos",), [])

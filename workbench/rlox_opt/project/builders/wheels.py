@@ -15,6 +15,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from rlox_opt.project.artefacts import NotBuiltError, digests_of_wheel, packages_in
+from rlox_opt.project.environments import name_of
 from rlox_opt.system import elf, files, schema
 from rlox_opt.system.commands import Done, run
 from rlox_opt.system.files import NotReadError
@@ -45,6 +46,9 @@ class Built(msgspec.Struct, frozen=True):
 
     requires: tuple[str, ...]
     """What it needs to run, by its own metadata."""
+
+    named: tuple[str, ...]
+    """What its metadata names at all, for extras too."""
 
     digests: dict[str, str]
     packages: tuple[str, ...]
@@ -99,6 +103,7 @@ def described(new: Path, commit: str, made: Mapping[str, str], folder: Path) -> 
         version=of.version,
         commit=commit,
         requires=_needed(of.requires or []),
+        named=tuple(sorted({*map(name_of, of.requires or [])})),
         digests=digests_of_wheel(target, of.version, commit),
         packages=packages_in(target),
         made={**made},

@@ -78,7 +78,9 @@ def parser() -> argparse.ArgumentParser:
 
     def with_tools(made: argparse.ArgumentParser) -> None:
         with_load(made)
-        made.add_argument("--tool", choices=("diff", "asv", "both"), default="both")
+        made.add_argument("--tool", choices=("diff", "apart", "asv", "both"),
+            default="both", help="diff, the same with a process for each side, asv, or diff and "
+            "asv (%(default)s)")  # fmt: skip
         made.add_argument(
             "--factor", metavar="F", type=float, nargs="+", default=tools.FACTORS,
             help="of asv, each with a run of its own (1.03 1.1)",
@@ -216,7 +218,7 @@ def _steps(
             raise UsageError("--only: asv has an environment apart for training; ask for it apart")
         for run in range(arguments.runs):
             for tool in asked:
-                for threshold in arguments.threshold if tool == "diff" else [0.0]:
+                for threshold in arguments.threshold if tool != "asv" else [0.0]:
                     yield of.aa(benchmarks, tool, run, threshold)
         return
     for regression in chosen:

@@ -46,9 +46,13 @@ def one_of(benchmarks: Iterable[str]) -> str:
     return f"^(?:{'|'.join(map(re.escape, benchmarks))})$"
 
 
-def diff(base: str, head: str, benchmarks: Iterable[str], threshold: float) -> Cells:
-    """The verdicts of `rlox-opt diff` at a threshold in per cent. Raises ToolError."""
+def diff(
+    base: str, head: str, benchmarks: Iterable[str], threshold: float, apart: bool = False
+) -> Cells:
+    """The verdicts of `rlox-opt diff` at a threshold in per cent, with a process for each side
+    where they are to be `apart`. Raises ToolError."""
     chosen = ("--bench", one_of(benchmarks), "--threshold", str(threshold))
+    chosen += ("--apart",) if apart else ()
     said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--anyway", "--json")
     if not said["complete"]:
         raise ToolError("rlox-opt diff was interrupted")

@@ -159,7 +159,7 @@ class Trials:
             most = max(map(len, row["cells"].values()))
             return row | {"said": f"{' and '.join(map(str, flags))} of {most} flagged"}
 
-        at = f" at {threshold:g} %" if tool == "diff" else ""
+        at = f" at {threshold:g} %" if tool != "asv" else ""
         return Step(tool, f"nothing changed, run {run + 1} by {tool}{at}", key, does)
 
     def bisection(
@@ -234,7 +234,7 @@ class Trials:
     def _compared(self, tool: str, head: str, names: Sequence[str], threshold: float) -> Row:
         """Builds apart, so that `seconds` are those of the comparison."""
         start = time.monotonic()
-        if tool == "diff":
+        if tool != "asv":
             built(self.idle)
             built(head)
         else:
@@ -245,8 +245,8 @@ class Trials:
         cells: dict[str, Cells] = {}
         verdicts: dict[str, str] = {}
         with load.beside(self.load):
-            if tool == "diff":
-                cells["diff"] = tools.diff(self.idle, head, names, threshold)
+            if tool != "asv":
+                cells[tool] = tools.diff(self.idle, head, names, threshold, tool == "apart")
             for factor in self.factors if tool == "asv" else ():
                 arm = f"asv {factor:g}"
                 cells[arm], verdicts[arm] = self.asv.continuous(self.idle, head, names, factor)
@@ -259,7 +259,7 @@ class Trials:
         }
 
     def _at(self, tool: str, threshold: float) -> dict[str, Any]:
-        setting = {"threshold": threshold} if tool == "diff" else {"factors": list(self.factors)}
+        setting = {"threshold": threshold} if tool != "asv" else {"factors": list(self.factors)}
         return {**setting, "load": self.load}
 
 

@@ -40,9 +40,9 @@ def patch(folder: Path, root: Path, built: list[int]) -> None:
     each toy go into `built`."""
     build = Builds.build
 
-    def noted(self: Builds, revision: Revision) -> Artefact:
+    def noted(self: Builds, revision: Revision, like: Artefact | None = None) -> Artefact:
         built.append(json.loads(self.commits.text(revision.commit, "toy.json"))["passes"])
-        return build(self, revision)
+        return build(self, revision, like)
 
     Builds.build = noted  # type: ignore[method-assign]
     toy_history.quick(setattr)

@@ -91,6 +91,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     set_(Commits, "resolve", lambda *_: SimpleNamespace(commit="0" * 40))
     set_(Commits, "dirty", lambda _: False)
     set_(Builds, "build", lambda *_: None)
+    set_(calibrate, "measured_by", lambda project, *_: (project, None))
     set_(calibrate, "side_by_side", lambda *_: contextlib.nullcontext(side))
     set_(calibrate, "Comparison", Compared)
     return tmp_path

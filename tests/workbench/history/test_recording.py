@@ -29,7 +29,9 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artefact:
     shutil.copytree(projects.HERE.root / "rlox", tmp_path / "built" / "rlox")
     monkeypatch.setattr(recording, "MORE", 0)
     library = projects.HERE.installed.extension().name
-    return Artefact(Revision("HEAD", "HEAD"), tmp_path / "built", (), {}, 0.0, f"rlox/{library}")
+    library = f"rlox/{library}"
+    built, packages = tmp_path / "built", ("rlox",)
+    return Artefact(Revision("HEAD", "HEAD"), built, (), {}, 0.0, library, packages)
 
 
 def recorded(
@@ -174,7 +176,7 @@ def test_what_moved_is_looked_into_against_the_entry_before(
     monkeypatch.setattr(causes, "of_benchmark", of_benchmark)
     monkeypatch.setattr(causes, "moved", lambda of, now, then: [(n, 1.5) for n in "abcd"])
     monkeypatch.setattr(
-        Builds, "build", lambda self, revision: Artefact(revision, Path(), (), {}, 0)
+        Builds, "build", lambda self, revision, like=None: Artefact(revision, Path(), (), {}, 0)
     )
     found._find_causes()  # nothing is before it
     assert not asked

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from rlox_opt.cli.sides import add_arguments as add_sides
 from rlox_opt.cli.sides import measured_by, resolved
@@ -83,6 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
         help="the least change that matters: only what is surely more is slower or faster "
         "(default: 1)")  # fmt: skip
     add_sides(parser)
+    add("--apart", action="store_true", help="a process for each side, also where the project says "
+        "one-process = true")  # fmt: skip
     add("--no-counts", action="store_true", help="no instructions, no allocations")
     add("--anyway", action="store_true", help="measure packages that are byte for byte the same")
     add("--markdown", action="store_true", help="print a table for a pull request")
@@ -125,6 +130,9 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     project: Project = arguments.project
     sides = resolved(project, (arguments.base, arguments.head), arguments)
     project, suite = measured_by(project, sides, arguments.suite)
+    if arguments.apart:
+        own = msgspec.structs.replace(project.settings, one_process=False)
+        project = dataclasses.replace(project, settings=own)
     if "." not in (arguments.base, arguments.head) and project.commits.dirty():
         print(
             'note: the working tree has changes, which are not measured; name it as "." to '

@@ -29,6 +29,7 @@ _PROGRAM = Path(__file__).with_name("inside") / "rlox_opt_side.py"
 _SLICE_S = 0.00025
 _WARM = 4
 _LEAST_ROUNDS = 5
+_LONG_S, _LEAST_LONG_ROUNDS = 0.25, 2  # of a slice, which takes the time of fewer rounds
 _ONE_THREAD = 1.1  # cores that a benchmark without threads of its own keeps busy at the most
 _OF_ANOTHER_PYTHON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
@@ -162,25 +163,25 @@ class Apart:
 
     def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
         sides = [*self._asks]
-        calls = self._calls(sides[0])
-        with self._on_one_core(calls, rng):
-            for side in rng.sample(sides, len(sides)):
-                self._time(side, calls)
+        calls, took, cores = self._slice(sides[0])
+        least = _LEAST_ROUNDS if took < _LONG_S else _LEAST_LONG_ROUNDS
+        with self._on_one_core(cores, rng):
+            for side in rng.sample(sides, len(sides)) if took < _LONG_S else ():
+                self._time(side, calls)  # on its new core
             times: dict[str, list[float]] = {side: [] for side in sides}
             end = time.monotonic() + seconds
-            while len(times[sides[0]]) < _LEAST_ROUNDS or time.monotonic() < end:
+            while len(times[sides[0]]) < least or time.monotonic() < end:
                 for side in rng.sample(sides, len(sides)):
                     times[side].append(self._time(side, calls)[0] / calls)
         return times
 
     @contextlib.contextmanager
-    def _on_one_core(self, calls: int, rng: random.Random) -> Iterator[None]:
+    def _on_one_core(self, busy: float, rng: random.Random) -> Iterator[None]:
         """All sides take their turns on one core, drawn anew each time, and we are on another: what
-        one core has to bear from others at a moment, its neighbour has not. What has threads of its
-        own is left where it is."""
+        one core has to bear from others at a moment, its neighbour has not. What keeps more than
+        one core `busy` has threads of its own, and is left where it is."""
         cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set[int]()
-        first = next(iter(self._asks))
-        if len(cores) < 2 or self._do(first, "threads", 0, calls) > _ONE_THREAD:
+        if len(cores) < 2 or busy > _ONE_THREAD:
             yield
             return
         core = rng.choice(sorted(cores))
@@ -205,16 +206,18 @@ class Apart:
         for ask in self._asks.values():
             ask.limit_s = seconds
 
-    def _calls(self, side: str) -> int:
-        """As many calls as a slice has."""
+    def _slice(self, side: str) -> tuple[int, float, float]:
+        """How many calls a slice has, how long it takes, and how many cores it keeps busy."""
         calls = 1
-        while max(self._time(side, calls)) < _SLICE_S:
+        while True:
+            alone, whole, busy = self._time(side, calls)
+            if max(alone, whole) >= _SLICE_S:
+                return calls, whole, busy / whole
             calls *= 2
-        return calls
 
-    def _time(self, side: str, calls: int) -> tuple[float, float]:
-        alone, whole = self._do(side, "time", 0, calls, calls // _WARM)
-        return alone, whole
+    def _time(self, side: str, calls: int) -> tuple[float, float, float]:
+        alone, whole, busy = self._do(side, "time", 0, calls, calls // _WARM)
+        return alone, whole, busy
 
     def _do(self, side: str, *command: Any) -> Any:
         try:

@@ -63,7 +63,7 @@ class Pair:
 def searched(
     history: History, monkeypatch: pytest.MonkeyPatch, bench: str = "data.time_it"
 ) -> Search:
-    monkeypatch.setattr(Builds, "build", lambda self, revision: history.build(revision))
+    monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: history.build(revision))
     monkeypatch.setattr(bisect, "side_by_side", lambda of, *sides: history.side_by_side(*sides))
     monkeypatch.setattr(Commits, "described", lambda self, commit: f"commit {commit}")
     search = Search("0", [str(number) for number in range(1, history.n + 1)])

@@ -7,6 +7,7 @@ import pytest
 import toy_packages
 import toy_projects
 
+from rlox_opt.cli import calibrate
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages, sequential
 from rlox_opt.project import calibration
@@ -17,10 +18,12 @@ from rlox_opt.project.commits import Commits, Revision
 @pytest.fixture
 def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """HEAD is a toy package; returns where records go."""
-    built = Artefact(Revision("HEAD", "0" * 40), toy_packages.package(tmp_path), (), {}, 0.0)
+    folder = toy_packages.package(tmp_path)
+    built = Artefact(Revision("HEAD", "0" * 40), folder, (), {}, 0.0, packages=("toy",))
     monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
     monkeypatch.setattr(Commits, "dirty", lambda self: True)
-    monkeypatch.setattr(Builds, "build", lambda self, revision: built)
+    monkeypatch.setattr(calibrate, "measured_by", toy_projects.by_its_own)
+    monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: built)
     toy_packages.benchmarks(tmp_path)
     table = 'package = "toy"\nsuite = "benchmarks"\nstate = "."'
     monkeypatch.chdir(toy_projects.write(tmp_path, table))

@@ -55,7 +55,8 @@ def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Measure:
         for name, settings in (("base", base), ("head", head)):
             folder = toy_packages.package(tmp_path / name, **settings)  # type: ignore[arg-type]
             digests = {"python": repr(settings), "extension": "none"}
-            sides.append(Artefact(Revision(name, name * 10), folder, (), digests, 1.0))
+            of = Revision(name, name * 10)
+            sides.append(Artefact(of, folder, (), digests, 1.0, packages=("toy",)))
         with reporter() as lines:
             asked = arguments(*texts)
             return side_by_side.measured(project, sides[0], sides[1], asked, progress or lines)
@@ -129,12 +130,13 @@ def test_an_interruption_keeps_what_is_known(measure: Measure) -> None:
 def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    built = Artefact(
-        Revision("HEAD", "0" * 40), toy_packages.package(tmp_path), (), {"python": "a", "x": "b"}, 0
-    )
+    digests, packages = {"python": "a", "x": "b"}, ("toy",)
+    folder = toy_packages.package(tmp_path)
+    built = Artefact(Revision("HEAD", "0" * 40), folder, (), digests, 0, packages=packages)
+    monkeypatch.setattr(diff, "measured_by", toy_projects.by_its_own)
     monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
     monkeypatch.setattr(Commits, "dirty", lambda self: False)
-    monkeypatch.setattr(Builds, "build", lambda self, revision: built)
+    monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: built)
     toy_packages.benchmarks(tmp_path)
     monkeypatch.chdir(toy_projects.write(tmp_path, 'package = "toy"\nsuite = "benchmarks"'))
     monkeypatch.setattr(packages_module, "_CONTEST_S", 0.02)
@@ -148,6 +150,9 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     assert row["restarts"] == 5
 
 
+SUITE = "def time_it():\n    pass\n"
+
+
 def test_a_commit_that_changes_nothing_of_the_package_ends_a_comparison_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -157,7 +162,7 @@ def test_a_commit_that_changes_nothing_of_the_package_ends_a_comparison_at_once(
         '[tool.rlox-opt]\npackage = "toy"\nsuite = "suite"\n'
         f'build = {{ by = "command", command = ["sh", "-c", "{build}", "{{out}}"] }}\n'
     )
-    package = {"pyproject.toml": table, "toy/__init__.py": "", "suite/__init__.py": ""}
+    package = {"pyproject.toml": table, "toy/__init__.py": "", "suite/__init__.py": SUITE}
     root = users_repository.make(tmp_path / "user", [package, {"workbench/tool.py": "TOOL = 1\n"}])
     monkeypatch.chdir(root)
     assert main(["diff", "main~1", "main"]) == 0

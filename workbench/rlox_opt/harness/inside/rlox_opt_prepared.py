@@ -8,6 +8,7 @@ import functools
 import gc
 import itertools
 import json
+import math
 import os
 import resource
 import subprocess
@@ -50,7 +51,7 @@ class Prepared:
             try:
                 benchmark.set_up()
                 self.call = functools.partial(benchmark.func, *benchmark.arguments())
-                self.call()  # which also checks its results
+                first = timed(self.call, 1)  # which also checks its results
                 end_what_came_back()
             except NotImplementedError as error:  # as asv has it
                 raise Skipped(told(error)) from None
@@ -58,7 +59,7 @@ class Prepared:
                 self.alone = 0
                 self._raw(1)
                 return
-            self.alone = self._borne() if alone is None else alone
+            self.alone = self._borne(first) if alone is None else alone
             self._warm_up()
 
     def time(self, calls: int, warm: int = 0) -> tuple[float, float]:
@@ -99,24 +100,28 @@ class Prepared:
         self._benchmark.tear_down()
         self._benchmark.set_up()
 
-    def _borne(self) -> int:
-        """How many calls a setup bears: as many as the suite says, or one where calls differ."""
+    def _borne(self, took: float) -> int:
+        """How many calls a setup bears: as many as the suite says, or one where the second takes
+        another time than the first, which `took` so long."""
         if self._benchmark.number or not self._benchmark.setups:
             return int(self._benchmark.number)
-        first: list[float] = []
-        second: list[float] = []
+        first, second = [took], [self._again()]
         end = time.perf_counter() + _TRIALS_S
-        while len(first) < _TRIALS and (len(first) < 2 or time.perf_counter() < end):
+        while len(first) < _TRIALS and took < _TRIALS_S and time.perf_counter() < end:
             self._set_up_again()
             first.append(timed(self.call, 1))
-            try:
-                second.append(timed(self.call, 1))
-            except Exception:  # the first call left it nothing to do it with
-                self._set_up_again()
-                return 1
-        few, many = sorted((min(first), min(second)))
+            second.append(self._again())
         self._set_up_again()
+        few, many = sorted((min(first), min(second)))
         return int(many > few * _CHANGED + _CHANGED_S)
+
+    def _again(self) -> float:
+        """Seconds of another call after the same setup; endless where the last one has left it
+        nothing to do it with."""
+        try:
+            return timed(self.call, 1)
+        except Exception:
+            return math.inf
 
     def _warm_up(self) -> None:
         """As long as the suite asks for."""

@@ -8,7 +8,7 @@ inputs from the `shared` modules, so that no address tells them apart.
 
 Commands come on stdin and answers go to stdout, a JSON value a line each: `["all"]`,
 `["builds"]`, `["prepare", side, name, seed, alone, cache]`, `["cache", side, name, cache]`,
-`["time", side, calls, warm]`, `["threads", side, calls]`, `["pin", core]`,
+`["time", side, calls, warm]`, `["pin", core]`,
 `["contest", seconds, seed]` of all sides prepared, `["forget",
 seed]` what was prepared, `["call", n]` and `["value"]` of the side prepared last. An error is
 answered as `{"error": text}`, with `"skipped": true` where a benchmark is not to be run.
@@ -193,16 +193,11 @@ class Arena:
         self._pads = [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
         gc.collect()
 
-    def time(self, number: int, calls: int, warm: int) -> tuple[float, float]:
-        """Seconds of calls on a side, and with what belongs to them."""
+    def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
+        """Seconds of calls on a side, with what belongs to them, and of all threads together."""
+        busy = time.process_time()
         seconds, whole = self._prepared[number].time(calls, warm)
-        return seconds, whole
-
-    def threads(self, number: int, calls: int) -> float:
-        """Of so many calls on a side, how many cores they keep busy."""
-        start, busy = time.perf_counter(), time.process_time()
-        self.time(number, calls, 0)
-        return (time.process_time() - busy) / (time.perf_counter() - start)
+        return seconds, whole, time.process_time() - busy
 
     def pin(self, core: int | None) -> None:
         """Stay on one core; None ends that."""
@@ -214,7 +209,7 @@ class Arena:
         rng = random.Random(seed)
         numbers = range(len(self._sides))
         calls = max(1, self._prepared[0].alone)
-        while max(self.time(0, calls, 0)) < _SLICE_S:
+        while max(self.time(0, calls, 0)[:2]) < _SLICE_S:
             calls *= 2
         times: list[list[float]] = [[] for _ in numbers]
         for number in rng.sample(numbers, len(numbers)):

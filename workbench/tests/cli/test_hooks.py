@@ -4,6 +4,7 @@ nothing of the user's changes."""
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,6 +37,7 @@ def submodule(folder: Path) -> Path:
     git(folder / "around", "init", "--quiet", "--initial-branch=main")
     git(folder / "around", "submodule", "--quiet", "add", "../repository", "inner")
     git(folder / "around", "commit", "--quiet", "-m", "around it")
+    shutil.copytree(folder / "benchmarks", folder / "around" / "benchmarks")
     return with_work(folder / "around" / "inner")
 
 

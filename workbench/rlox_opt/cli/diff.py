@@ -147,7 +147,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
             built.append(project.builds.build(side, *built))
             progress.end("ready")
         base, head = built
-        notes = _notes(suite, base, head)
+        notes = _notes(project, suite, base, head)
         for note in notes:
             progress.console.print(note, highlight=False, markup=False)
         if not arguments.anyway and _one_and_the_same(base, head):
@@ -158,12 +158,14 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         return measured(project, base, head, arguments, progress, notes)
 
 
-def _notes(suite: Suite, base: Artefact, head: Artefact) -> tuple[str, ...]:
+def _notes(project: Project, suite: Suite, base: Artefact, head: Artefact) -> tuple[str, ...]:
     """What people should know of suite and sides, each once. Raises UsageError where something
     between the sides is different that nobody asked for."""
     from rlox_opt.project.suites import uncovered
 
-    told = [*suite.configuration.notes, *base.notes, *head.notes]
+    # What its asv.conf.json asks for is of no matter where the project says how it is built.
+    asked = suite.configuration.notes if project.settings.build is None else ()
+    told = [*asked, *base.notes, *head.notes]
     return tuple(dict.fromkeys([*told, *findings(base, head), *uncovered(suite)]))
 
 

@@ -1,0 +1,136 @@
+"""A project that knows nothing of the workbench: a back-end of its own, an asv suite as one finds
+them, and no [tool.rlox-opt]; and rlox-opt over it, as a process of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import small_projects
+import users_repository
+
+# What asv's own template has, without its comments.
+ASV = json.dumps({
+    "version": 1,
+    "project": "thing",
+    "project_url": "https://thing.example/",
+    "repo": ".",
+    "branches": ["main"],
+    "environment_type": "virtualenv",
+    "show_commit_url": "https://thing.example/commit/",
+    "benchmark_dir": "benchmarks",
+    "env_dir": ".asv/env",
+    "results_dir": ".asv/results",
+    "html_dir": ".asv/html",
+})  # fmt: skip
+SUITE = '''
+"""Of all kinds."""
+import thing
+
+
+class Work:
+    """With parameters."""
+
+    params = [[100, 2000], ["one kind", None]]
+    param_names = ["n", "kind"]
+
+    def setup(self, n, kind):
+        self.data = list(range(n))
+
+    def time_work(self, n, kind):
+        thing.work(self.data)
+
+    def time_elsewhere(self, n, kind):
+        if kind is None:
+            raise NotImplementedError("not of this kind")
+        thing.work(self.data)
+
+
+class Cached:
+    """What one call makes, others are given."""
+
+    def setup_cache(self):
+        return {"n": 1000}
+
+    def time_cached(self, cache):
+        thing.work(range(cache["n"]))
+
+    def track_size(self, cache):
+        return thing.size(cache["n"])
+
+    track_size.unit = "bytes"
+
+
+def timeraw_import():
+    return "import thing"
+
+
+def peakmem_list():
+    return thing.work(list(range(200_000)))
+'''
+LATER = """
+from thing import fresh  # which no commit had before
+
+
+def time_fresh():
+    fresh()
+"""
+
+
+def thing(passes: int = 1, more: str = "", size: int = 8) -> str:
+    """The package's module, whose `work` passes so often over what it is given."""
+    return (
+        f"def work(data):\n    for _ in range({passes}):\n        total = sum(data)\n"
+        f"    return total\n\ndef size(n):\n    return {size} * n\n{more}"
+    )
+
+
+BROKEN = "def work(data):\n    raise ValueError('not today')\n\ndef size(n):\n    return n\n"
+SLOWER, NOT_BUILT, FAILING = 5, 2, 3  # which commits; the first is 0
+_FRESH = "\ndef fresh():\n    return work(range(100))\n"
+HISTORY: tuple[Mapping[str, str], ...] = (
+    small_projects.own(thing())
+    | {"asv.conf.json": ASV, "benchmarks/__init__.py": "", "benchmarks/work.py": SUITE}
+    | {"README.md": "A thing.\n"},
+    {"README.md": "A thing of beauty.\n"},
+    {"backend/inner.py": "def build_wheel(*_):\n    raise SystemExit('error: no such header')\n"},
+    {"backend/inner.py": small_projects.backend(), "thing.py": BROKEN},
+    {"thing.py": thing()},
+    {"thing.py": thing(passes=6)},
+    {"README.md": "A thing of beauty is a joy for ever.\n"},
+    {"thing.py": thing(passes=6, more=_FRESH, size=9), "benchmarks/later.py": LATER},
+    {"thing.py": thing(passes=6, more=f"# Done.\n{_FRESH}", size=9)},
+)
+
+
+def project(folder: Path) -> list[str]:
+    """The repository, with work of its user's that is in no commit; its commits, the oldest first.
+    What the tool keeps is left out by the user's own .gitignore, or else would be a change."""
+    users_repository.make(folder, HISTORY)
+    line = users_repository.git(folder, "rev-list", "--first-parent", "--reverse", "main")
+    return line.split()
+
+
+def rlox_opt(
+    folder: Path, *words: str, first: str = "", limit_s: float = 300.0, **env: str
+) -> CompletedProcess[str]:
+    """The installed command, started there as its user would."""
+    return subprocess.run(
+        command(*words, first=first), cwd=folder, env=environment(**env), capture_output=True,
+        text=True, errors="replace", timeout=limit_s,
+    )  # fmt: skip
+
+
+def command(*words: str, first: str = "") -> list[str]:
+    """The words of that command, which runs the lines `first` before anything else."""
+    program = f"{first}\nimport sys\nfrom rlox_opt import main\nsys.exit(main())"
+    return [sys.executable, "-c", program, *words]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What its process has: no network, no index, and a width that does not depend on ours."""
+    own = {name: of for name, of in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
+    return {**own, "UV_OFFLINE": "1", "UV_NO_INDEX": "1", "COLUMNS": "100", **more}

@@ -16,7 +16,7 @@ from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import named, side_by_side
+from rlox_opt.project.side_by_side import READING, named, side_by_side
 from rlox_opt.stats.family import Judgement, judge
 from rlox_opt.stats.paired import FLAGGED, LOOKS
 from rlox_opt.stats.student import t_tail, welch
@@ -229,6 +229,7 @@ class Bisection:
         title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
         self._progress.begin(title)
         with side_by_side(self._project, base, head) as packages:
+            self._progress.note(READING)
             name = named(self._bench, packages.names("time"), "--bench")
             comparison = kind([name])
             comparison.run(

@@ -14,7 +14,7 @@ from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import side_by_side
+from rlox_opt.project.side_by_side import READING, side_by_side
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
@@ -68,11 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
             progress.begin("build of HEAD")
             built = project.builds.build(head)
             progress.end("ready")
-            progress.begin("HEAD against itself")
             with side_by_side(project, built, built) as packages:
+                progress.begin(READING)
                 names = [n for n in packages.names("time") if arguments.bench.search(n)]
                 if not names:
                     raise UsageError(f"--bench: {arguments.bench.pattern!r} matches no benchmark")
+                progress.end(f"{len(names)} benchmarks to measure")
+                progress.begin("HEAD against itself")
                 comparison = Comparison(names, patient=True)
                 start = time.monotonic()
                 comparison.run(

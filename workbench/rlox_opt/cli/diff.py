@@ -16,6 +16,7 @@ from rlox_opt.cli.sides import add_arguments as add_sides
 from rlox_opt.cli.sides import measured_by, resolved
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project.artefacts import same_surroundings
 from rlox_opt.project.builds import Artefact, same_parts
 from rlox_opt.project.parity import findings
 from rlox_opt.project.side_by_side import ComparedBuilds, facts, measured
@@ -46,7 +47,7 @@ ratio = head time / base time: over 1, head is slower. Each side has processes o
 turn on one core; or one process has both, where the project says one-process = true. Each restart
 has new processes, and the interval (99 %) is over restarts. After 5, 10, 20 and 40 of them a
 verdict may fall: slower (the whole interval lies above the threshold), faster (below it), same
-(within) or undecided, with what it leans to: rather slower, rather same.
+(within) or undecided, with what it leans to: rather slower, rather same. `n` is how many.
 Benchmarks are those of the asv suite of HEAD; without --bench all but those that the project leaves
 out. Each side is built in an environment of its own, by uv.
 """
@@ -79,8 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     add("--bench", metavar="REGEX", type=pattern, default=project.compared,
         help="only benchmarks whose name has it")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=600.0,
-        help="seconds of measuring at most, after the builds: times, memory and counts "
-        "(default: 600)")  # fmt: skip
+        help="seconds of measuring at most, once both sides are built and have read the suite: "
+        "times, memory and counts (default: 600)")  # fmt: skip
     add("--restarts", type=int, default=LOOKS[-1], choices=LOOKS, help="at most (default: 40)")
     add("--threshold", metavar="PERCENT", type=positive, default=1.0,
         help="the least change that matters: only what is surely more is slower or faster "
@@ -133,6 +134,8 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     if arguments.apart:
         own = msgspec.structs.replace(project.settings, one_process=False)
         project = dataclasses.replace(project, settings=own)
+    for side in sides:
+        project.builds.check(side)
     if "." not in (arguments.base, arguments.head) and project.commits.dirty():
         print(
             'note: the working tree has changes, which are not measured; name it as "." to '
@@ -171,6 +174,4 @@ def _notes(project: Project, suite: Suite, base: Artefact, head: Artefact) -> tu
 
 def _one_and_the_same(base: Artefact, head: Artefact) -> bool:
     """Whether both packages are byte for byte the same, and run in the same environment."""
-    return same_parts(base, head) == [*base.digests] and all(
-        base.made.get(what) == head.made.get(what) for what in ("interpreter", "environment")
-    )
+    return same_parts(base, head) == [*base.digests] and same_surroundings(base, head)

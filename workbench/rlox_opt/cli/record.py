@@ -272,7 +272,7 @@ def _one(
         built = project.builds.build(revision, control)
         findings(control, built)
     except (NotBuiltError, UsageError) as error:
-        told.failed[revision.title] = str(error)
+        told.failed[revision.title] = str(error).removeprefix(f"{revision.title} ")
         failure = {"benchmark": "build", "reason": str(error)}
         store.append(dataclasses.replace(entry, failures=(failure,)), project.history)
         return "does not build"

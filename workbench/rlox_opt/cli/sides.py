@@ -6,7 +6,10 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from rlox_opt.project import releases
 from rlox_opt.project.commits import WORKING_TREE, Revision
@@ -62,13 +65,27 @@ def _given(revision: Revision, side: str, arguments: argparse.Namespace) -> Revi
     if features and (revision.features is not None or len({*features}) > 1):
         given = [revision.text, *(f"--features {of}" for of in features)]
         raise UsageError(f"{' and '.join(given)} give {side} features twice; leave one out")
-    extra = tuple(value for of, value in map(_split, arguments.extra) if of in ("", side))
+    extra = tuple(
+        _requirement(value) for of, value in map(_split, arguments.extra) if of in ("", side)
+    )
     named = revision.features
     if features:
         named = () if features[0] == "none" else tuple(sorted(features[0].split(",")))
     return dataclasses.replace(
         revision, python=python[0] if python else "", extra=extra, features=named
     )
+
+
+def _requirement(text: str) -> str:
+    """As it is. Raises UsageError where uv could make nothing of it."""
+    try:
+        Requirement(text)
+    except InvalidRequirement:
+        if "://" not in text and not Path(text).exists():
+            raise UsageError(
+                f"--with {text!r}: is no requirement; write numpy, numpy==1.26 or a URL"
+            ) from None
+    return text
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from rlox_opt.project import cards
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import side_by_side
+from rlox_opt.project.side_by_side import READING, side_by_side
 from rlox_opt.sampling import brief, workloads
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.stats.paired import LOOKS
@@ -82,6 +82,7 @@ class Recording:
             )
             if self.commit.library:  # which says how it was built
                 self.build = packages.builds()["head"]
+            self.progress.note(READING)
             there = packages.names("time")
             self._names = {
                 kind: [name for name, sides in packages.names(kind).items() if "head" in sides]

@@ -75,6 +75,11 @@ def same_parts(one: Artefact, other: Artefact) -> list[str]:
     return [part for part in one.digests if one.digests[part] == other.digests.get(part)]
 
 
+def same_surroundings(one: Artefact, other: Artefact) -> bool:
+    """Whether two packages run by the same interpreter, in the same environment."""
+    return all(one.made.get(of) == other.made.get(of) for of in ("interpreter", "environment"))
+
+
 def keep(built: Path, path: Path) -> None:
     """Copy what was built, whole or not at all."""
     part = path.with_suffix(".part")

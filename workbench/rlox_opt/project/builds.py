@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.project import checkouts, releases
+from rlox_opt.project import checkouts, interpreters, releases
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest_of, keep, same_parts
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builders import asv_command, command, pep517, wheels
@@ -81,6 +81,45 @@ class Builds:
         """Those that they run in, kept beside them."""
         return Environments(self.folder.parent / "environments")
 
+    def check(self, revision: Revision) -> None:
+        """That a revision can be built as it is asked for, as far as it tells without being built.
+
+        Raises:
+            NotBuiltError: it is no package.
+            UsageError: the builder does not take what is asked for beyond the commit, or there is
+                no such interpreter.
+        """
+        if revision.python:
+            interpreters.named(revision.python)
+        of_release = releases.is_one(revision.text)
+        if self.by is not None:
+            if of_release or revision.python or revision.extra:
+                raise UsageError(
+                    f"{revision.text!r}: releases, --python and --with are for projects that are "
+                    f"built as PEP 517 says, in an environment; leave out [tool.rlox-opt.build] "
+                    f"for that"
+                )
+        elif of_release and revision.features:
+            raise UsageError(
+                f"{revision.text!r}: a release is built already, and takes no features"
+            )
+        elif not of_release:
+            asked = self._asked(revision)
+            if not self._by_commands:
+                pep517.variables(asked, revision, Path(), {})
+            elif revision.features:
+                raise UsageError(
+                    f"{revision.text!r}: features are cargo's; this project is built by the "
+                    f"commands of {self.configuration.path}"
+                )
+
+    @property
+    def _by_commands(self) -> bool:
+        """Whether asv.conf.json says how it is built, or installed by anything but pip."""
+        asks = self.configuration
+        of_their_own = any("{wheel_file}" not in of for of in asks.install_command)
+        return bool(asks.build_command) or of_their_own
+
     def build(self, revision: Revision, like: Artefact | None = None) -> Artefact:
         """Build a revision, or take the build that is there; where an environment is made for it,
         with the versions of the other side, `like`, unless the revision asks for others.
@@ -92,13 +131,9 @@ class Builds:
             UsageError: there is no cargo, no uv, or no such interpreter; or features are asked
                 of what has none.
         """
+        self.check(revision)
         if self.by is None:
             return self._in_environment(revision, like)
-        if releases.is_one(revision.text) or revision.python or revision.extra:
-            raise UsageError(
-                f"{revision.text!r}: releases, --python and --with are for projects that are built "
-                f"as PEP 517 says, in an environment; leave out [tool.rlox-opt.build] for that"
-            )
         start = time.monotonic()
         with self.checked_out(revision) as (checkout, features):
             if isinstance(self.by, Cargo):
@@ -155,7 +190,7 @@ class Builds:
         interpreter, note = chosen(revision.python, asks.pythons, asked.python, theirs)
         if of_release:
             place, built = self._release(revision, interpreter)
-        elif asks.build_command or any("{wheel_file}" not in of for of in asks.install_command):
+        elif self._by_commands:
             place, built = self._by_asv(revision, asked, interpreter, like)
         else:
             place, built = self._by_pep517(revision, asked, interpreter, like)
@@ -206,10 +241,6 @@ class Builds:
         return asked
 
     def _release(self, revision: Revision, of: Interpreter) -> tuple[Path, wheels.Built]:
-        if revision.features:
-            raise UsageError(
-                f"{revision.text!r}: a release is built already, and takes no features"
-            )
         with checkouts.alone(self.folder):
             kept = releases.keep(revision, of, self.folder)
             self._forget_oldest()
@@ -239,11 +270,6 @@ class Builds:
         self, revision: Revision, asked: pep517.Asked, of: Interpreter, like: Artefact | None
     ) -> tuple[Path, wheels.Built]:
         asks = self.configuration
-        if revision.features:
-            raise UsageError(
-                f"{revision.text!r}: features are cargo's; this project is built by the commands "
-                f"of {asks.path}"
-            )
         needed = (*asks.requirements, *asked.requires, *asv_command.ALWAYS)
         pins = self._pins(revision, of, needed, like)
         commands = asks.build_command, asks.install_command

@@ -35,6 +35,8 @@ _MEMORY_RESTARTS = LOOKS[1]
 # Of the budget, at the least; what one does not use goes to the next.
 _OF_MEMORY, _OF_COUNTS = 0.15, 0.15
 _PATIENCE_S = 120.0  # for one benchmark in one process
+# What is told while both sides import every benchmark, which may take long.
+READING = "reading the suite"
 
 
 @dataclass
@@ -90,18 +92,21 @@ def measured(
     progress: Lines,
     notes: Sequence[str] = (),
 ) -> ComparedBuilds:
-    """Time, weigh and count; what was known before a Ctrl-C is kept, marked incomplete.
+    """Time, weigh and count, within the budget, which does not hold the reading of the suite; what
+    was known before a Ctrl-C is kept, marked incomplete.
 
     Raises:
         ContestError: the benchmarks cannot be listed.
         UsageError: no benchmark matches.
     """
-    start = time.monotonic()
-    until = start + arguments.budget
     counted = not arguments.no_counts and callgrind.available()
     band = math.log1p(arguments.threshold / 100)
     with side_by_side(project, base, head) as packages:
+        progress.begin(READING)
         names, missing = _chosen(packages, arguments.bench)
+        progress.end(f"{sum(map(len, names.values()))} benchmarks to measure")
+        start = time.monotonic()
+        until = start + arguments.budget
         times = Comparison(names["time"], band)
         memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
         broken = {side: {**of.broken} for side, of in packages.listed().items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +15,10 @@ from rich.text import Text
 
 from rlox_opt.harness.sequential import Comparison, tally
 from rlox_opt.project import calibration
-from rlox_opt.project.builds import same_parts
+from rlox_opt.project.artefacts import same_parts, same_surroundings
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED, LOOKS
-from rlox_opt.views import units
+from rlox_opt.views import units, wrapping
 
 if TYPE_CHECKING:
     from rlox_opt.project.side_by_side import ComparedBuilds
@@ -27,7 +27,9 @@ _COLOURS = {"slower": "red", "more": "red", "faster": "green", "less": "green"}
 _OF_MEMORY = {"slower": "more", "faster": "less"}
 _COUNTED = {"instructions": "instr.", "allocations": "alloc."}
 _ORDER = ("slower", "faster", "undecided", "same")
-_EACH = 5  # missing benchmarks are told one by one up to so many
+# Benchmarks of one fate are told one by one up to so many; what the budget did not reach, by the
+# names of so many.
+_EACH, _FIRST = 5, 3
 
 
 def show(found: ComparedBuilds) -> None:
@@ -35,28 +37,39 @@ def show(found: ComparedBuilds) -> None:
     console = Console(highlight=False)
     for title, of in (("time", found.times), ("memory and size", found.memory)):
         if of.judgements:
-            console.print(_table(title, found, of))
+            console.print(_table(console, title, found, of))
             console.print()
     for line in (*not_measured(found), *closing(found)):
         console.print(Text(line))
 
 
-def _table(title: str, found: ComparedBuilds, of: Comparison) -> Table:
+def _table(console: Console, title: str, found: ComparedBuilds, of: Comparison) -> Table:
     counted = _COUNTED if of is found.times and found.counts else {}
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column(title, overflow="fold", ratio=1)
-    for heading in ("ratio", "99 %", "verdict", "restarts", *counted.values()):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, judgement in _sorted(of.judgements):
-        verdict = _verdict(judgement, of is found.memory)
-        table.add_row(
-            Text(name),
+    rows = [
+        (
+            name,
             f"{judgement.ratio:.3f}",
             _interval(judgement),
-            Text(verdict, _COLOURS.get(verdict, "")),
+            _verdict(judgement, of is found.memory),
             str(judgement.restarts),
             *(_counted(found, name, what) for what in counted),
         )
+        for name, judgement in _sorted(of.judgements)
+    ]
+    return _of_names(console, (title, "ratio", "99 %", "verdict", "n", *counted.values()), rows)
+
+
+def _of_names(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of benchmarks, whose names get all the room that is left."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column(headings[0], overflow="fold")
+    for heading in headings[1:]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    columns = [*zip(headings, *rows, strict=True)]
+    width = wrapping.room(console, columns[1:])
+    for name, *cells in rows:
+        coloured = (Text(cell, _COLOURS.get(cell, "")) for cell in cells)
+        table.add_row(Text(wrapping.wrapped(name, width)), *coloured)
     return table
 
 
@@ -110,7 +123,14 @@ def not_measured(found: ComparedBuilds) -> Iterator[str]:
             yield f"{len(gone)} benchmarks are not in {side}, such as {first}"
         else:
             yield from (f"{name}: not in {side}" for name in gone)
-    for name, failure in found.skipped().items():
+    skipped = found.skipped()
+    if len(skipped) > _EACH:
+        yield (
+            f"{len(skipped)} benchmarks are skipped, as they ask for by NotImplementedError, such "
+            f"as {', '.join([*skipped][:_FIRST])}"
+        )
+        skipped = {}
+    for name, failure in skipped.items():
         where = f"skipped in {failure.side}" if failure.side else "skipped"
         yield f"{name}: {where}: {failure.reason}"
     for name, failure in found.failures().items():
@@ -138,11 +158,15 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
     yield f"{', '.join(said) or 'nothing measured'}, in {found.seconds:.0f} s."
     yield from _unfinished(found)
     identical = same_parts(found.base, found.head)
-    if len(identical) == 2:
-        yield "Both packages are byte for byte the same: any difference is noise."
+    if identical and len(identical) == len(found.base.digests):
+        yield "Both packages are byte for byte the same: any difference is " + (
+            "noise." if same_surroundings(found.base, found.head) else "that of what they run with."
+        )
     elif identical:
         other = "Python files" if identical == ["extension"] else "extension"
         yield f"The two differ in nothing but the {other}."
+    if not found.verdicts():
+        return
     flagged = [name for name, j in found.times.aa().items() if j.verdict in FLAGGED]
     yield (
         f"Beside it, base against itself: {len(flagged)} of {len(found.times.judgements)} flagged"
@@ -157,8 +181,8 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
     if widest:
         width, name = max(widest)
         yield (
-            "Rather slower, same or faster is undecided: changes below "
-            f"{100 * width:.1f} % may hide in {name}."
+            'What is "rather" so is undecided; it is known least of '
+            f"{name}, where a change of up to {100 * width:.1f} % may hide."
         )
     yield from _blind(found)
     if not found.complete:
@@ -168,11 +192,14 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
 def _unfinished(found: ComparedBuilds) -> Iterator[str]:
     """What more time would bring."""
     if left_out := found.unmeasured():
-        yield f"The budget did not suffice for {len(left_out)}: {', '.join(left_out)}."
-    more = [of.more() for of in (found.times, found.memory)]
-    if settled := sum(of.settled for of in more):
-        yield f"About {sum(of.seconds for of in more):.0f} s more would settle {settled} more."
-    if noisy := sum(of.noisy for of in more):
+        more = f" and {len(left_out) - _FIRST} more" if len(left_out) > _FIRST else ""
+        yield f"The budget did not suffice for {len(left_out)}: " + (
+            f"{', '.join(left_out[:_FIRST])}{more}."
+        )
+    foreseen = [of.more() for of in (found.times, found.memory)]
+    if settled := sum(of.settled for of in foreseen):
+        yield f"About {sum(of.seconds for of in foreseen):.0f} s more would settle {settled} more."
+    if noisy := sum(of.noisy for of in foreseen):
         yield f"{noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
 
 
@@ -226,18 +253,17 @@ def _counted(found: ComparedBuilds, name: str, what: str) -> str:
 def show_calibration(found: Mapping[str, Any], path: Path) -> None:
     """Print a calibration."""
     console = Console(highlight=False)
-    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("benchmark", overflow="fold", ratio=1)
-    for heading in ("sd of a restart", "false alarms", "told from none"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, of in sorted(found["benchmarks"].items(), key=lambda item: item[1]["detectable"]):
-        table.add_row(
+    rows = [
+        (
             name,
             units.percent(of["sd"]),
             units.percent(of["alarms"]),
             f"+{units.percent(of['detectable'] - 1)}",
         )
-    console.print(table)
+        for name, of in sorted(found["benchmarks"].items(), key=lambda of: of[1]["detectable"])
+    ]
+    headings = ("benchmark", "sd of a restart", "false alarms", "told from none")
+    console.print(_of_names(console, headings, rows))
     console.print(f"\nOf runs drawn from {found['restarts']} restarts of HEAD against itself:")
     for threshold, of in found["thresholds"].items():
         console.print(

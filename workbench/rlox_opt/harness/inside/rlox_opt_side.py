@@ -49,7 +49,7 @@ class Side:
     def __init__(
         self, folder: str, packages: Sequence[str], suite: Suite, shared: Sequence[str]
     ) -> None:
-        self._folder = os.path.realpath(folder)
+        self.folder = os.path.realpath(folder)
         self._packages = packages
         self._suite = suite
         self._shared = shared
@@ -57,7 +57,7 @@ class Side:
         self._benchmarks: dict[str, dict[str, Benchmark]] = {}  # by module
         self.broken: dict[str, str] = {}
         with self:
-            site.addsitedir(self._folder)  # as pip does what a wheel says in .pth files
+            site.addsitedir(self.folder)  # as pip does what a wheel says in .pth files
 
     def build(self) -> dict[str, Any]:
         """What the package says of how it was built, if it does."""
@@ -97,8 +97,8 @@ class Side:
             module = sys.modules.get(name)
             places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
             where = [os.path.realpath(place) for place in places if place]
-            if where and not any(place.startswith(self._folder + os.sep) for place in where):
-                raise ImportError(f"{name} came from {where[0]}, not from {self._folder}")
+            if where and not any(place.startswith(self.folder + os.sep) for place in where):
+                raise ImportError(f"{name} came from {where[0]}, not from {self.folder}")
 
     def forget(self) -> None:
         """Clear what the benchmarks' cached functions hold."""
@@ -109,11 +109,11 @@ class Side:
                         function.cache_clear()
 
     def __enter__(self) -> None:
-        sys.path.insert(0, self._folder)
+        sys.path.insert(0, self.folder)
         sys.modules.update(self._modules)
 
     def __exit__(self, *_: object) -> None:
-        sys.path.remove(self._folder)
+        sys.path.remove(self.folder)
         own = [name for name in sys.modules if self._owns(name)]
         self._modules = {name: sys.modules.pop(name) for name in own}
 
@@ -126,8 +126,8 @@ class Alone(Side):
     """The only side of its process, which is what every import finds."""
 
     def __enter__(self) -> None:
-        if self._folder not in sys.path:
-            sys.path.insert(0, self._folder)
+        if self.folder not in sys.path:
+            sys.path.insert(0, self.folder)
 
     def __exit__(self, *_: object) -> None:
         own = [name for name in sys.modules if self._owns(name)]
@@ -151,8 +151,15 @@ class Arena:
         listed = []
         for side in self._sides:
             there = {b.name: [b.type, b.cache, b.timeout] for b in side.all()}
-            listed.append({"benchmarks": there, "broken": side.broken})
+            broken = {module: self.short(why) for module, why in side.broken.items()}
+            listed.append({"benchmarks": there, "broken": broken})
         return listed
+
+    def short(self, text: str) -> str:
+        """A text without the folders that the sides lie in, which are gone when it is read."""
+        for side in self._sides:
+            text = text.replace(side.folder + os.sep, "")
+        return text
 
     def builds(self) -> list[dict[str, Any]]:
         """What each says of its build."""
@@ -255,9 +262,9 @@ def main(settings: str) -> None:
         try:
             answer = getattr(arena, name)(*arguments)
         except Skipped as error:
-            answer = {"error": str(error), "skipped": True}
+            answer = {"error": arena.short(str(error)), "skipped": True}
         except Exception as error:  # the benchmark's own, whatever it is
-            answer = {"error": told(error)}
+            answer = {"error": arena.short(told(error))}
         except SystemExit as error:
             answer = {"error": f"it calls sys.exit({error.code!r})"}
         end_what_came_back()

@@ -85,11 +85,14 @@ def build(
         NotBuiltError: it does not build; the message ends with the last lines of what was said,
             all of which is in the file `log`.
     """
-    constraints = out / "constraints.txt"
-    constraints.write_text("".join(f"{pin}\n" for pin in pins))
+    constrained: tuple[str | Path, ...] = ()
+    if pins:  # uv warns of a file without any
+        constraints = out / "constraints.txt"
+        constraints.write_text("".join(f"{pin}\n" for pin in pins))
+        constrained = ("--build-constraints", constraints)
     done = uv(
         *("build", "--wheel", "--out-dir", out / "wheel", "--no-create-gitignore"),
-        *("--python", interpreter.path, "--build-constraints", constraints, project),
+        *("--python", interpreter.path, *constrained, project),
         cwd=out,
         env={**git.environment(trusted=checkout), **env},
         limit_s=limit_s,

@@ -1,11 +1,12 @@
 """A project that knows nothing of the workbench: a back-end of its own, an asv suite as one finds
 them, and no [tool.rlox-opt]; and rlox-opt over it, as a process of its own."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -89,26 +90,26 @@ def thing(passes: int = 1, more: str = "", size: int = 8) -> str:
 
 
 BROKEN = "def work(data):\n    raise ValueError('not today')\n\ndef size(n):\n    return n\n"
-SLOWER, NOT_BUILT, FAILING = 5, 2, 3  # which commits; the first is 0
+FAILING, NOT_BUILT, SLOWER = 3, 4, 6  # which commits; the first is 0
 _FRESH = "\ndef fresh():\n    return work(range(100))\n"
 HISTORY: tuple[Mapping[str, str], ...] = (
     small_projects.own(thing())
     | {"asv.conf.json": ASV, "benchmarks/__init__.py": "", "benchmarks/work.py": SUITE}
     | {"README.md": "A thing.\n"},
     {"README.md": "A thing of beauty.\n"},
-    {"backend/inner.py": "def build_wheel(*_):\n    raise SystemExit('error: no such header')\n"},
-    {"backend/inner.py": small_projects.backend(), "thing.py": BROKEN},
-    {"thing.py": thing()},
-    {"thing.py": thing(passes=6)},
     {"README.md": "A thing of beauty is a joy for ever.\n"},
+    {"thing.py": BROKEN},
+    {"backend/inner.py": "def build_wheel(*_):\n    raise SystemExit('error: no such header')\n"},
+    {"backend/inner.py": small_projects.backend(), "thing.py": thing()},
+    {"thing.py": thing(passes=6)},
     {"thing.py": thing(passes=6, more=_FRESH, size=9), "benchmarks/later.py": LATER},
     {"thing.py": thing(passes=6, more=f"# Done.\n{_FRESH}", size=9)},
 )
 
 
 def project(folder: Path) -> list[str]:
-    """The repository, with work of its user's that is in no commit; its commits, the oldest first.
-    What the tool keeps is left out by the user's own .gitignore, or else would be a change."""
+    """The repository, with work of its user's that is in no commit; its commits, the oldest
+    first."""
     users_repository.make(folder, HISTORY)
     line = users_repository.git(folder, "rev-list", "--first-parent", "--reverse", "main")
     return line.split()
@@ -134,3 +135,20 @@ def environment(**more: str) -> dict[str, str]:
     """What its process has: no network, no index, and a width that does not depend on ours."""
     own = {name: of for name, of in os.environ.items() if not name.startswith(("UV_", "PIP_"))}
     return {**own, "UV_OFFLINE": "1", "UV_NO_INDEX": "1", "COLUMNS": "100", **more}
+
+
+@contextlib.contextmanager
+def untouched(folder: Path) -> Iterator[None]:
+    """What the user has, and what git says of it, is afterwards as it was, but for the one folder
+    that is the tool's."""
+    before, said = _all_of(folder)
+    yield
+    after, says = _all_of(folder)
+    assert after.keys() == before.keys()
+    assert [name for name in after if after[name] != before[name]] == []
+    assert says == said
+
+
+def _all_of(folder: Path) -> tuple[dict[str, str], str]:
+    status = users_repository.git(folder, "--no-optional-locks", "status", "--porcelain")
+    return users_repository.fingerprint(folder, own=".rlox-opt"), status

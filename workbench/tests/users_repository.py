@@ -67,11 +67,11 @@ def work(folder: Path) -> None:
     (folder / "empty").mkdir()
 
 
-def fingerprint(folder: Path) -> dict[str, str]:
+def fingerprint(folder: Path, own: str = "target") -> dict[str, str]:
     """A digest of the kind, mode and bytes of all that lies in a checkout and in its git folders:
-    worktree, index, HEAD, refs, stash, logs, config, hooks and objects. The tool's own folder,
-    `target/`, is left out. Asks git nothing, so it says the same inside a hook."""
-    found = dict(_digests(folder, "", without="target"))
+    worktree, index, HEAD, refs, stash, logs, config, hooks and objects. The tool's folder,
+    `own`, is left out. Asks git nothing, so it says the same inside a hook."""
+    found = dict(_digests(folder, "", without=own))
     if (folder / ".git").is_file():  # a linked worktree, or a submodule
         own = folder / (folder / ".git").read_text().strip().removeprefix("gitdir: ")
         shared = own / "commondir"

@@ -272,8 +272,11 @@ def _one(
         built = project.builds.build(revision, control)
         findings(control, built)
     except (NotBuiltError, UsageError) as error:
-        told.failed[revision.title] = str(error).removeprefix(f"{revision.title} ")
-        failure = {"benchmark": "build", "reason": str(error)}
+        reason = str(error).removeprefix(f"{revision.title} ")
+        told.failed[revision.title] = reason
+        # The history is published: where it was recorded is nobody's business.
+        kept = reason.replace(f"{project.root}{os.sep}", "")
+        failure = {"benchmark": "build", "reason": kept}
         store.append(dataclasses.replace(entry, failures=(failure,)), project.history)
         return "does not build"
     for artefact in (control, built):

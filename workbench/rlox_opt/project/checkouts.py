@@ -17,16 +17,22 @@ from rlox_opt.system.scratch import remove_left, scratch
 def alone(folder: Path) -> Iterator[int]:
     """Only this process works in `folder`; gives the descriptor of the lock. What one that was
     killed left half made is removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    ignored = folder / ".gitignore"  # builds are nothing that the project would commit
-    if not ignored.exists():
-        ignored.write_text("*\n")
+    ignored(folder)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         remove_left(folder)
         for left in folder.glob("*.part"):
             left.unlink()
         yield lock.fileno()
+
+
+def ignored(folder: Path) -> None:
+    """Make a folder whose contents git passes over: builds and what they need are nothing that the
+    project would commit."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ".gitignore"
+    if not path.exists():
+        path.write_text("*\n")
 
 
 def moved(folder: Path, lock: int, source: Repository, commit: str) -> Path:

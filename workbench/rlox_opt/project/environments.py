@@ -21,7 +21,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from rlox_opt.project import interpreters
+from rlox_opt.project import checkouts, interpreters
 from rlox_opt.project.interpreters import Interpreter
 from rlox_opt.system import files, schema
 from rlox_opt.system.files import NotReadError
@@ -126,7 +126,6 @@ class Environments:
             return schema.read(kept, Locked)
         except NotReadError:
             locked = self._resolve(python, asked, like, names, without)
-            self.folder.mkdir(parents=True, exist_ok=True)
             files.write(kept, json.dumps(msgspec.to_builtins(locked), indent=1))
             return locked
 
@@ -139,6 +138,7 @@ class Environments:
         without: str,
     ) -> Locked:
         notes: list[str] = []
+        checkouts.ignored(self.folder)
         with scratch(self.folder) as folder:
             while True:
                 (folder / "asked.txt").write_text("".join(f"{of}\n" for of in asked))
@@ -165,6 +165,7 @@ class Environments:
 
     def _make(self, folder: Path, python: Interpreter, locked: Locked) -> None:
         """The environment in `folder`: whole or not at all, whoever else makes it meanwhile."""
+        checkouts.ignored(self.folder)
         with scratch(self.folder) as making:
             new = making / "new"
             self.fresh(new, python, locked)

@@ -16,7 +16,7 @@ LONG = "benchmark_classes.GraphBenchmark.time_add_edges_from('DiGraph')"
             29,
             ["benchmark_classes.", "  GraphBenchmark.", "  time_add_edges_from", "  ('DiGraph')"],
         ),
-        ("a.time_x(0.25, (1, 22), 'b')", 20, ["a.time_x", "  (0.25, (1, 22),", "  'b')"]),
+        ("a.time_x(0.25, (1, 22), 'b')", 20, ["a.time_x(0.25, (1,", "  22), 'b')"]),
         ("time_one_two_three_four_five", 20, ["time_one_two_three_", "  four_five"]),
         ("x" * 30, 20, ["x" * 30]),
     ],

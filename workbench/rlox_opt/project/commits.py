@@ -83,7 +83,8 @@ class Commits:
         )
         if commit is None:
             shallow = self._maybe("rev-parse", "--is-shallow-repository") == "true"
-            remedy = "; the clone is shallow: `git fetch --unshallow`" if shallow else ""
+            remedy = "; name a branch, a tag or a hash that it has"
+            remedy = "; the clone is shallow: `git fetch --unshallow`" if shallow else remedy
             if self._maybe("rev-parse", "--verify", "--quiet", "HEAD") is None:
                 remedy = f", which has no commit yet; `git commit` in {self.root} makes the first"
             raise UsageError(f"{name!r}: is no commit of this repository{remedy}")

@@ -55,4 +55,5 @@ def keep(revision: Revision, interpreter: Interpreter, folder: Path) -> tuple[Pa
     try:
         return place, wheels.keep(name, python, commit, made, place)
     except NotBuiltError as error:
-        raise NotBuiltError(f"{revision.text}: {error}; from a wheel: {without}") from None
+        told = f"{error}" if f"{error}" == f"{without}" else f"{error}; from a wheel: {without}"
+        raise NotBuiltError(f"{revision.text}: {told}") from None

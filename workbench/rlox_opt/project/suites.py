@@ -55,6 +55,10 @@ class Suites:
             return self.here()
         if given and Path(given).is_dir():
             return self._checked(self._of_folder(Path(given).resolve()))
+        if given and given.startswith(_RELEASE):
+            raise UsageError(
+                f"--suite {given}: a release has no suite; --suite HEAD gives it that of HEAD"
+            )
         if given:
             try:
                 revision = self.project.commits.resolve(given)
@@ -87,7 +91,7 @@ class Suites:
             asv_files.check_built(top, found)
         except NoSuiteError:
             raise UsageError(
-                f"{revision.title}: has no suite, that is no asv.conf.json; {self._remedy()}"
+                f"{revision.title}: has no suite: no asv.conf.json is in it; {self._remedy()}"
             ) from None
         except UsageError as error:
             said = str(error).replace(f"{top}", f"{project.top}")
@@ -131,14 +135,17 @@ class Suites:
         return Suite(folder, own, f"{folder}")
 
     def _checked(self, suite: Suite) -> Suite:
+        folder = f"{suite.folder}"
+        if suite.folder.is_relative_to(self.folder):  # which is ours, and nobody looks there
+            folder = f"{suite.text}: {suite.configuration.suite}"
         if not suite.folder.is_dir():
             raise UsageError(
-                f"{suite.folder}: is no folder, and {suite.configuration.path} names it as that of "
+                f"{folder}: is no folder, and {suite.configuration.path} names it as that of "
                 "the benchmarks; correct `benchmark_dir` there, or name another by --suite"
             )
         if not suite_source.any_benchmark(suite.folder):
             raise UsageError(
-                f"{suite.folder}: has no benchmark: no function there begins with time_, mem_, "
+                f"{folder}: has no benchmark: no function there begins with time_, mem_, "
                 "peakmem_ or track_; name another folder by --suite"
             )
         return suite

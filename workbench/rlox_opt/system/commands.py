@@ -72,9 +72,10 @@ def run(
         end_group(process)
 
     limit = threading.Timer(limit_s, end)
-    limit.start()
+    limit.daemon = True  # or a Ctrl-C while it starts would have to wait for its end
     lines = []
     try:
+        limit.start()
         assert process.stdout is not None
         with process.stdout as stdout:
             for raw in stdout:

@@ -35,6 +35,11 @@ _PIPS = {
     "proxy": "ALL_PROXY",
 }
 _MOST_OF_A_REASON = 600  # characters
+# What uv says around the reason why requirements cannot be had together.
+_CEREMONY = re.compile(
+    r"No solution found when resolving (?:\w+ )*dependencies(?: for [^:]*)?:?(?: cause:)? Because "
+    r"|, we can conclude that (?:your|the) requirements are unsatisfiable\.?"
+)
 
 
 def find() -> str:
@@ -72,6 +77,7 @@ def reason(done: Done) -> str:
     told = " ".join(line for line in lines if line and not line.startswith(("warning:", "hint:")))
     # What was resolved on the way stands before the error.
     told = told[max(told.find("error:"), 0) :].removeprefix("error:").strip()
+    told = _CEREMONY.sub("", told)
     if len(told) > _MOST_OF_A_REASON:  # what failed stands first, and why at the end
         half = _MOST_OF_A_REASON // 2
         told = f"{told[:half]} … {told[-half:]}"

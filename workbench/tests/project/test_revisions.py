@@ -68,7 +68,7 @@ def test_features_come_after_a_plus(repository: Path, revisions: Commits) -> Non
 def test_a_revision_that_does_not_exist_is_named(
     repository: Path, revisions: Commits, text: str
 ) -> None:
-    with pytest.raises(UsageError, match=f"'{text}': is no commit of this repository$"):
+    with pytest.raises(UsageError, match=f"'{text}': is no commit of this repository; name "):
         revisions.resolve(text)
 
 

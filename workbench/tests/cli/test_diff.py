@@ -136,6 +136,7 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     monkeypatch.setattr(diff, "measured_by", toy_projects.by_its_own)
     monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
     monkeypatch.setattr(Commits, "dirty", lambda self: False)
+    monkeypatch.setattr(Builds, "check", lambda self, revision: None)
     monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: built)
     toy_packages.benchmarks(tmp_path)
     monkeypatch.chdir(toy_projects.write(tmp_path, 'package = "toy"\nsuite = "benchmarks"'))
@@ -177,10 +178,10 @@ def test_what_the_budget_does_not_suffice_for_is_named(measure: Measure) -> None
     assert gate.decision(found)[0] == 2
     said = "\n".join(verdicts.closing(found))
     assert f"The budget did not suffice for 2: {', '.join(found.unmeasured())}." in said
+    assert "s more would settle 3 more." in said
     several = replace(found, times=Comparison([f"time_{n}" for n in range(30)]))
     said = "\n".join(verdicts.closing(several))
     assert "did not suffice for 30: time_0, time_1, time_2 and 27 more." in said
-    assert "s more would settle 3 more." in said
     assert side_by_side.facts(found)["unmeasured"] == found.unmeasured()
 
 

@@ -1,0 +1,121 @@
+"""asv on the same commits, by a copy of the project's own configuration: what runs here, and its
+environments and results in a folder of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.project import interpreters
+from rlox_opt.project.asv_configuration import NAMES
+from rlox_opt.system.usage import UsageError
+
+from asv_bench.elsewhere.projects import Project
+from asv_bench.injected.tools import FACTORS, Cells, ToolError, rows
+
+_TIMED = re.compile(r"\btime(raw)?_\w+(\(|$)")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """asv of one project, whose clone is `clone`; all that it makes lies in `folder`."""
+
+    project: Project
+    clone: Path
+    folder: Path
+
+    def compared(
+        self, base: str, head: str, suite: str, bench: str
+    ) -> tuple[dict[str, Cells], dict[str, Any]]:
+        """What asv says at each factor, and how long it took: its environments and builds apart
+        from the comparison. Raises ToolError, and UsageError where there is no configuration."""
+        config = self._configured(suite)
+        self._asv(config, "machine", "--yes")  # which it else asks about
+        start = time.monotonic()
+        for commit in (base, head):
+            done = self._asv(config, "run", f"{commit}^!", "--bench", "just-discover")
+            if done.returncode:
+                raise ToolError(f"asv run {commit[:10]}: {_tail(done)}")
+        built = time.monotonic()
+        at = ("--bench", bench, "--no-only-changed")
+        done = self._asv(config, "continuous", base, head, *at, "--factor", str(max(FACTORS)))
+        if done.returncode not in (0, 1):
+            raise ToolError(f"asv continuous: {_tail(done)}")
+        seconds = time.monotonic() - built
+        cells = {}
+        for factor in FACTORS:
+            again = self._asv(config, "compare", base, head, "--factor", str(factor))
+            chosen = {
+                name: cell
+                for name, cell in rows(again.stdout)
+                if _TIMED.search(name) and re.search(bench, name)
+            }
+            if not chosen:
+                raise ToolError(f"asv compare says nothing: {_tail(again)}")
+            cells[f"asv {factor:g}"] = chosen
+        took = {"build_seconds": round(built - start, 1), "seconds": round(seconds, 1)}
+        return cells, took | {"status": done.returncode}
+
+    def _configured(self, suite: str) -> Path:
+        """A configuration that takes benchmarks from the suite as it is at that commit."""
+        given = self.project.suite(suite)
+        tree = self._tree(suite if given is None else self.project.unchanged.at)
+        found = [path for name in NAMES for path in tree.glob(f"**/{name}")]
+        if not found:
+            raise UsageError(f"{self.project.name}: {suite} has no {' or '.join(NAMES)}")
+        from asv.util import load_json
+
+        own = min(found, key=lambda path: len(path.parts))
+        config = load_json(str(own), js_comments=True)
+        benchmarks = given or (own.parent / config.get("benchmark_dir", "benchmarks"))
+        lacking = {*self.project.asv.left_out}
+        matrix = {name: of for name, of in config.get("matrix", {}).items() if name not in lacking}
+        config |= {"repo": str(self.clone), "benchmark_dir": str(benchmarks), "matrix": matrix}
+        config |= {"branches": ["HEAD"], "environment_type": self.project.asv.environment_type}
+        config |= {f"{of}_dir": str(self.folder / of) for of in ("env", "results", "html")}
+        config["results_dir"] += f"-{benchmarks.parent.name}"  # of benchmarks of one name
+        config["pythons"] = config["pythons"][:1]
+        ours = self.folder / "asv.conf.json"
+        ours.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
+        return ours
+
+    def _tree(self, commit: str) -> Path:
+        """The files of a commit."""
+        tree = self.folder / "trees" / commit
+        if not tree.is_dir():
+            part = tree.with_name(f"{commit}.part")
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            command = ["git", "-C", str(self.clone), "archive", commit]
+            with (
+                subprocess.Popen(command, stdout=subprocess.PIPE) as git,
+                tarfile.open(fileobj=git.stdout, mode="r|") as archive,
+            ):
+                archive.extractall(part, filter="data")
+            part.rename(tree)
+        return tree
+
+    def _asv(self, config: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        # asv takes the interpreter that it finds first by its name.
+        version = json.loads(config.read_text(encoding="utf-8"))["pythons"][0]
+        paths = (str(interpreters.named(version).path.parent), os.environ.get("PATH", os.defpath))
+        return subprocess.run(
+            [sys.executable, "-m", "asv", "--config", str(config), *words],
+            cwd=self.folder, env={**os.environ, "PATH": os.pathsep.join(paths)},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+        )  # fmt: skip
+
+
+def _tail(done: subprocess.CompletedProcess[str]) -> str:
+    said: Sequence[str] = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
+    return "\n".join([f"exit status {done.returncode}", *said])

@@ -1,0 +1,1 @@
+"""Benchmarks of making polygons, for commits of shapely."""

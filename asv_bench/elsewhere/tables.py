@@ -1,0 +1,148 @@
+"""Counts of what was found, flagged for nothing and what it took, and the tables of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rlox_opt.stats.paired import FLAGGED
+
+from asv_bench.elsewhere.projects import Project
+from asv_bench.injected.scores import Count
+
+Row = Mapping[str, Any]
+
+
+def tables(rows: Sequence[Row], projects: Sequence[Project]) -> Iterator[str]:
+    """All of them; a table of which there is nothing yet is left out."""
+    of = {what: [row for row in rows if row["what"] == what] for what in _KINDS}
+    for what, table in _KINDS.items():
+        if of[what]:
+            yield from ("", f"**{_TITLES[what]}**", "")
+            yield from table(of[what], {project.name: project for project in projects})
+
+
+def _first(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+    head = ["project", "lines written", "init, s", "base: environment, build", "head: build",
+            "reading the suite", "measuring", "from init to verdicts, s", "verdicts"]  # fmt: skip
+    parts = ("base", "head", "listing", "measuring")
+    yield from _table(
+        head,
+        (
+            [row["project"], str(row["configured"]), f"{row['init_seconds']:.1f}",
+             *(_seconds(row["parts"].get(part)) for part in parts),
+             f"{row['seconds']:.0f}", str(len(row["cells"]["diff"]))]
+            for row in rows
+        ),
+    )  # fmt: skip
+
+
+def _pair(rows: Sequence[Row], projects: Mapping[str, Project]) -> Iterator[str]:
+    def lines() -> Iterator[list[str]]:
+        for row, arm, cells in _arms(rows):
+            expected = projects[row["project"]].pair.expected
+            found, others = Count(), Count()
+            ratios = []
+            for name, cell in cells.items():
+                if re.search(expected, name):
+                    found.add(cell["verdict"] == "slower")
+                    ratios += [cell["ratio"]] if cell["ratio"] else []
+                else:
+                    others.add(cell["verdict"] in FLAGGED)
+            if arm != "base again":
+                span = f"{min(ratios):.2f}–{max(ratios):.2f}" if ratios else "–"
+                yield [row["project"], arm, str(found), span, str(others), *_took(row)]
+
+    yield from _table(
+        ["project", "by", "found", "times as long", "others flagged", *_TOOK], lines()
+    )
+
+
+def _unchanged(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+    flagged: dict[tuple[str, str], Count] = {}
+    seconds: dict[tuple[str, str], float] = {}
+    undecided: dict[tuple[str, str], int] = {}
+    for row, arm, cells in _arms(rows):
+        key = row["project"], arm
+        count = flagged.setdefault(key, Count())
+        seconds[key] = seconds.get(key, 0.0) + row["seconds"]
+        for cell in cells.values():
+            count.add(cell["verdict"] in FLAGGED)
+            undecided[key] = undecided.get(key, 0) + (cell["verdict"] == "undecided")
+    yield from _table(
+        ["project", "by", "flagged (95 % bound)", "undecided", "min"],
+        (
+            [*key, count.bounded(), str(undecided.get(key, 0)), f"{seconds[key] / 60:.1f}"]
+            for key, count in flagged.items()
+        ),
+    )
+
+
+def _bisect(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+    yield from _table(
+        ["project", "commits", "found", "times as long", "comparisons", "min"],
+        (
+            [row["project"], str(row["commits"]),
+             f"{row['outcome']}: {(row['commit'] or '–')[:10]}",
+             f"{row['ratio']:.3f}" if row["ratio"] else "–", str(len(row["comparisons"])),
+             f"{row['seconds'] / 60:.1f}"]
+            for row in rows
+        ),
+    )  # fmt: skip
+
+
+def _record(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+    yield from _table(
+        ["project", "commits", "recorded", "failed", "min", "publish, s", "series"],
+        (
+            [row["project"], str(row["commits"]), str(row["recorded"]), str(len(row["failed"])),
+             f"{row['seconds'] / 60:.1f}", f"{row['publish_seconds']:.1f}",
+             str(row["pages"]["series"])]
+            for row in rows
+        ),
+    )  # fmt: skip
+
+
+def _arms(rows: Iterable[Row]) -> Iterator[tuple[Row, str, Mapping[str, Any]]]:
+    for row in rows:
+        for arm, cells in row["cells"].items():
+            yield row, arm, cells
+
+
+_TOOK = ("builds, min", "measuring, min")
+
+
+def _took(row: Row) -> list[str]:
+    """Minutes of environments and builds, and of the rest."""
+    parts = row.get("parts", {})
+    built = row.get("build_seconds", parts.get("base", 0.0) + parts.get("head", 0.0))
+    rest = row["seconds"] - (built if parts else 0.0)
+    return [f"{built / 60:.1f}", f"{rest / 60:.1f}"]
+
+
+def _seconds(of: float | None) -> str:
+    return "–" if of is None else f"{of:.1f}"
+
+
+def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{'---|' * len(head)}"
+    for row in body:
+        yield f"| {' | '.join(row)} |"
+
+
+_KINDS = {
+    "first": _first,
+    "pair": _pair,
+    "unchanged": _unchanged,
+    "bisect": _bisect,
+    "record": _record,
+}
+_TITLES = {
+    "first": "From the installed wheel to the first verdict, nothing configured, no package cached",
+    "pair": "Commits known to be slower",
+    "unchanged": "Commits that differ in a comment",
+    "bisect": "Search for the commit",
+    "record": "A history",
+}

@@ -1,0 +1,255 @@
+"""What is measured of each project, a step each: the way from the wheel to the first verdict, the
+known pair, what did not change, a search for the commit, and a history with its pages."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
+
+from asv_bench.elsewhere.beside import Beside
+from asv_bench.elsewhere.installed import RloxOpt
+from asv_bench.elsewhere.projects import Pair, Project, Unchanged
+from asv_bench.injected import commits
+from asv_bench.injected.journal import Row, Step
+from asv_bench.injected.tools import Cell, Cells, ToolError
+from asv_bench.project import PROJECT
+
+FOLDER = PROJECT.cache / "elsewhere"
+BEARABLE = (ToolError, UsageError)
+_FIRST_BUDGET = 60
+
+
+def clone(project: Project, clones: Path | None) -> Path:
+    """A clone of ours, whose files are those of the commit that is measured against itself: made
+    from the one of that name in `clones`, or else from the project's URL. Raises ToolError."""
+    ours = FOLDER / "clones" / project.name
+    if ours.is_dir():
+        return ours
+    there = clones / project.name if clones else None
+    given = str(there.resolve()) if there and there.is_dir() else project.url
+    part = ours.with_name(f"{project.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.parent.mkdir(parents=True, exist_ok=True)
+    _git("clone", "--quiet", "--no-checkout", given, str(part))
+    _git("-C", str(part), "checkout", "--quiet", "--detach", project.unchanged.at)
+    part.rename(ours)
+    return ours
+
+
+@dataclass(frozen=True)
+class Trials:
+    """All of one project."""
+
+    project: Project
+    clone: Path
+    rlox_opt: RloxOpt
+
+    def steps(self) -> Iterator[Step]:
+        """In the order in which they are taken."""
+        name, project = self.project.name, self.project
+
+        def step(
+            what: str, tool: str, title: str, of: Mapping[str, Any], does: Callable[[], Row]
+        ) -> Step:
+            key = {"project": name, "what": what, "tool": tool, **of}
+            return Step(tool, f"{name}: {title}", key, does)
+
+        yield step("first", "first", "from the wheel to a verdict", {}, self.first)
+        pair = _plain(project.pair)
+        yield step("pair", "diff", "its known pair", pair, self.pair)
+        yield step("pair", "asv", "its known pair by asv", pair, self.pair_by_asv)
+        if project.bisect:
+            yield step("bisect", "bisect", "search", _plain(project.bisect), self.bisect)
+        if project.record:
+            yield step("record", "record", "a history", _plain(project.record), self.record)
+        for number, bench in enumerate(project.unchanged.bench):
+            of = _plain(project.unchanged) | {"bench": bench}
+            title = f"nothing changed, part {number + 1}"
+            for run in range(project.unchanged.runs):
+                again = f"{title}, run {run + 1}"
+                yield step(
+                    "unchanged", "diff", again, of | {"run": run}, partial(self.unchanged, bench)
+                )
+            by_asv = partial(self.unchanged_by_asv, bench)
+            yield step("unchanged", "asv", f"{title} by asv", of, by_asv)
+
+    def first(self) -> Row:
+        """`init`, and the comparison that it names, in a clone and with a cache of packages that
+        are new; `--budget` alone is added, and counts are left out."""
+        with scratch() as folder:
+            own = {"UV_CACHE_DIR": str(folder / "packages")}
+            there = folder / self.project.name
+            _git("clone", "--quiet", str(self.clone), str(there))
+            found = self.rlox_opt("init", "--json", cwd=there, env=own)
+            if found.status:
+                raise ToolError(f"rlox-opt init: {found.lines[-1][1]}")
+            init = found.json()
+            words = shlex.split(init["next"])[1:]
+            words += ["--budget", str(_FIRST_BUDGET), "--no-counts", "--json"]
+            done = self.rlox_opt(*words, cwd=there, env=own)
+            said = done.json()
+            written = _git("-C", str(there), "status", "--porcelain").splitlines()
+        told = [one for one in init["uncovered"] if self.project.uncovered in one]
+        return {
+            "command": init["next"],
+            "configured": len([line for line in written if ".rlox-opt/" not in line]),
+            "init_seconds": found.seconds,
+            "parts": done.parts(),
+            "seconds": round(found.seconds + done.seconds, 1),
+            "uncovered": bool(told) if self.project.uncovered else None,
+            "notes": said["notes"],
+            "cells": {"diff": _cells(said["results"])},
+            "failures": said["failures"],
+            "skipped": said["skipped"],
+            "said": f"{len(said['results'])} verdicts after {found.seconds + done.seconds:.0f} s",
+        }
+
+    def pair(self) -> Row:
+        """What `rlox-opt diff` says of it."""
+        pair = self.project.pair
+        row = self._diff(pair.base, pair.head, pair.bench, pair.budget, pair.suite)
+        return row | {"said": _found(pair, row)}
+
+    def pair_by_asv(self) -> Row:
+        """What `asv continuous` says of it."""
+        pair = self.project.pair
+        row = self._asv(pair.base, pair.head, pair.bench, pair.suite)
+        return row | {"said": _found(pair, row)}
+
+    def unchanged(self, bench: str) -> Row:
+        """What `rlox-opt diff` says of a commit and the same with one more comment."""
+        of = self.project.unchanged
+        row = self._diff(of.at, self._commented(of), bench, of.budget, of.at)
+        return row | {"said": _flags(row)}
+
+    def unchanged_by_asv(self, bench: str) -> Row:
+        """What `asv continuous` says of the same two."""
+        of = self.project.unchanged
+        row = self._asv(of.at, self._commented(of), bench, of.at)
+        return row | {"said": _flags(row)}
+
+    def bisect(self) -> Row:
+        """Which commit is found."""
+        of = self.project.bisect
+        assert of
+        words = ("bisect", of.good, of.bad, "--bench", of.bench, *self._suite(of.suite), "--json")
+        done = self.rlox_opt(*words, cwd=self.clone)
+        said = done.json()
+        right = (said["commit"] or "?").startswith(of.guilty)
+        within = _git("-C", str(self.clone), "rev-list", "--count", f"{of.good}..{of.bad}")
+        outcome = "undecided" if said["commit"] is None else "right" if right else "wrong"
+        keep = ("commit", "ratio", "ci99", "verdict", "left", "skipped", "comparisons")
+        row = {name: said[name] for name in keep}
+        row |= {"commits": int(within), "outcome": outcome, "seconds": done.seconds}
+        return row | {"said": f"{outcome}: {said['commit']}"}
+
+    def record(self) -> Row:
+        """A history of commits, and its pages."""
+        of = self.project.record
+        assert of
+        shutil.rmtree(self.clone / ".rlox-opt" / "history", ignore_errors=True)
+        words = ("record", of.commits, "--bench", of.bench, "--budget", str(of.budget))
+        done = self.rlox_opt(*words, "--every", "--json", cwd=self.clone)
+        said = done.json()
+        listed = self.rlox_opt("regressions", "--json", cwd=self.clone)
+        with scratch() as folder:
+            start = time.monotonic()
+            published = self.rlox_opt("publish", str(folder / "p"), "--json", cwd=self.clone)
+            pages = published.json()
+            seconds = time.monotonic() - start
+            texts = [path.read_text(encoding="utf-8") for path in folder.glob("p/**/*.html")]
+        return {
+            "commits": len(said["recorded"]) + len(said["failed"]) + len(said["unneeded"]),
+            "recorded": len(said["recorded"]),
+            "failed": said["failed"],
+            "seconds": done.seconds,
+            "open": listed.json()["open"],
+            "publish_seconds": round(seconds, 1),
+            "pages": {name: pages[name] for name in ("commits", "series", "written")},
+            "named": sum(self.project.name in text for text in texts) / max(len(texts), 1),
+            "said": f"{len(said['recorded'])} recorded, {len(said['failed'])} failed",
+        }
+
+    def _diff(self, base: str, head: str, bench: str, budget: float, suite: str) -> Row:
+        words = ("diff", base, head, "--bench", bench, "--budget", str(budget), "--no-counts")
+        done = self.rlox_opt(*words, *self._suite(suite), "--json", cwd=self.clone)
+        said = done.json()
+        if not said["complete"]:
+            raise ToolError("rlox-opt diff was interrupted")
+        return {
+            "base": said["base"],
+            "head": said["head"],
+            "cells": {"diff": _cells(said["results"]), "base again": _cells(said["aa"])},
+            "failures": said["failures"],
+            "skipped": said["skipped"],
+            "unmeasured": len(said["unmeasured"]),
+            "missing": len(said["missing"]),
+            "broken": said["broken"],
+            "notes": said["notes"],
+            "parts": done.parts(),
+            "seconds": done.seconds,
+        }
+
+    def _asv(self, base: str, head: str, bench: str, suite: str) -> Row:
+        folder = FOLDER / "asv" / self.project.name
+        folder.mkdir(parents=True, exist_ok=True)
+        beside = Beside(self.project, self.clone, folder)
+        cells, took = beside.compared(base, head, suite, bench)
+        return {"base": base, "head": head, "cells": cells, **took}
+
+    def _suite(self, named: str) -> tuple[str, str]:
+        return "--suite", str(self.project.suite(named) or named)
+
+    def _commented(self, of: Unchanged) -> str:
+        """A commit after `at` with one more comment, which no branch knows."""
+        text = commits.content(of.at, of.file, self.clone) + "# One more comment.\n"
+        parent = _git("-C", str(self.clone), "rev-parse", of.at).strip()
+        return commits.made(parent, {of.file: text}, "One more comment", self.clone)
+
+
+def _cells(results: list[Mapping[str, Any]]) -> Cells:
+    return {
+        row["benchmark"]: Cell(verdict=row["verdict"], ratio=row["ratio"], ci99=row["ci99"])
+        for row in results
+    }
+
+
+def _found(pair: Pair, row: Row) -> str:
+    said = []
+    for arm, cells in row["cells"].items():
+        of = [cell["verdict"] for name, cell in cells.items() if re.search(pair.expected, name)]
+        if arm != "base again":
+            said.append(f"{of.count('slower')} of {len(of)} found by {arm}")
+    return ", ".join(said)
+
+
+def _flags(row: Row) -> str:
+    return ", ".join(
+        f"{sum(cell['verdict'] in ('slower', 'faster') for cell in cells.values())} "
+        f"of {len(cells)} flagged by {arm}"
+        for arm, cells in row["cells"].items()
+    )
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], capture_output=True, text=True)
+    if done.returncode:
+        raise ToolError(f"git {words[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _plain(of: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(of))
+    return {name: value for name, value in plain.items() if name != "why"}

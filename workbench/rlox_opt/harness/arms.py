@@ -68,6 +68,10 @@ class SideError(ContestError):
 class Arms(Protocol):
     """Running processes that have all sides. What goes wrong raises SideError."""
 
+    def load(self, name: str, seed: int) -> None:
+        """Import a benchmark's module on all sides, at the same time where they can: some build
+        for half a minute what their benchmarks need."""
+
     def prepare(
         self, side: str, name: str, seed: int, alone: int | None, cache: Path | None
     ) -> int:
@@ -121,6 +125,10 @@ class Together:
         self._ask = ask
         self._sides = [*sides]
 
+    def load(self, name: str, seed: int) -> None:
+        for number, side in enumerate(self._sides):
+            self._do(side, "load", number, name, seed)
+
     def prepare(
         self, side: str, name: str, seed: int, alone: int | None, cache: Path | None
     ) -> int:
@@ -154,6 +162,18 @@ class Apart:
 
     def __init__(self, asks: Mapping[str, Worker]) -> None:
         self._asks = asks
+
+    def load(self, name: str, seed: int) -> None:
+        for ask in self._asks.values():
+            ask.send("load", 0, name, seed)
+        errors = []
+        for side, ask in self._asks.items():
+            try:
+                ask.answer()
+            except ContestError as error:
+                errors.append(SideError(side, error))
+        if errors:  # one whose process has ended, first
+            raise max(errors, key=lambda error: error.ended)
 
     def prepare(
         self, side: str, name: str, seed: int, alone: int | None, cache: Path | None

@@ -56,6 +56,26 @@ class Skipped:
         pass
 """
 
+MEETING = """
+import os
+import time
+
+def met():
+    folder = os.environ["TOY_MEETING"]
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    end = time.monotonic() + 20
+    while len(os.listdir(folder)) < 3:
+        if time.monotonic() > end:
+            raise RuntimeError("the others do not come")
+        time.sleep(0.01)
+
+if "TOY_MEETING" in os.environ:
+    met()
+
+def time_nothing():
+    pass
+"""
+
 
 @pytest.fixture(params=["a process each", "one process"])
 def make(tmp_path: Path, request: pytest.FixtureRequest) -> Make:
@@ -174,6 +194,19 @@ def test_asv_s_setup_setup_cache_and_teardown_are_called_as_asv_does(
     work = [what for what in of["b"] if what != "setup_cache"]
     for before, after in zip(work[::2], work[1::2], strict=True):
         assert after == before.replace("setup", "teardown")
+
+
+def test_sides_import_what_a_benchmark_needs_at_the_same_time(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "benchmarks" / "meeting.py").write_text(MEETING)
+    packages = make({}, {})
+    packages.together = False
+    packages.listed()
+    (tmp_path / "meeting").mkdir()
+    monkeypatch.setenv("TOY_MEETING", str(tmp_path / "meeting"))
+    ((_, reading),) = packages.contests(["meeting.time_nothing"], seed=1)
+    assert isinstance(reading, Reading), reading
 
 
 def test_what_says_that_it_is_not_to_be_run_is_not_timed(make: Make, tmp_path: Path) -> None:

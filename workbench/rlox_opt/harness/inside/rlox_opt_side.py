@@ -6,12 +6,12 @@ Each side is a build: its folder comes first where its packages are looked for. 
 in one process only where the project says that its packages bear it; they may then take their
 inputs from the `shared` modules, so that no address tells them apart.
 
-Commands come on stdin and answers go to stdout, a JSON value a line each: `["all"]`,
-`["builds"]`, `["prepare", side, name, seed, alone, cache]`, `["cache", side, name, cache]`,
-`["time", side, calls, warm]`, `["pin", core]`,
-`["contest", seconds, seed]` of all sides prepared, `["forget",
-seed]` what was prepared, `["call", n]` and `["value"]` of the side prepared last. An error is
-answered as `{"error": text}`, with `"skipped": true` where a benchmark is not to be run.
+Commands come on stdin and answers go to stdout, a JSON value a line each:
+`["all", beginning]`, `["builds"]`, `["load", side, name, seed]`, `["prepare", side, name, seed,
+alone, cache]`, `["cache", side, name, cache]`, `["time", side, calls, warm]`, `["pin", core]`,
+`["contest", seconds, seed]` of all sides prepared, `["forget", seed]` what was prepared,
+`["call", n]` and `["value"]` of the side prepared last. An error is answered as `{"error": text}`,
+with `"skipped": true` where a benchmark is not to be run.
 
 The process is the project's own, so this is the standard library alone, for Python 3.8 and later.
 """
@@ -171,6 +171,11 @@ class Arena:
         benchmark = self._sides[number].benchmark(name)
         with self._sides[number]:
             benchmark.make_cache()
+
+    def load(self, number: int, name: str, seed: int) -> None:
+        """Import the benchmark's module."""
+        _seed(seed)  # for what it draws meanwhile
+        self._sides[number].benchmark(name)
 
     def prepare(
         self, number: int, name: str, seed: int, alone: int | None, cache: str | None

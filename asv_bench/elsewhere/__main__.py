@@ -74,7 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
     chosen = _chosen(every, arguments.only)
     if arguments.clones and not arguments.clones.is_dir():
         raise UsageError(f"--clones {arguments.clones}: is no folder; leave it out to fetch them")
-    measured, (_, dirty) = _workbench(), commit(PROJECT.root)
+    measured, (at, dirty) = _workbench(), commit(PROJECT.root)
     journal = Journal(FOLDER / f"{measured[:12]}.jsonl", trials.BEARABLE)
     steps: list[Step] = []
     interrupted = False
@@ -102,9 +102,8 @@ def _run(arguments: argparse.Namespace) -> int:
     if failures:
         return DIFFERENCE
     own = {project.name: {"url": project.url, "asv": project.asv.why} for project in chosen}
-    path, _ = calibration.keep(
-        PROJECT, "elsewhere", workbench=measured, dirty=dirty, projects=own, rows=rows
-    )
+    facts = {"commit": at, "dirty": dirty, "workbench": measured, "projects": own, "rows": rows}
+    path, _ = calibration.keep(PROJECT, "elsewhere", **facts)
     print(f"\n{path}")
     return GOOD
 

@@ -28,7 +28,7 @@ from asv_bench.project import PROJECT
 
 FOLDER = PROJECT.cache / "elsewhere"
 BEARABLE = (ToolError, UsageError)
-_FIRST_BUDGET = 60
+_FIRST_BUDGET = 180
 
 
 def clone(project: Project, clones: Path | None) -> Path:

@@ -160,6 +160,7 @@ class Bisection:
         self._good: Artefact | None = None
         self.search = search
         self._bench = bench
+        self._name = ""
         self._progress = progress
         self._most = most_comparisons(len(search.commits))
 
@@ -230,7 +231,8 @@ class Bisection:
         self._progress.begin(title)
         with side_by_side(self._project, base, head) as packages:
             self._progress.note(READING)
-            name = named(self._bench, packages.names("time"), "--bench")
+            packages.beginning = self._name  # known after the first comparison
+            name = self._name = named(self._bench, packages.names("time"), "--bench")
             comparison = kind([name])
             comparison.run(
                 packages.contests,

@@ -19,6 +19,7 @@ from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.numbers import positive
+from rlox_opt.system.patterns import beginning
 from rlox_opt.system.usage import UsageError
 
 _EXAMPLES = """\
@@ -69,6 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
             built = project.builds.build(head)
             progress.end("ready")
             with side_by_side(project, built, built) as packages:
+                packages.beginning = beginning(arguments.bench)
                 progress.begin(READING)
                 names = [n for n in packages.names("time") if arguments.bench.search(n)]
                 if not names:

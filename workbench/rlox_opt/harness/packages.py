@@ -79,29 +79,35 @@ AskFor = Callable[[Arms, str, random.Random], Reading | Failure]
 @dataclass
 class Packages:
     """Builds to compare, by side: those of `SIDES`, or base and head alone. `together` puts them
-    into one process, which not every package bears. An answer may take `limit_s`."""
+    into one process, which not every package bears. An answer may take `limit_s`. Modules that have
+    no benchmark whose name begins with `beginning` are not read."""
 
     sides: Mapping[str, Side]
     suite: Suite
     limit_s: float
     together: bool = False
-    _listed: dict[str, Listed] = field(default_factory=dict)
+    beginning: str = ""
+    _listed: dict[str, dict[str, Listed]] = field(default_factory=dict)  # by beginning
     _caches: dict[tuple[str, str], Path | SideError] = field(default_factory=dict)
     _alone: dict[str, int] = field(default_factory=dict)  # calls that one setup bears
 
     def listed(self) -> Mapping[str, Listed]:
-        """What base and head have, which is asked once: listing imports every benchmark.
+        """What base and head have, which is asked once: listing imports the benchmarks.
 
         Raises:
             ContestError: a side cannot be asked.
         """
-        if not self._listed:
+        if self.beginning not in self._listed:
             sides = [side for side in ("base", "head") if side in self.sides]
-            answers = self._ask(sides, "all")
-            for side, answer in zip(sides, answers, strict=True):
-                there = {name: Benchmark(*of) for name, of in answer["benchmarks"].items()}
-                self._listed[side] = Listed(there, answer["broken"])
-        return self._listed
+            answers = self._ask(sides, "all", self.beginning)
+            self._listed[self.beginning] = {
+                side: Listed(
+                    {name: Benchmark(*of) for name, of in answer["benchmarks"].items()},
+                    answer["broken"],
+                )
+                for side, answer in zip(sides, answers, strict=True)
+            }
+        return self._listed[self.beginning]
 
     def names(self, *kinds: str) -> dict[str, list[str]]:
         """Benchmarks of these kinds, and the sides that have each."""
@@ -116,12 +122,12 @@ class Packages:
         """What each side says of how it was built. Raises ContestError."""
         return dict(zip(self.sides, self._ask([*self.sides], "builds"), strict=True))
 
-    def _ask(self, sides: Sequence[str], command: str) -> list[Any]:
+    def _ask(self, sides: Sequence[str], command: str, *arguments: str) -> list[Any]:
         """What a command answers, of each side."""
         with self.processes(sides, random.Random()) as of:
             asks = dict.fromkeys(ask for ask, _ in of.values())
             for ask in asks:  # all at once
-                ask.send(command)
+                ask.send(command, *arguments)
             answers = {ask: ask.answer() for ask in asks}
             return [answers[ask][number] for ask, number in of.values()]
 

@@ -31,6 +31,7 @@ from rlox_opt.sampling import brief, workloads
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.stats.student import ratio_interval
+from rlox_opt.system.patterns import beginning
 from rlox_opt.system.process import ChildError
 from rlox_opt.system.usage import UsageError
 
@@ -80,6 +81,7 @@ class Recording:
             packages = self._packages = stack.enter_context(
                 side_by_side(self.project, self.control, self.commit, again=False)
             )
+            packages.beginning = beginning(self.pattern)
             if self.commit.library:  # which says how it was built
                 self.build = packages.builds()["head"]
             self.progress.note(READING)
@@ -98,6 +100,7 @@ class Recording:
             if self.alone:
                 pair = side_by_side(self.project, self.commit, self.commit, again=False)
                 by_itself = stack.enter_context(pair)
+                by_itself.beginning = packages.beginning
 
             def restart(names: Sequence[str], seed: int) -> Iterator[Outcome]:
                 yield from packages.contests([n for n in names if n not in self.alone], seed)

@@ -24,6 +24,7 @@ from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system.machine import machine
+from rlox_opt.system.patterns import beginning
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -102,6 +103,7 @@ def measured(
     counted = not arguments.no_counts and callgrind.available()
     band = math.log1p(arguments.threshold / 100)
     with side_by_side(project, base, head) as packages:
+        packages.beginning = beginning(arguments.bench)
         progress.begin(READING)
         names, missing = _chosen(packages, arguments.bench)
         progress.end(f"{sum(map(len, names.values()))} benchmarks to measure")
@@ -185,15 +187,15 @@ def _chosen(
     """The benchmarks of each kind that both sides have, and where the others are missing."""
     names: dict[str, list[str]] = {}
     missing: dict[str, str] = {}
-    every: list[str] = []
     for kind in ("time", *_MEMORY_KINDS):
         there = packages.names(kind)
-        every += there
         chosen = [name for name in there if wanted.search(name)]
         names[kind] = [name for name in chosen if len(there[name]) == 2]
         gone = {"base": "head", "head": "base"}
         missing |= {name: gone[there[name][0]] for name in chosen if len(there[name]) == 1}
     if not any(names.values()) and not missing:
+        packages.beginning = ""
+        every = [name for kind in ("time", *_MEMORY_KINDS) for name in packages.names(kind)]
         broken = packages.listed()["head"].broken
         if not every and broken:
             module, why = next(iter(broken.items()))

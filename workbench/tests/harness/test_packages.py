@@ -254,3 +254,19 @@ def test_a_package_from_elsewhere_is_refused(make: Make, tmp_path: Path) -> None
     packages.sides["base"] = elsewhere  # type: ignore[index]
     with pytest.raises(ContestError):
         packages.builds()
+
+
+def test_modules_that_cannot_have_the_names_are_not_read(make: Make, tmp_path: Path) -> None:
+    broken = tmp_path / "benchmarks" / "broken.py"
+    broken.write_text("import no_such_module\n\ndef time_it():\n    pass\n")
+    packages = make({}, {})
+    packages.beginning = "toys.time_wor"
+    assert "toys.time_work" in packages.names("time")
+    assert not packages.listed()["head"].broken
+    packages.beginning = ""
+    assert "broken" in str(packages.listed()["head"].broken)
+    # Where a benchmark may be called anything, any module may have it.
+    broken.write_text("def time_it():\n    pass\n\ntime_it.benchmark_name = 'toys.time_worse'\n")
+    other = make({}, {})
+    other.beginning = "toys.time_wor"
+    assert {"toys.time_work", "toys.time_worse"} <= {*other.names("time")}

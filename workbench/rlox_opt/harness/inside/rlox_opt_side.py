@@ -67,9 +67,10 @@ class Side:
             said: object = getattr(package, "build_info", dict)()
             return said if isinstance(said, dict) else {}
 
-    def all(self) -> Iterator[Benchmark]:
-        """Every benchmark of the suite; what cannot be read is in `broken`."""
-        for module in self._suite.modules:
+    def all(self, beginning: str) -> Iterator[Benchmark]:
+        """Every benchmark of the suite whose module may have names that begin so; what cannot be
+        read is in `broken`."""
+        for module in self._suite.with_names(beginning):
             yield from self._of(module).values()
         with self:
             self._check_origin()
@@ -146,11 +147,12 @@ class Arena:
         self._pads: list[bytearray] = []
         self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
-    def all(self) -> list[dict[str, Any]]:
-        """Of every side: type, cache and timeout of its benchmarks by name, and what is broken."""
+    def all(self, beginning: str) -> list[dict[str, Any]]:
+        """Of every side: type, cache and timeout of its benchmarks by name, and what is broken; of
+        the modules alone that may have names that begin so."""
         listed = []
         for side in self._sides:
-            there = {b.name: [b.type, b.cache, b.timeout] for b in side.all()}
+            there = {b.name: [b.type, b.cache, b.timeout] for b in side.all(beginning)}
             broken = {module: self.short(why) for module, why in side.broken.items()}
             listed.append({"benchmarks": there, "broken": broken})
         return listed

@@ -48,6 +48,18 @@ class Suite:
             return importlib.machinery.PathFinder.find_spec(name, [self._home], target)
         return None
 
+    def with_names(self, beginning: str) -> list[str]:
+        """The modules that may have benchmarks whose names begin so."""
+        start = f"{self.name}.{beginning}"
+        if not beginning or self._named_freely():
+            return [*self.modules]
+        return [m for m in self.modules if start.startswith(f"{m}.") or f"{m}.".startswith(start)]
+
+    def _named_freely(self) -> bool:
+        """Whether a benchmark may be called otherwise than by where it stands."""
+        texts = (path.read_bytes() for path in Path(self._home, self.name).rglob("*.py"))
+        return any(b"benchmark_name" in text for text in texts)
+
     def homes(self, benchmark: str) -> list[str]:
         """The modules that a benchmark of this name may be in: first those that its name says."""
         named = [m for m in self.modules if f"{self.name}.{benchmark}".startswith(f"{m}.")]

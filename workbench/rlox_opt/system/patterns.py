@@ -1,0 +1,22 @@
+"""What can be said of a regular expression without trying it."""
+
+from __future__ import annotations
+
+import re
+
+_PLAIN = re.compile(r"(?:[\w ,']|\\[^\w\s])*", re.ASCII)
+_LAST = re.compile(r"\\?.\Z", re.DOTALL)
+_OTHERWISE = re.IGNORECASE | re.MULTILINE | re.VERBOSE
+
+
+def beginning(pattern: re.Pattern[str]) -> str:
+    """What every text in which the pattern is found begins with, as far as it begins with `^` and
+    letters; "" where nothing can be said."""
+    text = pattern.pattern
+    if not text.startswith("^") or "|" in text or pattern.flags & _OTHERWISE:
+        return ""
+    plain = _PLAIN.match(text, 1)
+    found = plain[0] if plain else ""
+    if text[1 + len(found) :].startswith(("*", "?", "{")):  # of the last letter there may be none
+        found = _LAST.sub("", found)
+    return re.sub(r"\\(.)", r"\1", found)

@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
         "working tree, pypi:NAME==1.2 a release")  # fmt: skip
     add("head", metavar="HEAD", nargs="?", default="HEAD", help="another (default: HEAD)")
     add("--bench", metavar="REGEX", type=pattern, default=project.compared,
-        help="only benchmarks whose name has it")  # fmt: skip
+        help="only benchmarks whose name has it; with ^MODULE that alone is read")  # fmt: skip
     add("--budget", metavar="S", type=positive, default=600.0,
         help="seconds of measuring at most, once both sides are built and have read the suite: "
         "times, memory and counts (default: 600)")  # fmt: skip

@@ -148,8 +148,10 @@ def _found(project: Project) -> _Found:
     sides = "HEAD~1 HEAD" if _has_parent(project) else "HEAD ."
     named = [name for name in found.benchmarks if project.compared.search(name)]
     timed = [name for name in named if name.rpartition(".")[2].startswith("time_")] or named
-    bench = f" --bench {shlex.quote(timed[0])}" if timed else ""
-    found.command = f"rlox-opt diff {sides}{bench}"
+    found.command = f"rlox-opt diff {sides}"
+    if timed:  # the module alone is read, by its ^
+        name = suite_source.lightest(suite.folder, timed)
+        found.command += f" --bench {shlex.quote(f'^{name}')}"
     return found
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,6 +65,29 @@ def benchmarks(folder: Path) -> list[str]:
             if not name.startswith("_") and not each.abstract:
                 methods = dict.fromkeys(_methods(each, of, every))
                 found += [f"{prefix}{name}.{one}" for one in methods if _BENCHMARK.match(one)]
+    return found
+
+
+def lightest(folder: Path, names: Sequence[str]) -> str:
+    """Of benchmarks, one or more, the first of those whose module does least when it is imported:
+    some make large inputs there, which each process pays for."""
+    work = {of.name: _calls(of.tree) for of in _modules(folder)[0]}
+
+    def of_module(name: str) -> int:
+        above = [name.rsplit(".", n)[0] for n in range(1, name.count(".") + 1)]
+        return next((work[module] for module in above if module in work), work.get("", 0))
+
+    return min(names, key=of_module)
+
+
+def _calls(tree: ast.Module) -> int:
+    """How many calls and loops stand where an import runs them."""
+    found, left = 0, [*ast.iter_child_nodes(tree)]
+    while left:
+        node = left.pop()
+        found += isinstance(node, (ast.Call, ast.For, ast.While, ast.comprehension))
+        if not isinstance(node, (*_Function, ast.Lambda)):
+            left += ast.iter_child_nodes(node)
     return found
 
 

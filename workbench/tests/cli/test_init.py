@@ -41,7 +41,7 @@ def test_what_is_found_is_told_with_what_says_so_and_nothing_is_written(here: Pa
     assert lines["suite"] == f"benchmarks/benchmarks, 1 benchmark functions  {where}"
     assert lines["environment"] == f"by uv: numpy  {where}"
     assert lines["python"] == f"3.11  {where}"
-    assert lines["run next:"] == "rlox-opt diff HEAD . --bench all.Work.time_work"
+    assert lines["run next:"] == "rlox-opt diff HEAD . --bench '^all.Work.time_work'"
     assert fingerprint(here) == before
 
 
@@ -52,7 +52,7 @@ def test_the_command_to_run_next_compares_two_commits_and_names_a_benchmark_that
     make(here, {**FILES, "pyproject.toml": table, "benchmarks/benchmarks/b.py": SUITE})
     git(here, "commit", "--allow-empty", "-m", "another")
     said = json.loads(rlox_opt("init", "--json").stdout)
-    assert said["next"] == "rlox-opt diff HEAD~1 HEAD --bench b.Work.time_work"
+    assert said["next"] == "rlox-opt diff HEAD~1 HEAD --bench '^b.Work.time_work'"
     assert said["benchmarks"] == ["all.Work.time_work", "b.Work.time_work"]
     assert said["known"]["package"] == {"is": "my_thing", "from": "pyproject.toml, [project] name"}
     assert (said["lacking"], said["written"]) == ([], None)

@@ -55,7 +55,7 @@ def test_init_finds_all_writes_nothing_and_says_what_to_run(root: Path) -> None:
     done = strangers.rlox_opt(root, "init")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()
-    assert last == "run next:    rlox-opt diff HEAD~1 HEAD --bench later.time_fresh"
+    assert last == "run next:    rlox-opt diff HEAD~1 HEAD --bench '^later.time_fresh'"
     assert {line.split()[0] for line in done.stdout.splitlines() if line} >= {
         "package", "repository", "build", "suite", "environment", "python",
     }  # fmt: skip

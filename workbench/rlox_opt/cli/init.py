@@ -149,7 +149,7 @@ def _found(project: Project) -> _Found:
     named = [name for name in found.benchmarks if project.compared.search(name)]
     timed = [name for name in named if name.rpartition(".")[2].startswith("time_")] or named
     found.command = f"rlox-opt diff {sides}"
-    if timed:  # the module alone is read, by its ^
+    if suite and timed:  # the module alone is read, by its ^
         name = suite_source.lightest(suite.folder, timed)
         found.command += f" --bench {shlex.quote(f'^{name}')}"
     return found

@@ -258,7 +258,7 @@ def test_a_package_from_elsewhere_is_refused(make: Make, tmp_path: Path) -> None
 
 def test_modules_that_cannot_have_the_names_are_not_read(make: Make, tmp_path: Path) -> None:
     broken = tmp_path / "benchmarks" / "broken.py"
-    broken.write_text("import no_such_module\n\ndef time_it():\n    pass\n")
+    broken.write_text("import no_such_module\n\ndef time_it():\n    benchmark_name_of(time_it)\n")
     packages = make({}, {})
     packages.beginning = "toys.time_wor"
     assert "toys.time_work" in packages.names("time")

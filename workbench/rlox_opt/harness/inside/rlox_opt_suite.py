@@ -30,6 +30,7 @@ _NAMES = (
 )
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _PICKLE = "cache.pickle"
+_OWN_NAME = re.compile(rb"\bbenchmark_name\b")
 
 
 class Suite:
@@ -58,7 +59,7 @@ class Suite:
     def _named_freely(self) -> bool:
         """Whether a benchmark may be called otherwise than by where it stands."""
         texts = (path.read_bytes() for path in Path(self._home, self.name).rglob("*.py"))
-        return any(b"benchmark_name" in text for text in texts)
+        return any(_OWN_NAME.search(text) for text in texts)
 
     def homes(self, benchmark: str) -> list[str]:
         """The modules that a benchmark of this name may be in: first those that its name says."""

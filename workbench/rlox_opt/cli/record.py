@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import datetime
-import hashlib
 import json
 import os
 import re
@@ -206,7 +204,7 @@ def _record(
     progress.plan([(revision.title, _BUILD_S + arguments.budget) for revision in left])
     for revision in left:
         progress.begin(revision.title)
-        with _own(project, revision) as own:
+        with unrecorded.alone(project, revision) as own:
             if own and not there(revision):  # or it came meanwhile
                 progress.end(_one(revision, control, arguments, told, progress))
             else:
@@ -358,24 +356,6 @@ def _entries(
     for entry in store.of_commit(commit, _home(project)):
         if entry.features == asked and dict(entry.control) == control:
             yield entry
-
-
-@contextlib.contextmanager
-def _own(project: Project, revision: Revision) -> Iterator[bool]:
-    """Whether this process has the revision for itself, until the block ends; the system lets go of
-    a lock whose process was killed."""
-    from filelock import FileLock, Timeout
-
-    digest = hashlib.sha256(f"{revision.commit} {revision.features}".encode()).hexdigest()
-    folder = project.revisions / "recording"
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(FileLock(folder / f"{digest[:12]}.lock", blocking=False))
-        except Timeout:
-            yield False
-        else:
-            yield True
 
 
 def _home(project: Project) -> Path:

@@ -1,11 +1,14 @@
 """Which commits have no recording, and which of those need one: not those that change nothing
-measured."""
+measured; and which are being recorded now."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import contextlib
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
 
 
@@ -46,3 +49,21 @@ def of(project: Project, recorded: Collection[str], line: Sequence[str]) -> Unre
     ahead = tuple(line[n] for n in needing if n > there[-1])
     commits = len(line) - there[0]
     return Unrecorded(commits, len(without), len(needing), line[there[-1]], ahead)
+
+
+@contextlib.contextmanager
+def alone(project: Project, revision: Revision) -> Iterator[bool]:
+    """Whether this process has the revision for itself, until the block ends; the system lets go of
+    a lock whose process was killed."""
+    from filelock import FileLock, Timeout
+
+    digest = hashlib.sha256(f"{revision.commit} {revision.features}".encode()).hexdigest()
+    folder = project.revisions / "recording"
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(FileLock(folder / f"{digest[:12]}.lock", blocking=False))
+        except Timeout:
+            yield False
+        else:
+            yield True

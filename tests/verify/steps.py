@@ -60,6 +60,8 @@ STEPS = (
     Step("compare", "diff, gate and cmp on real builds; checkouts of every kind",
          tests=("tests/workbench/cli/test_diff_of_rlox.py", "tests/workbench/plan/test_cmp.py",
                 "workbench/tests/project/test_checkouts.py")),
+    Step("strangers", "projects that are not ours, by every back-end and through every verb",
+         tests=("workbench/tests/project/test_real_back_ends.py", "workbench/tests/cli")),
     Step("profile", "profiles of whole trainings; killed at any moment, nothing is left",
          tests=("tests/workbench/cli/test_profile.py",
                 "tests/workbench/cli/test_profile_script.py",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import configparser
 import contextlib
-import functools
 import os
 import re
 import shutil
@@ -84,7 +83,6 @@ def reason(done: Done) -> str:
     return told or f"uv ended with status {done.status} and said nothing"
 
 
-@functools.cache
 def _of_pip() -> dict[str, str]:
     """What pip is told of indexes, certificates and proxies, for uv, which does not read it.
     Nothing where uv has settings of its own."""

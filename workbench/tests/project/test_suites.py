@@ -89,11 +89,11 @@ def test_a_commit_without_one_may_be_given_that_of_another(tmp_path: Path) -> No
     bare = {name: text for name, text in FILES.items() if not name.startswith("bench")}
     root = make(tmp_path, bare)
     commit(root, FILES)
-    with pytest.raises(UsageError, match=r"HEAD~1 \(.*has no suite, .*; --suite \. gives it"):
+    with pytest.raises(UsageError, match=r"HEAD~1 \(.*has no suite: .*; --suite \. gives it"):
         of(root, "HEAD~1")
     assert names(of(root, "HEAD~1", "main")) == ["__init__.py", "all.py"]
     shutil.rmtree(root / "benchmarks")
-    with pytest.raises(UsageError, match=r"has no suite, .*; --suite REV gives it"):
+    with pytest.raises(UsageError, match=r"has no suite: .*; --suite REV gives it"):
         of(root, "HEAD~1")
 
 

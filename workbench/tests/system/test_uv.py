@@ -31,7 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def told() -> dict[str, str]:
-    return uv._of_pip.__wrapped__()
+    return uv._of_pip()
 
 
 def test_where_packages_come_from_is_as_pip_has_it(

@@ -1,5 +1,6 @@
 """Builds without a word of configuration: as PEP 517 says, and by asv's commands."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path, PurePosixPath
@@ -13,6 +14,8 @@ from rlox_opt.project import parity, releases
 from rlox_opt.project.builds import Artefact, NotBuiltError, same_parts
 from rlox_opt.project.commits import Revision
 from rlox_opt.system.usage import UsageError
+
+COMPILES = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
 
 SAYS_VERSION = """
 said = subprocess.run(["git", "describe", "--tags", "--long"], capture_output=True, text=True)
@@ -175,6 +178,7 @@ def test_a_project_below_the_top_is_built_there(tmp_path: Path) -> None:
     assert said(project.build(of(first)), "import thing; print(thing.ONE)") == "1"
 
 
+@COMPILES
 def test_tracing_that_the_commit_turned_on_is_found_in_its_binary(tmp_path: Path) -> None:
     plain = own(**{"thing_c.c": TRACES.format(call="")})
     traced = {"thing_c.c": TRACES.format(call="PyThreadState_EnterTracing(of);")}
@@ -188,6 +192,7 @@ def test_tracing_that_the_commit_turned_on_is_found_in_its_binary(tmp_path: Path
     assert same_parts(base, head) == ["python"]
 
 
+@COMPILES
 def test_what_differs_in_debug_information_alone_is_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,6 +85,8 @@ class Beside:
         config |= {f"{of}_dir": str(self.folder / of) for of in ("env", "results", "html")}
         config["results_dir"] += f"-{benchmarks.parent.name}"  # of benchmarks of one name
         config["pythons"] = config["pythons"][:1]
+        if self.project.asv.build_command:
+            config["build_command"] = [*self.project.asv.build_command]
         ours = self.folder / "asv.conf.json"
         ours.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
         return ours

@@ -16,11 +16,13 @@ Name = Annotated[str, Meta(pattern=r"^[\w.-]+$")]
 
 class Asv(Struct, frozen=True, forbid_unknown_fields=True):
     """What asv is given of the project's own configuration: the `environment_type` that runs here,
-    and without the names `left_out` of the matrix. `why` says what makes that necessary."""
+    without the names `left_out` of the matrix, and built by `build_command` where asv's default
+    does not build it. `why` says what makes that necessary."""
 
     environment_type: str
     why: str
     left_out: tuple[str, ...] = ()
+    build_command: tuple[str, ...] = ()
 
 
 class Pair(Struct, frozen=True, forbid_unknown_fields=True):

@@ -171,7 +171,7 @@ class Trials:
             seconds = time.monotonic() - start
             texts = [path.read_text(encoding="utf-8") for path in folder.glob("p/**/*.html")]
         return {
-            "commits": len(said["recorded"]) + len(said["failed"]) + len(said["unneeded"]),
+            "asked": len(said["recorded"]) + len(said["failed"]) + len(said["unneeded"]),
             "recorded": len(said["recorded"]),
             "failed": said["failed"],
             "seconds": done.seconds,
@@ -189,8 +189,7 @@ class Trials:
         if not said["complete"]:
             raise ToolError("rlox-opt diff was interrupted")
         return {
-            "base": said["base"],
-            "head": said["head"],
+            "compared": [said["base"], said["head"]],
             "cells": {"diff": _cells(said["results"]), "base again": _cells(said["aa"])},
             "failures": said["failures"],
             "skipped": said["skipped"],
@@ -207,7 +206,7 @@ class Trials:
         folder.mkdir(parents=True, exist_ok=True)
         beside = Beside(self.project, self.clone, folder)
         cells, took = beside.compared(base, head, suite, bench)
-        return {"base": base, "head": head, "cells": cells, **took}
+        return {"compared": [base, head], "cells": cells, **took}
 
     def _suite(self, named: str) -> tuple[str, str]:
         return "--suite", str(self.project.suite(named) or named)

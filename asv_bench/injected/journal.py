@@ -68,7 +68,8 @@ class Journal:
             if row:
                 noted = {of: value for of, value in row.items() if of != "said"}
                 seconds = round(time.monotonic() - start, 1)
-                self._add({**step.key, "tool": step.tool, **noted, "wall_seconds": seconds})
+                # The key is what the row is found by, whatever else it tells.
+                self._add({**noted, **step.key, "tool": step.tool, "wall_seconds": seconds})
         return row
 
     def failures(self, steps: Sequence[Step]) -> Iterator[tuple[str, str]]:

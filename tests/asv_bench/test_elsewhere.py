@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from rlox_opt.project import suite_source
 from rlox_opt.system.files import NotReadError
+from rlox_opt.system.progress import Lines
 from rlox_opt.system.usage import UsageError
 
 from asv_bench.elsewhere import __main__ as elsewhere
@@ -16,6 +18,7 @@ from asv_bench.elsewhere import projects, trials
 from asv_bench.elsewhere.beside import Beside
 from asv_bench.elsewhere.installed import Run
 from asv_bench.elsewhere.tables import tables
+from asv_bench.injected.journal import Journal, Step
 
 PROJECTS = projects.load()
 
@@ -112,6 +115,7 @@ def test_asv_is_given_the_projects_configuration_but_what_cannot_run(tmp_path: P
     beside = Beside(shapely, tmp_path / "clone", tmp_path / "ours")
     config = json.loads(beside._configured(commit).read_text(encoding="utf-8"))
     assert config["matrix"] == {"numpy": []}
+    assert "--no-deps" in config["build_command"][0]
     assert config["environment_type"] == "virtualenv"
     assert config["pythons"] == ["3.11"]
     assert config["repo"] == str(tmp_path / "clone")
@@ -138,6 +142,20 @@ def test_what_is_measured_against_itself_differs_in_a_comment_that_no_branch_kno
     assert said.stdout.split() == ["1", "0", "thing.py"]
     assert of._commented(unchanged) == made
     assert [(path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*.py")] == before
+
+
+def test_a_step_that_is_done_is_not_taken_again_whatever_it_tells(tmp_path: Path) -> None:
+    taken = []
+
+    def does() -> dict[str, Any]:
+        taken.append(1)
+        return {"base": "1760d25f6c056fbed39843db7523d597670fe35d", "said": "done"}
+
+    step = Step("diff", "a pair", {"what": "pair", "base": "1760d25f6c"}, does)
+    for _ in range(2):
+        journal = Journal(tmp_path / "rows.jsonl", ())
+        journal.run([step], Lines(Console(quiet=True)))
+    assert taken == [1]
 
 
 def _cell(verdict: str, ratio: float = 1.0) -> dict[str, Any]:

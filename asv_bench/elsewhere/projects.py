@@ -44,14 +44,13 @@ class Pair(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Unchanged(Struct, frozen=True, forbid_unknown_fields=True):
     """The commit `at`, and the same with one more comment in `file`: of each pattern in `bench`
-    that many `runs` of a budget each; asv has one of each."""
+    that many `runs` of its budget; asv has one of each."""
 
     why: str
     at: str
     file: str
-    bench: tuple[str, ...]
+    bench: dict[str, Positive]
     runs: Annotated[int, Meta(ge=1)]
-    budget: Positive
 
     def __post_init__(self) -> None:
         for pattern in self.bench:

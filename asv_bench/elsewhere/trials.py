@@ -74,14 +74,13 @@ class Trials:
             yield step("bisect", "bisect", "search", _plain(project.bisect), self.bisect)
         if project.record:
             yield step("record", "record", "a history", _plain(project.record), self.record)
-        for number, bench in enumerate(project.unchanged.bench):
-            of = _plain(project.unchanged) | {"bench": bench}
+        for number, (bench, budget) in enumerate(project.unchanged.bench.items()):
+            of = {"at": project.unchanged.at, "bench": bench, "budget": budget}
             title = f"nothing changed, part {number + 1}"
             for run in range(project.unchanged.runs):
                 again = f"{title}, run {run + 1}"
-                yield step(
-                    "unchanged", "diff", again, of | {"run": run}, partial(self.unchanged, bench)
-                )
+                does = partial(self.unchanged, bench, budget)
+                yield step("unchanged", "diff", again, of | {"run": run}, does)
             by_asv = partial(self.unchanged_by_asv, bench)
             yield step("unchanged", "asv", f"{title} by asv", of, by_asv)
 
@@ -128,10 +127,10 @@ class Trials:
         row = self._asv(pair.base, pair.head, pair.bench, pair.suite)
         return row | {"said": _found(pair, row)}
 
-    def unchanged(self, bench: str) -> Row:
+    def unchanged(self, bench: str, budget: float) -> Row:
         """What `rlox-opt diff` says of a commit and the same with one more comment."""
         of = self.project.unchanged
-        row = self._diff(of.at, self._commented(of), bench, of.budget, of.at)
+        row = self._diff(of.at, self._commented(of), bench, budget, of.at)
         return row | {"said": _flags(row)}
 
     def unchanged_by_asv(self, bench: str) -> Row:

@@ -218,6 +218,7 @@ def test_what_nobody_may_read_comes_into_no_result(
     (first,) = repository(tmp_path / "thing", own())
     for name in ("CARGO_REGISTRY_TOKEN", "HATCH_INDEX_AUTH", "MATURIN_PYPI_TOKEN"):
         monkeypatch.setenv(name, "a secret")
+    monkeypatch.setenv("MAKEFLAGS", "-j2 --jobserver-auth=3,4")  # make's word to its own makes
     monkeypatch.setenv("MATURIN_STRIP", "1")
     built = builds(tmp_path / "thing").build(of(first))
     assert built.made["variables"] == "MATURIN_STRIP=1"

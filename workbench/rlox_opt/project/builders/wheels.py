@@ -29,9 +29,10 @@ _HEEDED = re.compile(
     r"\w*FLAGS|(CARGO|MATURIN|PYO3|CYTHON|SETUPTOOLS|CMAKE|MESON|SKBUILD|NPY|PKG_CONFIG|HATCH|PDM|"
     r"FLIT|POETRY)_\w+|CYTHON\w*|\w+_CONFIG|USE_\w+)"
 )
-# Where things are fetched from and kept; and what nobody may read in a result.
+# Where things are fetched from and kept; what make tells the makes that it calls (how many jobs);
+# and what nobody may read in a result.
 _OF_NO_MATTER = re.compile(
-    r"CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
+    r"M(AKE)?FLAGS|CARGO_(HOME|TARGET_DIR|TERM_\w+|NET_\w+|HTTP_\w+|REGISTR\w+)|"
     r"\w*(TOKEN|PASS|SECRET|CREDENTIAL|AUTH|KEY)\w*"
 )
 

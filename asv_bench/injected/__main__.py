@@ -31,6 +31,7 @@ examples:
   python -m asv_bench.injected probe                        is each slowdown as large as planned?
   python -m asv_bench.injected score --tool diff --only gae-loop --percent 0 3
   python -m asv_bench.injected score --repeats 3            the whole table; hours
+  python -m asv_bench.injected score --tool diff apart --percent 0 3 5
   python -m asv_bench.injected aa --runs 50
   python -m asv_bench.injected aa --load 'T=$(mktemp -d) && cargo check --target-dir $T; rm -r $T'
   python -m asv_bench.injected aa --tool asv --factor 1.03 --default-set --runs 2
@@ -78,9 +79,10 @@ def parser() -> argparse.ArgumentParser:
 
     def with_tools(made: argparse.ArgumentParser) -> None:
         with_load(made)
-        made.add_argument("--tool", choices=("diff", "apart", "asv", "both"),
-            default="both", help="diff, the same with a process for each side, asv, or diff and "
-            "asv (%(default)s)")  # fmt: skip
+        made.add_argument(
+            "--tool", choices=("diff", "apart", "asv"), nargs="+", default=["diff", "asv"],
+            help="diff, the same with a process for each side, asv; in turn (diff asv)",
+        )  # fmt: skip
         made.add_argument(
             "--factor", metavar="F", type=float, nargs="+", default=tools.FACTORS,
             help="of asv, each with a run of its own (1.03 1.1)",
@@ -147,8 +149,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if getattr(arguments, "default_set", False) and arguments.tool != "asv":
-        raise UsageError(f"--default-set: is of asv, expected --tool asv, got {arguments.tool}")
+    if getattr(arguments, "default_set", False) and arguments.tool != ["asv"]:
+        got = " ".join(arguments.tool)
+        raise UsageError(f"--default-set: is of asv, expected --tool asv, got {got}")
     every = load(arguments.list)
     chosen = _chosen(every, arguments.only, torch=arguments.verb in ("probe", "score", "attribute"))
     base, (_, dirty) = PROJECT.commits.resolve(arguments.at), commit(PROJECT.root)
@@ -209,15 +212,14 @@ def _chosen(every: Sequence[Regression], only: Sequence[str], torch: bool) -> li
 def _steps(
     arguments: argparse.Namespace, of: Trials, chosen: Sequence[Regression], there: Sequence[str]
 ) -> Iterator[Step]:
-    asked = [arg] if (arg := getattr(arguments, "tool", "both")) != "both" else ["diff", "asv"]
     if arguments.verb == "aa":
         benchmarks = sorted({regression.benchmark for regression in chosen})
         if arguments.default_set:
             benchmarks = []
-        elif "asv" in asked and len({regression.module for regression in chosen}) > 1:
+        elif "asv" in arguments.tool and len({regression.module for regression in chosen}) > 1:
             raise UsageError("--only: asv has an environment apart for training; ask for it apart")
         for run in range(arguments.runs):
-            for tool in asked:
+            for tool in arguments.tool:
                 for threshold in arguments.threshold if tool != "asv" else [0.0]:
                     yield of.aa(benchmarks, tool, run, threshold)
         return
@@ -231,7 +233,7 @@ def _steps(
                 yield of.attribution(regression, percent, repeat)
                 continue
             names = trials.beside(regression, percent, repeat, there, arguments.bench_others)
-            for tool in asked:
+            for tool in arguments.tool:
                 yield of.trial(regression, percent, repeat, tool, arguments.threshold, names)
     elif arguments.verb == "bisect":
         low, high = arguments.percent

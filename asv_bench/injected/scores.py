@@ -83,15 +83,21 @@ def scored(rows: Iterable[Row], regressions: Sequence[Regression]) -> dict[str, 
 
 
 def score_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -> Iterator[str]:
-    """In all, then regression by regression."""
+    """In all, then by what bounds the benchmark, then regression by regression."""
     percents = sorted({row["percent"] for row in rows} - {0})
+    bounds = {regression.id: regression.bound for regression in regressions}
+    parts = [("all", rows)]
+    for bound in dict.fromkeys(bounds.values()):
+        parts.append((bound, [row for row in rows if bounds[row["regression"]] == bound]))
     yield from _table(
-        ["tool", *(f"{p:g} % found" for p in percents), "false alarms: nothing changed",
+        ["bound by", "tool", *(f"{p:g} % found" for p in percents), "false alarms: nothing changed",
          "beside a change", "interval has the truth", "s a comparison"],
         (
-            [arm, *(str(score.found.get(p, Count())) for p in percents), score.unchanged.bounded(),
-             score.beside.bounded(), str(score.inside), _median(score.seconds)]
-            for arm, score in scored(rows, regressions).items()
+            [part, arm, *(str(score.found.get(p, Count())) for p in percents),
+             score.unchanged.bounded(), score.beside.bounded(), str(score.inside),
+             _median(score.seconds)]
+            for part, own in parts
+            for arm, score in scored(own, regressions).items()
         ),
     )  # fmt: skip
     yield ""

@@ -96,7 +96,7 @@ def _record(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
     yield from _table(
         ["project", "commits", "recorded", "failed", "min", "publish, s", "series"],
         (
-            [row["project"], str(row["asked"]), str(row["recorded"]), str(len(row["failed"])),
+            [row["project"], str(row["asked"]), str(row["recorded"]), str(len(row["unrecorded"])),
              f"{row['seconds'] / 60:.1f}", f"{row['publish_seconds']:.1f}",
              str(row["pages"]["series"])]
             for row in rows

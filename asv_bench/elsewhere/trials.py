@@ -172,7 +172,7 @@ class Trials:
         return {
             "asked": len(said["recorded"]) + len(said["failed"]) + len(said["unneeded"]),
             "recorded": len(said["recorded"]),
-            "failed": said["failed"],
+            "unrecorded": said["failed"],
             "seconds": done.seconds,
             "open": listed.json()["open"],
             "publish_seconds": round(seconds, 1),

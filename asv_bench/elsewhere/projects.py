@@ -42,19 +42,24 @@ class Pair(Struct, frozen=True, forbid_unknown_fields=True):
             _check_pattern(name, getattr(self, name))
 
 
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a suite what `bench` finds: that many `runs` of a budget each; asv has one."""
+
+    bench: str
+    budget: Positive
+    runs: Annotated[int, Meta(ge=1)]
+
+    def __post_init__(self) -> None:
+        _check_pattern("bench", self.bench)
+
+
 class Unchanged(Struct, frozen=True, forbid_unknown_fields=True):
-    """The commit `at`, and the same with one more comment in `file`: of each pattern in `bench`
-    that many `runs` of its budget; asv has one of each."""
+    """The commit `at`, and the same with one more comment in `file`, by parts of the suite."""
 
     why: str
     at: str
     file: str
-    bench: dict[str, Positive]
-    runs: Annotated[int, Meta(ge=1)]
-
-    def __post_init__(self) -> None:
-        for pattern in self.bench:
-            _check_pattern("bench", pattern)
+    part: tuple[Part, ...]
 
 
 class Bisect(Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,7 +20,7 @@ from rlox_opt.system.usage import UsageError
 
 from asv_bench.elsewhere.beside import Beside
 from asv_bench.elsewhere.installed import RloxOpt
-from asv_bench.elsewhere.projects import Pair, Project, Unchanged
+from asv_bench.elsewhere.projects import Pair, Part, Project, Unchanged
 from asv_bench.injected import commits
 from asv_bench.injected.journal import Row, Step
 from asv_bench.injected.tools import Cell, Cells, ToolError
@@ -74,14 +74,14 @@ class Trials:
             yield step("bisect", "bisect", "search", _plain(project.bisect), self.bisect)
         if project.record:
             yield step("record", "record", "a history", _plain(project.record), self.record)
-        for number, (bench, budget) in enumerate(project.unchanged.bench.items()):
-            of = {"at": project.unchanged.at, "bench": bench, "budget": budget}
+        for number, part in enumerate(project.unchanged.part):
+            of = {"at": project.unchanged.at, "bench": part.bench, "budget": part.budget}
             title = f"nothing changed, part {number + 1}"
-            for run in range(project.unchanged.runs):
+            for run in range(part.runs):
                 again = f"{title}, run {run + 1}"
-                does = partial(self.unchanged, bench, budget)
+                does = partial(self.unchanged, part)
                 yield step("unchanged", "diff", again, of | {"run": run}, does)
-            by_asv = partial(self.unchanged_by_asv, bench)
+            by_asv = partial(self.unchanged_by_asv, part.bench)
             yield step("unchanged", "asv", f"{title} by asv", of, by_asv)
 
     def first(self) -> Row:
@@ -127,10 +127,10 @@ class Trials:
         row = self._asv(pair.base, pair.head, pair.bench, pair.suite)
         return row | {"said": _found(pair, row)}
 
-    def unchanged(self, bench: str, budget: float) -> Row:
+    def unchanged(self, part: Part) -> Row:
         """What `rlox-opt diff` says of a commit and the same with one more comment."""
         of = self.project.unchanged
-        row = self._diff(of.at, self._commented(of), bench, budget, of.at)
+        row = self._diff(of.at, self._commented(of), part.bench, part.budget, of.at)
         return row | {"said": _flags(row)}
 
     def unchanged_by_asv(self, bench: str) -> Row:

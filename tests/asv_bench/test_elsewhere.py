@@ -131,7 +131,7 @@ def test_what_is_measured_against_itself_differs_in_a_comment_that_no_branch_kno
 ) -> None:
     commit = _repository(tmp_path)
     (networkx, _) = PROJECTS
-    unchanged = projects.Unchanged("", commit, "thing.py", {"x": 1.0}, 1)
+    unchanged = projects.Unchanged("", commit, "thing.py", ())
     of = trials.Trials(networkx, tmp_path, None)
     before = [(path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*.py")]
     made = of._commented(unchanged)

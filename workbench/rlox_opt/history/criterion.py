@@ -32,26 +32,31 @@ def build(builds: Builds, revision: Revision) -> Path:
         NotBuiltError: it does not build.
         UsageError: there is no cargo, or the project has none.
     """
-    declared = _declared(builds)
+    of = _declared(builds)
     with builds.checked_out(revision) as (checkout, features):
         program = builds.folder / f"criterion-{builds.asked(revision, features)}"
         if program.exists():
             os.utime(program)
             return program
-        asked = ("--package", declared.package, "--bench", declared.bench)
+        asked = ("--package", of.package, "--bench", of.bench)
         told = ("--no-run", "--message-format", "json-render-diagnostics")
         done = builds.cargo(checkout, features, "bench", *asked, *told)
-        made = executable(done.output, declared.bench)
+        made = executable(done.output, of.bench)
         if done.status or made is None:
             raise NotBuiltError(f"{revision.title}: criterion does not build:\n{done.tail}")
         keep(made, program)
         return program
 
 
+def declared(builds: Builds) -> Criterion | None:
+    """The benchmarks by criterion that the project declares."""
+    return builds.by.criterion if isinstance(builds.by, Cargo) else None
+
+
 def _declared(builds: Builds) -> Criterion:
     """Raises UsageError where the project declares none."""
-    if isinstance(builds.by, Cargo) and builds.by.criterion:
-        return builds.by.criterion
+    if of := declared(builds):
+        return of
     raise UsageError("the project declares no benchmarks by criterion (build.criterion)")
 
 

@@ -108,7 +108,7 @@ class Recording:
 
             self._until = time.monotonic() + self.budget_s
             self._restart = restart
-            for stage in STAGES:
+            for stage in filter(self._has, STAGES):
                 self.progress.note(stage, 1 - self._left() / self.budget_s)
                 if self._left() > 0:
                     self._bear(stage, getattr(self, f"_{stage}"))
@@ -132,6 +132,16 @@ class Recording:
     def rustc(self) -> dict[str, str]:
         """The compiler that the commit's build names, if it names one."""
         return {"rustc": self.build["rustc"]} if "rustc" in self.build else {}
+
+    def _has(self, stage: str) -> bool:
+        """Whether there is anything for a stage, in this project and of what is wanted."""
+        if stage == "memory":
+            return any(map(self.pattern.search, self._names["peakmemory"]))
+        if stage == "profile":
+            return bool(self._workloads())
+        if stage == "pairs":
+            return bool(self._predicted())
+        return stage != "criterion" or criterion.declared(self.project.builds) is not None
 
     def _left(self) -> float:
         return self._until - time.monotonic()
@@ -183,12 +193,15 @@ class Recording:
         self.others.append(Cell(name, "peak_memory", value, restarts=len(peaks)))
 
     def _profile(self) -> None:
-        names = workloads.names(self.project)
-        wanted = [algo for algo in names if self.pattern.search(f"train.{algo}")]
-        if wanted and importlib.util.find_spec("torch") is None:
+        if importlib.util.find_spec("torch") is None:
             raise ValueError("torch is not installed: pip install torch")
-        for algo in wanted:
+        for algo in self._workloads():
             self._bear(f"train.{algo}", partial(self._train, algo))
+
+    def _workloads(self) -> list[str]:
+        """The algorithms to train, of those that the project has."""
+        names = workloads.names(self.project)
+        return [algo for algo in names if self.pattern.search(f"train.{algo}")]
 
     def _train(self, algo: str) -> None:
         """The commit's training and the control's, one after the other in random order."""
@@ -212,12 +225,7 @@ class Recording:
 
     def _pairs(self) -> None:
         """The twins of this build, against each other: the baseline is the control."""
-        wanted = {
-            name: cell
-            for name, cell in predicted(self.project).items()
-            if self.pattern.search(name)
-            and any(f"('{cell.id} {cell.workload} " in there for there in self._names["time"])
-        }
+        wanted = self._predicted()
         rng = random.Random()
         readings: dict[str, list[restarts.Reading]] = {}
         for _ in range(RESTARTS):
@@ -233,6 +241,15 @@ class Recording:
             value = _CALLS * statistics.median(reading.optimized_s for reading in of_name)
             ratios = [-reading.log_ratio for reading in of_name]
             self.others.append(_cell(name, "time", value, ratios, len(of_name)))
+
+    def _predicted(self) -> dict[str, restarts.Cell]:
+        """The cells of cards to measure, of twins that this commit has."""
+        return {
+            name: cell
+            for name, cell in predicted(self.project).items()
+            if self.pattern.search(name)
+            and any(f"('{cell.id} {cell.workload} " in there for there in self._names["time"])
+        }
 
     def _criterion(self) -> None:
         start = time.monotonic()

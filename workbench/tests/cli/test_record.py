@@ -245,6 +245,7 @@ def test_a_short_budget_keeps_what_is_wanted_most(
 
     assert ALL_STAGES[:2] == ("time", "counts")
     monkeypatch.setattr(recording, "STAGES", ALL_STAGES)
+    monkeypatch.setattr(Recording, "_has", lambda *_: True)
     for name in ALL_STAGES:
         stage(name, 2.0 if name == "memory" else 0.0)
     assert main(["record", "--budget", "1.5"]) == 2  # stages of nothing leave no number
@@ -252,6 +253,16 @@ def test_a_short_budget_keeps_what_is_wanted_most(
     (found,) = entries(tmp_path)
     left_out = {failure["benchmark"] for failure in found.failures}
     assert left_out == {"profile", "pairs", "criterion"}
+
+
+def test_stages_for_which_a_project_has_nothing_are_not_said_to_be_left_out(
+    history: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history({})
+    monkeypatch.setattr(recording, "STAGES", ALL_STAGES)
+    assert main(["record", *SPENT]) == 0
+    (found,) = entries(tmp_path)
+    assert {failure["benchmark"] for failure in found.failures} == {"counts", "memory"}
 
 
 def test_what_the_budget_left_out_is_said(history: Make, tmp_path: Path) -> None:

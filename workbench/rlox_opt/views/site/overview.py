@@ -50,9 +50,8 @@ class _Recorded(NamedTuple):
     levels: str
 
 
-def overview(history: History, lacking: Mapping[str, str]) -> Page:
-    """`index.html`; `lacking` are the pages that have nothing to show yet, {path: the folder that
-    what they show would come from}."""
+def overview(history: History) -> Page:
+    """`index.html`."""
     commits, at = history.commits, list(history.moved_at.values())
     values = {
         "figures": [
@@ -67,7 +66,6 @@ def overview(history: History, lacking: Mapping[str, str]) -> Page:
         "choices": _choices(history),
         "orders": _ORDERS,
         "rows": [_row(history, found) for found in _rows(history)],
-        "lacking": lacking,
     }
     return Page("index.html", "overview", values)
 

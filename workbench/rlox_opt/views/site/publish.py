@@ -73,14 +73,14 @@ def publish(
         NotReadError: a calibration or score is broken.
         writer.ForeignFolderError: `out` holds other files.
     """
-    lacking = _lacking(history, ledger, project)
+    lacking = _lacking(history, ledger)
     site = Site(project.package, tuple(path for path in PAGES if path not in lacking))
     with Writer(out) as writer:
         _static(writer)
         with understood(project.records, "folder of calibrations and scores"):
             trust_page = trust.trust(trust.read(project.records))
         lists = (
-            overview.overview(history, lacking),
+            overview.overview(history),
             overview.commits(history),
             profiles.page_of(history, project.settings.workloads),
             optimisations.ledger_page(ledger, project.settings.cards),
@@ -101,14 +101,10 @@ def publish(
     )
 
 
-def _lacking(history: History, ledger: Sequence[Line], project: Project) -> dict[str, str]:
-    """The pages that have nothing to show, with the folder that it would come from."""
-    lacking = {}
-    if not profiles.lines(history):
-        lacking["profiles.html"] = project.settings.workloads
-    if not ledger:
-        lacking["optimisations.html"] = project.settings.cards
-    return lacking
+def _lacking(history: History, ledger: Sequence[Line]) -> list[str]:
+    """The pages that have nothing to show."""
+    shown = {"profiles.html": profiles.lines(history), "optimisations.html": ledger}
+    return [path for path, of in shown.items() if not of]
 
 
 def _static(writer: Writer) -> None:

@@ -312,9 +312,15 @@ def test_the_navigation_leaves_out_what_a_project_has_nothing_for(
         assert not re.search(r"PPO|SAC", text)
     for path in (out / "index.html", next((out / "commit").iterdir())):
         assert led_to(path) == ["index.html", "commits.html", "trust.html"]
-    overview = re.sub(r"\s+|<[^>]+>", " ", (out / "index.html").read_text())
-    assert "There are no cards in planned/: an optimisation that is planned has one" in overview
-    assert "takes them of the runs that runs/options.py describes" in re.sub(r"  +", " ", overview)
+    for name, told in (
+        (
+            "optimisations",
+            "There are no cards in planned/: an optimisation that is planned has one",
+        ),
+        ("profiles", "takes them of the runs that runs/options.py describes"),
+    ):
+        page = re.sub(r"<[^>]+>", "", (out / f"{name}.html").read_text())
+        assert told in re.sub(r"\s+", " ", page)
     # The first card, and the first profile, change what every page leads to.
     made_up_history.write(store, commits=4, benchmarks=2, first=3)
     publish(out, History.of(read(store)), ledger.lines(toy_projects.PROJECT)[:1], project)

@@ -15,9 +15,14 @@
     return x.map((index) => at.get(index) ?? null);
   }
 
-  function range(_, low, high) {
+  // That of the values, and of the `ends` of their intervals as far as it does not become three times
+  // as large: one interval of few restarts would flatten all that the chart is to show.
+  function range(low, high, ends) {
+    const span = Math.max(high - low, (LEAST * Math.abs(low + high)) / 2), positive = low >= 0;
+    low = Math.max(low - span, Math.min(low, ...ends));
+    high = Math.min(high + span, Math.max(high, ...ends));
     const middle = (low + high) / 2, half = Math.max((high - low) / 2, (LEAST * Math.abs(middle)) / 2) * 1.12 || 1;
-    return [Math.max(low >= 0 ? 0 : -Infinity, middle - half), middle + half];
+    return [Math.max(positive ? 0 : -Infinity, middle - half), middle + half];
   }
 
   function marks(chart) {
@@ -55,15 +60,17 @@
     const least = last ? window.rlox.commits.length - last : 0;
     let x = [...new Set(chart.lines.flatMap((line) => line.x))].sort((a, b) => a - b);
     if (x.some((index) => index >= least)) x = x.filter((index) => index >= least);
-    const data = [x], series = [{}], bands = [];
+    const data = [x], series = [{}], bands = [], ends = [];
     for (const line of chart.lines) {
       const ink = `line${line.colour % 4}`;
       const stroke = () => colour(ink);
       data.push(aligned(x, line, key));
       series.push({ stroke, width: 2, dash: DASHES[line.dash % 3], spanGaps: true, points: { size: 5, fill: stroke } });
       if (!compared || line.high.every((value) => value == null)) continue;
-      data.push(aligned(x, line, "high"), aligned(x, line, "low"));
-      const edge = { stroke: "transparent", width: 0, spanGaps: true, points: { show: false } };
+      const edges = [aligned(x, line, "high"), aligned(x, line, "low")];
+      data.push(...edges);
+      ends.push(...edges.flat().filter((value) => value != null));
+      const edge = { stroke: "transparent", width: 0, auto: false, spanGaps: true, points: { show: false } };
       series.push(edge, { ...edge });
       bands.push({ series: [series.length - 2, series.length - 1], fill: () => colour(`${ink}-band`) });
     }
@@ -72,7 +79,7 @@
     const axis = valueAxis(label, (_, splits, __, ___, step) => splits.map(compared ? (v) => `${v.toFixed(places(step))}×` : figure));
     if (!compared && COUNTED.has(chart.unit)) axis.incrs = [1, 2, 5].flatMap((n) => Array.from({ length: 12 }, (_, e) => n * 10 ** e)).sort((a, b) => a - b);
     return draw(place, {
-      series, bands, axes: [commitAxis(), axis], scales: { y: { range } }, hooks: { draw: [marks(chart)] },
+      series, bands, axes: [commitAxis(), axis], scales: { y: { range: (_, low, high) => range(low, high, ends) } }, hooks: { draw: [marks(chart)] },
     }, data, (index) => told(chart, x[index]));
   }
 

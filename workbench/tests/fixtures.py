@@ -1,9 +1,12 @@
 """What tests of the workbench start from, here and in the repository around it: a conftest.py
 imports these."""
 
+import compileall
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import chromium
@@ -14,6 +17,13 @@ from rlox_opt.system import guard
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+# Tests start hundreds of processes. Without bytecode each would compile all that it imports again,
+# torch too, which takes longer than what most of them are asked.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+# Sides that are measured read it, and write none.
+compileall.compile_dir(Path(guard.__file__).parents[1], quiet=2)
 
 
 @pytest.fixture

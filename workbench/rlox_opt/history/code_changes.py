@@ -55,13 +55,24 @@ def _lacking(these: Sequence[_Part], others: Sequence[_Part]) -> list[_Part]:
 
 
 def _all_parts(repository: Repository, commit: str, paths: Iterable[str]) -> list[_Part]:
-    return [part for path in paths for part in _parts_at(repository, commit, path)]
+    """Of the files among these that the commit has."""
+    blobs = _blobs(repository, commit)
+    there = [path for path in paths if path in blobs]
+    return [part for path in there for part in _parts_of(repository, blobs[path], path)]
 
 
 @functools.cache
-def _parts_at(repository: Repository, commit: str, path: str) -> tuple[_Part, ...]:
-    """None where the commit has no such file."""
-    text = repository.maybe("show", f"{commit}:{path}")
+def _blobs(repository: Repository, commit: str) -> dict[str, str]:
+    """The object that each file of a commit is."""
+    listed = repository.maybe("ls-tree", "-r", "-z", commit) or ""
+    fields = (line.partition("\t") for line in listed.split("\0") if line)
+    return {path: said.split()[2] for said, _, path in fields}
+
+
+@functools.cache
+def _parts_of(repository: Repository, blob: str, path: str) -> tuple[_Part, ...]:
+    """Read once, in however many commits the file is as it is here."""
+    text = repository.maybe("cat-file", "blob", blob)
     return () if text is None else tuple(_parts(path, text))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import projects
 import pytest
+from command_line import rlox_opt
 from rlox_opt.cli.predict import with_prediction
 from rlox_opt.history import ledger, predicted
 from rlox_opt.history.predicted import Checked
@@ -31,23 +32,30 @@ PREDICT = ("predict", FREE, "--ratio", "1.4", "--why", WHY, "--size", "n=100000"
 FIRST = {f"P{n}" for n in range(1, 26)} | {f"R{n}" for n in range(1, 17)}
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository with the cards and the code, and the workbench, which finds its tree from where
-    it lies; the next optimisation is a skeleton in it, committed."""
+    it lies; the next optimisation is a skeleton in it, committed. Who changes it has a copy."""
+    root = tmp_path_factory.mktemp("predict") / "made"
+    root.mkdir()
     for part in ("crates", "optimizations"):
-        shutil.copytree(ROOT / part, tmp_path / part)
-    shutil.copytree(ROOT / "rlox", tmp_path / "rlox",
+        shutil.copytree(ROOT / part, root / part)
+    shutil.copytree(ROOT / "rlox", root / "rlox",
                     ignore=shutil.ignore_patterns("__pycache__", "_core*.so"))  # fmt: skip
     for extension in (ROOT / "rlox").glob("_core*.so"):
-        (tmp_path / "rlox" / extension.name).symlink_to(extension)
-    projects.described(tmp_path)
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / ".gitignore").write_text("*.so\n__pycache__/\n")
-    commit(tmp_path, "all there is")
-    assert run(tmp_path, "new", FREE, "Rewards scaled").returncode == 0
-    commit(tmp_path, "a skeleton")
-    return tmp_path
+        (root / "rlox" / extension.name).symlink_to(extension)
+    projects.described(root)
+    git(root, "init", "--quiet", "--initial-branch=main")
+    (root / ".gitignore").write_text("*.so\n__pycache__/\n")
+    commit(root, "all there is")
+    assert run(root, "new", FREE, "Rewards scaled").returncode == 0
+    commit(root, "a skeleton")
+    return root
+
+
+@pytest.fixture
+def checkout(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made, tmp_path / "checkout", symlinks=True)
 
 
 def run(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -174,13 +182,14 @@ def test_what_was_measured_is_not_predicted_any_more(checkout: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_bad_prediction_is_refused_in_one_line_and_changes_nothing(
-    checkout: Path, arguments: tuple[str, ...], says: str
+    made: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], says: str
 ) -> None:
-    done = run(checkout, "predict", *arguments)
+    monkeypatch.chdir(made)
+    done = rlox_opt("predict", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert says in done.stderr
-    assert git(checkout, "status", "--porcelain") == ""
+    assert git(made, "status", "--porcelain") == ""
 
 
 def test_the_history_says_of_every_card_when_it_was_predicted() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import asv_projects
 import pytest
 import toy_projects
+from command_line import rlox_opt
 
 from rlox_opt.plan.testing import agreement
 from rlox_opt.project.builds import Command, NotBuiltError
@@ -141,16 +142,14 @@ def test_what_cannot_be_found_is_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_a_mistake_is_told_with_its_line_and_what_would_do(
-    table: str, line: int, told: str, tmp_path: Path
+    table: str, line: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path, f'[project]\nname = "x"\n[tool.rlox-opt]\n{table}\n')
     where = rf"pyproject\.toml, line {line}: \[tool\.rlox-opt\]: "
     with pytest.raises(UsageError, match=f"{where}.*{told}"):
         Project.find(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "rlox_opt.cli.main", "list"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    done = rlox_opt("list")
     assert done.returncode == 2
     assert f"line {line}: " in done.stderr
     assert "Traceback" not in done.stderr
@@ -221,14 +220,14 @@ def test_a_command_that_fails_or_leaves_nothing_is_told(
         project.builds.build(Revision(f"{commit}+x", commit, ("x",)))
 
 
-def test_a_plug_in_that_does_not_load_is_named(tmp_path: Path) -> None:
+def test_a_plug_in_that_does_not_load_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     toy_projects.write(tmp_path)
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "options.py").write_text("import no_such_module\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "rlox_opt.cli.main", "list"],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    done = rlox_opt("list")
     assert done.returncode == 2
     assert "workloads/options.py: does not load: ModuleNotFoundError" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -263,13 +262,10 @@ def test_a_plug_in_that_does_not_load_is_named(tmp_path: Path) -> None:
     ids=lambda of: " ".join(of) if isinstance(of, tuple) else None,
 )
 def test_a_project_that_has_nothing_for_a_verb_is_told_so(
-    words: tuple[str, ...], told: str, tmp_path: Path
+    words: tuple[str, ...], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    toy_projects.write(tmp_path, 'package = "json"\nsuite = "."')
-    done = subprocess.run(
-        [sys.executable, "-m", "rlox_opt.cli.main", *words],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
+    monkeypatch.chdir(toy_projects.write(tmp_path, 'package = "json"\nsuite = "."'))
+    done = rlox_opt(*words)
     assert done.returncode == 2, done.stderr
     assert re.search(told, done.stderr), done.stderr
     assert done.stderr.count("rlox-opt ") <= 2  # its own name, and that of what would help

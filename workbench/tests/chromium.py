@@ -1,6 +1,7 @@
 """The Chromium that the page tests drive; as a program, whether there is one that starts."""
 
 import contextlib
+import functools
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 NAMES = ("chromium", "chromium-browser", "chrome", "google-chrome")
 
 
+@functools.cache
 def found() -> str | None:
     """The path of the first that starts; None without any."""
     for path in _candidates():

@@ -6,13 +6,19 @@ from pathlib import Path
 import pytest
 import toy_packages
 
+from rlox_opt.harness import packages as packages_module
 from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import SIDES, Packages
 
 
 @pytest.fixture(params=["a process each", "one process"])
-def made(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., Packages]:
-    """Two builds that are the same, with a suite of these modules."""
+def made(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Packages]:
+    """Two builds that are the same, with a suite of these modules. Contests are short: what is
+    looked at is what is measured, not how close it comes."""
+    monkeypatch.setattr(packages_module, "_CONTEST_S", 0.01)
+    monkeypatch.setattr(packages_module, "_CONTESTS", 1)
 
     def of(limit_s: float = 30.0, **modules: str) -> Packages:
         folder = tmp_path / "benchmarks"

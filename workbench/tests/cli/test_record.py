@@ -311,12 +311,14 @@ def test_a_killed_run_loses_at_most_the_commit_it_was_on(tmp_path: Path) -> None
     made = toy_history.commits(
         tmp_path, [{}, {"passes": 11}, {"name": "hangs"}, {"passes": 12}, {"passes": 13}]
     )
+    with (tmp_path / "benchmarks" / "toys.py").open("a") as suite:
+        suite.write("\ntime_hangs.timeout = 0.5\n")
     asked = (*made, "--bench", r"toys\.time_(steady|hangs)", *SPENT)
     first = start(tmp_path, *asked)
     while len([*(tmp_path / "history").glob("*/*.json")]) < 2:
         assert first.poll() is None
         time.sleep(0.02)
-    time.sleep(1.5)  # the third waits ten seconds for its benchmark that hangs
+    time.sleep(1.0)  # the third waits three seconds for its benchmark that hangs
     os.killpg(first.pid, signal.SIGKILL)
     first.wait()
     assert [entry.commit for entry in entries(tmp_path)] == made[:2]

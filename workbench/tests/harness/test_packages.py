@@ -234,7 +234,7 @@ def test_every_process_loads_copies_of_its_own_and_they_go_with_it(
 
 
 def test_a_peak_is_the_own_and_not_that_of_the_process_that_started_it(make: Make) -> None:
-    held = bytearray(1_000_000_000)  # zeroed pages that nobody touched are not held
+    held = bytearray(200_000_000)  # zeroed pages that nobody touched are not held
     held[::4096] = b"x" * len(held[::4096])
     ((_, peak),) = make({}, {}).peaks(["toys.peakmem_held"], seed=1)
     assert isinstance(peak, Reading)

@@ -52,8 +52,11 @@ def test_what_moved_beyond_its_intervals_is_asked_about_the_largest_first(
 
 
 @pytest.fixture
-def toys(tmp_path: Path) -> Project:
-    """A checkout whose toy packages are made beside it, with their benchmarks."""
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A checkout whose toy packages are made beside it, with their benchmarks, which are watched
+    for a second or two."""
+    short = {name: ((0, 1), 1.0 if name != "py-spy" else 2.0) for name in causes._WINDOWS}
+    monkeypatch.setattr(causes, "_WINDOWS", short)
     toy_history.commits(tmp_path, [{}])
     made = str(tmp_path / "benchmarks")
     return toy_projects.of(tmp_path / "repository", suite=made, cache=str(tmp_path))
@@ -73,8 +76,6 @@ def test_more_work_in_python_is_put_down_to_its_function(
     if missing or pyspy.unavailable():
         pytest.skip(missing or "functions of Python are named by py-spy")
     monkeypatch.setattr(brief, "tool", lambda: sampler)
-    short = {name: ((0, 1), 1.0 if name != "py-spy" else 2.0) for name in causes._WINDOWS}
-    monkeypatch.setattr(causes, "_WINDOWS", short)
     before, after = toy(toys.cache, 10), toy(toys.cache, 20)
     found = causes.of_benchmark(toys, before, after, "toys.time_work", 2.0)
     assert found.layer == "python"
@@ -91,11 +92,7 @@ def test_a_benchmark_that_fails_has_no_cause(toys: Project) -> None:
 
 
 @pytest.mark.skipif(NO_SAMPLER, reason="neither perf nor py-spy can be used here")
-def test_the_calls_of_a_benchmark_are_ranked_by_layer_and_function(
-    toys: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    short = {name: ((0, 1), 1.0 if name != "py-spy" else 2.0) for name in causes._WINDOWS}
-    monkeypatch.setattr(causes, "_WINDOWS", short)
+def test_the_calls_of_a_benchmark_are_ranked_by_layer_and_function(toys: Project) -> None:
     found = causes.of_calls(toys, toy(toys.cache, 20), "toys.time_work")
     assert sum(found.layers.values()) == pytest.approx(1, abs=0.01)
     assert found.layers["python"] > 0.8

@@ -11,12 +11,12 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import msgspec
 
-from rlox_opt.project import suite_source, table
+from rlox_opt.project import kinds, table
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Cargo, Command
 from rlox_opt.project.project import Project
@@ -107,9 +107,13 @@ def _chosen(project: Project, given: str) -> tuple[Project, str]:
     path = Path(given)
     if not given or not path.exists():
         raise UsageError(f"--suite {given!r}: is not there; name a folder of asv benchmarks")
+    top = project.top.resolve()
+    inside = path.resolve().is_relative_to(top)
     if path.is_file() and path.suffix not in (".json", ".jsonc"):
-        raise UsageError(f"--suite {given}: is no asv.conf.json; name that, or a folder")
-    if not path.resolve().is_relative_to(project.top.resolve()):
+        within = PurePosixPath(path.resolve().relative_to(top)) if inside else None
+        if within and not kinds.taking(top, within):
+            raise UsageError(f"--suite {given}: is no asv.conf.json; name that, or a folder")
+    if not inside:
         raise UsageError(
             f"--suite {given}: lies outside {project.top}; name a folder in it, or give each "
             "comparison its suite: rlox-opt diff --suite FOLDER"
@@ -147,10 +151,9 @@ def _found(project: Project) -> _Found:
         return found
     sides = "HEAD~1 HEAD" if _has_parent(project) else "HEAD ."
     named = [name for name in found.benchmarks if project.compared.search(name)]
-    timed = [name for name in named if name.rpartition(".")[2].startswith("time_")] or named
     found.command = f"rlox-opt diff {sides}"
-    if suite and timed:  # the module alone is read, by its ^
-        name = suite_source.lightest(suite.folder, timed)
+    if suite and named:  # the module alone is read, by its ^
+        name = suite.kind.lightest(suite.folder, named)
         found.command += f" --bench {shlex.quote(f'^{name}')}"
     return found
 
@@ -215,7 +218,7 @@ def _back_end(folder: Path) -> tuple[str, str]:
 
 def _suite(project: Project, suite: Suite, found: _Found) -> None:
     of = suite.configuration
-    found.benchmarks = suite_source.benchmarks(suite.folder)
+    found.benchmarks = suite.kind.benchmarks(suite.folder)
     found.uncovered = uncovered(suite)
     where = f"{of.path}" if of.path != of.suite else "pyproject.toml, [tool.rlox-opt]"
     inside = suite.folder.is_relative_to(project.top)

@@ -23,7 +23,7 @@ from rlox_opt.harness.restarts import (
 )
 from rlox_opt.system.scratch import scratch
 
-_PROGRAM = Path(__file__).with_name("inside") / "rlox_opt_side.py"
+_INSIDE = Path(__file__).with_name("inside")
 # Short slices, for what disturbs a machine comes and goes; a process that was asleep finds other
 # things in its caches, so each slice begins with calls that do not count, this part of them.
 _SLICE_S = 0.00025
@@ -47,11 +47,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Suite:
-    """A folder of asv benchmarks; where sides share a process they take their inputs from its
-    modules `shared`."""
+    """A folder of benchmarks, or a file; where sides share a process they take their inputs from
+    its modules `shared`. Sides run it by a `program` of `inside`, which is `told` more than that,
+    as JSON."""
 
     folder: Path
     shared: tuple[str, ...] = ()
+    program: str = "rlox_opt_side.py"
+    told: Mapping[str, Any] = field(default_factory=dict)
 
 
 class SideError(ContestError):
@@ -105,14 +108,16 @@ def started(
         "suite": str(suite.folder),
         "shared": suite.shared,
         "sides": [{"folder": str(s.folder), "packages": s.packages} for s in sides.values()],
+        **suite.told,
     }
     # What else the user's own Python is told must not lead to packages of another interpreter.
     own = {name: value for name, value in os.environ.items() if name not in _OF_ANOTHER_PYTHON}
     # Nothing is written into a suite that lies in the user's checkout.
     env = {**own, **SAME_ORDER, "PYTHONDONTWRITEBYTECODE": "1", **first.env}
     with scratch() as folder:
+        program = _INSIDE / suite.program
         worker = Worker(
-            _PROGRAM, [json.dumps(settings)], rng, limit_s, under, first.python, env, folder
+            program, [json.dumps(settings)], rng, limit_s, under, first.python, env, folder
         )
         with contextlib.closing(worker):
             yield worker

@@ -45,10 +45,10 @@ class Configuration:
     """What an asv.conf.json says; paths are from the top of the repository that it lies in."""
 
     path: PurePosixPath
-    """The file."""
+    """The file, or what else says so."""
 
     suite: PurePosixPath
-    """The folder of benchmarks."""
+    """The folder of benchmarks, or the file."""
 
     project: PurePosixPath
     """The folder that is built."""
@@ -79,6 +79,9 @@ class Configuration:
 
     notes: tuple[str, ...] = ()
     """What people should know of it, a sentence each."""
+
+    kind: str = "asv"
+    """Of what kind the suite is; of another than asv's, the same is known without such a file."""
 
     elsewhere: str = ""
     """The `repo` that is no folder of this repository. asv would measure that one."""

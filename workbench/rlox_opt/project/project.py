@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rlox_opt.project import asv_files, package_name
+from rlox_opt.project import asv_files, kinds, package_name
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
@@ -93,7 +93,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     suite: str = ""
     """The folder of asv benchmarks, or the asv.conf.json that names it (the only one in the root
-    or at most two folders below)."""
+    or at most two folders below); or a suite of another kind, as `kinds` tells."""
 
     one_process: bool = False
     """Whether two builds of the package bear to be loaded into one process, which tells smaller
@@ -207,18 +207,18 @@ class Project:
 
     @cached_property
     def configuration(self) -> Configuration:
-        """What the asv.conf.json of its suite says. Raises UsageError as `asv_files.chosen` does,
-        and `check_built`."""
+        """What is known of its suite, such as its asv.conf.json says. Raises UsageError as
+        `kinds.chosen` does, and `check_built`."""
         if self.lent:
             return self.lent[1]
         wanted = "" if self.apart else self.settings.suite
-        found = asv_files.chosen(self.top, self.within, wanted, self.files())
+        found = kinds.chosen(self.top, self.within, wanted, self.files())
         return asv_files.check_built(self.top, found)
 
     @property
     def suite(self) -> Path:
-        """The folder of asv benchmarks: that of its working tree, if no other is lent. Raises
-        UsageError where nothing says which it is."""
+        """The folder of benchmarks, or the file: that of its working tree, if no other is lent.
+        Raises UsageError where nothing says which it is."""
         return self.lent[0] if self.lent else self.apart or self.top / self.configuration.suite
 
     @property

@@ -15,10 +15,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rlox_opt.harness import callgrind
-from rlox_opt.harness.arms import Side, Suite
+from rlox_opt.harness.arms import Side
 from rlox_opt.harness.packages import SIDES, Failure, Packages
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import builds, calibration
+from rlox_opt.project import builds, calibration, kinds
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
@@ -160,13 +160,16 @@ def side_by_side(
 ) -> Iterator[Packages]:
     """Base, head, and unless told otherwise base again, each in a folder of its own: the loader
     takes a library that it has loaded from the same file for the same."""
-    suite = Suite(project.suite, project.settings.shared)
+    settings = project.settings
+    kind = kinds.of(project.configuration)
     with scratch(project.builds.folder) as folder:
+        suite = kind.laid_out(project.suite, project.configuration, settings.shared, folder)
         sides = {}
         for side, of in zip(SIDES, (base, head, base) if again else (base, head), strict=False):
             shutil.copytree(of.folder, folder / side)
             sides[side] = Side(folder / side, of.packages, of.python, of.env)
-        yield Packages(sides, suite, _PATIENCE_S, project.settings.one_process)
+        together = settings.one_process and kind.together
+        yield Packages(sides, suite, _PATIENCE_S, together)
 
 
 def named(text: str, there: Collection[str], option: str) -> str:

@@ -9,10 +9,11 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.project import asv_files, checkouts, suite_source
+from rlox_opt.project import asv_files, checkouts, kinds
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.asv_files import NoSuiteError
 from rlox_opt.project.commits import WORKING_TREE, Revision, as_usage_error
+from rlox_opt.project.kinds import Kind
 from rlox_opt.project.project import Project
 from rlox_opt.system.git import Checkout
 from rlox_opt.system.scratch import scratch
@@ -20,15 +21,21 @@ from rlox_opt.system.usage import UsageError
 
 _KEPT = 8  # trees
 _RELEASE = "pypi:"
+_NO_SUITE = f"is no suite; name {', '.join(kind.called for kind in (*kinds.OTHERS, kinds.ASV))}"
 
 
 @dataclass(frozen=True)
 class Suite:
-    """A folder of asv benchmarks, what its asv.conf.json says, and for people whose it is."""
+    """A folder of benchmarks, or a file, what is known of it, and for people whose it is."""
 
     folder: Path
     configuration: Configuration
     text: str
+
+    @property
+    def kind(self) -> Kind:
+        """Of which kind it is."""
+        return kinds.of(self.configuration)
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,8 @@ class Suites:
 
     def of(self, revision: Revision, given: str | None = None) -> Suite:
         """The suite of a revision, or the one that is `given`: a folder, which may hold an
-        asv.conf.json or be the folder of benchmarks itself, or else REV; "." is the working tree.
+        asv.conf.json or be the folder of benchmarks itself, a file of another kind, or else REV;
+        "." is the working tree.
 
         Raises:
             UsageError: there is none, there are several, it has no benchmark, or what is given is
@@ -55,6 +63,8 @@ class Suites:
             return self.here()
         if given and Path(given).is_dir():
             return self._checked(self._of_folder(Path(given).resolve()))
+        if given and Path(given).is_file():
+            return self._checked(self._of_path(Path(given).resolve()))
         if given and given.startswith(_RELEASE):
             raise UsageError(
                 f"--suite {given}: a release has no suite; --suite HEAD gives it that of HEAD"
@@ -87,16 +97,17 @@ class Suites:
             return self._of_folder(project.apart)
         top = self._taken_out(revision)
         try:
-            found = asv_files.chosen(top, project.within, project.settings.suite)
+            found = kinds.chosen(top, project.within, project.settings.suite)
             asv_files.check_built(top, found)
         except NoSuiteError:
             raise UsageError(
-                f"{revision.title}: has no suite: no asv.conf.json is in it; {self._remedy()}"
+                f"{revision.title}: has no suite: no asv.conf.json is in it, and no test takes "
+                f"the fixture `benchmark`; {self._remedy()}"
             ) from None
         except UsageError as error:
             said = str(error).replace(f"{top}", f"{project.top}")
             raise UsageError(f"{revision.title}: {said}") from None
-        if not (top / found.suite).is_dir():
+        if not (top / found.suite).exists():
             raise UsageError(
                 f"{revision.title}: has no suite: {found.suite}, named by {found.path}, is no "
                 f"folder of it; {self._remedy()}"
@@ -111,7 +122,7 @@ class Suites:
     def _remedy(self) -> str:
         """What gives a suite to a commit without one."""
         with contextlib.suppress(UsageError):
-            if self.project.suite.is_dir():
+            if self.project.suite.exists():
                 return f"--suite {WORKING_TREE} gives it that of the working tree"
         return "--suite REV gives it that of another commit, --suite FOLDER a folder's"
 
@@ -120,6 +131,8 @@ class Suites:
         folder = folder if folder.is_dir() else folder.parent  # a file there may be named
         top = asv_files.top_of(folder) or folder
         root = PurePosixPath(folder.relative_to(top))
+        if kinds.taking(top, root):
+            return self._of_path(folder)
         if asv_files.below(top, root):
             found = asv_files.chosen(top, root)
             ours = found if top == project.top else asv_files.tidy(found, project.within)
@@ -134,19 +147,31 @@ class Suites:
             own = dataclasses.replace(own, suite=PurePosixPath(folder.relative_to(project.top)))
         return Suite(folder, own, f"{folder}")
 
+    def _of_path(self, path: Path) -> Suite:
+        """A suite of another kind than asv's."""
+        home = path if path.is_dir() else path.parent
+        top = asv_files.top_of(home) or home
+        within = PurePosixPath(path.relative_to(top))
+        kind = kinds.taking(top, within)
+        if kind is None:
+            raise UsageError(f"--suite {path}: {_NO_SUITE}")
+        own = top == self.project.top
+        found = kind.suite(top, self.project.within if own else PurePosixPath(), within)
+        ours = found if own else asv_files.tidy(found, self.project.within)
+        return Suite(path, ours, f"{path}")
+
     def _checked(self, suite: Suite) -> Suite:
         folder = f"{suite.folder}"
         if suite.folder.is_relative_to(self.folder):  # which is ours, and nobody looks there
             folder = f"{suite.text}: {suite.configuration.suite}"
-        if not suite.folder.is_dir():
+        if not suite.folder.exists():
             raise UsageError(
                 f"{folder}: is no folder, and {suite.configuration.path} names it as that of "
                 "the benchmarks; correct `benchmark_dir` there, or name another by --suite"
             )
-        if not suite_source.any_benchmark(suite.folder):
+        if not suite.kind.any_benchmark(suite.folder):
             raise UsageError(
-                f"{folder}: has no benchmark: no function there begins with time_, mem_, "
-                "peakmem_ or track_; name another folder by --suite"
+                f"{folder}: has no benchmark: {suite.kind.none}; name another folder by --suite"
             )
         return suite
 
@@ -175,4 +200,4 @@ class Suites:
 
 def uncovered(suite: Suite) -> list[str]:
     """What looks like a benchmark of a suite and is never collected, a sentence each."""
-    return suite_source.uncovered(suite.folder)
+    return suite.kind.uncovered(suite.folder)

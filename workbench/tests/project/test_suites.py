@@ -2,13 +2,14 @@
 
 import os
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import asv_projects
 import pytest
 from asv_projects import FILES, SUITE, commit, conf, make, write
 from users_repository import fingerprint, git
 
+from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
 from rlox_opt.project.suites import Suite, Suites, uncovered
@@ -204,7 +205,8 @@ def bench_function(): ...
 """
     lost = "def time_lost(): ...\n"
     write(tmp_path / "suite", {"a.py": text, "sub/lost.py": lost, "broken.py": "def (:\n"})
-    suite = Suite(tmp_path / "suite", None, "")  # type: ignore[arg-type]
+    path = PurePosixPath("suite")
+    suite = Suite(tmp_path / "suite", Configuration(path, path, PurePosixPath()), "")
     told = uncovered(suite)
     for said in (
         "suite/a.py:12: Suite.test_polygon is never",

@@ -1,0 +1,71 @@
+"""The kinds of suites, and which of them a project has: the one place where that is decided.
+
+An asv.conf.json makes it a suite of asv. Else `suite` of `[tool.rlox-opt]`, or `--suite`, names a
+file or folder, and the first kind takes it that finds its own benchmarks there. Where nothing is
+named, every kind is asked what it finds.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
+
+from rlox_opt.project import asv_files
+from rlox_opt.project.asv_configuration import NAMES, Configuration
+from rlox_opt.project.asv_files import NoSuiteError
+from rlox_opt.project.kinds.asv import Asv
+from rlox_opt.project.kinds.kind import Kind
+from rlox_opt.system.usage import UsageError
+
+__all__ = ["ASV", "OTHERS", "Kind", "chosen", "of", "taking"]
+
+OTHERS: tuple[Kind, ...] = ()
+"""All but asv's, in the order in which they are asked."""
+
+ASV: Kind = Asv()
+
+
+def of(configuration: Configuration) -> Kind:
+    """The kind of a suite."""
+    return next((kind for kind in OTHERS if kind.name == configuration.kind), ASV)
+
+
+def taking(top: Path, path: PurePosixPath) -> Kind | None:
+    """The kind other than asv's that a file or folder of the checkout `top` is a suite of; None
+    where there is none, or where an asv.conf.json lies in it."""
+    if path.name in NAMES or any((top / path / name).exists() for name in NAMES):
+        return None
+    return next((kind for kind in OTHERS if kind.takes(top, path)), None)
+
+
+def chosen(
+    top: Path, root: PurePosixPath, wanted: str = "", listed: Iterable[str] | None = None
+) -> Configuration:
+    """The suite of the project in the folder `root` of the checkout `top`: the one that is `wanted`
+    (a path from `root`), else the only one. `listed` are the files that count (all).
+
+    Raises:
+        NoSuiteError: there is none.
+        UsageError: there are several, or what says what it is cannot be read.
+    """
+    files = None if listed is None else [*listed]
+    if wanted:
+        path = PurePosixPath(posixpath.normpath(root / wanted))
+        kind = taking(top, path)
+        return kind.suite(top, root, path) if kind else asv_files.chosen(top, root, wanted, files)
+    try:
+        return asv_files.chosen(top, root, wanted, files)
+    except NoSuiteError as error:
+        found = [(kind, path) for kind in OTHERS for path in kind.there(top, root, files)]
+        if not found:
+            raise NoSuiteError(f"{error}") from None
+    if len(found) > 1:
+        names = ", ".join(f"{path} ({kind.name})" for kind, path in found)
+        first = posixpath.relpath(found[0][1], root)
+        raise UsageError(
+            f"{top / root}: has several suites: {names}; choose by "
+            f'suite = "{first}" under [tool.rlox-opt] of pyproject.toml, or by --suite'
+        )
+    ((kind, path),) = found
+    return kind.suite(top, root, path)

@@ -221,6 +221,8 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
     found.benchmarks = suite.kind.benchmarks(suite.folder)
     found.uncovered = uncovered(suite)
     where = f"{of.path}" if of.path != of.suite else "pyproject.toml, [tool.rlox-opt]"
+    if of.kind != "asv" and not project.settings.suite:
+        where = f"{of.kind}'s: {suite.kind.found_by}"
     inside = suite.folder.is_relative_to(project.top)
     folder = suite.folder.relative_to(project.top) if inside else suite.folder
     found.known["suite"] = f"{folder}, {len(found.benchmarks)} benchmark functions", where

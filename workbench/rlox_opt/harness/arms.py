@@ -86,8 +86,9 @@ class Arms(Protocol):
     def value(self, side: str) -> float:
         """What the benchmark prepared last, on this side, tells."""
 
-    def forget(self, rng: random.Random) -> None:
-        """Let go of what is prepared, so that the next gets other memory."""
+    def forget(self, rng: random.Random) -> str:
+        """Let go of what is prepared, so that the next gets other memory. Returns what people
+        should know of it, if anything."""
 
     def allow(self, seconds: float) -> None:
         """How long an answer may take."""
@@ -149,8 +150,8 @@ class Together:
     def value(self, side: str) -> float:
         return float(self._do(side, "value"))
 
-    def forget(self, rng: random.Random) -> None:
-        self._do(None, "forget", rng.getrandbits(63))
+    def forget(self, rng: random.Random) -> str:
+        return self._do(None, "forget", rng.getrandbits(63)) or ""
 
     def allow(self, seconds: float) -> None:
         self._ask.limit_s = seconds
@@ -223,9 +224,9 @@ class Apart:
     def value(self, side: str) -> float:
         return float(self._do(side, "value"))
 
-    def forget(self, rng: random.Random) -> None:
-        for side in self._asks:
-            self._do(side, "forget", rng.getrandbits(63))
+    def forget(self, rng: random.Random) -> str:
+        told = [self._do(side, "forget", rng.getrandbits(63)) for side in self._asks]
+        return next(filter(None, told), "")
 
     def allow(self, seconds: float) -> None:
         for ask in self._asks.values():

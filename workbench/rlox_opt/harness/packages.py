@@ -87,6 +87,8 @@ class Packages:
     limit_s: float
     together: bool = False
     beginning: str = ""
+    told: dict[str, str] = field(default_factory=dict)
+    """What people should know of benchmarks that were timed, by name."""
     _listed: dict[str, dict[str, Listed]] = field(default_factory=dict)  # by beginning
     _caches: dict[tuple[str, str], Path | SideError] = field(default_factory=dict)
     _alone: dict[str, int] = field(default_factory=dict)  # calls that one setup bears
@@ -242,7 +244,7 @@ class Packages:
             arms.load(name, rng.getrandbits(63))
             for _ in range(_CONTESTS):
                 start = time.monotonic()
-                arms.forget(rng)
+                self._hear(name, arms.forget(rng))
                 seed = rng.getrandbits(63)
                 for side in rng.sample([*self.sides], len(self.sides)):
                     self._prepare(arms, side, name, seed)
@@ -251,10 +253,14 @@ class Packages:
                 readings.append(_reading(times))
                 if dear:
                     break
-            arms.forget(rng)
+            self._hear(name, arms.forget(rng))
         except SideError as error:
             return _failed(error)
         return Reading(*map(statistics.fmean, zip(*readings, strict=True)))
+
+    def _hear(self, name: str, told: str) -> None:
+        if told:
+            self.told.setdefault(name, told)
 
     def _prepare(self, arms: Arms, side: str, name: str, seed: int) -> None:
         """How many calls one setup bears is found out once, so that all restarts do the same."""

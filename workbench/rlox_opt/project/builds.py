@@ -352,7 +352,8 @@ class Builds:
     def _sources(self, revision: Revision) -> str:
         """What git calls the files of a commit, without those of the suite, which is no part of
         what is built."""
-        suite = f"{self.configuration.suite}/"
+        asv = self.configuration.kind == "asv"  # others may lie among the sources
+        suite = f"{self.configuration.suite}/" if asv else "\0"
         with as_usage_error():
             listed = self.commits.repository().run("ls-tree", "-r", "-z", revision.commit)
         rows = (row for row in listed.split("\0") if row)

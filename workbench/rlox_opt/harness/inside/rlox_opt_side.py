@@ -29,7 +29,7 @@ import site
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from rlox_opt_prepared import Prepared, Skipped, end_what_came_back
 from rlox_opt_suite import Benchmark, Suite, discovered, told
@@ -93,13 +93,8 @@ class Side:
         return self._benchmarks[module]
 
     def _check_origin(self) -> None:
-        """Raises ImportError where a package is another than the one that was built."""
-        for name in self._packages:
-            module = sys.modules.get(name)
-            places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
-            where = [os.path.realpath(place) for place in places if place]
-            if where and not any(place.startswith(self.folder + os.sep) for place in where):
-                raise ImportError(f"{name} came from {where[0]}, not from {self.folder}")
+        """Raises ImportError as `check_origin` does."""
+        check_origin(self._packages, self.folder)
 
     def forget(self) -> None:
         """Clear what the benchmarks' cached functions hold."""
@@ -176,7 +171,7 @@ class Arena:
 
     def load(self, number: int, name: str, seed: int) -> None:
         """Import the benchmark's module."""
-        _seed(seed)  # for what it draws meanwhile
+        draw_from(seed)  # for what it draws meanwhile
         self._sides[number].benchmark(name)
 
     def prepare(
@@ -186,9 +181,9 @@ class Arena:
         self._tear_down(number)
         if cache is not None:
             os.chdir(cache)
-        _seed(seed)  # data drawn from it are the same on every side
+        draw_from(seed)  # data drawn from it are the same on every side
         benchmark = self._sides[number].benchmark(name)
-        _seed(seed)
+        draw_from(seed)
         prepared = Prepared(self._sides[number], benchmark, alone)
         self._prepared[number], self._last = prepared, number
         return int(prepared.alone)
@@ -202,9 +197,7 @@ class Arena:
         for number, side in enumerate(self._sides):
             self._tear_down(number)
             side.forget()
-        # Below and above the size from which malloc maps pages of their own.
-        rng = random.Random(seed)
-        self._pads = [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
+        self._pads = pads(seed)
         gc.collect()
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
@@ -246,15 +239,33 @@ class Arena:
         return float(self._prepared[self._last].value())
 
 
-def _seed(seed: int) -> None:
+def check_origin(packages: Sequence[str], folder: str) -> None:
+    """Raises ImportError where a package is another than the one that was built, in `folder`."""
+    for name in packages:
+        module = sys.modules.get(name)
+        places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+        where = [os.path.realpath(place) for place in places if place]
+        if where and not any(place.startswith(folder + os.sep) for place in where):
+            raise ImportError(f"{name} came from {where[0]}, not from {folder}")
+
+
+def pads(seed: int) -> list[bytearray]:
+    """Memory to hold, so that what is made next lies elsewhere: below and above the size from which
+    malloc maps pages of their own."""
+    rng = random.Random(seed)
+    return [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
+
+
+def draw_from(seed: int) -> None:
+    """Seed what benchmarks draw their data from, here and in NumPy."""
     random.seed(seed)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         numpy.random.seed(seed % (1 << 32))
 
 
-def main(settings: str) -> None:
-    """Answer the commands on stdin until it ends."""
+def opened() -> tuple[TextIO, TextIO]:
+    """Where commands are read from, and answers written to."""
     sys.path.pop(0)  # this file's folder
     if sys.platform == "linux":  # any process of the user's may look on: a sampler is no ancestor
         ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
@@ -263,6 +274,12 @@ def main(settings: str) -> None:
     commands = os.fdopen(os.dup(0))
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    return commands, answers
+
+
+def main(settings: str) -> None:
+    """Answer the commands on stdin until it ends."""
+    commands, answers = opened()
     arena = Arena(**json.loads(settings))
     for line in commands:
         name, *arguments = json.loads(line)

@@ -15,6 +15,7 @@ class Asv:
 
     name = "asv"
     called = "a folder of asv benchmarks"
+    found_by = "an asv.conf.json"
     none = "no function there begins with time_, mem_, peakmem_ or track_"
     together = True
 

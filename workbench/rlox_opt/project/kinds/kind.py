@@ -21,6 +21,9 @@ class Kind(Protocol):
     called: str
     """Of what it is, for people: "a folder of asv benchmarks"."""
 
+    found_by: str
+    """What it is found by where nothing names it, for people."""
+
     none: str
     """What makes a suite have no benchmark, for people."""
 

@@ -1,0 +1,203 @@
+"""The fixture `benchmark` of pytest-benchmark and of pytest-codspeed, as tests call it; what it is
+given is timed when somebody asks. The standard library alone, as `rlox_opt_side` says.
+
+https://pytest-benchmark.readthedocs.io/en/latest/usage.html
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from rlox_opt_prepared import timed
+
+# Calls change what they work on where one takes this much longer than another, or less.
+_CHANGED, _CHANGED_S = 1.5, 20e-6
+_LEAST_SLICES = 9
+
+
+class Call:
+    """What is timed: a function with its arguments, which `setup` may make anew for each call.
+    `bears` tells how many calls one run of the test is meant for; 0 is any number."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        setup: Callable[[], Any] | None = None,
+        teardown: Callable[..., Any] | None = None,
+        bears: int = 0,
+        warm: int = 0,
+    ) -> None:
+        self._function = function
+        self._args, self._kwargs = args, dict(kwargs or {})
+        self._setup, self._teardown = setup, teardown
+        self.bears, self._warm = bears, warm
+        self.alone = int(setup is not None or teardown is not None)
+        self.first_s = 0.0
+        self.slices: list[float] = []  # seconds of a call
+
+    def first(self) -> Any:
+        """Call it once, and return what it returns."""
+        call, ended = self._ready()
+        start = time.perf_counter()
+        result = call()
+        self.first_s = time.perf_counter() - start
+        ended()
+        return result
+
+    def few(self, calls: int) -> tuple[float, Any]:
+        """Seconds that calls take together which one run of the test is meant for, after those that
+        it wants to warm up, and what the last one returns."""
+        call, _ = self._ready()
+        timed(call, self._warm)
+        results: list[Any] = []
+        seconds = timed(call, calls - 1)
+        seconds += timed(lambda: results.append(call()), 1)
+        return seconds, results[0]
+
+    def time(self, calls: int, warm: int = 0) -> float:
+        """Seconds that calls take together, after `warm` others."""
+        if self.alone:
+            seconds = sum(self._once() for _ in range(calls))
+        else:
+            call, _ = self._ready()
+            timed(call, warm)
+            seconds = timed(call, calls)
+        self.slices.append(seconds / calls)
+        return seconds
+
+    def changed(self, first_s: float) -> str:
+        """What people should know of it: that its calls change what they work on; "" if not. Its
+        first calls take `first_s` seconds at the least."""
+        if self.alone or len(self.slices) < _LEAST_SLICES:
+            return ""
+        third = len(self.slices) // 3
+        early, late = (statistics.median(of) for of in (self.slices[:third], self.slices[-third:]))
+        if late > _CHANGED * early or early > _CHANGED * late:
+            return (
+                f"its calls change what they work on: the last ones took {late / early:.2g} times "
+                "as long as the first; a `setup` of benchmark.pedantic makes that anew for each"
+            )
+        usual = statistics.median(self.slices)
+        if first_s > _CHANGED * usual + _CHANGED_S:
+            return (
+                f"its first call takes {first_s / usual:.2g} times as long as the later ones, and "
+                "those are compared; a `setup` of benchmark.pedantic makes each call a first one"
+            )
+        return ""
+
+    def _once(self) -> float:
+        call, ended = self._ready()
+        seconds = timed(call, 1)
+        ended()
+        return seconds
+
+    def _ready(self) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        """What is called, and what is called afterwards."""
+        args, kwargs = self._args, self._kwargs
+        made = self._setup() if self._setup is not None else None
+        if made is not None:
+            if args or kwargs:
+                raise TypeError("either `setup` makes the arguments, or they are given")
+            args, kwargs = made
+        ended = functools.partial(self._teardown, *args, **kwargs) if self._teardown else _nothing
+        return functools.partial(self._function, *args, **kwargs), ended
+
+
+def _nothing() -> None:
+    pass
+
+
+class Stats(Mapping[str, Any]):
+    """What a test finds of its own times, in seconds of a call."""
+
+    def __init__(self, of: Call) -> None:
+        self.data = of.slices or [of.first_s]
+        self.stats = self
+
+    def _told(self) -> dict[str, Any]:
+        data = sorted(self.data)
+        spread = statistics.stdev(data) if len(data) > 1 else 0.0
+        low, middle, high = (
+            statistics.quantiles(data, n=4) if len(data) > 1 else (data[0], data[0], data[0])
+        )
+        mean = statistics.fmean(data)
+        return {
+            "min": data[0], "max": data[-1], "mean": mean, "median": middle, "stddev": spread,
+            "q1": low, "q3": high, "iqr": high - low, "rounds": len(data), "iterations": 1,
+            "total": sum(data), "ops": 1 / mean if mean else 0.0, "outliers": "0;0",
+            "ld15iqr": data[0], "hd15iqr": data[-1], "iqr_outliers": 0, "stddev_outliers": 0,
+        }  # fmt: skip
+
+    def __getitem__(self, name: str) -> Any:
+        return self._told()[name]
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._told()[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __iter__(self) -> Any:
+        return iter(self._told())
+
+    def __len__(self) -> int:
+        return len(self._told())
+
+
+class Benchmark:
+    """What a test is given as `benchmark`: a function that calls another, and a decorator. `stop`
+    is told of the call, and returns what the test gets of it."""
+
+    enabled, disabled, skipped, has_error = True, False, False, False
+
+    def __init__(self, request: Any, stop: Callable[[Call], Any]) -> None:
+        node = request.node
+        of = getattr(node, "callspec", None)
+        marker = node.get_closest_marker("benchmark")
+        self.name, self.fullname = node.name, node.nodeid
+        self.param, self.params = (of.id, of.params) if of else (None, None)
+        self.group = marker.kwargs.get("group") if marker else None
+        self.options = dict(marker.kwargs) if marker else {}
+        self.extra_info: dict[str, Any] = {}
+        self.stats: Stats | None = None
+        self._stop = stop
+
+    def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._measured(Call(function, args, kwargs))
+
+    def pedantic(
+        self,
+        target: Callable[..., Any],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        setup: Callable[[], Any] | None = None,
+        teardown: Callable[..., Any] | None = None,
+        rounds: int = 1,
+        warmup_rounds: int = 0,
+        iterations: int = 1,
+    ) -> Any:
+        """As pytest-benchmark has it. Without a `setup`, a run of the test is good for as many
+        calls as are asked for."""
+        for name, value in (("iterations", iterations), ("rounds", rounds)):
+            if not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} is {value!r}; it takes a number over 0")
+        if setup is not None and iterations != 1:
+            raise ValueError(f"iterations is {iterations}; with a `setup` it takes 1")
+        bears = rounds * iterations if setup is None and teardown is None else 0
+        warm = warmup_rounds * iterations
+        return self._measured(Call(target, args, kwargs, setup, teardown, bears, warm))
+
+    def _measured(self, call: Call) -> Any:
+        if self.stats is not None:
+            raise RuntimeError("the fixture `benchmark` can be used once in a test")
+        self.stats = Stats(call)
+        try:
+            return self._stop(call)
+        finally:
+            self.stats = Stats(call)

@@ -1,0 +1,263 @@
+"""A process that runs the benchmarks of a suite of pytest on one build of a project:
+`python rlox_opt_pytest_side.py SETTINGS`. Commands and answers are those of `rlox_opt_side`; the
+settings have as well `"root"`, the folder that pytest starts in, `"ini"`, its file of settings, and
+`"files"`, those of the suite that have benchmarks, from the root.
+
+pytest runs in this process. A test goes on until it calls its fixture `benchmark`, which is ours:
+there it waits, and slices are timed as they are asked for, until something else is asked; then it
+is given what its first call returned, and goes on to its end. A test that is marked, and has no
+fixture, is itself what is called.
+
+The process is the project's own, so this is the standard library and pytest, for Python 3.8 and
+later.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.machinery
+import json
+import os
+import re
+import site
+import sys
+import time
+from pathlib import Path
+from typing import Any, TextIO
+
+from rlox_opt_benchmark import Call
+from rlox_opt_prepared import Skipped, end_what_came_back
+from rlox_opt_side import check_origin, draw_from, opened, pads
+from rlox_opt_suite import told
+
+_LONGEST = 400  # of what a failing test says
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_WITHIN = ("time", "call", "pin")  # what is asked while a test waits
+
+
+class Built:
+    """Finds the packages that were built where they are, and never beside the tests."""
+
+    def __init__(self, folder: str, packages: list[str]) -> None:
+        self.folder, self.packages = os.path.realpath(folder), packages
+        sys.meta_path.insert(0, self)
+        sys.path.insert(0, self.folder)
+        site.addsitedir(self.folder)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """For the import system."""
+        if name in self.packages:
+            return importlib.machinery.PathFinder.find_spec(name, [self.folder], target)
+        return None
+
+
+class Ended(Exception):
+    """How a test ended that was not to end so."""
+
+
+class Side:
+    """Answers commands, also while a test waits."""
+
+    def __init__(
+        self, root: str, files: list[str], built: Built, commands: TextIO, answers: TextIO
+    ) -> None:
+        self._root, self._files, self._built = root, files, built
+        self._commands, self._answers = commands, answers
+        self._tests: Any = None  # those of pytest, once it runs
+        self._left: Any = None  # the command that a test was left for
+        self._answered = False
+        self._name = ""
+        self._call: Any = None  # while a test waits
+        self._few = 0  # calls to time while a test runs to its end
+        self._bears = 0
+        self._seconds = 0.0
+        self._first: dict[str, list[float]] = {}  # seconds of first calls, by benchmark
+        self._ending = ""  # why a test failed after its call
+        self._told = ""
+        self._pads: list[bytearray] = []
+        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+
+    def serve(self, tests: Any) -> None:
+        """Answer until there are no commands any more."""
+        self._tests = tests
+        while True:
+            command, self._left = self._left or self._next(), None
+            if command is None:
+                return
+            self._answered = False
+            answer = self._answer_to(command)
+            if not self._answered:
+                self._say(answer)
+
+    def _answer_to(self, command: list[Any]) -> Any:
+        name, *arguments = command
+        try:
+            return getattr(self, name)(*arguments)
+        except Skipped as error:
+            return {"error": self.short(str(error)), "skipped": True}
+        except Ended as error:
+            return {"error": self.short(str(error))}
+        except SystemExit as error:
+            return {"error": f"it calls sys.exit({error.code!r})"}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # the test's own, such as pytest's Exit
+            return {"error": self.short(told(error))}
+
+    def _next(self) -> Any:
+        line = self._commands.readline()
+        return json.loads(line) if line else None
+
+    def _say(self, answer: Any) -> None:
+        end_what_came_back()
+        print(json.dumps(answer), file=self._answers, flush=True)
+
+    def short(self, text: str) -> str:
+        """A text without the folders of the side and of the suite, which are gone when it is
+        read; of a long one, its beginning."""
+        for folder in (self._built.folder, os.path.realpath(self._root), self._root):
+            text = text.replace(folder + os.sep, "")
+        text = " ".join(_ADDRESS.sub("", text).split())
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+    def all(self, beginning: str) -> list[dict[str, Any]]:
+        """The benchmarks of files that may have names that begin so, and what cannot be read."""
+        of = [f for f in self._files if f.startswith(beginning) or beginning.startswith(f"{f}::")]
+        self._tests.collect(of or self._files)
+        self._check_origin()
+        there = {name: ["time", None, self._tests.timeout(name)] for name in self._tests.items}
+        broken = {where: self.short(why) for where, why in self._tests.broken.items()}
+        return [{"benchmarks": there, "broken": broken}]
+
+    def builds(self) -> list[dict[str, Any]]:
+        """What the package says of how it was built, if it does."""
+        package = importlib.import_module(self._built.packages[0])
+        self._check_origin()
+        said: object = getattr(package, "build_info", dict)()
+        return [said if isinstance(said, dict) else {}]
+
+    def _check_origin(self) -> None:
+        check_origin(self._built.packages, self._built.folder)
+
+    def load(self, number: int, name: str, seed: int) -> None:
+        """Collect the suite, once."""
+        if name not in self._tests.items:
+            draw_from(seed)
+            self._tests.collect(self._files)
+            self._check_origin()
+        self._tests.named(name)
+
+    def prepare(
+        self, number: int, name: str, seed: int, alone: int | None, cache: str | None
+    ) -> int:
+        """Run a test up to its call, which is called once, and answer how many calls one run of the
+        test bears. Where that is any number the answer is given while the test waits."""
+        self.load(number, name, seed)
+        self._name, self._few, self._bears = name, 0, 0
+        self._run(seed)
+        return self._bears
+
+    def _run(self, seed: int | None = None) -> None:
+        """Run the test, to its end unless it waits. Raises Ended, and Skipped."""
+        if seed is not None:
+            draw_from(seed)  # data drawn from it are the same on every side
+        self._call = None
+        why, skipped = self._tests.run(self._name, lambda: draw_from(seed or 0))
+        if self._answered:
+            self._ending = why
+        elif skipped:
+            raise Skipped(why)
+        elif why:
+            raise Ended(why)
+        elif self._call is None:
+            raise Ended("it never calls what is to be timed: its fixture `benchmark`")
+
+    def stop(self, call: Call) -> Any:
+        """What a test is given as the result of its call, when it goes on."""
+        self._call = call
+        if self._few:
+            seconds, result = call.few(self._few)
+            self._seconds += seconds
+            return result
+        result = call.first()
+        if call.bears:
+            self._bears = call.bears
+            return result
+        self._first.setdefault(self._name, []).append(call.first_s)
+        self._say(call.alone)
+        self._answered = True
+        while True:
+            command = self._next()
+            if command is None or command[0] not in _WITHIN:
+                break
+            self._say(self._answer_to(command))
+        self._left = command
+        if len(self._first[self._name]) > 1:  # the very first one warms the process up
+            self._told = self._told or call.changed(min(self._first[self._name][1:]))
+        return result
+
+    def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
+        """Seconds of calls, with what belongs to them, and of all threads together."""
+        busy, start = time.process_time(), time.perf_counter()
+        if not self._bears:
+            seconds = self._call.time(calls, warm)
+        else:
+            self._seconds = 0.0
+            for done in range(0, calls, self._bears):
+                self._few = min(self._bears, calls - done)
+                self._run(0)
+            seconds = self._seconds
+        return seconds, time.perf_counter() - start, time.process_time() - busy
+
+    def call(self, n: int) -> None:
+        """Call what is prepared."""
+        self._call.time(n)
+
+    def pin(self, core: int | None) -> None:
+        """Stay on one core; None ends that."""
+        if self._cores is not None:
+            os.sched_setaffinity(0, self._cores if core is None else {core})
+
+    def forget(self, seed: int) -> str | None:
+        """Other memory for what is made next. The test has ended: raises Ended where it has failed
+        since its call. Answers what people should know of it."""
+        self._bears, self._call = 0, None
+        ending, self._ending = self._ending, ""
+        self._pads = pads(seed)
+        gc.collect()
+        if ending:
+            raise Ended(ending)
+        noticed, self._told = self._told, ""
+        return noticed or None
+
+
+def main(settings: str) -> None:
+    """Answer the commands on stdin until it ends."""
+    commands, answers = opened()
+    of = json.loads(settings)
+    (side,) = of["sides"]
+    sys.dont_write_bytecode = False  # all that is imported lies in folders of ours
+    scratch, inside = Path.cwd(), str(Path(__file__).resolve().parent)
+    os.chdir(of["root"])
+    built = Built(side["folder"], side["packages"])
+    sys.path.append(of["root"])
+    serving = Side(of["root"], of["files"], built, commands, answers)
+    try:
+        sys.path.insert(0, inside)
+        from rlox_opt_tests import run
+
+        sys.path.remove(inside)
+    except ModuleNotFoundError as error:
+        why = f"its environment has no {error.name}, which its benchmarks need"
+        remedy = f"name {error.name} among what its tests require, or add --with {error.name}"
+        for _ in commands:
+            print(json.dumps({"error": f"{why}; {remedy}"}), file=answers, flush=True)
+        return
+    why = run(serving, of["root"], of["ini"], of["files"], scratch)
+    for _ in commands:  # pytest ended before it served
+        print(json.dumps({"error": serving.short(why)}), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,268 @@
+"""The plug-in of pytest by which `rlox_opt_pytest_side` collects and runs tests. It takes the place
+of pytest-benchmark and pytest-codspeed, whose options and hooks it knows and passes over."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from _pytest.assertion import pytest_collection as with_rewritten_assertions
+from _pytest.runner import runtestprotocol
+from _pytest.skipping import evaluate_xfail_marks
+from rlox_opt_benchmark import Benchmark, Call
+from rlox_opt_suite import told
+
+# Their plug-ins, by all names, and what traces lines.
+_MODULES = ("pytest_benchmark.plugin", "pytest_codspeed.plugin")
+_BLOCKED = ("benchmark", "codspeed", *_MODULES, "pytest_cov")
+_FIXTURES = ("benchmark", "codspeed_benchmark")
+_FLAGS = (
+    "disable-gc", "skip", "disable", "enable", "only", "autosave", "save-data", "verbose", "quiet"
+)  # fmt: skip
+_VALUES = (
+    "min-time", "max-time", "min-rounds", "timer", "calibration-precision", "warmup",
+    "warmup-iterations", "save", "json", "compare", "compare-fail", "cprofile", "cprofile-loops",
+    "cprofile-top", "cprofile-dump", "time-unit", "storage", "netrc", "sort", "group-by",
+    "columns", "name", "histogram",
+)  # fmt: skip
+_OF_CODSPEED = ("mode", "warmup-time", "max-time", "max-rounds", "profile-folder")
+_MEASURES_AWAY = re.compile(r"\bbenchmark\b")
+
+
+def run(side: Any, root: str, ini: str, files: Sequence[str], scratch: Path) -> str:
+    """Run pytest in this process, which serves the side. Returns why it ended, if it did before."""
+    asked = [f"--rootdir={root}", f"--confcutdir={root}", "-c", ini, "--capture=no"]
+    asked += [f"--basetemp={scratch / 'made'}"]
+    asked += [word for name in _BLOCKED for word in ("-p", f"no:{name}")]
+    own, said = sys.stderr, io.StringIO()
+    sys.stderr = said  # until it serves
+    try:
+        pytest.main([*asked, *files], plugins=[Tests(side, root, own)])
+    except SystemExit:
+        pass
+    finally:
+        sys.stderr = own
+    lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
+    why = [line for line in lines if "rror" in line or line.startswith("E ")] or lines[-3:]
+    return f"pytest does not start: {' '.join(why) or 'it says nothing'}"
+
+
+class Hooks:
+    """Those that conftest.py files may have for pytest-benchmark."""
+
+    def pytest_benchmark_scale_unit(self, config, unit, benchmarks, best, worst, sort):  # type: ignore[no-untyped-def]
+        pass
+
+    def pytest_benchmark_generate_machine_info(self, config):  # type: ignore[no-untyped-def]
+        pass
+
+    def pytest_benchmark_update_machine_info(self, config, machine_info):  # type: ignore[no-untyped-def]
+        pass
+
+    def pytest_benchmark_generate_commit_info(self, config):  # type: ignore[no-untyped-def]
+        pass
+
+    def pytest_benchmark_update_commit_info(self, config, commit_info):  # type: ignore[no-untyped-def]
+        pass
+
+    def pytest_benchmark_group_stats(self, config, benchmarks, group_by):  # type: ignore[no-untyped-def]
+        pass
+
+    def pytest_benchmark_generate_json(  # type: ignore[no-untyped-def]
+        self, config, benchmarks, include_data, machine_info, commit_info
+    ):
+        pass
+
+    def pytest_benchmark_update_json(self, config, benchmarks, output_json):  # type: ignore[no-untyped-def]
+        pass
+
+    def pytest_benchmark_compare_machine_info(  # type: ignore[no-untyped-def]
+        self, config, benchmarksession, machine_info, compared_benchmark
+    ):
+        pass
+
+
+class Tests:
+    """The plug-in: what is collected, and how one of them is run."""
+
+    def __init__(self, side: Any, root: str, stderr: Any) -> None:
+        self._side = side
+        self._stderr = stderr
+        self._root = root
+        self._session: Any = None
+        self.items: dict[str, Any] = {}
+        self.broken: dict[str, str] = {}
+        self._last: Any = None
+        self._ready: Callable[[], None] = int
+        self._reports: list[Any] = []
+        self._error: BaseException | None = None
+
+    @pytest.hookimpl
+    def pytest_addhooks(self, pluginmanager: Any) -> None:
+        pluginmanager.add_hookspecs(Hooks)
+
+    @pytest.hookimpl
+    def pytest_addoption(self, parser: Any) -> None:
+        group = parser.getgroup("benchmark")
+        for name in _FLAGS:
+            group.addoption(f"--benchmark-{name}", action="store_true", default=False)
+        for name in _VALUES:
+            group.addoption(f"--benchmark-{name}", nargs="?", default=None)
+        group.addoption("--codspeed", action="store_true", default=False)
+        for name in _OF_CODSPEED:
+            group.addoption(f"--codspeed-{name}", default=None)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_load_initial_conftests(self, early_config: Any, parser: Any, args: Any) -> None:
+        """Leave out options that no plug-in has which is there."""
+        if early_config.pluginmanager.hasplugin("xdist"):
+            args += ["-n0", "--dist=no"]  # this is the process that runs them
+        unknown = parser.parse_known_and_unknown_args([*args])[1]
+        args[:] = [word for word in args if word not in unknown and word != "--strict-config"]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_configure(self, config: Any) -> None:
+        for name in _FIXTURES:
+            config.addinivalue_line("markers", f"{name}: what is timed")
+        if _MEASURES_AWAY.search(config.option.markexpr or ""):
+            config.option.markexpr = ""  # `-m "not benchmark"` is of those who test
+        config.option.usepdb = False
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self, session: Any) -> bool:
+        sys.stderr = self._stderr
+        with_rewritten_assertions(session)
+        return True  # what is collected is asked for
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: Any) -> bool:
+        self._session = session
+        self._side.serve(self)
+        return True
+
+    def collect(self, files: Sequence[str]) -> None:
+        """Collect files of the suite. What cannot be read is in `broken`."""
+        self.items, self.broken = {}, {}
+        try:
+            found = self._session.perform_collect([str(Path(self._root, of)) for of in files])
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # such as an import that calls sys.exit
+            self.broken.setdefault("the suite", told(error))
+            return
+        for item in found:
+            if self._is_benchmark(item):
+                self.items[item.nodeid] = item
+
+    def _is_benchmark(self, item: Any) -> bool:
+        fixtures = getattr(item, "fixturenames", ())
+        return any(of in fixtures or item.get_closest_marker(of) for of in _FIXTURES)
+
+    def named(self, name: str) -> Any:
+        """The one of that name. Raises LookupError."""
+        if name in self.items:
+            return self.items[name]
+        reasons = "; ".join(f"{where}: {why}" for where, why in self.broken.items())
+        raise LookupError(f"the suite has no {name} here" + (f" ({reasons})" if reasons else ""))
+
+    def timeout(self, name: str) -> float | None:
+        """Seconds that pytest-timeout gives a benchmark, if its test says so."""
+        marker = self.items[name].get_closest_marker("timeout")
+        seconds = next(iter(marker.args), marker.kwargs.get("timeout")) if marker else None
+        return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else None
+
+    @pytest.hookimpl
+    def pytest_collectreport(self, report: Any) -> None:
+        if report.skipped:
+            self.broken.setdefault(report.nodeid, f"skipped: {_of_skip(report)}")
+        elif report.failed:
+            self.broken.setdefault(report.nodeid, str(report.longrepr).strip().split("\n")[-1])
+
+    @pytest.hookimpl
+    def pytest_exception_interact(self, node: Any, call: Any) -> None:
+        error = call.excinfo.value
+        if isinstance(error, pytest.Collector.CollectError):
+            error = error.__cause__ or error
+        if isinstance(node, pytest.Item):
+            self._error = self._error or error
+        else:
+            self.broken[node.nodeid] = told(error)
+
+    def run(self, name: str, ready: Callable[[], None]) -> tuple[str, bool]:
+        """Run a test; `ready` is called between its fixtures and itself. Returns why it failed or
+        was skipped, "" for neither, and whether it was skipped."""
+        item = self.named(name)
+        if self._last is not None and self._last is not item:
+            self._session._setupstate.teardown_exact(item.parent)  # what no later test shares
+        self._last, self._reports, self._error, self._ready = item, [], None, ready
+        # One that is not run may hang: whether it is to fail is asked before.
+        expected = evaluate_xfail_marks(item)
+        if expected:
+            return f"it is expected to fail: {expected.reason or 'no reason given'}", True
+        # What is shared with its neighbours stays, as it does between two tests.
+        runtestprotocol(item, log=True, nextitem=item.parent)
+        for report in self._reports:
+            if report.failed:
+                why = told(self._error) if self._error else str(report.longrepr)
+                return (why if report.when == "call" else f"its {report.when} fails: {why}"), False
+            if report.skipped:
+                expects = getattr(report, "wasxfail", None)
+                told_so = _of_skip(report) if expects is None else f"it expects to fail: {expects}"
+                return told_so, True
+        return "", False
+
+    @pytest.hookimpl
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        self._reports.append(report)
+
+    @pytest.fixture
+    def benchmark(self, request: Any) -> Any:
+        """What takes the place of pytest-benchmark's and pytest-codspeed's."""
+        return Benchmark(request, self._side.stop)
+
+    @pytest.fixture
+    def codspeed_benchmark(self, benchmark: Any) -> Any:
+        """The other name that pytest-codspeed has for it."""
+        return benchmark
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem: Any) -> bool | None:
+        """A test that is marked, and has no fixture, is what is timed."""
+        self._ready()
+        if self._within or {*_FIXTURES} & {*pyfuncitem.fixturenames}:
+            return None
+        if not self._is_benchmark(pyfuncitem):
+            return None
+        names = pyfuncitem._fixtureinfo.argnames
+        given = {name: pyfuncitem.funcargs[name] for name in names}
+        call = functools.partial(pyfuncitem.obj, **given)
+        if _is_async(pyfuncitem.obj):
+            call = functools.partial(self._as_their_plug_in_does, pyfuncitem)
+        self._side.stop(Call(call))
+        return True
+
+    _within = False
+
+    def _as_their_plug_in_does(self, item: Any) -> None:
+        self._within = True
+        try:
+            item.ihook.pytest_pyfunc_call(pyfuncitem=item)
+        finally:
+            self._within = False
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function)
+
+
+def _of_skip(report: Any) -> str:
+    """The reason of a skip, which pytest keeps beside its place."""
+    said = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return said.replace("Skipped: ", "", 1)

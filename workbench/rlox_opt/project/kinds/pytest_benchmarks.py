@@ -1,0 +1,169 @@
+"""Suites of pytest-benchmark and pytest-codspeed: tests that take the fixture `benchmark`, or have
+that mark."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from rlox_opt.harness.arms import Suite
+from rlox_opt.project import asv_files
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.kinds import test_requirements, test_source
+from rlox_opt.system import git
+from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.usage import UsageError
+
+# Files that may have pytest's settings, in pytest's order, and what then stands in them.
+_SETTINGS = (
+    ("pytest.toml", ""),
+    (".pytest.toml", ""),
+    ("pytest.ini", ""),
+    (".pytest.ini", ""),
+    ("pyproject.toml", r"(?m)^\s*\[\s*tool\s*\.\s*pytest\b"),
+    ("tox.ini", r"(?m)^\[pytest\]"),
+    ("setup.cfg", r"(?m)^\[tool:pytest\]"),
+)
+_OF_A_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
+
+
+class Pytest:
+    """pytest's, run from a copy: a test may write beside itself."""
+
+    name = "pytest"
+    called = "a file or folder of pytest benchmarks"
+    found_by = "tests that take the fixture `benchmark`, or are marked so"
+    none = "no test there takes the fixture `benchmark`, or is marked so"
+    together = False
+
+    def there(
+        self, top: Path, root: PurePosixPath, listed: Sequence[str] | None
+    ) -> list[PurePosixPath]:
+        home = top / root
+        of = None if listed is None else _listed(top, root, listed)
+        found = test_source.files(home, of)
+        if not found:
+            return []
+        common = Path(os.path.commonpath([path.parent for path in found]))
+        return [PurePosixPath((found[0] if len(found) == 1 else common).relative_to(top))]
+
+    def takes(self, top: Path, path: PurePosixPath) -> bool:
+        return self.any_benchmark(top / path)
+
+    def suite(self, top: Path, root: PurePosixPath, path: PurePosixPath) -> Configuration:
+        home = _root_of(top / path)[0]
+        taken = test_requirements.found(top / root)
+        if not taken.source and home != top / root:
+            taken = test_requirements.found(home)
+        listed = ", ".join(taken.requirements)
+        said = f"as {taken.source} says" if taken.source else "for nothing names what tests require"
+        note = f"{path}: its environment has {listed}, {said}; --with NAME adds to it"
+        return Configuration(
+            path=path,
+            suite=path,
+            project=root,
+            requirements=taken.requirements,
+            notes=(note,),
+            kind=self.name,
+        )
+
+    def benchmarks(self, suite: Path) -> list[str]:
+        return test_source.benchmarks(suite, _root_of(suite)[0])
+
+    def any_benchmark(self, suite: Path) -> bool:
+        return bool(test_source.files(suite))
+
+    def uncovered(self, suite: Path) -> list[str]:
+        root, settings = _root_of(suite)
+        if settings and re.search(r"\bpython_(files|classes|functions)\b", _text(settings)):
+            return []  # it has names of its own
+        return test_source.uncovered(suite, root)
+
+    def lightest(self, suite: Path, names: Sequence[str]) -> str:
+        return names[0]
+
+    def laid_out(
+        self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
+    ) -> Suite:
+        root, settings = _root_of(suite)
+        copy = folder / "suite"
+        _copied(root, copy)
+        if settings is None:
+            own = folder / "pytest.ini"  # so that pytest looks for no other
+            own.write_text("[pytest]\n")
+        else:
+            own = copy / settings.relative_to(root)
+        files = [str(path.relative_to(root)) for path in test_source.files(suite)]
+        inner = next((file for file in files if _is_built(root, file)), "")
+        if inner:
+            raise UsageError(
+                f"{inner}: lies within a package that has it too once it is built, so that both "
+                "sides could not have one suite; keep benchmarks beside the package, or name "
+                "another suite by --suite"
+            )
+        told = {"root": str(copy), "ini": str(own), "files": files}
+        return Suite(copy / suite.relative_to(root), (), "rlox_opt_pytest_side.py", told)
+
+
+def _listed(top: Path, root: PurePosixPath, listed: Sequence[str]) -> list[Path]:
+    """Of files that are listed from the top, those of Python within the root."""
+    of = (PurePosixPath(name) for name in listed if name.endswith(".py"))
+    return [top / path for path in of if path.is_relative_to(root) and (top / path).is_file()]
+
+
+def _root_of(suite: Path) -> tuple[Path, Path | None]:
+    """The folder from which pytest names the tests of a suite, and its file of settings there: the
+    nearest that has one, or that a project lies in; else its own."""
+    home = suite if suite.is_dir() else suite.parent
+    for folder in (home, *home.parents):
+        for name, pattern in _SETTINGS:
+            path = folder / name
+            if path.is_file() and re.search(pattern, _text(path)):
+                return folder, path
+        if any((folder / name).is_file() for name in _OF_A_PROJECT):
+            return folder, None
+        if (folder / ".git").exists():
+            break
+    return home, None
+
+
+def _is_built(root: Path, file: str) -> bool:
+    """Whether a file lies in a package that is built, and not in one of tests beside it."""
+    parents = [root / parent for parent in PurePosixPath(file).parents if str(parent) != "."]
+    packages = [of for of in parents if (of / "__init__.py").exists()]
+    return bool(packages) and not re.match(r"tests?$|bench|perf", packages[-1].name)
+
+
+def _text(path: Path) -> str:
+    try:
+        return read_text(path, errors="replace")
+    except NotReadError:
+        return ""
+
+
+def _copied(root: Path, copy: Path) -> None:
+    """A copy of what git has of a folder, or would add; of all where it lies in no checkout."""
+    names = _of_git(root)
+    if not names:  # in no checkout, or among our own files, which git passes over
+        shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        return
+    for name in names:
+        path, to = root / name, copy / name
+        if path.is_symlink() or path.is_file():
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, to, follow_symlinks=False)
+
+
+def _of_git(root: Path) -> list[str]:
+    top = asv_files.top_of(root)
+    if top is None:
+        return []
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", f"{root}")
+    with contextlib.suppress(git.GitError):
+        names = git.of(top).run(*words).split("\0")[:-1]
+        return [os.path.relpath(top / name, root) for name in names]
+    return []

@@ -1,0 +1,119 @@
+"""What a project says that its tests require: an extra, a dependency group, or a file of
+requirements; the first of them that names pytest-benchmark or pytest-codspeed."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError, read_text
+
+_PLUG_INS = ("pytest-benchmark", "pytest-codspeed")
+_RUNNER = "pytest>=7"
+_OPTION = re.compile(r"\s--?[a-z][\w-]*[ =].*|\s+\\$")  # after a requirement, such as --hash=…
+_INCLUDED = re.compile(r"(?:-r|--requirement)[ =]*(\S+)")
+_DEEPEST = 8
+
+
+class Taken(NamedTuple):
+    """Requirements, and what they are from, for people."""
+
+    requirements: tuple[str, ...]
+    source: str
+
+
+def found(root: Path) -> Taken:
+    """Those of the project in a folder. pytest itself is always among them."""
+    sources = [of for of in _sources(root) if of.requirements]
+    for wanted in (_PLUG_INS, ("pytest",)):
+        for of in sources:
+            if {_name(each) for each in of.requirements} & {*wanted}:
+                more = () if "pytest" in map(_name, of.requirements) else (_RUNNER,)
+                return Taken((*dict.fromkeys(of.requirements), *more), of.source)
+    return Taken((_RUNNER,), "")
+
+
+def _sources(root: Path) -> Iterator[Taken]:
+    table: Mapping[str, Any] = {}
+    with contextlib.suppress(NotReadError):  # whoever builds it tells of it
+        table = schema.read(root / "pyproject.toml", dict[str, Any])
+    project, tool = _table(table, "project"), _table(table, "tool")
+    own = canonicalize_name(str(project.get("name", "")))
+    groups = _table(table, "dependency-groups")
+    for name in groups:
+        yield Taken(tuple(_of_group(groups, name)), f"the dependency group {name}")
+    extras = _table(project, "optional-dependencies")
+    for name in extras:
+        yield Taken(tuple(_of_extra(extras, name, own)), f"the extra {name}")
+    poetry = _table(tool, "poetry")
+    for name, group in _table(poetry, "group").items():
+        of = _table(group, "dependencies") if isinstance(group, dict) else {}
+        yield Taken(_of_poetry(of), f"poetry's group {name}")
+    yield Taken(_of_poetry(_table(poetry, "dev-dependencies")), "poetry's dev-dependencies")
+    yield Taken(_texts(_table(tool, "uv").get("dev-dependencies")), "uv's dev-dependencies")
+    for name, of in _table(_table(tool, "pdm"), "dev-dependencies").items():
+        yield Taken(_texts(of), f"pdm's group {name}")
+    for pattern in ("*requirements*.txt", "requirements/*.txt", "*/*requirements*.txt"):
+        for path in sorted(root.glob(pattern)):
+            yield Taken(tuple(_of_file(path)), f"{path.relative_to(root)}")
+
+
+def _table(of: Any, name: str) -> Mapping[str, Any]:
+    inner = of.get(name) if isinstance(of, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def _texts(of: Any) -> tuple[str, ...]:
+    return tuple(each for each in of if isinstance(each, str)) if isinstance(of, list) else ()
+
+
+def _of_group(groups: Mapping[str, Any], name: str, depth: int = 0) -> Iterator[str]:
+    for each in groups.get(name, ()) if depth < _DEEPEST else ():
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict):
+            yield from _of_group(groups, str(each.get("include-group", "")), depth + 1)
+
+
+def _of_extra(extras: Mapping[str, Any], name: str, own: str, depth: int = 0) -> Iterator[str]:
+    """Those of an extra; what it has of the project's own other extras, written out."""
+    for each in _texts(extras.get(name)) if depth < _DEEPEST else ():
+        if _name(each) != own:
+            yield each
+            continue
+        for inner in sorted(Requirement(each).extras):
+            yield from _of_extra(extras, inner, own, depth + 1)
+
+
+def _of_poetry(of: Mapping[str, Any]) -> tuple[str, ...]:
+    """By name alone, for poetry writes versions in a way of its own."""
+    return tuple(name for name in of if name != "python")
+
+
+def _of_file(path: Path, depth: int = 0) -> Iterator[str]:
+    """Of a file of requirements, and of those that it includes, what names a distribution."""
+    text = ""
+    with contextlib.suppress(NotReadError):
+        text = read_text(path, errors="replace")
+    for line in text.splitlines():
+        bare = _OPTION.sub("", line.partition(" #")[0]).strip()
+        if included := _INCLUDED.match(bare):
+            if depth < _DEEPEST:
+                yield from _of_file(path.parent / included[1], depth + 1)
+        elif bare and bare[0] not in "#-" and _name(bare):
+            yield bare
+
+
+def _name(text: str) -> str:
+    """The distribution that a requirement names; "" where it is none."""
+    try:
+        return str(canonicalize_name(Requirement(text).name))
+    except InvalidRequirement:
+        return ""

@@ -1,0 +1,136 @@
+"""Benchmarks among pytest's tests, as their source tells them, without importing it: those that
+take the fixture `benchmark` or have that mark."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rlox_opt.system.files import NotReadError, read_text
+
+_FIXTURES = frozenset({"benchmark", "codspeed_benchmark"})
+_MARK = re.compile(r"\bmark\.(codspeed_)?benchmark\b")
+_IS_FIXTURE = re.compile(r"\bfixture\b")
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_PASSED_OVER = re.compile(r"\..*|__pycache__|node_modules|site-packages|build|dist|target|venv")
+_FILES = re.compile(r"test_.*\.py|.*_test\.py")
+_NAMES = "pytest takes functions whose names begin with test, in classes whose names begin so"
+
+
+@dataclass
+class _File:
+    """What a file has: its benchmarks by line and name within the file; and whether any is there
+    that has no such name, as in a class whose fixture takes `benchmark` for all."""
+
+    tests: list[tuple[int, str]] = field(default_factory=list)
+    lost: list[tuple[int, str]] = field(default_factory=list)
+    others: bool = False
+
+
+def files(folder: Path, listed: Iterable[Path] | None = None) -> list[Path]:
+    """The files with benchmarks in a folder, or among those that are listed; of a file itself, that
+    one."""
+    return [*_found(_python_files(folder) if listed is None else listed)]
+
+
+def benchmarks(suite: Path, root: Path) -> list[str]:
+    """The names of those in a folder or file, as pytest calls them from its root, without
+    parameters, in the source's order."""
+    found = _found(_python_files(suite))
+    return [
+        f"{path.relative_to(root)}::{name}" for path, of in found.items() for _, name in of.tests
+    ]
+
+
+def uncovered(suite: Path, root: Path) -> list[str]:
+    """What takes the fixture and is never collected by pytest's own names, a sentence each."""
+    told = []
+    for path, of in _found(_python_files(suite)).items():
+        where = f"{path.relative_to(root)}"
+        if of.tests and not _FILES.fullmatch(path.name):
+            told.append(
+                f"{where}: its {len(of.tests)} benchmarks are collected since the file is named "
+                "here; pytest takes test_*.py and *_test.py alone where its settings name no others"
+            )
+        told += [f"{where}:{line}: {name} is never collected: {_NAMES}" for line, name in of.lost]
+    return told
+
+
+def _python_files(suite: Path) -> list[Path]:
+    if not suite.is_dir():
+        return [suite] if suite.is_file() and suite.suffix == ".py" else []
+    return sorted(
+        path
+        for path in suite.rglob("*.py")
+        if not any(_PASSED_OVER.fullmatch(part) for part in path.relative_to(suite).parts[:-1])
+    )
+
+
+def _found(paths: Iterable[Path]) -> dict[Path, _File]:
+    """Of those files that have benchmarks, what they have. Fixtures that take `benchmark` are as
+    good as that, also those that conftest.py files have."""
+    trees = {}
+    for path in paths:
+        try:
+            text = read_text(path, errors="replace")
+            if path.suffix == ".py" and ("benchmark" in text or _IS_FIXTURE.search(text)):
+                trees[path] = ast.parse(text)
+        except (NotReadError, SyntaxError, ValueError, RecursionError):
+            continue  # the side that imports it tells of it
+    names = {*_FIXTURES}
+    fixtures = [of for tree in trees.values() for of in ast.walk(tree) if _is_fixture(of)]
+    while more := {of.name for of in fixtures if _takes(of, names)} - names:
+        names |= more
+    found = {}
+    for path, tree in trees.items():
+        of = _File()
+        _read(of, tree.body, "", names, marked=_all_marked(tree.body))
+        if (of.tests or of.others) and path.name != "conftest.py":
+            found[path] = of
+    return found
+
+
+def _read(of: _File, body: list[ast.stmt], within: str, names: set[str], marked: bool) -> None:
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            inner = marked or _is_marked(node) or _all_marked(node.body)
+            _read(of, node.body, f"{within}{node.name}::", names, inner)
+        elif isinstance(node, _Function):
+            takes = _takes(node, names)
+            if _is_fixture(node):
+                of.others = of.others or (bool(within) and takes)
+            elif takes or _is_marked(node) or (marked and node.name.startswith("test")):
+                is_test = node.name.startswith("test")
+                (of.tests if is_test else of.lost).append((node.lineno, f"{within}{node.name}"))
+                of.others = of.others or not is_test
+        elif isinstance(node, (ast.If, ast.Try, ast.With)):
+            _read(of, node.body, within, names, marked)
+
+
+def _is_fixture(node: ast.AST) -> bool:
+    return isinstance(node, _Function) and any(
+        _IS_FIXTURE.search(ast.unparse(of)) for of in node.decorator_list
+    )
+
+
+def _takes(node: ast.AST, names: set[str]) -> bool:
+    assert isinstance(node, _Function)
+    every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    return any(of.arg in names for of in every)
+
+
+def _is_marked(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    return any(_MARK.search(ast.unparse(of)) for of in node.decorator_list)
+
+
+def _all_marked(body: list[ast.stmt]) -> bool:
+    """Whether `pytestmark` marks all that a module or class has."""
+    return any(
+        isinstance(node, ast.Assign)
+        and any(isinstance(of, ast.Name) and of.id == "pytestmark" for of in node.targets)
+        and _MARK.search(ast.unparse(node.value)) is not None
+        for node in body
+    )

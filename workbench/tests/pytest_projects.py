@@ -1,5 +1,5 @@
-"""A project whose benchmarks are pytest's: a back-end of its own, every way in which pytest-benchmark
-and pytest-codspeed are used, and no [tool.rlox-opt]."""
+"""A project whose benchmarks are pytest's: a back-end of its own, every way in which
+pytest-benchmark and pytest-codspeed are used, and no [tool.rlox-opt]."""
 
 import zipfile
 from collections.abc import Mapping
@@ -15,7 +15,10 @@ lint = ["a-linter"]
 test = ["pytest", {{ include-group = "bench" }}]
 bench = ["pytest-benchmark"]
 [tool.pytest.ini_options]
-addopts = "-n 2 --dist loadscope --benchmark-disable --benchmark-skip --cov=thing --strict-markers -m 'not benchmark'"
+addopts = [
+    "-n", "2", "--dist", "loadscope", "--benchmark-disable", "--benchmark-skip", "--cov=thing",
+    "--strict-markers", "-m", "not benchmark",
+]
 testpaths = ["tests"]
 markers = ["slow: takes long"]
 """

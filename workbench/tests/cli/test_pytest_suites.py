@@ -1,5 +1,5 @@
-"""A project whose benchmarks are pytest's, from `init` to its verdicts, by the installed command in a
-process of its own. What its user has is the same afterwards, to the byte."""
+"""A project whose benchmarks are pytest's, from `init` to its verdicts, by the installed command in
+a process of its own. What its user has is the same afterwards, to the byte."""
 
 import json
 from collections.abc import Iterator
@@ -50,9 +50,8 @@ def test_init_finds_the_suite_and_what_its_tests_require(root: Path) -> None:
     done = strangers.rlox_opt(root, "init")
     assert done.returncode == 0, done.stderr
     *_, last = done.stdout.splitlines()
-    assert (
-        last == "run next:    rlox-opt diff HEAD~1 HEAD --bench '^tests/later_test.py::test_fresh'"
-    )
+    named = "'^tests/later_test.py::test_fresh'"
+    assert last == f"run next:    rlox-opt diff HEAD~1 HEAD --bench {named}"
     assert "tests, 16 benchmark functions  (pytest's: tests that take" in done.stdout
     assert "has pytest, pytest-benchmark, as the dependency group test says" in done.stdout
     assert asked(root, "init")["written"] is None

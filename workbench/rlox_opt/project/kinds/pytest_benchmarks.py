@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from rlox_opt.harness.arms import Suite
 from rlox_opt.project import asv_files
 from rlox_opt.project.asv_configuration import Configuration
-from rlox_opt.project.kinds import test_requirements, test_source
+from rlox_opt.project.kinds import pytest_requires, pytest_source
 from rlox_opt.system import git
 from rlox_opt.system.files import NotReadError, read_text
 from rlox_opt.system.usage import UsageError
@@ -45,7 +45,7 @@ class Pytest:
     ) -> list[PurePosixPath]:
         home = top / root
         of = None if listed is None else _listed(top, root, listed)
-        found = test_source.files(home, of)
+        found = pytest_source.files(home, of)
         if not found:
             return []
         common = Path(os.path.commonpath([path.parent for path in found]))
@@ -56,9 +56,9 @@ class Pytest:
 
     def suite(self, top: Path, root: PurePosixPath, path: PurePosixPath) -> Configuration:
         home = _root_of(top / path)[0]
-        taken = test_requirements.found(top / root)
+        taken = pytest_requires.found(top / root)
         if not taken.source and home != top / root:
-            taken = test_requirements.found(home)
+            taken = pytest_requires.found(home)
         listed = ", ".join(taken.requirements)
         said = f"as {taken.source} says" if taken.source else "for nothing names what tests require"
         note = f"{path}: its environment has {listed}, {said}; --with NAME adds to it"
@@ -72,16 +72,16 @@ class Pytest:
         )
 
     def benchmarks(self, suite: Path) -> list[str]:
-        return test_source.benchmarks(suite, _root_of(suite)[0])
+        return pytest_source.benchmarks(suite, _root_of(suite)[0])
 
     def any_benchmark(self, suite: Path) -> bool:
-        return bool(test_source.files(suite))
+        return bool(pytest_source.files(suite))
 
     def uncovered(self, suite: Path) -> list[str]:
         root, settings = _root_of(suite)
         if settings and re.search(r"\bpython_(files|classes|functions)\b", _text(settings)):
             return []  # it has names of its own
-        return test_source.uncovered(suite, root)
+        return pytest_source.uncovered(suite, root)
 
     def lightest(self, suite: Path, names: Sequence[str]) -> str:
         return names[0]
@@ -97,7 +97,7 @@ class Pytest:
             own.write_text("[pytest]\n")
         else:
             own = copy / settings.relative_to(root)
-        files = [str(path.relative_to(root)) for path in test_source.files(suite)]
+        files = [str(path.relative_to(root)) for path in pytest_source.files(suite)]
         inner = next((file for file in files if _is_built(root, file)), "")
         if inner:
             raise UsageError(

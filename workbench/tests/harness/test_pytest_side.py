@@ -1,0 +1,208 @@
+"""A side of a suite of pytest: what its tests say, and how each is told, in the process itself."""
+
+import contextlib
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+
+from rlox_opt.harness.arms import Side, started
+from rlox_opt.harness.packages import Failure, Packages
+from rlox_opt.harness.restarts import ContestError, Worker
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.kinds.pytest_benchmarks import Pytest
+
+FILES = {
+    "thing.py": "def work(data):\n    return sum(data)\n",
+    "thing_of_the_source.txt": "",
+    "pyproject.toml": "[project]\nname = 'thing'\n",
+    "tests/__init__.py": "",
+}
+
+
+@contextlib.contextmanager
+def asked(tmp_path: Path, suite: str, python: str = sys.executable) -> Iterator[Worker]:
+    """A process with a side that is built, whose own `work` returns -1, and this suite."""
+    root, folder, side = tmp_path / "user", tmp_path / "scratch", tmp_path / "side"
+    for name, text in {**FILES, "tests/test_it.py": suite}.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    side.mkdir()
+    folder.mkdir()
+    (side / "thing.py").write_text("def work(data):\n    return -1\n")
+    path = PurePosixPath("tests/test_it.py")
+    laid = Pytest().laid_out(root / path, Configuration(path, path, PurePosixPath()), (), folder)
+    sides = {"base": Side(side, ("thing",), python)}
+    with started(sides, laid, random.Random(1), 20.0) as ask:
+        yield ask
+
+
+def names(ask: Worker) -> dict[str, Any]:
+    """What there is, without the file."""
+    ((listed),) = ask("all", "")
+    return {name.partition("::")[2]: of for name, of in listed["benchmarks"].items()}
+
+
+def prepared(ask: Worker, name: str) -> int:
+    calls: int = ask("prepare", 0, f"tests/test_it.py::{name}", 7, None, None)
+    return calls
+
+
+WAYS = """
+import unittest
+import asyncio, pytest, thing
+
+def test_what_was_built(codspeed_benchmark):
+    assert codspeed_benchmark(thing.work, [1, 2]) == -1, "the source beside the tests is not it"
+
+class TestOfUnittest(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def given(self, benchmark):
+        self.benchmark = benchmark
+    def test_method(self):
+        self.benchmark(thing.work, [1])
+
+@pytest.fixture(scope="module")
+def made():
+    made.times += 1
+    return made.times
+made_fixture, made = made, type("made", (), {"times": 0})
+
+@pytest.mark.codspeed_benchmark
+@pytest.mark.timeout(5)
+def test_marked(tmp_path, monkeypatch):
+    (tmp_path / "x").write_text("x")
+
+@pytest.mark.benchmark
+@pytest.mark.skipif(True, reason="of no use here")
+class TestSkipped:
+    def test_method(self): ...
+
+def test_no_benchmark(): ...
+"""
+
+
+def test_ways_to_write_a_benchmark(tmp_path: Path) -> None:
+    with asked(tmp_path, WAYS) as ask:
+        there = names(ask)
+        assert [*there] == [
+            "test_what_was_built", "TestOfUnittest::test_method", "test_marked",
+            "TestSkipped::test_method",
+        ]  # fmt: skip
+        assert there["test_marked"] == ["time", None, 5.0]
+        for name in [*there][:3]:
+            assert prepared(ask, name) == 0
+            seconds, whole, _ = ask("time", 0, 3, 1)
+            assert 0 < seconds <= whole
+            assert ask("forget", 1) is None
+        with pytest.raises(ContestError, match="of no use here"):
+            prepared(ask, "TestSkipped::test_method")
+    assert not [*(tmp_path / "user").rglob("__pycache__")], "it ran in a copy"
+
+
+WRONG = """
+import os, sys, pytest
+
+def test_twice(benchmark):
+    benchmark(int)
+    benchmark(int)
+
+def test_raises(benchmark):
+    benchmark(lambda: 1 // 0)
+
+def test_exits(benchmark):
+    benchmark(sys.exit, 3)
+
+def test_ends_pytest(benchmark):
+    benchmark(pytest.exit, "enough")
+
+def test_one_setup(benchmark):
+    benchmark.pedantic(int, setup=lambda: ((), {}), iterations=2)
+
+@pytest.fixture
+def broken():
+    raise OSError("no such place")
+
+def test_of_a_fixture(benchmark, broken): ...
+
+@pytest.fixture
+def broken_at_its_end():
+    yield
+    raise OSError("still open")
+
+def test_at_its_end(benchmark, broken_at_its_end):
+    benchmark(int)
+
+def test_wears_out(benchmark):
+    left = [1, 2, 3]
+    benchmark(left.pop)
+
+def test_good(benchmark):
+    benchmark(int)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "when"),
+    [
+        ("twice", "RuntimeError: the fixture `benchmark` can be used once", "forget"),
+        ("raises", "ZeroDivisionError: integer", "prepare"),
+        ("exits", "SystemExit: 3", "prepare"),
+        ("ends_pytest", "Exit: enough", "prepare"),
+        ("one_setup", "iterations is 2; with a `setup` it takes 1", "prepare"),
+        ("of_a_fixture", "its setup fails: OSError: no such place", "prepare"),
+        ("at_its_end", "its teardown fails: OSError: still open", "forget"),
+        ("wears_out", "IndexError: pop from empty list", "time"),
+    ],
+)
+def test_what_goes_wrong_is_told_and_the_next_is_measured(
+    name: str, told: str, when: str, tmp_path: Path
+) -> None:
+    with asked(tmp_path, WRONG) as ask:
+        with pytest.raises(ContestError, match=told):
+            prepared(ask, f"test_{name}")
+            assert when != "prepare"
+            ask("time", 0, 5 if when == "time" else 1, 0)
+            assert when != "time"
+            ask("forget", 1)
+        assert prepared(ask, "test_good") == 0
+        ask("time", 0, 5, 0)
+        assert ask("forget", 1) is None
+
+
+def test_a_hang_ends_its_process_alone(tmp_path: Path) -> None:
+    suite = "import time\n\ndef test_hangs(benchmark):\n    benchmark(time.sleep, 60)\n"
+    with asked(tmp_path, suite) as ask:
+        names(ask)
+        ask.limit_s = 0.5
+        with pytest.raises(ContestError, match="did not answer within"):
+            prepared(ask, "test_hangs")
+
+
+def test_a_python_without_pytest_is_told_with_the_remedy(tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", bare], check=True)
+    told = pytest.raises(ContestError, match=r"has no pytest, which .*; name pytest .* --with")
+    with asked(tmp_path, WRONG, str(bare / "bin" / "python")) as ask, told:
+        names(ask)
+
+
+def test_sides_take_turns_and_each_has_its_own_package(tmp_path: Path) -> None:
+    with asked(tmp_path, "import thing\n\ndef test_it(benchmark): benchmark(thing.work, [1])\n"):
+        pass
+    folder, root = tmp_path / "other", tmp_path / "user"
+    folder.mkdir()
+    path = PurePosixPath("tests")
+    laid = Pytest().laid_out(root / path, Configuration(path, path, PurePosixPath()), (), folder)
+    sides = {}
+    for side, text in (("base", "return 1"), ("head", "raise ValueError('not here')")):
+        (tmp_path / side).mkdir()
+        (tmp_path / side / "thing.py").write_text(f"def work(data):\n    {text}\n")
+        sides[side] = Side(tmp_path / side, ("thing",))
+    ((name, outcome),) = Packages(sides, laid, 20.0).contests(["tests/test_it.py::test_it"], 1)
+    assert name == "tests/test_it.py::test_it"
+    assert outcome == Failure("head", "ValueError: not here")

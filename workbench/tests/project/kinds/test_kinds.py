@@ -1,0 +1,144 @@
+"""Which kind of suite a project has, what its source tells of it, and what it requires."""
+
+from pathlib import Path, PurePosixPath
+
+import pytest
+from asv_projects import conf, write
+
+from rlox_opt.project import kinds
+from rlox_opt.project.kinds import pytest_requires as requirements
+from rlox_opt.project.kinds.pytest_benchmarks import Pytest
+from rlox_opt.system.usage import UsageError
+
+PYPROJECT = "[project]\nname = 'thing'\n"
+TIMED = "def test_it(benchmark): ...\n"
+TOP = PurePosixPath()
+
+
+def test_an_asv_conf_json_comes_first_and_a_named_path_before_all(tmp_path: Path) -> None:
+    write(tmp_path, {"pyproject.toml": PYPROJECT, "tests/test_it.py": TIMED})
+    assert kinds.chosen(tmp_path, TOP).kind == "pytest"
+    write(tmp_path, {"asv.conf.json": conf(), "benchmarks/all.py": "def time_it(): ..."})
+    assert kinds.chosen(tmp_path, TOP).kind == "asv"
+    assert kinds.chosen(tmp_path, TOP, "benchmarks").kind == "asv"
+    for wanted in ("tests", "tests/test_it.py"):
+        found = kinds.chosen(tmp_path, TOP, wanted)
+        assert (found.kind, found.suite) == ("pytest", PurePosixPath(wanted))
+
+
+def test_several_suites_are_told_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, {"pyproject.toml": PYPROJECT, "tests/test_it.py": TIMED})
+    monkeypatch.setattr(kinds, "OTHERS", (Pytest(), Pytest()))
+    told = r'has several suites: tests/test_it\.py \(pytest\), .*suite = "tests/test_it\.py" under'
+    with pytest.raises(UsageError, match=told):
+        kinds.chosen(tmp_path, TOP)
+
+
+SOURCE = """
+import pytest
+
+@pytest.fixture
+def timed(benchmark): return benchmark
+
+@pytest.fixture
+def timed_twice(timed): return timed
+
+def test_by_a_fixture_of_a_fixture(timed_twice): ...
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_parametrised(n, benchmark): ...
+
+@pytest.mark.benchmark(group="x")
+def test_marked(): ...
+
+def test_no_benchmark(): ...
+
+class TestAll:
+    pytestmark = [pytest.mark.benchmark]
+    def test_method(self): ...
+    def helper(self): ...
+    class TestInner:
+        def test_inner(self, *, benchmark): ...
+
+if True:
+    async def test_async(benchmark): ...
+
+def bench_lost(benchmark): ...
+"""
+
+
+def test_the_source_tells_benchmarks_and_what_is_never_collected(tmp_path: Path) -> None:
+    files = {"pyproject.toml": PYPROJECT, "tests/test_it.py": SOURCE, "tests/speed.py": TIMED}
+    broken = {"tests/test_broken.py": "def (benchmark:\n", "tests/test_no.py": "X = 1\n"}
+    write(tmp_path, {**files, **broken})
+    suite = tmp_path / "tests"
+    assert Pytest().benchmarks(suite) == [
+        "tests/speed.py::test_it",
+        *(
+            f"tests/test_it.py::{name}"
+            for name in (
+                "test_by_a_fixture_of_a_fixture",
+                "test_parametrised",
+                "test_marked",
+                "TestAll::test_method",
+                "TestAll::TestInner::test_inner",
+                "test_async",
+            )
+        ),
+    ]
+    speed, lost = Pytest().uncovered(suite)
+    assert speed.startswith("tests/speed.py: its 1 benchmarks are collected since")
+    assert lost.startswith("tests/test_it.py:30: bench_lost is never collected: pytest takes")
+    own = f"{PYPROJECT}[tool.pytest.ini_options]\npython_functions = 'bench_*'\n"
+    write(tmp_path, {"pyproject.toml": own})
+    assert Pytest().uncovered(suite) == []
+
+
+EXTRAS = """
+[project]
+name = "My.Thing"
+[project.optional-dependencies]
+docs = ["sphinx"]
+fast = ["numpy>=2"]
+test = ["my-thing[fast]", "pytest>=8", "pytest-codspeed; python_version > '3'"]
+"""
+POETRY = """
+[tool.poetry.group.dev.dependencies]
+python = "^3.9"
+pytest = "^8"
+pytest_benchmark = { version = "^4", extras = ["histogram"] }
+"""
+
+
+@pytest.mark.parametrize(
+    ("files", "taken", "source"),
+    [
+        ({}, ("pytest>=7",), ""),
+        (
+            {"pyproject.toml": EXTRAS},
+            ("numpy>=2", "pytest>=8", "pytest-codspeed; python_version > '3'"),
+            "the extra test",
+        ),
+        ({"pyproject.toml": POETRY}, ("pytest", "pytest_benchmark"), "poetry's group dev"),
+        (
+            {
+                "pyproject.toml": "[dependency-groups]\na = ['pytest']\n",
+                "requirements/tests.txt": "-r base.txt\n-e .\n"
+                "pytest-benchmark==4 \\\n    --hash=x:0\n",
+                "requirements/base.txt": "# what all need\nattrs>=22  # for its slots\n--pre\n",
+            },
+            ("attrs>=22", "pytest-benchmark==4", "pytest>=7"),
+            "requirements/tests.txt",
+        ),
+        ({"pyproject.toml": "[dependency-groups]\na = ['pytest']\n"}, ("pytest",),
+         "the dependency group a"),
+    ],
+    ids=["nothing", "an extra", "poetry", "a file", "pytest alone"],
+)  # fmt: skip
+def test_what_tests_require_is_found_where_projects_write_it(
+    files: dict[str, str], taken: tuple[str, ...], source: str, tmp_path: Path
+) -> None:
+    write(tmp_path, files)
+    assert requirements.found(tmp_path) == (taken, source)

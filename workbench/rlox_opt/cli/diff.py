@@ -49,7 +49,7 @@ has new processes, and the interval (99 %) is over restarts. After 5, 10, 20 and
 verdict may fall: slower (the whole interval lies above the threshold), faster (below it), same
 (within) or undecided, with what it leans to: rather slower, rather same. The table's
 column n says after how many it fell.
-Benchmarks are those of the asv suite of HEAD; without --bench all but those that the project leaves
+Benchmarks are those of the suite of HEAD; without --bench all but those that the project leaves
 out. Each side is built in an environment of its own, by uv.
 """
 

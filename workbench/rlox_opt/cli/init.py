@@ -55,7 +55,7 @@ def add_to(verbs: Any, project: Project) -> None:
         "init",
         help="find a project's package, build and benchmarks",
         description="Find what is needed to compare two commits of the project in the current "
-        "folder: its package, its build, its suite of asv benchmarks and what the suite needs. "
+        "folder: its package, its build, its suite of benchmarks and what the suite needs. "
         "[tool.rlox-opt] of pyproject.toml gets what cannot be found.",
         epilog=_EXAMPLES
         + exits.told(
@@ -64,7 +64,12 @@ def add_to(verbs: Any, project: Project) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--suite", metavar="PATH", help="a folder of asv benchmarks, or an asv.conf.json")
+    add(
+        "--suite",
+        metavar="PATH",
+        help="a folder of asv benchmarks, an asv.conf.json, or a file "
+        "or folder of pytest benchmarks",
+    )
     add("--dry-run", action="store_true", help="tell what would be written, and write nothing")
     add("--json", action="store_true", help="print what is found as JSON")
     parser.set_defaults(run=run, parser=parser)
@@ -106,13 +111,13 @@ def _chosen(project: Project, given: str) -> tuple[Project, str]:
     for one that need not say it."""
     path = Path(given)
     if not given or not path.exists():
-        raise UsageError(f"--suite {given!r}: is not there; name a folder of asv benchmarks")
+        raise UsageError(f"--suite {given!r}: is not there; name {kinds.names()}")
     top = project.top.resolve()
     inside = path.resolve().is_relative_to(top)
     if path.is_file() and path.suffix not in (".json", ".jsonc"):
         within = PurePosixPath(path.resolve().relative_to(top)) if inside else None
         if within and not kinds.taking(top, within):
-            raise UsageError(f"--suite {given}: is no asv.conf.json; name that, or a folder")
+            raise UsageError(f"--suite {given}: is no suite; name {kinds.names()}")
     if not inside:
         raise UsageError(
             f"--suite {given}: lies outside {project.top}; name a folder in it, or give each "

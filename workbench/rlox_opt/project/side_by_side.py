@@ -204,6 +204,8 @@ def _chosen(
         if not every and broken:
             module, why = next(iter(broken.items()))
             raise UsageError(f"no benchmark can be read: {module}: {why}")
+        if not every:
+            raise UsageError("no benchmark is collected of the suite, on either side")
         close = ", ".join(every[:3])
         raise UsageError(
             f"--bench: {wanted.pattern!r} matches no benchmark; there are "

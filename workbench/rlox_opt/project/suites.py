@@ -21,7 +21,6 @@ from rlox_opt.system.usage import UsageError
 
 _KEPT = 8  # trees
 _RELEASE = "pypi:"
-_NO_SUITE = f"is no suite; name {', '.join(kind.called for kind in (*kinds.OTHERS, kinds.ASV))}"
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Suites:
         within = PurePosixPath(path.relative_to(top))
         kind = kinds.taking(top, within)
         if kind is None:
-            raise UsageError(f"--suite {path}: {_NO_SUITE}")
+            raise UsageError(f"--suite {path}: is no suite; name {kinds.names()}")
         own = top == self.project.top
         found = kind.suite(top, self.project.within if own else PurePosixPath(), within)
         ours = found if own else asv_files.tidy(found, self.project.within)

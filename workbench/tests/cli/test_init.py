@@ -133,9 +133,9 @@ def test_a_project_without_pyproject_gets_one_where_it_must(here: Path) -> None:
 @pytest.mark.parametrize(
     ("suite", "told"),
     [
-        ("nothing", "--suite 'nothing': is not there; name a folder of asv benchmarks"),
+        ("nothing", "--suite 'nothing': is not there; name an asv.conf.json, a folder of"),
         ("", "--suite '': is not there"),
-        ("my_thing.py", "--suite my_thing.py: is no asv.conf.json; name that, or a folder"),
+        ("my_thing.py", "--suite my_thing.py: is no suite; name an asv.conf.json, a folder of asv"),
         ("..", r"--suite ..: lies outside"),
         ("empty", "empty: has no benchmark: no function there begins with time_"),
     ],

@@ -123,11 +123,15 @@ def test_the_working_tree_and_a_file_may_be_the_suite(
             "No module named 'nothing_there'",
         ),
         (
-            {"thing/tests/test_x.py": "def test_x(benchmark): ...\n", "thing/__init__.py": ""},
-            ("--suite", "thing/tests/test_x.py"),
+            {"other/tests/test_x.py": "def test_x(benchmark): ...\n", "other/__init__.py": ""},
+            ("--suite", "other/tests/test_x.py"),
             "lies within a package that has it too once it is built",
         ),
-        ({"notes.py": "X = 1\n"}, ("--suite", "notes.py"), "is no suite; name a file or folder of"),
+        (
+            {"notes.py": "X = 1\n"},
+            ("--suite", "notes.py"),
+            "is no suite; name an asv.conf.json",
+        ),
         ({}, ("--bench", "nothing"), "matches no benchmark; there are 18, such as"),
     ],
     ids=["a broken conftest", "within the package", "no suite", "no such benchmark"],

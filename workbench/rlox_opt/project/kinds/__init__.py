@@ -19,7 +19,7 @@ from rlox_opt.project.kinds.kind import Kind
 from rlox_opt.project.kinds.pytest_benchmarks import Pytest
 from rlox_opt.system.usage import UsageError
 
-__all__ = ["ASV", "OTHERS", "Kind", "chosen", "of", "taking"]
+__all__ = ["ASV", "OTHERS", "Kind", "chosen", "names", "of", "taking"]
 
 OTHERS: tuple[Kind, ...] = (Pytest(),)
 """All but asv's, in the order in which they are asked."""
@@ -30,6 +30,11 @@ ASV: Kind = Asv()
 def of(configuration: Configuration) -> Kind:
     """The kind of a suite."""
     return next((kind for kind in OTHERS if kind.name == configuration.kind), ASV)
+
+
+def names() -> str:
+    """What a suite may be, for people."""
+    return " or ".join(kind.called for kind in (ASV, *OTHERS))
 
 
 def taking(top: Path, path: PurePosixPath) -> Kind | None:

@@ -14,7 +14,7 @@ class Asv:
     """asv's. Nothing is copied, for asv's benchmarks are run where they lie, too."""
 
     name = "asv"
-    called = "a folder of asv benchmarks"
+    called = "an asv.conf.json, a folder of asv benchmarks"
     found_by = "an asv.conf.json"
     none = "no function there begins with time_, mem_, peakmem_ or track_"
     together = True

@@ -61,13 +61,21 @@ class Pytest:
             taken = pytest_requires.found(home)
         listed = ", ".join(taken.requirements)
         said = f"as {taken.source} says" if taken.source else "for nothing names what tests require"
+        files, within = _files(top / path, home)
+        if not files:
+            raise UsageError(
+                f"{within[0]}: lies within a package that has it too once it is built, so that "
+                "both sides could not have one suite; move benchmarks beside the package, or name "
+                "another suite by --suite"
+            )
+        notes = [f"{file}: is left out, for it lies within the package" for file in within]
         note = f"{path}: its environment has {listed}, {said}; --with NAME adds to it"
         return Configuration(
             path=path,
             suite=path,
             project=root,
             requirements=taken.requirements,
-            notes=(note,),
+            notes=(note, *notes),
             kind=self.name,
         )
 
@@ -97,15 +105,7 @@ class Pytest:
             own.write_text("[pytest]\n")
         else:
             own = copy / settings.relative_to(root)
-        files = [str(path.relative_to(root)) for path in pytest_source.files(suite)]
-        inner = next((file for file in files if _is_built(root, file)), "")
-        if inner:
-            raise UsageError(
-                f"{inner}: lies within a package that has it too once it is built, so that both "
-                "sides could not have one suite; keep benchmarks beside the package, or name "
-                "another suite by --suite"
-            )
-        told = {"root": str(copy), "ini": str(own), "files": files}
+        told = {"root": str(copy), "ini": str(own), "files": _files(suite, root)[0]}
         return Suite(copy / suite.relative_to(root), (), "rlox_opt_pytest_side.py", told)
 
 
@@ -131,11 +131,22 @@ def _root_of(suite: Path) -> tuple[Path, Path | None]:
     return home, None
 
 
+def _files(suite: Path, root: Path) -> tuple[list[str], list[str]]:
+    """The files of a suite that have benchmarks, from the root: those beside the packages, and
+    those within one."""
+    beside: list[str] = []
+    within: list[str] = []
+    for path in pytest_source.files(suite):
+        file = f"{path.relative_to(root)}"
+        (within if _is_built(root, file) else beside).append(file)
+    return beside, within
+
+
 def _is_built(root: Path, file: str) -> bool:
     """Whether a file lies in a package that is built, and not in one of tests beside it."""
     parents = [root / parent for parent in PurePosixPath(file).parents if str(parent) != "."]
     packages = [of for of in parents if (of / "__init__.py").exists()]
-    return bool(packages) and not re.match(r"tests?$|bench|perf", packages[-1].name)
+    return bool(packages) and not re.search(r"test|bench|perf", packages[-1].name)
 
 
 def _text(path: Path) -> str:

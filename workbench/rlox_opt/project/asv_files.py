@@ -97,8 +97,8 @@ def chosen(
         return read(top, there[0])
     raise NoSuiteError(
         f"{top / root}: no benchmarks are known: there is no asv.conf.json in it or in the "
-        'folders below, and no test takes pytest\'s fixture `benchmark`; write suite = "…", a folder '
-        "of benchmarks, under [tool.rlox-opt] of pyproject.toml"
+        "folders below, and no test takes pytest's fixture `benchmark`; write "
+        'suite = "…", a folder of benchmarks, under [tool.rlox-opt] of pyproject.toml'
     )
 
 

@@ -8,7 +8,7 @@ import inspect
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,12 @@ _VALUES = (
     "columns", "name", "histogram",
 )  # fmt: skip
 _OF_CODSPEED = ("mode", "warmup-time", "max-time", "max-rounds", "profile-folder")
+_OPTIONS: dict[str, dict[str, Any]] = {
+    **{f"--benchmark-{name}": {"action": "store_true", "default": False} for name in _FLAGS},
+    **{f"--benchmark-{name}": {"nargs": "?", "default": None} for name in _VALUES},
+    "--codspeed": {"action": "store_true", "default": False},
+    **{f"--codspeed-{name}": {"default": None} for name in _OF_CODSPEED},
+}
 _MEASURES_AWAY = re.compile(r"\bbenchmark\b")
 
 
@@ -45,8 +51,10 @@ def run(side: Any, root: str, ini: str, files: Sequence[str], scratch: Path) -> 
     sys.stderr = said  # until it serves
     try:
         pytest.main([*asked, *files], plugins=[Tests(side, root, own)])
-    except SystemExit:
-        pass
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return f"pytest does not start: {told(error)}"
     finally:
         sys.stderr = own
     lines = [line.strip() for line in said.getvalue().splitlines() if line.strip()]
@@ -89,6 +97,23 @@ class Hooks:
         pass
 
 
+class Fixtures:
+    """What takes the place of pytest-benchmark's and pytest-codspeed's."""
+
+    def __init__(self, side: Any) -> None:
+        self._side = side
+
+    @pytest.fixture
+    def benchmark(self, request: Any) -> Any:
+        """What a test calls."""
+        return Benchmark(request, self._side.stop)
+
+    @pytest.fixture
+    def codspeed_benchmark(self, benchmark: Any) -> Any:
+        """The other name that pytest-codspeed has for it."""
+        return benchmark
+
+
 class Tests:
     """The plug-in: what is collected, and how one of them is run."""
 
@@ -108,20 +133,19 @@ class Tests:
     def pytest_addhooks(self, pluginmanager: Any) -> None:
         pluginmanager.add_hookspecs(Hooks)
 
-    @pytest.hookimpl
-    def pytest_addoption(self, parser: Any) -> None:
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_load_initial_conftests(
+        self, early_config: Any, parser: Any, args: Any
+    ) -> Iterator[None]:
+        """Once all plug-ins are there, add the options that are lacking; and once those of the
+        tests are, leave out what is still unknown."""
         group = parser.getgroup("benchmark")
-        for name in _FLAGS:
-            group.addoption(f"--benchmark-{name}", action="store_true", default=False)
-        for name in _VALUES:
-            group.addoption(f"--benchmark-{name}", nargs="?", default=None)
-        group.addoption("--codspeed", action="store_true", default=False)
-        for name in _OF_CODSPEED:
-            group.addoption(f"--codspeed-{name}", default=None)
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_load_initial_conftests(self, early_config: Any, parser: Any, args: Any) -> None:
-        """Leave out options that no plug-in has which is there."""
+        groups = (parser._anonymous, *parser._groups)
+        there = {name for each in groups for option in each.options for name in option.names()}
+        for name, how in _OPTIONS.items():
+            if name not in there:
+                group.addoption(name, **how)
+        yield
         if early_config.pluginmanager.hasplugin("xdist"):
             args += ["-n0", "--dist=no"]  # this is the process that runs them
         unknown = parser.parse_known_and_unknown_args([*args])[1]
@@ -138,6 +162,8 @@ class Tests:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: Any) -> bool:
         sys.stderr = self._stderr
+        # After all plug-ins, of which another may have a fixture of that name.
+        session.config.pluginmanager.register(Fixtures(self._side))
         with_rewritten_assertions(session)
         return True  # what is collected is asked for
 
@@ -221,16 +247,6 @@ class Tests:
     @pytest.hookimpl
     def pytest_runtest_logreport(self, report: Any) -> None:
         self._reports.append(report)
-
-    @pytest.fixture
-    def benchmark(self, request: Any) -> Any:
-        """What takes the place of pytest-benchmark's and pytest-codspeed's."""
-        return Benchmark(request, self._side.stop)
-
-    @pytest.fixture
-    def codspeed_benchmark(self, benchmark: Any) -> Any:
-        """The other name that pytest-codspeed has for it."""
-        return benchmark
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_pyfunc_call(self, pyfuncitem: Any) -> bool | None:

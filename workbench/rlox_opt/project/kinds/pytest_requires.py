@@ -1,5 +1,6 @@
 """What a project says that its tests require: an extra, a dependency group, or a file of
-requirements; the first of them that names pytest-benchmark or pytest-codspeed."""
+requirements; the first of them that names pytest and a plug-in of benchmarks, or else the first of
+each."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from packaging.utils import canonicalize_name
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError, read_text
 
-_PLUG_INS = ("pytest-benchmark", "pytest-codspeed")
+_PLUG_INS = {"pytest-benchmark", "pytest-codspeed", "pytest-speed"}
 _RUNNER = "pytest>=7"
 _OPTION = re.compile(r"\s--?[a-z][\w-]*[ =].*|\s+\\$")  # after a requirement, such as --hash=…
 _INCLUDED = re.compile(r"(?:-r|--requirement)[ =]*(\S+)")
@@ -32,12 +33,17 @@ class Taken(NamedTuple):
 def found(root: Path) -> Taken:
     """Those of the project in a folder. pytest itself is always among them."""
     sources = [of for of in _sources(root) if of.requirements]
-    for wanted in (_PLUG_INS, ("pytest",)):
-        for of in sources:
-            if {_name(each) for each in of.requirements} & {*wanted}:
-                more = () if "pytest" in map(_name, of.requirements) else (_RUNNER,)
-                return Taken((*dict.fromkeys(of.requirements), *more), of.source)
-    return Taken((_RUNNER,), "")
+    with_plug_in = [of for of in sources if _names(of) & _PLUG_INS]
+    with_pytest = [of for of in sources if "pytest" in _names(of)]
+    both = [of for of in with_plug_in if of in with_pytest]
+    chosen = both[:1] or [*with_plug_in[:1], *with_pytest[:1]]
+    every = [each for of in chosen for each in of.requirements]
+    more = [] if with_pytest else [_RUNNER]
+    return Taken((*dict.fromkeys([*every, *more]),), " and ".join(of.source for of in chosen))
+
+
+def _names(of: Taken) -> set[str]:
+    return {*map(_name, of.requirements)}
 
 
 def _sources(root: Path) -> Iterator[Taken]:

@@ -93,7 +93,7 @@ class Call:
 
     def _once(self) -> float:
         call, ended = self._ready()
-        seconds = timed(call, 1)
+        seconds: float = timed(call, 1)
         ended()
         return seconds
 
@@ -161,7 +161,8 @@ class Benchmark:
         of = getattr(node, "callspec", None)
         marker = node.get_closest_marker("benchmark")
         self.name, self.fullname = node.name, node.nodeid
-        self.param, self.params = (of.id, of.params) if of else (None, None)
+        self.param: str | None = of.id if of else None
+        self.params: dict[str, Any] | None = of.params if of else None
         self.group = marker.kwargs.get("group") if marker else None
         self.options = dict(marker.kwargs) if marker else {}
         self.extra_info: dict[str, Any] = {}

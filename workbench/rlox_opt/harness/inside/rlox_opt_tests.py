@@ -125,7 +125,7 @@ class Tests:
         self.items: dict[str, Any] = {}
         self.broken: dict[str, str] = {}
         self._last: Any = None
-        self._ready: Callable[[], None] = int
+        self._ready: Callable[[], object] = int
         self._reports: list[Any] = []
         self._error: BaseException | None = None
 
@@ -221,7 +221,7 @@ class Tests:
         else:
             self.broken[node.nodeid] = told(error)
 
-    def run(self, name: str, ready: Callable[[], None]) -> tuple[str, bool]:
+    def run(self, name: str, ready: Callable[[], object]) -> tuple[str, bool]:
         """Run a test; `ready` is called between its fixtures and itself. Returns why it failed or
         was skipped, "" for neither, and whether it was skipped."""
         item = self.named(name)

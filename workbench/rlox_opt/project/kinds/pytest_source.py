@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 from rlox_opt.system.files import NotReadError, read_text
 
@@ -110,14 +111,13 @@ def _read(of: _File, body: list[ast.stmt], within: str, names: set[str], marked:
             _read(of, node.body, within, names, marked)
 
 
-def _is_fixture(node: ast.AST) -> bool:
+def _is_fixture(node: ast.AST) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
     return isinstance(node, _Function) and any(
         _IS_FIXTURE.search(ast.unparse(of)) for of in node.decorator_list
     )
 
 
-def _takes(node: ast.AST, names: set[str]) -> bool:
-    assert isinstance(node, _Function)
+def _takes(node: ast.FunctionDef | ast.AsyncFunctionDef, names: set[str]) -> bool:
     every = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     return any(of.arg in names for of in every)
 

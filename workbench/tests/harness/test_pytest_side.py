@@ -191,6 +191,29 @@ def test_a_python_without_pytest_is_told_with_the_remedy(tmp_path: Path) -> None
         names(ask)
 
 
+CHANGED = """
+import time
+
+def test_of_a_still_clock(benchmark, monkeypatch):
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    benchmark(sum, range(1000))
+
+def test_that_bears_three(benchmark):
+    left = [1, 2, 3]
+    benchmark.pedantic(left.pop, rounds=3)
+    assert len(left) in (0, 1, 2)
+"""
+
+
+def test_calls_are_timed_and_sampled_whatever_a_test_does(tmp_path: Path) -> None:
+    with asked(tmp_path, CHANGED) as ask:
+        for name, bears in (("test_of_a_still_clock", 0), ("test_that_bears_three", 3)):
+            assert prepared(ask, name) == bears
+            ask("call", 7)
+            assert min(ask("time", 0, 7, 1)) > 0
+            assert ask("forget", 1) is None
+
+
 def test_sides_take_turns_and_each_has_its_own_package(tmp_path: Path) -> None:
     with asked(tmp_path, "import thing\n\ndef test_it(benchmark): benchmark(thing.work, [1])\n"):
         pass

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -44,11 +43,10 @@ class Call:
     def first(self) -> Any:
         """Call it once, and return what it returns."""
         call, ended = self._ready()
-        start = time.perf_counter()
-        result = call()
-        self.first_s = time.perf_counter() - start
+        results: list[Any] = []
+        self.first_s = timed(lambda: results.append(call()), 1)
         ended()
-        return result
+        return results[0]
 
     def few(self, calls: int) -> tuple[float, Any]:
         """Seconds that calls take together which one run of the test is meant for, after those that

@@ -19,9 +19,9 @@ from _pytest.skipping import evaluate_xfail_marks
 from rlox_opt_benchmark import Benchmark, Call
 from rlox_opt_suite import told
 
-# Their plug-ins, by all names, and what traces lines.
+# Their plug-ins, by all names, and those that trace lines, or seed each process for itself.
 _MODULES = ("pytest_benchmark.plugin", "pytest_codspeed.plugin")
-_BLOCKED = ("benchmark", "codspeed", *_MODULES, "pytest_cov")
+_BLOCKED = ("benchmark", "codspeed", *_MODULES, "pytest_cov", "randomly")
 _FIXTURES = ("benchmark", "codspeed_benchmark")
 _FLAGS = (
     "disable-gc", "skip", "disable", "enable", "only", "autosave", "save-data", "verbose", "quiet"

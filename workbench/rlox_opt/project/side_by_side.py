@@ -150,7 +150,7 @@ def measured(
         except KeyboardInterrupt:
             for comparison in (times, memory):
                 comparison.look()
-        compared.notes += tuple(f"{name}: {told}" for name, told in packages.told.items())
+        compared.notes += tuple(f"{name}: {told}" for name, told in packages.told().items())
     compared.seconds = time.monotonic() - start
     return compared
 

@@ -11,7 +11,7 @@ import pytest_projects
 import strangers
 import users_repository
 
-QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 2"
+QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.03, 2"
 SHORT = ("--restarts", "5", "--no-counts")
 SPEED = "tests/test_speed.py::"
 

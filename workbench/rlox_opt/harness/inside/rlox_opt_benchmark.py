@@ -13,9 +13,11 @@ from typing import Any
 
 from rlox_opt_prepared import timed
 
-# Calls change what they work on where one takes this much longer than another, or less.
+# Calls change what they work on where they become slower or faster all the time, by this much from
+# the first third of slices to the last, or where the first one takes this much longer than others.
+_TREND, _GROWN = 0.9, 1.25
 _CHANGED, _CHANGED_S = 1.5, 20e-6
-_LEAST_SLICES = 9
+_LEAST_SLICES = 5
 
 
 class Call:
@@ -38,7 +40,7 @@ class Call:
         self.bears, self._warm = bears, warm
         self.alone = int(setup is not None or teardown is not None)
         self.first_s = 0.0
-        self.slices: list[float] = []  # seconds of a call
+        self.slices: list[tuple[int, float]] = []  # calls, and seconds of one
 
     def first(self) -> Any:
         """Call it once, and return what it returns."""
@@ -66,22 +68,24 @@ class Call:
             call, _ = self._ready()
             timed(call, warm)
             seconds = timed(call, calls)
-        self.slices.append(seconds / calls)
+        self.slices.append((calls, seconds / calls))
         return seconds
 
     def changed(self, first_s: float) -> str:
         """What people should know of it: that its calls change what they work on; "" if not. Its
         first calls take `first_s` seconds at the least."""
-        if self.alone or len(self.slices) < _LEAST_SLICES:
+        # Shorter ones came before, to find out how many calls a slice has.
+        slices = [seconds for calls, seconds in self.slices if calls == self.slices[-1][0]]
+        if self.alone or len(slices) < _LEAST_SLICES:
             return ""
-        third = len(self.slices) // 3
-        early, late = (statistics.median(of) for of in (self.slices[:third], self.slices[-third:]))
-        if late > _CHANGED * early or early > _CHANGED * late:
+        third = len(slices) // 3
+        early, late = (statistics.median(of) for of in (slices[:third], slices[-third:]))
+        if abs(_trend(slices)) > _TREND and max(early, late) > _GROWN * min(early, late):
             return (
                 f"its calls change what they work on: the last ones took {late / early:.2g} times "
                 "as long as the first; a `setup` of benchmark.pedantic makes that anew for each"
             )
-        usual = statistics.median(self.slices)
+        usual = statistics.median(slices)
         if first_s > _CHANGED * usual + _CHANGED_S:
             return (
                 f"its first call takes {first_s / usual:.2g} times as long as the later ones, and "
@@ -107,6 +111,14 @@ class Call:
         return functools.partial(self._function, *args, **kwargs), ended
 
 
+def _trend(values: Sequence[float]) -> float:
+    """Spearman's correlation of values with their order: 1 where each is larger than the last."""
+    n = len(values)
+    order = sorted(range(n), key=values.__getitem__)
+    apart = sum((rank - place) ** 2 for rank, place in enumerate(order))
+    return 1 - 6 * apart / (n * (n * n - 1))
+
+
 def _nothing() -> None:
     pass
 
@@ -115,7 +127,7 @@ class Stats(Mapping[str, Any]):
     """What a test finds of its own times, in seconds of a call."""
 
     def __init__(self, of: Call) -> None:
-        self.data = of.slices or [of.first_s]
+        self.data = [seconds for _, seconds in of.slices] or [of.first_s]
         self.stats = self
 
     def _told(self) -> dict[str, Any]:

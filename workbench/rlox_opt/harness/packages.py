@@ -259,13 +259,13 @@ class Packages:
         return Reading(*map(statistics.fmean, zip(*readings, strict=True)))
 
     def told(self) -> dict[str, str]:
-        """What people should know of benchmarks that were timed, by name: what was noticed in a
-        third of the restarts, and in two at the least."""
+        """What people should know of benchmarks that were timed, by name: what was noticed in
+        half of the restarts, and in three at the least."""
         noticed = {name: [*filter(None, said)] for name, said in self._said.items()}
         return {
             name: said[-1]
             for name, said in noticed.items()
-            if len(said) >= max(2, len(self._said[name]) / 3)
+            if len(said) >= max(3, len(self._said[name]) / 2)
         }
 
     def _prepare(self, arms: Arms, side: str, name: str, seed: int) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 
 from rlox_opt_prepared import timed
 
-# Calls change what they work on where they become slower or faster all the time, by this much from
-# the first third of slices to the last, or where the first one takes this much longer than others.
+# Calls change what they work on where slices are longer in their order, by this much from the first
+# third to the last, or are shorter, by this much; or where a first call is longer by it, and by so
+# many seconds.
 _TREND, _GROWN = 0.9, 1.25
 _CHANGED, _CHANGED_S = 1.5, 20e-6
 _LEAST_SLICES = 5
@@ -80,7 +81,8 @@ class Call:
             return ""
         third = len(slices) // 3
         early, late = (statistics.median(of) for of in (slices[:third], slices[-third:]))
-        if abs(_trend(slices)) > _TREND and max(early, late) > _GROWN * min(early, late):
+        changed = late > _GROWN * early or early > _CHANGED * late  # some warm up at first
+        if changed and abs(_trend(slices)) > _TREND:
             return (
                 f"its calls change what they work on: the last ones took {late / early:.2g} times "
                 "as long as the first; a `setup` of benchmark.pedantic makes that anew for each"

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlox_opt.cli.sides import add_arguments as add_sides
-from rlox_opt.cli.sides import measured_by, resolved
+from rlox_opt.cli.sides import in_environments, measured_by, resolved
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.artefacts import same_surroundings
 from rlox_opt.project.builds import Artefact, same_parts
 from rlox_opt.project.parity import findings
-from rlox_opt.project.side_by_side import ComparedBuilds, facts, measured
+from rlox_opt.project.side_by_side import ComparedBuilds, facts, measured, share_a_process
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
@@ -132,6 +132,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     project: Project = arguments.project
     sides = resolved(project, (arguments.base, arguments.head), arguments)
     project, suite = measured_by(project, sides, arguments.suite)
+    project, suite = in_environments(project, suite, sides)
     if arguments.apart:
         own = msgspec.structs.replace(project.settings, one_process=False)
         project = dataclasses.replace(project, settings=own)
@@ -170,6 +171,11 @@ def _notes(project: Project, suite: Suite, base: Artefact, head: Artefact) -> tu
     # What its asv.conf.json asks for is of no matter where the project says how it is built.
     asked = suite.configuration.notes if project.settings.build is None else ()
     told = [*asked, *base.notes, *head.notes]
+    if project.settings.one_process and not share_a_process(project, base, head):
+        told.append(
+            "one-process = true does not hold for these two, which run in different environments: "
+            "each has a process of its own, and small changes are told less surely"
+        )
     return tuple(dict.fromkeys([*told, *findings(base, head), *uncovered(suite)]))
 
 

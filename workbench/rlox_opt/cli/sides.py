@@ -4,14 +4,16 @@ with an interpreter, requirements and features; and the suite that both are meas
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 
 from rlox_opt.project import releases
+from rlox_opt.project.builders.pep517 import asked_by
 from rlox_opt.project.commits import WORKING_TREE, Revision
 from rlox_opt.system.usage import UsageError
 
@@ -71,9 +73,7 @@ def _given(revision: Revision, side: str, arguments: argparse.Namespace) -> Revi
     named = revision.features
     if features:
         named = () if features[0] == "none" else tuple(sorted(features[0].split(",")))
-    return dataclasses.replace(
-        revision, python=python[0] if python else "", extra=extra, features=named
-    )
+    return replace(revision, python=python[0] if python else "", extra=extra, features=named)
 
 
 def _requirement(text: str) -> str:
@@ -105,5 +105,36 @@ def measured_by(
     the last side that is a commit, or the working tree's. Raises UsageError."""
     from rlox_opt.project.suites import Suites
 
-    of = [side for side in sides if not releases.is_one(side.text)]
+    of = [side for side in sides if not side.is_release]
     return Suites(project).lend(of[-1] if of else Revision(WORKING_TREE, ""), given)
+
+
+def in_environments(
+    project: Project, suite: Suite, sides: Sequence[Revision]
+) -> tuple[Project, Suite]:
+    """The project and its suite as they are where a side asks for an interpreter, for requirements
+    or for a release: both sides are then built as PEP 517 says, in environments, also of a project
+    that says otherwise how it is built.
+
+    Raises:
+        UsageError: a side does not say how that would be.
+    """
+    if project.settings.build is None or not any(side.needs_environment for side in sides):
+        return project, suite
+    asks = suite.configuration
+    for side in sides:
+        of = None if side.is_release else asked_by(project.commits, side.commit, asks.project)
+        if of and not of.declared:
+            raise UsageError(
+                f"{side.text!r}: has no [build-system] in its pyproject.toml, by which it could be "
+                f"built in an environment; write one, or leave out releases, --python and --with"
+            )
+    note = (
+        "both sides are built in environments, by [build-system] and not by [tool.rlox-opt.build]: "
+        "releases, --python and --with need that"
+    )
+    # Its commands are for asv: the project itself says another way.
+    asks = replace(asks, build_command=(), install_command=(), notes=(*asks.notes, note))
+    settings = msgspec.structs.replace(project.settings, build=None)
+    lent = suite.folder, asks
+    return replace(project, settings=settings, lent=lent), replace(suite, configuration=asks)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.machinery
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from rlox_opt.project.commits import Revision
 from rlox_opt.system import elf
 
 SUFFIXES = tuple(importlib.machinery.EXTENSION_SUFFIXES)
+_KEPT = 48  # of 15 MB each
+_BUILDS = ("extension-*.so", "????????????-*", "wheel-????????????????", "asks-*.json")
 _NO_PART = {"__pycache__"}
 # A literal that is assigned to what tells a version or a commit, as setuptools_scm, versioneer and
 # people write it; a line of any other kind is code.
@@ -78,6 +81,31 @@ def same_parts(one: Artefact, other: Artefact) -> list[str]:
 def same_surroundings(one: Artefact, other: Artefact) -> bool:
     """Whether two packages run by the same interpreter, in the same environment."""
     return all(one.made.get(of) == other.made.get(of) for of in ("interpreter", "environment"))
+
+
+def forget_oldest(folder: Path) -> None:
+    """Of the builds that are kept in a folder, remove all but those that were used last."""
+    for pattern in _BUILDS:
+        kept = sorted(folder.glob(pattern), key=lambda path: path.stat().st_mtime)
+        for path in kept[:-_KEPT]:
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+            path.with_suffix(".log").unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def told_of_lacking(lacking: Sequence[str]) -> Iterator[None]:
+    """A build in the block that fails is told of what its checkout lacks, a sentence each."""
+    try:
+        yield
+    except NotBuiltError as error:
+        if not lacking:
+            raise
+        first, _, said = str(error).partition("\n")
+        told = "\n".join((f"{first} Not checked out:", *lacking, said))
+        raise NotBuiltError(told.rstrip()) from None
 
 
 def keep(built: Path, path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from rlox_opt.system import submodules
 from rlox_opt.system.git import Checkout, GitError, Repository
 from rlox_opt.system.scratch import remove_left, scratch
 
@@ -35,22 +36,28 @@ def ignored(folder: Path) -> None:
         path.write_text("*\n")
 
 
-def moved(folder: Path, lock: int, source: Repository, commit: str) -> Path:
-    """The checkout of `source` in `folder`, at a commit. One that is broken is made anew, and takes
-    its place when it is whole.
+def moved(folder: Path, lock: int, source: Repository, commit: str) -> tuple[Path, tuple[str, ...]]:
+    """The checkout of `source` in `folder`, at a commit, with its submodules, and a sentence for
+    each of these that cannot be had. One that is broken is made anew, and takes its place when it
+    is whole.
 
     Raises:
         GitError: `source` does not have the commit, or not all of it.
     """
-    place = Checkout(folder / "checkout", lock)
+    place, kept = Checkout(folder / "checkout", lock), submodules_of(folder)
     try:
         # What is unchanged keeps its time stamp, so that cargo need not compile it again.
-        place.move(source, commit)
+        lacking = submodules.moved(place, source, commit, kept)
     except (GitError, OSError):
         with scratch(folder) as making:
             new = dataclasses.replace(place, folder=making / "new")
-            new.make(source, commit)
+            lacking = submodules.made(new, source, commit, kept)
             if os.path.lexists(place.folder):
                 place.folder.rename(making / "broken")
             new.folder.rename(place.folder)
-    return place.folder
+    return place.folder, lacking
+
+
+def submodules_of(folder: Path) -> Path:
+    """Where submodules are kept that were fetched for the checkout in `folder`."""
+    return folder / "submodules"

@@ -16,6 +16,9 @@ from rlox_opt.system.moments import moment
 from rlox_opt.system.usage import UsageError
 
 WORKING_TREE = "."
+RELEASE = "pypi:"
+"""What the name of a release as a side begins with."""
+
 _FEATURE = re.compile(r"[a-z0-9-]+")
 _END = "--end-of-options"  # what follows comes from files and people, and is none
 
@@ -38,6 +41,16 @@ class Revision:
 
     extra: tuple[str, ...] = ()
     """Requirements that its environment has on top: ("numpy==1.26",)."""
+
+    @property
+    def is_release(self) -> bool:
+        """Whether it is a release, and no commit."""
+        return self.text.startswith(RELEASE)
+
+    @property
+    def needs_environment(self) -> bool:
+        """Whether it asks for what only an environment of its own has."""
+        return bool(self.is_release or self.python or self.extra)
 
     @property
     def title(self) -> str:

@@ -97,10 +97,14 @@ class Environments:
         """
         of = interpreters.named(python) if isinstance(python, str) else python
         pins = like.locked if like else ()
-        locked = self.locked(of, requirements, pins, droppable, without)
-        folder = self.folder / _digest(of.title, *locked.pins)
+        return self.having(of, self.locked(of, requirements, pins, droppable, without))
+
+    def having(self, python: Interpreter, locked: Locked) -> Environment:
+        """The environment that has just these versions, made if it is not there. Raises
+        NotResolvedError."""
+        folder = self.folder / _digest(python.title, *locked.pins)
         if not (folder / "bin" / "python").exists():
-            self._make(folder, of, locked)
+            self._make(folder, python, locked)
         os.utime(folder)  # used last
         return Environment(folder / "bin" / "python", locked.pins, locked.notes)
 
@@ -215,6 +219,11 @@ def needed_by(suite: Path) -> tuple[str, ...]:
     return tuple(name for name, of in found.items() if any(of.search(text) for text in texts))
 
 
+def imported_by(suite: Path) -> set[str]:
+    """What a folder of benchmarks imports, as if distributions were called as their modules."""
+    return {canonicalize_name(of) for text in _texts(suite) for of in _IMPORTED.findall(text)}
+
+
 def _texts(suite: Path) -> list[str]:
     return [path.read_text(errors="replace") for path in sorted(suite.rglob("*.py"))]
 
@@ -225,8 +234,7 @@ def known(
     """Requirements without those that only conda names, with a note on each that is left out: on
     PyPI a name may be a stranger's. What the package's own metadata has `named`, or the suite
     imports, is what is meant."""
-    imported = {canonicalize_name(of) for text in _texts(suite) for of in _IMPORTED.findall(text)}
-    doubtful = {canonicalize_name(of) for of in of_conda} - {*named} - imported
+    doubtful = {canonicalize_name(of) for of in of_conda} - {*named} - imported_by(suite)
     kept = tuple(of for of in requirements if name_of(of) not in doubtful)
     notes = [
         f"{of} is left out: neither the package's metadata nor an import of the suite names it, "

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 
 from packaging.utils import canonicalize_name
 
-from rlox_opt.project import releases
 from rlox_opt.project.artefacts import Artefact
 from rlox_opt.system.usage import UsageError
 
@@ -25,7 +24,7 @@ def findings(base: Artefact, head: Artefact) -> list[str]:
     Raises:
         UsageError: something else is different; the message names it, both values, and the remedy.
     """
-    released = [of for of in (base, head) if releases.is_one(of.revision.text)]
+    released = [of for of in (base, head) if of.revision.is_release]
     told = [*_interpreters(base, head)]
     if released and base.made.get("builder") != head.made.get("builder"):
         told.append(_differs("how it is built", base, head, "builder"))

@@ -10,11 +10,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from rlox_opt.project.artefacts import NotBuiltError
 from rlox_opt.project.builders import wheels
-from rlox_opt.project.commits import Revision
+from rlox_opt.project.commits import RELEASE, Revision
 from rlox_opt.project.interpreters import Interpreter
 from rlox_opt.system.usage import UsageError
 
-_PREFIX = "pypi:"
 _EXACT = re.compile(r"==\s*[^*\s,]+")
 FROM_SOURCES = "a release, built here from its sources (it has no wheel for this interpreter)"
 _FROM_WHEEL = "a release, from its wheel"
@@ -22,12 +21,12 @@ _FROM_WHEEL = "a release, from its wheel"
 
 def is_one(text: str) -> bool:
     """Whether a revision, as it is asked for, is a release."""
-    return text.startswith(_PREFIX)
+    return text.startswith(RELEASE)
 
 
 def resolve(text: str) -> Revision:
     """The revision of `pypi:NAME==VERSION`. Raises UsageError where it names no one version."""
-    name = text.removeprefix(_PREFIX)
+    name = text.removeprefix(RELEASE)
     try:
         of = Requirement(name)
     except InvalidRequirement:
@@ -40,7 +39,7 @@ def resolve(text: str) -> Revision:
 def keep(revision: Revision, interpreter: Interpreter, folder: Path) -> tuple[Path, wheels.Built]:
     """The release, installed into a folder of its own in `folder`, now or before: from its wheel,
     or from its sources where it has none for this interpreter. Raises NotBuiltError."""
-    name = revision.text.removeprefix(_PREFIX)
+    name = revision.text.removeprefix(RELEASE)
     key = hashlib.sha256(f"{name}\0{interpreter.title}".encode()).hexdigest()[:16]
     place = folder / f"wheel-{key}"
     if built := wheels.kept(place):

@@ -169,8 +169,15 @@ def side_by_side(
         for side, of in zip(SIDES, (base, head, base) if again else (base, head), strict=False):
             shutil.copytree(of.folder, folder / side)
             sides[side] = Side(folder / side, of.packages, of.python, of.env)
-        together = settings.one_process and kind.together
-        yield Packages(sides, suite, _PATIENCE_S, together)
+        yield Packages(sides, suite, _PATIENCE_S, share_a_process(project, base, head))
+
+
+def share_a_process(project: Project, base: Artefact, head: Artefact) -> bool:
+    """Whether both run in one process: the project and the kind of its suite say so, and they have
+    the same interpreter and environment, of which a process has one."""
+    same = (base.python, base.env) == (head.python, head.env)
+    may = project.settings.one_process and kinds.of(project.configuration).together
+    return may and same
 
 
 def named(text: str, there: Collection[str], option: str) -> str:

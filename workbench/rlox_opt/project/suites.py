@@ -6,21 +6,23 @@ import contextlib
 import dataclasses
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from rlox_opt.project import asv_files, checkouts, kinds
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.asv_files import NoSuiteError
-from rlox_opt.project.commits import WORKING_TREE, Revision, as_usage_error
+from rlox_opt.project.commits import RELEASE, WORKING_TREE, Revision, as_usage_error
 from rlox_opt.project.kinds import Kind
 from rlox_opt.project.project import Project
+from rlox_opt.system import submodules
 from rlox_opt.system.git import Checkout
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 _KEPT = 8  # trees
-_RELEASE = "pypi:"
+_LACKING = ".not-checked-out"  # in a tree: a sentence for each submodule that could not be had
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Suites:
             return self._checked(self._of_folder(Path(given).resolve()))
         if given and Path(given).is_file():
             return self._checked(self._of_path(Path(given).resolve()))
-        if given and given.startswith(_RELEASE):
+        if given and given.startswith(RELEASE):
             raise UsageError(
                 f"--suite {given}: a release has no suite; --suite HEAD gives it that of HEAD"
             )
@@ -86,7 +88,7 @@ class Suites:
 
     def _of_revision(self, revision: Revision) -> Suite:
         project = self.project
-        if revision.text.startswith(_RELEASE):
+        if revision.is_release:
             raise UsageError(
                 f"{revision.text}: a release has no suite; --suite HEAD gives it that of HEAD"
             )
@@ -94,7 +96,7 @@ class Suites:
             return self._of_working_tree()
         if project.apart:
             return self._of_folder(project.apart)
-        top = self._taken_out(revision)
+        top, lacking = self._taken_out(revision)
         try:
             found = kinds.chosen(top, project.within, project.settings.suite)
             asv_files.check_built(top, found)
@@ -111,6 +113,8 @@ class Suites:
                 f"{revision.title}: has no suite: {found.suite}, named by {found.path}, is no "
                 f"folder of it; {self._remedy()}"
             )
+        told = (f"{revision.title}: not checked out for the suite: {of}" for of in lacking)
+        found = dataclasses.replace(found, notes=(*found.notes, *told))
         return Suite(top / found.suite, found, revision.title)
 
     def _of_working_tree(self) -> Suite:
@@ -174,22 +178,38 @@ class Suites:
             )
         return suite
 
-    def _taken_out(self, revision: Revision) -> Path:
-        """All files of a commit, in a folder of ours."""
+    def _taken_out(self, revision: Revision) -> tuple[Path, tuple[str, ...]]:
+        """All files of a commit, and of its submodules, in a folder of ours; a sentence for each
+        submodule that cannot be had."""
         repository = self.project.commits.repository()
         with as_usage_error():
             tree = repository.run("rev-parse", "--verify", f"{revision.commit}^{{tree}}").strip()
         kept = self.folder / tree
+        lacking: tuple[str, ...] = ()
         with checkouts.alone(self.folder) as lock, as_usage_error():
-            if not kept.is_dir():
+            if not kept.is_dir() or (kept / _LACKING).exists():
                 with scratch(self.folder) as making:
                     made = Checkout(making / "tree", lock)
-                    made.make(dataclasses.replace(repository, lock=lock), revision.commit)
-                    shutil.rmtree(made.folder / ".git")
-                    made.folder.rename(kept)
+                    source = dataclasses.replace(repository, lock=lock)
+                    fetched = checkouts.submodules_of(self.project.revisions)
+                    lacking = submodules.made(made, source, revision.commit, fetched)
+                    self._keep(made.folder, kept, lacking)
             os.utime(kept)  # used last
             self._forget_oldest()
-        return kept
+        return kept, lacking
+
+    def _keep(self, made: Path, kept: Path, lacking: Sequence[str]) -> None:
+        """A tree without its git folders; one that lacks no less than what is kept is not."""
+        for git_dir in [*made.rglob(".git")]:
+            shutil.rmtree(git_dir)
+        told = "\n".join(lacking)
+        if kept.is_dir() and (kept / _LACKING).read_text(encoding="utf-8") == told:
+            return
+        if lacking:
+            (made / _LACKING).write_text(told, encoding="utf-8")
+        if kept.is_dir():
+            kept.rename(made.with_name("before"))
+        made.rename(kept)
 
     def _forget_oldest(self) -> None:
         trees = [path for path in self.folder.iterdir() if len(path.name) >= 40]

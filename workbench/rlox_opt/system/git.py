@@ -38,6 +38,7 @@ _SETTINGS = (
     "core.splitIndex=false",  # of our index, a part would lie in the git folder
     "log.showSignature=false",  # what gpg says would stand in the answer
     "i18n.logOutputEncoding=UTF-8",
+    "submodule.recurse=false",  # those of a checkout of ours are checked out by us
 )
 _READING = {
     *("cat-file", "diff-tree", "for-each-ref", "log", "ls-files", "ls-tree"),
@@ -100,6 +101,13 @@ class Repository:
         """What git prints, or None where it says no. Raises GitError where there is no git."""
         done = self._done(verb, *arguments)
         return None if done.returncode else done.stdout.decode(errors="replace")
+
+    def setting(self, name: str) -> str:
+        """What the settings of this repository, or else the user's, say of a name; "" for
+        nothing. Raises GitError where there is no git."""
+        command = _command(self.folder, self.git_dir, "config", "--get", name)
+        done = _ran(command, self.folder, environment() | _OURS)
+        return done.stdout.decode(errors="replace").strip()
 
     def stream(self, verb: str, *arguments: str) -> subprocess.Popen[str]:
         """git at work, with pipes for its input and its output. Raises OSError without git."""
@@ -195,6 +203,15 @@ def of(root: Path) -> Repository:
     return Repository(root, Path(git_dir), root / objects)
 
 
+def settings(text: str) -> dict[str, str]:
+    """What a text in the form of git's settings says, by name; nothing where it has another form.
+    Raises GitError where there is no git."""
+    command = ["git", "config", "--file", "-", "--null", "--list"]
+    done = _ran(command, Path("/"), environment() | _OURS, text)
+    rows = done.stdout.decode(errors="replace").split("\0") if not done.returncode else []
+    return {name: value for name, _, value in (row.partition("\n") for row in rows) if name}
+
+
 @dataclass(frozen=True)
 class Checkout:
     """A checkout of our own in `folder`, which borrows the objects of another repository: the only
@@ -226,6 +243,11 @@ class Checkout:
         self._run(source, "checkout", "--quiet", "--force", "--detach", commit, "--")
         self._run(source, "clean", "--quiet", "-ffdx")
 
+    def listed(self) -> str:
+        """What its index holds, as `ls-files --stage -z` says it. Raises GitError where it is
+        broken."""
+        return self._run(None, "ls-files", "--stage", "-z")
+
     def _tag(self, source: Repository) -> None:
         """Have it hold the tags of `source`, by which a build may tell its version, and know where
         a shallow one ends."""
@@ -238,12 +260,14 @@ class Checkout:
         else:
             (git_dir / "shallow").unlink(missing_ok=True)
 
-    def _run(self, source: Repository, *arguments: str) -> None:
+    def _run(self, source: Repository | None, *arguments: str) -> str:
         command = _command(self.folder, self.folder / ".git", *arguments)
         done = _ran(command, self.folder, environment() | _OURS, lock=self.lock)
         if done.returncode:
-            partial = any(source.objects.glob("pack/*.promisor"))
-            raise _failed(done, source.folder, *arguments, remedy=_LOAD if partial else "")
+            partial = source is not None and any(source.objects.glob("pack/*.promisor"))
+            where = source.folder if source else self.folder
+            raise _failed(done, where, *arguments, remedy=_LOAD if partial else "")
+        return done.stdout.decode(errors="replace")
 
 
 def _command(folder: Path, git_dir: Path, *arguments: str) -> list[str]:

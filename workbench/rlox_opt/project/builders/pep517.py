@@ -7,24 +7,30 @@ both sides are built by the same versions of them unless a commit asks for other
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from subprocess import CalledProcessError
 from typing import Any
 
+from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller
+
 from rlox_opt.project.builders import wheels
-from rlox_opt.project.commits import Revision
+from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.environments import name_of
 from rlox_opt.project.interpreters import Interpreter
 from rlox_opt.system import git, schema
+from rlox_opt.system.commands import run
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.usage import UsageError
-from rlox_opt.system.uv import uv
+from rlox_opt.system.uv import environment, uv
 
 # What builds a project that names no back-end, by PEP 517.
 _LEGACY = "setuptools.build_meta:__legacy__"
 _LEGACY_REQUIRES = ("setuptools>=40.8.0", "wheel")
-_MATURIN = "maturin"
+_MATURIN, _SETUPTOOLS_RUST = "maturin", "setuptools-rust"
 _ARGUMENTS = "MATURIN_PEP517_ARGS"
 
 
@@ -40,10 +46,24 @@ class Asked:
     there: bool = False
     """Whether the commit has anything that could be built."""
 
+    declared: bool = False
+    """Whether it says how: by a table [build-system], or by a setup.py."""
+
+    path: tuple[str, ...] = ()
+    """Folders of the project that the back-end lies in, where it is the project's own."""
+
+    offered: Mapping[str, str] = field(default_factory=dict)
+    """What it names for an extra or a group, and the table that does."""
+
     @property
     def by_maturin(self) -> bool:
-        """Whether its features are cargo's, and its back-end knows them."""
-        return self.backend.startswith(_MATURIN)
+        """Whether its features are cargo's, and its back-end, or what that wraps, knows them."""
+        return self.backend.startswith(_MATURIN) or _MATURIN in map(name_of, self.requires)
+
+
+def asked_by(commits: Commits, commit: str, project: PurePosixPath) -> Asked:
+    """What a commit asks for, in the folder `project`."""
+    return asked(lambda name: commits.text(commit, str(project / name)))
 
 
 def asked(text: Callable[[str], str]) -> Asked:
@@ -54,18 +74,44 @@ def asked(text: Callable[[str], str]) -> Asked:
         table = schema.parse(files["pyproject.toml"], dict[str, Any], Path("pyproject.toml"))
     system = _of(table, "build-system")
     requires = system.get("requires")
-    listed = (
-        tuple(of for of in requires if isinstance(of, str)) if isinstance(requires, list) else None
-    )
     # A table without a back-end means setuptools, with what it requires.
-    features = _of(table, "tool", "maturin").get("features", ())
     return Asked(
         backend=str(system.get("build-backend") or _LEGACY),
-        requires=_LEGACY_REQUIRES if listed is None else listed,
+        requires=_texts(requires) if isinstance(requires, list) else _LEGACY_REQUIRES,
         python=_python(table, files["setup.cfg"], files["setup.py"]),
-        features=tuple(sorted(map(str, features))) if isinstance(features, list) else (),
+        features=tuple(sorted(_texts(_of(table, "tool", "maturin").get("features")))),
         there=any(files.values()),
+        declared=bool(system or files["setup.py"]),
+        path=_texts(system.get("backend-path")),
+        offered=_offered(table),
     )
+
+
+def also_required(
+    asked: Asked,
+    project: Path,
+    checkout: Path,
+    python: Path,
+    env: Mapping[str, str],
+    limit_s: float,
+) -> tuple[str, ...] | None:
+    """What the back-end asks for besides, to build a wheel of the folder `project`: it is asked in
+    the environment of `python`, which has what pyproject.toml requires. None where it fails: the
+    build will tell why."""
+
+    def ask(command: Sequence[str], cwd: str | None, more: Mapping[str, str] | None) -> None:
+        path = os.pathsep.join((str(python.parent), os.environ.get("PATH", os.defpath)))
+        told = {**environment(), **git.environment(trusted=checkout), **env, "PATH": path}
+        done = run(command, Path(cwd or project), {**told, **(more or {})}, limit_s=limit_s)
+        if done.status:
+            raise CalledProcessError(done.status, command)
+
+    with contextlib.suppress(CalledProcessError, OSError, ValueError, BackendUnavailable):
+        hooks = BuildBackendHookCaller(
+            str(project), asked.backend, asked.path or None, ask, str(python)
+        )
+        return _texts(hooks.get_requires_for_build_wheel())
+    return None
 
 
 def build(
@@ -115,17 +161,15 @@ def variables(
     if revision.features is None or revision.features == asked.features:
         return told
     if not asked.by_maturin:
+        rust = _SETUPTOOLS_RUST in map(name_of, asked.requires)
+        by = f"{asked.backend} with {_SETUPTOOLS_RUST}" if rust else asked.backend
         raise UsageError(
-            f"{revision.text!r}: features are cargo's, and this project is built by "
-            f"{asked.backend}, which takes none; leave them out"
+            f"{revision.text!r}: features are cargo's, and this project is built by {by}, which "
+            f"takes none from outside; write them where the project names its own, and compare "
+            f"that with what is committed: rlox-opt diff HEAD ."
         )
-    if not revision.features:
-        raise UsageError(
-            f"{revision.text!r}: [tool.maturin] of that commit turns on "
-            f"{', '.join(asked.features)}, which cannot be turned off from outside; name the "
-            f"features to build with instead"
-        )
-    words = [env.get(_ARGUMENTS, ""), "--features", ",".join(revision.features)]
+    # An empty list still takes the place of the one in pyproject.toml.
+    words = [env.get(_ARGUMENTS, ""), f"--features={','.join(revision.features)}"]
     return told | {_ARGUMENTS: " ".join(filter(None, words))}
 
 
@@ -144,6 +188,22 @@ def _python(table: Mapping[str, Any], cfg: str, setup: str) -> str:
         if told := re.search(pattern, text, re.MULTILINE):
             return told[1].strip()
     return ""
+
+
+def _offered(table: Mapping[str, Any]) -> dict[str, str]:
+    """What the extras and the groups of a pyproject.toml name, the first of each name."""
+    found: dict[str, tuple[str, str]] = {}
+    for names in (("project", "optional-dependencies"), ("dependency-groups",)):
+        for group, listed in _of(table, *names).items():
+            for of in _texts(listed):
+                where = f"[{'.'.join(names)}] {group}"
+                found.setdefault(name_of(of), (of, where))
+    return dict(found.values())
+
+
+def _texts(listed: object) -> tuple[str, ...]:
+    """The texts of a list; none where it is no list."""
+    return tuple(of for of in listed if isinstance(of, str)) if isinstance(listed, list) else ()
 
 
 def _of(table: Mapping[str, Any], *names: str) -> Mapping[str, Any]:

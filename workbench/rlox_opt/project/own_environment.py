@@ -1,0 +1,338 @@
+"""Sides in environments of their own: a wheel, by its back-end, by asv's commands or from an index,
+and what that requires."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlox_opt.project import checkouts, releases
+from rlox_opt.project.artefacts import Artefact, NotBuiltError, forget_oldest, told_of_lacking
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.builders import asv_command, pep517, wheels
+from rlox_opt.project.commits import Commits, Revision, as_usage_error
+from rlox_opt.project.environments import (
+    Environment,
+    Environments,
+    Locked,
+    NotResolvedError,
+    imported_by,
+    joined,
+    known,
+    name_of,
+    needed_by,
+)
+from rlox_opt.project.interpreters import Interpreter, chosen
+from rlox_opt.system import files, schema
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
+
+_LIMIT_S = 3600.0  # of a build
+_LACKING = "not checked out"
+
+
+@dataclass(frozen=True)
+class OwnEnvironment:
+    """Those of a checkout's commits and of releases: of `package`, whose benchmarks are in `suite`.
+    They are built by the commands of the suite's `configuration`, where it has some, else as PEP
+    517 says, and kept in `folder`."""
+
+    commits: Commits
+    package: str
+    suite: Path
+    configuration: Configuration
+    folder: Path
+
+    @property
+    def environments(self) -> Environments:
+        """Those that they are built and run in, kept beside them."""
+        return Environments(self.folder.parent / "environments")
+
+    def check(self, revision: Revision) -> None:
+        """That a revision can be built as it is asked for, as far as it tells without being built.
+
+        Raises:
+            NotBuiltError: it is no package.
+            UsageError: its back-end does not take the features that are asked for.
+        """
+        if revision.is_release:
+            if revision.features:
+                raise UsageError(
+                    f"{revision.text!r}: a release is built already, and takes no features"
+                )
+            return
+        asked = self._asked(revision)
+        if not self._by_commands:
+            pep517.variables(asked, revision, Path(), {})
+        elif revision.features:
+            raise UsageError(
+                f"{revision.text!r}: features are cargo's; this project is built by the "
+                f"commands of {self.configuration.path}"
+            )
+
+    @property
+    def _by_commands(self) -> bool:
+        """Whether asv.conf.json says how it is built, or installed by anything but pip."""
+        asks = self.configuration
+        of_their_own = any("{wheel_file}" not in of for of in asks.install_command)
+        return bool(asks.build_command) or of_their_own
+
+    def build(self, revision: Revision, like: Artefact | None) -> Artefact:
+        """Build a revision, or take the build that is there, and make the environment that it runs
+        in, with the versions of the other side, `like`, unless the revision asks for others. Raises
+        NotBuiltError and UsageError as `Builds.build` does."""
+        start = time.monotonic()
+        asked = pep517.Asked() if revision.is_release else self._asked(revision)
+        theirs = like.made.get("interpreter path", "") if like else ""
+        if like and like.revision.python:  # it was asked for of that side alone
+            theirs = ""
+        asks = self.configuration
+        interpreter, note = chosen(revision.python, asks.pythons, asked.python, theirs)
+        if revision.is_release:
+            place, built = self._release(revision, interpreter)
+        elif self._by_commands:
+            place, built = self._by_asv(revision, asked, interpreter, like)
+        else:
+            place, built = self._by_pep517(revision, asked, interpreter, like)
+        named = (*built.named, *map(name_of, asked.requires))
+        wanted, left_out = known(asks.requirements, asks.not_pip, named, self.suite)
+        needed = (*wanted, *needed_by(self.suite), *built.requires)
+        pins = tuple(like.made.get("environment", "").splitlines()) if like else ()
+        environment = self._environment(
+            revision,
+            interpreter,
+            joined(needed, revision.extra),
+            Environment(Path(), pins),
+            built.name,
+        )
+        notes = [note, *left_out, *environment.notes, *self._offered(asked, environment)]
+        notes.append(built.made.get(_LACKING, ""))
+        if self.package not in built.packages:
+            there = ", ".join(built.packages)
+            notes.append(f"{revision.title} has no module {self.package} at its top, but {there}")
+        made = {
+            **built.made,
+            "interpreter": interpreter.title,
+            "interpreter path": str(interpreter.path),
+            "requirements": "; ".join(built.requires),
+            "environment": "\n".join(environment.locked),
+        }
+        return Artefact(
+            revision=revision,
+            folder=wheels.package(place),
+            features=asked.features if revision.features is None else revision.features,
+            digests=built.digests,
+            seconds=time.monotonic() - start,
+            packages=built.packages,
+            python=environment.python,
+            env=asks.run_env,
+            made=made,
+            found=built.found,
+            notes=tuple(filter(None, notes)),
+        )
+
+    def _asked(self, revision: Revision) -> pep517.Asked:
+        asked = pep517.asked_by(self.commits, revision.commit, self.configuration.project)
+        if not asked.there and not self.configuration.build_command:
+            raise NotBuiltError(
+                f"{revision.title} has neither pyproject.toml nor setup.py in "
+                f"{self.configuration.project}: it is no package that can be built; write "
+                f"build = … under [tool.rlox-opt]"
+            )
+        return asked
+
+    def _offered(self, asked: pep517.Asked, environment: Environment) -> list[str]:
+        """What the suite imports and the environment lacks, where the project names it for an extra
+        or a group: benchmarks without it skip or fail."""
+        there, imported = {*map(name_of, environment.locked)}, imported_by(self.suite)
+        return [
+            f"{name_of(of)} is not in the environment: the suite imports it, and the project names "
+            f"it in {where} alone; --with {of!r} adds it"
+            for of, where in asked.offered.items()
+            if name_of(of) in imported - there
+        ]
+
+    def _release(self, revision: Revision, of: Interpreter) -> tuple[Path, wheels.Built]:
+        with checkouts.alone(self.folder):
+            kept = releases.keep(revision, of, self.folder)
+            forget_oldest(self.folder)
+            return kept
+
+    def _by_pep517(
+        self, revision: Revision, asked: pep517.Asked, of: Interpreter, like: Artefact | None
+    ) -> tuple[Path, wheels.Built]:
+        env = {**os.environ, **self.configuration.build_env}
+        # Of cargo's, one target folder for each interpreter: what it compiles is for one.
+        told = pep517.variables(asked, revision, self.folder / f"target-{of.abi}", env)
+        env = {**self.configuration.build_env, **told}
+        pins = self._pins(revision, of, asked.requires, like)
+        more = self._also_required(revision, asked, of, pins, env)
+        if more:
+            pins = self._pins(revision, of, (*asked.requires, *more), like, pins)
+        made = {
+            "builder": f"PEP 517, {asked.backend}",
+            "build requirements": "; ".join((*asked.requires, *more)),
+            "build environment": "\n".join(pins),
+        }
+
+        def build(checkout: Path, out: Path, log: Path) -> Path:
+            project = checkout / self.configuration.project
+            return pep517.build(revision, project, checkout, of, pins, env, out, log, _LIMIT_S)
+
+        return self._kept(revision, of, made, build, told.get("MATURIN_PEP517_ARGS", ""))
+
+    def _also_required(
+        self,
+        revision: Revision,
+        asked: pep517.Asked,
+        of: Interpreter,
+        pins: Sequence[str],
+        env: dict[str, str],
+    ) -> tuple[str, ...]:
+        """What the back-end asks for besides what stands in pyproject.toml, which it is asked once
+        for the same sources and build requirements."""
+        heeded = wheels.heeded(os.environ, env).items()
+        parts = [self._sources(revision), of.title, *pins, *(f"{n}={v}" for n, v in sorted(heeded))]
+        path = self.folder / f"asks-{_digest(*parts)}.json"
+        with contextlib.suppress(NotReadError):
+            return schema.read(path, tuple[str, ...])
+        try:
+            python = self.environments.having(of, Locked(tuple(pins))).python
+        except NotResolvedError as error:
+            raise NotBuiltError(f"{revision.title} cannot be built, for want of {error}") from None
+        with checkouts.alone(self.folder) as lock:
+            with as_usage_error():
+                source = self.commits.repository()
+                checkout, _ = checkouts.moved(self.folder, lock, source, revision.commit)
+            project = checkout / self.configuration.project
+            more = pep517.also_required(asked, project, checkout, python, env, _LIMIT_S)
+            if more is not None:
+                files.write(path, json.dumps(more))
+        return more or ()
+
+    def _by_asv(
+        self, revision: Revision, asked: pep517.Asked, of: Interpreter, like: Artefact | None
+    ) -> tuple[Path, wheels.Built]:
+        asks = self.configuration
+        needed = (*asks.requirements, *asked.requires, *asv_command.ALWAYS)
+        pins = self._pins(revision, of, needed, like)
+        commands = asks.build_command, asks.install_command
+        made = {
+            "builder": f"the commands of {asks.path}",
+            "build requirements": "; ".join(needed),
+            "build environment": "\n".join(pins),
+        }
+
+        def build(checkout: Path, out: Path, log: Path) -> Path:
+            virtual, cache, home = out / "env", out / "cache", checkout / asks.path.parent
+            cache.mkdir()
+            self.environments.fresh(virtual, of, Locked(pins))
+            (packages,) = virtual.glob("lib/python*/site-packages")
+            before = {path.name for path in packages.iterdir()}
+            names = {
+                "build_dir": str(checkout / asks.project),
+                "build_cache_dir": str(cache),
+                "env_dir": str(virtual),
+                "env_name": of.abi,
+                "env_type": asks.environment_type or "uv",
+                "conf_dir": str(home),
+                "project": self.package,
+                "commit": revision.commit,
+            }
+            wheel = asv_command.build(
+                *commands, names, virtual, checkout, asks.build_env, log, _LIMIT_S
+            )
+            if wheel is not None:
+                return wheel
+            asv_command.take_installed(virtual, before, out / "package", revision.title)
+            return out / "package"
+
+        return self._kept(revision, of, made, build, "\n".join(("", *commands[0], *commands[1])))
+
+    def _kept(
+        self,
+        revision: Revision,
+        of: Interpreter,
+        made: dict[str, str],
+        build: Callable[[Path, Path, Path], Path],
+        how: str,
+    ) -> tuple[Path, wheels.Built]:
+        """The wheel of a revision: the one that is kept of the same, or what `build` makes in a
+        checkout."""
+        asks = self.configuration
+        variables = wheels.heeded(os.environ, asks.build_env)
+        made["variables"] = " ".join(f"{name}={variables[name]}" for name in sorted(variables))
+        made["compilers"] = wheels.compilers(self.commits.root)
+        key = _digest(self._sources(revision), str(asks.project), of.title, how, *made.values())
+        place, log = self.folder / f"wheel-{key}", self.folder / f"wheel-{key}.log"
+        source = self.commits.repository()
+        with checkouts.alone(self.folder) as lock:
+            built = wheels.kept(place)
+            if built is None or built.made.get(_LACKING):
+                with as_usage_error():
+                    checkout, lacking = checkouts.moved(self.folder, lock, source, revision.commit)
+                made[_LACKING] = "; ".join(lacking)
+                if built is None or built.made[_LACKING] != made[_LACKING]:
+                    with scratch(self.folder) as out, told_of_lacking(lacking):
+                        wheel = build(checkout, out, log)
+                        if wheel.is_dir():
+                            built = wheels.described(wheel.parent, revision.commit, made, place)
+                        else:
+                            built = wheels.keep(wheel, of.path, revision.commit, made, place)
+            forget_oldest(self.folder)
+        return place, built
+
+    def _sources(self, revision: Revision) -> str:
+        """What git calls the files of a commit, without those of the suite, which is no part of
+        what is built."""
+        asv = self.configuration.kind == "asv"  # others may lie among the sources
+        suite = f"{self.configuration.suite}/" if asv else "\0"
+        with as_usage_error():
+            listed = self.commits.repository().run("ls-tree", "-r", "-z", revision.commit)
+        rows = (row for row in listed.split("\0") if row)
+        return "\0".join(row for row in rows if not row.partition("\t")[2].startswith(suite))
+
+    def _pins(
+        self,
+        revision: Revision,
+        of: Interpreter,
+        asked: Sequence[str],
+        like: Artefact | None,
+        own: Sequence[str] = (),
+    ) -> tuple[str, ...]:
+        """The versions of build requirements: `own` ones, and those of the other side, where they
+        are allowed."""
+        theirs = like.made.get("build environment", "").splitlines() if like else []
+        try:
+            droppable = self.configuration.not_pip
+            return self.environments.locked(of, asked, joined(theirs, own), droppable).pins
+        except NotResolvedError as error:
+            raise NotBuiltError(f"{revision.title} cannot be built, for want of {error}") from None
+
+    def _environment(
+        self,
+        revision: Revision,
+        of: Interpreter,
+        requirements: Sequence[str],
+        like: Environment,
+        measured: str,
+    ) -> Environment:
+        try:
+            dropped = self.configuration.not_pip
+            return self.environments.of(of, requirements, like, dropped, measured)
+        except NotResolvedError as error:
+            told = f"{revision.title} cannot have what it requires: {error}"
+            if revision.extra:
+                raise UsageError(f"--with {' --with '.join(revision.extra)}: {told}") from None
+            raise NotBuiltError(told) from None
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -7,15 +7,16 @@ import difflib
 import json
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import json5
 import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
 
-from rlox_opt.project import asv_matrix
+from rlox_opt.project import asv_matrix, conda_environment
 from rlox_opt.project.asv_matrix import Combination, printable
 from rlox_opt.system import schema
 from rlox_opt.system.files import NotReadError
@@ -36,6 +37,8 @@ _KNOWN = (
     *("uninstall_command", "launch_method", "build_cache_size", "wheel_cache_size"),
 )
 _ELSEWHERE = re.compile(r"\w[\w+.-]*://|[\w.-]+@[\w.-]+:|[~/]|\w:\\")
+_IGNORE, _BY_DEFAULT = "IGNORE", "environment.yml"  # as asv has it
+_REMEDY = "is not read; name what the suite needs of it by --with NAME"
 _NAME = re.compile(r"[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?\s*(\[[\w\s,.-]*\])?")
 _VARIABLE = re.compile(r"[^\0=]+")
 
@@ -104,8 +107,11 @@ class _File(msgspec.Struct, frozen=True):
     install_command: tuple[str, ...] = ()
 
 
-def parse(text: str, path: PurePosixPath) -> Configuration:
-    """What the text of an asv.conf.json says, which lies at `path` of its repository.
+def parse(
+    text: str, path: PurePosixPath, beside: Callable[[PurePosixPath], str | None] = lambda _: None
+) -> Configuration:
+    """What the text of an asv.conf.json says, which lies at `path` of its repository. `beside`
+    gives the text of another file there, None where there is none.
 
     Raises:
         UsageError: it is no JSON, of a version that is unknown, or a key has a value that asv does
@@ -137,18 +143,22 @@ def parse(text: str, path: PurePosixPath) -> Configuration:
     if of.environment_type not in _ALONE:
         said = "its packages are taken from PyPI by uv" if conda else "environments are made by uv"
         notes.append(f"{path}: `environment_type` is {of.environment_type}; {said}")
-    if conda and of.conda_environment_file not in ("", "IGNORE"):
-        notes.append(
-            f"{path}: `conda_environment_file` is not read; name what the suite needs of it by "
-            "--with NAME"
-        )
+    also = _of_conda_file(of.conda_environment_file, path, beside, notes) if conda else None
+    taken = {_bare(key.removeprefix("pip+")).lower() for kind, key in combination if kind == "req"}
+    of_conda: Combination = {}
+    requirements = [*_requirements(combination, conda, path, notes)]
+    if also:  # the matrix has precedence
+        of_conda = {("req", name): of for name, of in also.conda.items() if name not in taken}
+        asked = [*_requirements(of_conda, conda, path, notes), *also.pip]
+        requirements += _understood(asked, taken, path, notes)
+        pythons = pythons or tuple(filter(None, [also.python]))
     build_env = _variables(combination, path, "env")
     return Configuration(
         path=path,
         suite=_within(home, of.benchmark_dir, path, "benchmark_dir"),
         project=project,
-        requirements=tuple(_requirements(combination, conda, path, notes)),
-        not_pip=tuple(_bare(name) for name in _asked(combination)) if conda else (),
+        requirements=tuple(requirements),
+        not_pip=tuple(map(_bare, _asked({**of_conda, **combination}))) if conda else (),
         build_env=build_env,
         run_env=build_env | _variables(combination, path, "env_nobuild"),
         build_command=of.build_command,
@@ -158,6 +168,45 @@ def parse(text: str, path: PurePosixPath) -> Configuration:
         notes=tuple(map(printable, notes)),
         elsewhere=elsewhere,
     )
+
+
+def _of_conda_file(
+    named: str,
+    path: PurePosixPath,
+    beside: Callable[[PurePosixPath], str | None],
+    notes: list[str],
+) -> conda_environment.Asked | None:
+    """What the environment file of conda asks for, which asv takes: the one that is named, else
+    environment.yml, if it is there."""
+    if named == _IGNORE:
+        return None
+    file = _within(path.parent, named or _BY_DEFAULT, path, "conda_environment_file")
+    text = beside(file)
+    if text is None:
+        if named:
+            notes.append(f"{path}: `conda_environment_file` is {named}, which {_REMEDY}")
+        return None
+    try:
+        found = conda_environment.parse(text)
+    except ValueError as error:
+        notes.append(f"{file}: {error}, and it {_REMEDY}")
+        return None
+    notes.append(f"{file}: what it names the suite has as well, from PyPI by uv")
+    return found
+
+
+def _understood(
+    asked: Sequence[str], taken: Collection[str], path: PurePosixPath, notes: list[str]
+) -> Iterator[str]:
+    """Requirements, but for those that are `taken` by name and for what is none."""
+    for text in asked:
+        try:
+            if "://" in text and not text.startswith("-"):
+                yield text
+            elif Requirement(text).name.lower() not in taken:
+                yield text
+        except InvalidRequirement:
+            notes.append(f"{path}: `{text[:60]}` is no requirement that uv takes, and is left out")
 
 
 def _decoded(text: str, path: PurePosixPath) -> dict[str, Any]:

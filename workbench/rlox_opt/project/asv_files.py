@@ -58,7 +58,13 @@ def read(top: Path, path: PurePosixPath) -> Configuration:
         text = read_text(top / path)
     except NotReadError as error:
         raise UsageError(f"{path}: {error.why}") from None
-    return parse(text, path)
+
+    def beside(other: PurePosixPath) -> str | None:
+        with contextlib.suppress(NotReadError):
+            return read_text(top / other)
+        return None
+
+    return parse(text, path, beside)
 
 
 def chosen(

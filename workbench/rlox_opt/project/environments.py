@@ -231,16 +231,19 @@ def _texts(suite: Path) -> list[str]:
 def known(
     requirements: Sequence[str], of_conda: Collection[str], named: Collection[str], suite: Path
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Requirements without those that only conda names, with a note on each that is left out: on
-    PyPI a name may be a stranger's. What the package's own metadata has `named`, or the suite
-    imports, is what is meant."""
+    """Requirements without those that only conda names, with a note on what is left out: on PyPI a
+    name may be a stranger's. What the package's own metadata has `named`, or the suite imports, is
+    what is meant."""
     doubtful = {canonicalize_name(of) for of in of_conda} - {*named} - imported_by(suite)
-    kept = tuple(of for of in requirements if name_of(of) not in doubtful)
+    out = [of for of in requirements if name_of(of) in doubtful]
+    kept = tuple(of for of in requirements if of not in out)
+    are, them = ("is", "it") if len(out) == 1 else ("are", "them")
+    if not out:
+        return kept, []
     notes = [
-        f"{of} is left out: neither the package's metadata nor an import of the suite names it, "
-        f"and on PyPI it may be something else; --with {of} takes that"
-        for of in requirements
-        if name_of(of) in doubtful
+        f"{', '.join(out)} {are} left out: neither the package's metadata nor an import of the "
+        f"suite names {them}, and on PyPI a name may be another's; --with {out[0]} takes what is "
+        f"there"
     ]
     return kept, notes
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rlox_opt.project import asv_files, kinds, package_name
+from rlox_opt.project import asv_files, kinds, package_name, unmeasured
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
@@ -105,8 +105,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     left_out: LeftOut = LeftOut()
 
     measured: tuple[str, ...] = ()
-    """What git takes for paths: only their changes need a recording (the package, `src` and the
-    suite)."""
+    """What git takes for paths: only their changes need a recording (all of the repository but
+    documentation, tests and what is for services that build; see `unmeasured`)."""
 
     state: str = ".rlox-opt"
     """Where results are kept: history/, record/, pages/, acknowledged.toml."""
@@ -241,11 +241,12 @@ class Project:
     @property
     def measured(self) -> tuple[str, ...]:
         """What git takes for paths, from the top: only their changes need a recording."""
-        name = self.package
-        paths = self.settings.measured or (name, f"{name}.py", "src")
-        if not (self.settings.measured or self.apart or self.lent):
-            paths += (os.path.relpath(self.suite, self.root),)
-        return tuple(map(self._from_top, paths))
+        if self.settings.measured:
+            return tuple(map(self._from_top, self.settings.measured))
+        inside = [self.within, self.within / self.package]
+        with contextlib.suppress(UsageError):
+            inside.append(self.configuration.suite)
+        return unmeasured.everything_but(self.within, inside, self.settings.state)
 
     def _from_top(self, path: str) -> str:
         magic = _MAGIC.match(path)

@@ -201,9 +201,8 @@ def _understood(
     """Requirements, but for those that are `taken` by name and for what is none."""
     for text in asked:
         try:
-            if "://" in text and not text.startswith("-"):
-                yield text
-            elif Requirement(text).name.lower() not in taken:
+            address = "://" in text and not text.startswith("-")
+            if address or Requirement(text).name.lower() not in taken:
                 yield text
         except InvalidRequirement:
             notes.append(f"{path}: `{text[:60]}` is no requirement that uv takes, and is left out")

@@ -51,7 +51,7 @@ def _builds(base: Artefact, head: Artefact) -> list[str]:
     told = []
     if base.made.get("builder") != head.made.get("builder"):
         told.append(f"the commit changed {_differs('how it is built', base, head, 'builder')}")
-    for what in ("compilers", "variables"):
+    for what in ("compilers", "variables", "not checked out"):
         if base.made.get(what) != head.made.get(what):
             raise UsageError(
                 _differs(what, base, head, what)[:-1] + "; run it again, so that both are built "

@@ -115,8 +115,67 @@ def test_what_is_asked_of_conda_is_looked_for_elsewhere_and_that_is_said() -> No
     assert found.requirements == ("numpy==1.26.*", "geos", "six==1.16", "mkl==2024.*")
     assert found.not_pip == ("numpy", "geos", "mkl")
     assert "`environment_type` is conda; its packages are taken from PyPI by uv" in found.notes[0]
-    assert "`conda_environment_file` is not read" in found.notes[1]
+    assert "`conda_environment_file` is ci/env.yml, which is not read; name" in found.notes[1]
     assert of(environment_type="virtualenv", matrix=matrix).not_pip == ()
+
+
+CONDA = """
+name: thing
+channels: [conda-forge]
+dependencies:
+  - python=3.12
+  - pip
+  - numpy>=1.26,<3
+  - conda-forge::libgeos =3.12
+  - scipy 1.11.*
+  - pandas=2.1=py312_0
+  - "pyarrow[version='>=10,<14']"
+  - pip:
+    - six>=1.16; python_version > "3"
+    - NumPy<2
+    - -r other.txt
+"""
+
+
+def test_what_condas_environment_file_names_is_asked_for_as_well() -> None:
+    keys = {"environment_type": "mamba", "matrix": {"scipy": ["1.12"]}}
+    files = {PurePosixPath("ci/env.yml"): CONDA, PurePosixPath("bench/environment.yml"): CONDA}
+    named, default = (
+        parse(json.dumps({**keys, **more}), FILE, files.get)
+        for more in ({"conda_environment_file": "../ci/env.yml"}, {})
+    )
+    for found in (named, default):
+        assert found.requirements == (
+            "scipy==1.12.*",
+            *("numpy>=1.26,<3", "libgeos==3.12.*", "pandas==2.1.*", "pyarrow>=10,<14"),
+            *('six>=1.16; python_version > "3"', "NumPy<2"),
+        )
+        assert {*found.not_pip} == {"numpy", "libgeos", "scipy", "pandas", "pyarrow"}
+        assert found.pythons == ("3.12",)
+        assert "`-r other.txt` is no requirement that uv takes" in found.notes[-1]
+    assert "ci/env.yml: what it names the suite has as well, from PyPI by uv" in named.notes
+    ignored = parse(json.dumps({**keys, "conda_environment_file": "IGNORE"}), FILE, files.get)
+    assert ignored.requirements == ("scipy==1.12.*",)
+    plain = parse(json.dumps({**keys, "environment_type": "uv"}), FILE, files.get)
+    assert plain.requirements == ("scipy==1.12",)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a: [", "is no YAML: while parsing"),
+        ("name: x", "has no list of `dependencies`"),
+        ("[" * 30_000, "is nested too deeply"),
+        ("!!python/object/apply:os.getcwd []", "is no YAML: could not determine a constructor"),
+        ("x" * (1 << 17), "has 131072 characters"),
+    ],
+    ids=["broken", "empty", "deep", "program", "huge"],
+)
+def test_an_environment_file_of_conda_that_is_none_is_told(text: str, told: str) -> None:
+    found = parse('{"environment_type": "conda"}', FILE, lambda of: text)
+    assert f"bench/environment.yml: {told}" in found.notes[-1]
+    assert found.notes[-1].endswith("is not read; name what the suite needs of it by --with NAME")
+    assert len(found.notes[-1].splitlines()) == 1
 
 
 def test_options_of_pip_and_folders_are_left_out_with_a_note() -> None:

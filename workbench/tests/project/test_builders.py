@@ -3,14 +3,15 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 import pytest
 import small_projects
-from small_projects import builds, git, own, repository
+from small_projects import PYPROJECT, builds, git, own, repository
 
-from rlox_opt.project import builds as building
-from rlox_opt.project import parity, releases
+from rlox_opt.project import own_environment, parity, releases
+from rlox_opt.project.builders import pep517
 from rlox_opt.project.builds import Artefact, NotBuiltError, same_parts
 from rlox_opt.project.commits import Revision
 from rlox_opt.system.usage import UsageError
@@ -145,16 +146,41 @@ def test_a_build_that_fails_is_told_by_its_last_lines_and_the_next_one_goes(
     assert project.build(of(second)).packages == ("thing",)
 
 
+def linked(folder: Path, files: dict[str, str]) -> str:
+    """A commit of these files with a submodule that nobody can have; its hash."""
+    nowhere = '[submodule "lib"]\npath = lib\nurl = /no/where\n'
+    (first,) = repository(folder, {**files, ".gitmodules": nowhere})
+    git(folder, "update-index", "--add", "--cacheinfo", f"160000,{first},lib")
+    git(folder, "commit", "--quiet", "-m", "a commit")
+    return git(folder, "rev-parse", "HEAD")
+
+
 def test_a_build_that_fails_for_want_of_submodules_is_told_so(tmp_path: Path) -> None:
-    broken = own(more='raise SystemExit("no such file")', **{".gitmodules": "[submodule]\n"})
-    (first,) = repository(tmp_path / "thing", broken)
-    with pytest.raises(NotBuiltError, match=r"has submodules, which are not checked out\)\n"):
-        builds(tmp_path / "thing").build(of(first))
+    head = linked(tmp_path / "thing", own(more='raise SystemExit("no such file")'))
+    with pytest.raises(
+        NotBuiltError, match=r"Not checked out:\nlib: cannot be fetched from /no/wh"
+    ):
+        builds(tmp_path / "thing").build(of(head))
+
+
+def test_a_submodule_that_is_missing_and_not_missed_is_told_on_both_sides(tmp_path: Path) -> None:
+    head = linked(tmp_path / "thing", own())
+    project = builds(tmp_path / "thing")
+    base = project.build(of(head))
+    (note,) = base.notes
+    assert note.startswith("lib: cannot be fetched from /no/where: ")
+    assert note.endswith("`git submodule update --init --recursive` in your clone brings it")
+    written = (base.folder / "thing.py").stat().st_mtime_ns
+    again = project.build(of(head), base)
+    assert (again.folder / "thing.py").stat().st_mtime_ns == written, "it lacks no less than before"
+    there = replace(again, made={**again.made, "not checked out": ""})
+    with pytest.raises(UsageError, match=r"not checked out: lib: .* in base, none in head; run it"):
+        parity.findings(base, there)
 
 
 def test_a_build_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (first,) = repository(tmp_path / "thing", own(more="import time; time.sleep(300)"))
-    monkeypatch.setattr(building, "_LIMIT_S", 3.0)
+    monkeypatch.setattr(own_environment, "_LIMIT_S", 3.0)
     with pytest.raises(NotBuiltError, match="does not build within 3 s"):
         builds(tmp_path / "thing").build(of(first))
 
@@ -167,8 +193,83 @@ def test_a_commit_that_is_no_package_is_told(tmp_path: Path) -> None:
 
 def test_features_are_refused_where_no_cargo_is(tmp_path: Path) -> None:
     (first,) = repository(tmp_path / "thing", own())
-    with pytest.raises(UsageError, match="this project is built by inner, which takes none"):
+    with pytest.raises(UsageError, match="this project is built by inner, which takes none from"):
         builds(tmp_path / "thing").build(of(first, ("fast",)))
+
+
+def test_features_that_only_the_project_itself_can_name_are_refused_with_its_back_end(
+    tmp_path: Path,
+) -> None:
+    table = '[build-system]\nrequires = ["setuptools", "setuptools_rust>=1.8"]\n'
+    (first,) = repository(tmp_path / "thing", {"pyproject.toml": table, "setup.py": ""})
+    told = (
+        r"built by setuptools\S* with setuptools-rust, which takes none .*: rlox-opt diff HEAD \."
+    )
+    with pytest.raises(UsageError, match=told):
+        builds(tmp_path / "thing").check(of(first, ("fast",)))
+
+
+@pytest.mark.parametrize("back_end", ["maturin", "inner"])
+def test_features_are_told_to_maturin_also_where_another_back_end_calls_it(back_end: str) -> None:
+    table = f"""[build-system]
+    requires = ["maturin>=1,<2"]
+    build-backend = "{back_end}"
+    [tool.maturin]
+    features = ["own"]
+    """
+    asked = pep517.asked(lambda name: table if name == "pyproject.toml" else "")
+    env = {"MATURIN_PEP517_ARGS": "--locked"}
+    for features, told in {
+        None: None,
+        ("own",): None,
+        ("a", "b"): "--locked --features=a,b",
+        (): "--locked --features=",
+    }.items():
+        variables = pep517.variables(asked, of("1" * 40, features), Path("/target"), env)
+        assert variables.get("MATURIN_PEP517_ARGS") == told
+
+
+ASKS = """
+def get_requires_for_build_wheel(settings=None):
+    return [{}]
+"""
+
+
+def asking(for_: str) -> str:
+    """The text of a back-end that asks for alpha while it builds, and tells which it has."""
+    more = 'import alpha; files["told.py"] = f"ALPHA = {alpha.VERSION!r}".encode()'
+    return small_projects.backend(more) + ASKS.format(f'"{for_}"')
+
+
+def test_what_a_back_end_asks_for_besides_is_the_same_on_both_sides(tmp_path: Path) -> None:
+    first, second, third = repository(
+        tmp_path / "thing",
+        own() | {"backend/inner.py": asking("alpha")},
+        {"thing.py": "ONE = 2\n"},
+        {"backend/inner.py": asking("alpha>2")},
+    )
+    project = builds(tmp_path / "thing")
+    base = project.build(of(first))
+    small_projects.wheel(tmp_path / "index", "alpha", "3.0")
+    head, other = (project.build(of(commit), base) for commit in (second, third))
+    tells = "import told; print(told.ALPHA)"
+    assert [said(side, tells) for side in (base, head, other)] == ["2.0", "2.0", "3.0"]
+    assert base.made["build environment"] == "alpha==2.0"
+    assert parity.findings(base, head) == []
+    assert parity.findings(base, other) == [
+        "build requirement alpha: 2.0 in base, 3.0 in head, as the commit's own metadata asks for."
+    ]
+
+
+def test_what_the_suite_imports_and_only_a_group_names_is_told(tmp_path: Path) -> None:
+    groups = '[project.optional-dependencies]\nmore = ["alpha>1", "gamma"]\n'
+    files = own() | {"benchmarks/a.py": "def time_a():\n    import alpha\n"}
+    (first,) = repository(tmp_path / "thing", files | {"pyproject.toml": PYPROJECT + groups})
+    project = builds(tmp_path / "thing")
+    (note,) = project.build(of(first)).notes
+    assert note.startswith("alpha is not in the environment: the suite imports it, and the project")
+    assert note.endswith("in [project.optional-dependencies] more alone; --with 'alpha>1' adds it")
+    assert project.build(Revision("main", first, extra=("alpha>1",))).notes == ()
 
 
 def test_a_project_below_the_top_is_built_there(tmp_path: Path) -> None:

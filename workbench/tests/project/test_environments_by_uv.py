@@ -161,5 +161,7 @@ def test_what_only_conda_names_is_left_out_for_on_pypi_it_may_be_a_strangers(
     (note,) = notes
     assert note.startswith("geos is left out")
     assert "--with geos" in note
+    _, notes = known(["a", "b>1"], ["a", "b"], [], tmp_path)
+    assert notes[0].startswith("a, b>1 are left out: neither")
     # What pip is asked for is meant as it stands.
     assert known(["geos"], [], [], tmp_path) == (("geos",), [])

@@ -41,7 +41,6 @@ def test_what_the_table_leaves_out_is_found(tmp_path: Path) -> None:
     assert found.root == tmp_path
     assert found.package == "my_thing"
     assert found.suite == tmp_path / "bench" / "marks"
-    assert found.measured == ("my_thing", "my_thing.py", "src", "bench/marks")
     assert found.history == tmp_path / ".rlox-opt" / "history"
     assert found.revisions == tmp_path / ".rlox-opt" / "cache" / "revisions"
     write(tmp_path, '[project]\nname = "x"\n[tool.maturin]\nmodule-name = "y._core"\n')
@@ -66,12 +65,6 @@ def test_the_nearest_of_several_projects_in_a_repository_is_meant(tmp_path: Path
         found = Project.find(top / start)
         assert (found.root, found.top) == (top / "python" / "a", top)
         assert found.suite == top / "bench"
-        assert found.measured == (
-            "python/a/my_thing",
-            "python/a/my_thing.py",
-            "python/a/src",
-            "bench",
-        )
     assert Project.find(top / "python" / "b").package == "b_thing"
 
 

@@ -145,9 +145,23 @@ def test_features_of_a_maturin_project_are_those_asked_for(tmp_path: Path) -> No
     (first,) = repository(tmp_path / "thing", files)
     project = builds(tmp_path / "thing")
     asks = "import thing; print(thing.FAST)"
+    own = '[tool.maturin]\nfeatures = ["fast"]\n'
+    (second,) = repository(tmp_path / "thing", {"pyproject.toml": files["pyproject.toml"] + own})
     built = [project.build(of(first, on)) for on in (None, ("fast",))]
-    assert [said(side, asks) for side in built] == ["False", "True"]
-    assert built[0].features == ()
+    built += [project.build(of(second, on)) for on in (None, ())]
+    assert [said(side, asks) for side in built] == ["False", "True", "True", "False"]
+    assert [side.features for side in built] == [(), ("fast",), ("fast",), ()]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no compiler")
+def test_what_a_back_end_asks_for_while_it_builds_has_its_version_fixed(tmp_path: Path) -> None:
+    table = PROJECTS["scikit-build-core"]["pyproject.toml"]
+    fixed = table + '[tool.scikit-build]\ncmake.version = ">=3.99"\nninja.version = ">=1.12"\n'
+    files = {"thing.py": ""} | PROJECTS["scikit-build-core"] | {"pyproject.toml": fixed}
+    (first,) = repository(tmp_path / "thing", files)
+    built = builds(tmp_path / "thing").build(of(first))
+    assert "cmake" in built.made["build requirements"]
+    assert "cmake==" in built.made["build environment"]
 
 
 def test_a_release_runs_with_what_it_requires_and_may_be_built_here(tmp_path: Path) -> None:

@@ -157,9 +157,7 @@ def linked(folder: Path, files: dict[str, str]) -> str:
 
 def test_a_build_that_fails_for_want_of_submodules_is_told_so(tmp_path: Path) -> None:
     head = linked(tmp_path / "thing", own(more='raise SystemExit("no such file")'))
-    with pytest.raises(
-        NotBuiltError, match=r"Not checked out:\nlib: cannot be fetched from /no/wh"
-    ):
+    with pytest.raises(NotBuiltError, match=r"Not checked out:\nlib: cannot be fetched"):
         builds(tmp_path / "thing").build(of(head))
 
 
@@ -202,9 +200,7 @@ def test_features_that_only_the_project_itself_can_name_are_refused_with_its_bac
 ) -> None:
     table = '[build-system]\nrequires = ["setuptools", "setuptools_rust>=1.8"]\n'
     (first,) = repository(tmp_path / "thing", {"pyproject.toml": table, "setup.py": ""})
-    told = (
-        r"built by setuptools\S* with setuptools-rust, which takes none .*: rlox-opt diff HEAD \."
-    )
+    told = r"built by setuptools\S* with setuptools-rust, which takes none .* diff HEAD \."
     with pytest.raises(UsageError, match=told):
         builds(tmp_path / "thing").check(of(first, ("fast",)))
 

@@ -1,0 +1,139 @@
+"""A project that says itself how it is built, where a side asks for an interpreter, requirements
+or a release: both sides are built by its back-end, in environments."""
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+import small_projects
+import toy_history
+from command_line import rlox_opt
+from small_projects import own, repository
+
+from rlox_opt.cli.sides import in_environments, measured_by, resolved
+from rlox_opt.project import parity
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project
+from rlox_opt.project.suites import Suite
+from rlox_opt.system.usage import UsageError
+
+TABLE = """
+[tool.rlox-opt]
+package = "thing"
+suite = "benchmarks"
+one-process = true
+build = { by = "command", command = ["sh", "-c", "cp thing.py {out}"] }
+"""
+SUITE = """
+import alpha, thing
+
+def time_it():
+    return thing.ONE
+
+def track_alpha():
+    return float(alpha.VERSION)
+
+def track_thing():
+    return thing.ONE
+"""
+# What asv would be told is of no matter where the project says another way.
+CONF = {"matrix": {"req": {"alpha": ["1.5"]}}, "build_command": ["false"]}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    small_projects.index(tmp_path / "index", monkeypatch)
+    small_projects.wheel(tmp_path / "index", "thing", "7.0")
+    files = {
+        **own(),
+        "pyproject.toml": small_projects.PYPROJECT + TABLE,
+        "asv.conf.json": json.dumps({"version": 1, **CONF}),
+        "benchmarks/all.py": SUITE,
+    }
+    repository(tmp_path / "project", files, {"thing.py": "ONE = 3\n"})
+    monkeypatch.chdir(tmp_path / "project")
+    return tmp_path / "project"
+
+
+def asked(root: Path, *texts: str, **more: list[str]) -> tuple[Project, Suite, list[Revision]]:
+    """The project as it is for two sides."""
+    project = Project.find(root)
+    arguments = Namespace(**{"extra": [], "python": [], "features": [], **more})
+    sides = resolved(project, texts, arguments)
+    return (*in_environments(*measured_by(project, sides, "."), sides), sides)
+
+
+def test_without_such_a_side_it_is_built_as_it_says(root: Path) -> None:
+    project, _, sides = asked(root, "HEAD~1", "HEAD")
+    assert project.builds.build(sides[0]).made["builder"] == "command"
+
+
+@pytest.mark.parametrize(
+    ("texts", "more"),
+    [
+        (("HEAD~1", "HEAD"), {"extra": ["base:alpha==1.0", "head:alpha==2.0"]}),
+        (("HEAD~1", "HEAD"), {"python": [f"head:{sys.executable}"]}),
+        (("pypi:thing==7.0", "HEAD"), {}),
+    ],
+    ids=["--with", "--python", "pypi:"],
+)
+def test_both_sides_come_by_the_back_end(
+    root: Path, texts: tuple[str, str], more: dict[str, list[str]]
+) -> None:
+    project, suite, sides = asked(root, *texts, **more)
+    for side in sides:
+        project.builds.check(side)
+    base = project.builds.build(sides[0])
+    head = project.builds.build(sides[1], base)
+    assert head.made["builder"] == "PEP 517, inner"
+    told = parity.findings(base, head)
+    if more.get("extra"):
+        assert told == ["dependency alpha: 1.0 in base, 2.0 in head, as was asked for by --with."]
+    elif "pypi:" in texts[0]:
+        assert told[0].startswith("how it is built: a release, from its wheel in base, PEP 517")
+    else:
+        assert base.made["environment"] == head.made["environment"] == "alpha==1.5"
+    assert suite.configuration.notes[-1].startswith("both sides are built in environments, by")
+
+
+def test_sides_of_unlike_makes_are_refused(root: Path) -> None:
+    project, _, (base, _) = asked(root, "HEAD~1", "HEAD")
+    other, _, (_, head) = asked(root, "HEAD~1", "HEAD", extra=["alpha==1.0"])
+    built = project.builds.build(base), other.builds.build(head)
+    with pytest.raises(UsageError, match="compilers: none in base"):
+        parity.findings(*built)
+
+
+def test_a_side_that_no_back_end_builds_is_refused_with_the_remedy(root: Path) -> None:
+    repository(root, {"pyproject.toml": TABLE})
+    told = r"'HEAD': has no \[build-system\] in its pyproject\.toml, .*; write one, or leave out"
+    with pytest.raises(UsageError, match=told):
+        asked(root, "HEAD~1", "HEAD", extra=["alpha==1.0"])
+    done = rlox_opt("diff", "HEAD~1", "HEAD", "--with", "alpha==1.0")
+    assert (done.returncode, "has no [build-system]" in done.stderr) == (2, True)
+
+
+def test_each_side_is_measured_in_its_own_environment_and_process(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy_history.quick(monkeypatch.setattr)
+    words = ("--with", "base:alpha==1.0", "--with", "head:alpha==2.0", "--restarts", "5")
+    done = rlox_opt("diff", "HEAD~1", "HEAD", *words, "--no-counts", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    rows = {row["benchmark"]: (row["base"], row["head"]) for row in found["memory"]}
+    assert rows == {"all.track_alpha": (1.0, 2.0), "all.track_thing": (1.0, 3.0)}
+    assert [row["benchmark"] for row in found["results"]] == ["all.time_it"]
+    assert any("one-process = true does not hold for these two" in note for note in found["notes"])
+
+
+def test_the_same_environment_on_both_sides_is_still_one_process(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy_history.quick(monkeypatch.setattr)
+    words = ("--with", "alpha==2.0", "--restarts", "5", "--no-counts", "--json")
+    found = json.loads(rlox_opt("diff", "HEAD~1", "HEAD", *words).stdout)
+    assert len(found["memory"]) == 2
+    assert not any("one-process" in note for note in found["notes"])

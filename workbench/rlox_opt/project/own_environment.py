@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,8 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 _LIMIT_S = 3600.0  # of a build
+# By which pip and uv, which commands may call, take versions also where they build apart.
+_CONSTRAINTS = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT", "UV_BUILD_CONSTRAINT")
 _LACKING = "not checked out"
 
 
@@ -172,13 +174,11 @@ class OwnEnvironment:
         # Of cargo's, one target folder for each interpreter: what it compiles is for one.
         told = pep517.variables(asked, revision, self.folder / f"target-{of.abi}", env)
         env = {**self.configuration.build_env, **told}
-        pins = self._pins(revision, of, asked.requires, like)
-        more = self._also_required(revision, asked, of, pins, env)
-        if more:
-            pins = self._pins(revision, of, (*asked.requires, *more), like, pins)
+        asks = asked.requires
+        more, pins = self._fixed(revision, asked, of, asks, like, env)
         made = {
             "builder": f"PEP 517, {asked.backend}",
-            "build requirements": "; ".join((*asked.requires, *more)),
+            "build requirements": "; ".join((*asks, *more)),
             "build environment": "\n".join(pins),
         }
 
@@ -188,16 +188,33 @@ class OwnEnvironment:
 
         return self._kept(revision, of, made, build, told.get("MATURIN_PEP517_ARGS", ""))
 
+    def _fixed(
+        self,
+        revision: Revision,
+        asked: pep517.Asked,
+        of: Interpreter,
+        needed: Sequence[str],
+        like: Artefact | None,
+        env: Mapping[str, str],
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What the back-end asks for besides what is `needed`, and the versions of all."""
+        pins = self._pins(revision, of, needed, like)
+        if more := self._also_required(revision, asked, of, pins, env):
+            pins = self._pins(revision, of, (*needed, *more), like, pins)
+        return more, pins
+
     def _also_required(
         self,
         revision: Revision,
         asked: pep517.Asked,
         of: Interpreter,
         pins: Sequence[str],
-        env: dict[str, str],
+        env: Mapping[str, str],
     ) -> tuple[str, ...]:
-        """What the back-end asks for besides what stands in pyproject.toml, which it is asked once
-        for the same sources and build requirements."""
+        """What the back-end asks for besides, which it is asked once for the same sources and build
+        requirements."""
+        if not asked.there:
+            return ()
         heeded = wheels.heeded(os.environ, env).items()
         parts = [self._sources(revision), of.title, *pins, *(f"{n}={v}" for n, v in sorted(heeded))]
         path = self.folder / f"asks-{_digest(*parts)}.json"
@@ -222,12 +239,13 @@ class OwnEnvironment:
     ) -> tuple[Path, wheels.Built]:
         asks = self.configuration
         needed = (*asks.requirements, *asked.requires, *asv_command.ALWAYS)
-        pins = self._pins(revision, of, needed, like)
+        more, fixed = self._fixed(revision, asked, of, needed, like, asks.build_env)
+        pins = self._pins(revision, of, needed, like, fixed)  # without what asv does not install
         commands = asks.build_command, asks.install_command
         made = {
             "builder": f"the commands of {asks.path}",
-            "build requirements": "; ".join(needed),
-            "build environment": "\n".join(pins),
+            "build requirements": "; ".join((*needed, *more)),
+            "build environment": "\n".join(fixed),
         }
 
         def build(checkout: Path, out: Path, log: Path) -> Path:
@@ -246,9 +264,10 @@ class OwnEnvironment:
                 "project": self.package,
                 "commit": revision.commit,
             }
-            wheel = asv_command.build(
-                *commands, names, virtual, checkout, asks.build_env, log, _LIMIT_S
-            )
+            constraints = out / "constraints.txt"
+            constraints.write_text("".join(f"{pin}\n" for pin in fixed))
+            env = {**dict.fromkeys(_CONSTRAINTS, str(constraints)), **asks.build_env}
+            wheel = asv_command.build(*commands, names, virtual, checkout, env, log, _LIMIT_S)
             if wheel is not None:
                 return wheel
             asv_command.take_installed(virtual, before, out / "package", revision.title)

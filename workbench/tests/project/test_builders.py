@@ -23,6 +23,10 @@ said = subprocess.run(["git", "describe", "--tags", "--long"], capture_output=Tr
 files["_version.py"] = f"version = {said.stdout.strip()!r}".encode()
 """
 NEEDS = "requires = \"Requires-Dist: alpha\\nRequires-Dist: gamma; extra == 'more'\\n\""
+ASKS = """
+def get_requires_for_build_wheel(settings=None):
+    return [{}]
+"""
 TRACES = "extern void PyThreadState_EnterTracing(void *);\nvoid f(void *of) {{ {call} }}\n"
 
 
@@ -225,12 +229,6 @@ def test_features_are_told_to_maturin_also_where_another_back_end_calls_it(back_
         assert variables.get("MATURIN_PEP517_ARGS") == told
 
 
-ASKS = """
-def get_requires_for_build_wheel(settings=None):
-    return [{}]
-"""
-
-
 def asking(for_: str) -> str:
     """The text of a back-end that asks for alpha while it builds, and tells which it has."""
     more = 'import alpha; files["told.py"] = f"ALPHA = {alpha.VERSION!r}".encode()'
@@ -338,6 +336,24 @@ def test_asvs_commands_make_the_wheel_with_its_placeholders_and_prefixes(tmp_pat
     assert said(built, "import told; print(*told.TOLD)") == f"thing {first}"
     assert built.made["builder"] == "the commands of asv.conf.json"
     assert project.build(of(first)).folder == built.folder
+
+
+def test_asvs_commands_build_with_the_versions_of_the_other_side_also_apart(tmp_path: Path) -> None:
+    # As pip does in an environment of its own, for what is asked for besides.
+    reads = (
+        'files["told.py"] = ("TOLD = " + repr(open(os.environ["PIP_CONSTRAINT"]).read())).encode()'
+    )
+    text = small_projects.backend(reads) + ASKS.format('"alpha"')
+    files = own(**{"zips.py": ZIPS}) | {"backend/inner.py": text}
+    first, second = repository(tmp_path / "thing", files, {"thing.py": "ONE = 2\n"})
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    project = builds(tmp_path / "thing", build_command=("python zips.py {build_cache_dir}",))
+    base = project.build(of(first))
+    small_projects.wheel(tmp_path / "index", "alpha", "3.0")
+    head = project.build(of(second), base)
+    told = [said(side, "import told; print(told.TOLD.split())") for side in (base, head)]
+    assert told == ["['alpha==2.0', 'build==1.0', 'pip==1.0']"] * 2
 
 
 def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Path) -> None:

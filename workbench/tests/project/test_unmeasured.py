@@ -37,7 +37,7 @@ def test_what_is_built_may_lie_anywhere_and_what_is_for_people_or_tests_is_not(
 def test_a_project_below_the_top_may_be_built_of_what_lies_beside_it(tmp_path: Path) -> None:
     files = {
         "python[a]/pyproject.toml": PYPROJECT,
-        "python[a]/asv.conf.json": conf(),
+        "python[a]/asv.conf.json": conf(repo="..", repo_subdir="python[a]"),
         "python[a]/benchmarks/all.py": SUITE,
     }
     root = make(tmp_path, files)

@@ -99,10 +99,16 @@ def also_required(
     the environment of `python`, which has what pyproject.toml requires. None where it fails: the
     build will tell why."""
 
-    def ask(command: Sequence[str], cwd: str | None, more: Mapping[str, str] | None) -> None:
+    def ask(
+        command: Sequence[str],
+        cwd: str | None = None,
+        extra_environ: Mapping[str, str] | None = None,
+    ) -> None:
         path = os.pathsep.join((str(python.parent), os.environ.get("PATH", os.defpath)))
         told = {**environment(), **git.environment(trusted=checkout), **env, "PATH": path}
-        done = run(command, Path(cwd or project), {**told, **(more or {})}, limit_s=limit_s)
+        done = run(
+            command, Path(cwd or project), {**told, **(extra_environ or {})}, limit_s=limit_s
+        )
         if done.status:
             raise CalledProcessError(done.status, command)
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rlox_opt.project.asv_configuration import Configuration
-from rlox_opt.project.builds import Builds
-from rlox_opt.project.commits import Commits
+from rlox_opt.project.builds import Artefact, Builds
+from rlox_opt.project.commits import Commits, Revision
 
 PYPROJECT = """
 [build-system]
@@ -50,6 +50,13 @@ def build_wheel(folder, settings=None, metadata=None):
 
 def flags():
     return os.environ.get("CFLAGS", "-O2").split()
+"""
+
+
+# What such a back-end asks for besides.
+ASKS = """
+def get_requires_for_build_wheel(settings=None):
+    return [{}]
 """
 
 
@@ -127,3 +134,13 @@ def index(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(folder))
     return folder
+
+
+def of(commit: str, features: tuple[str, ...] | None = None) -> Revision:
+    return Revision(commit[:10], commit, features)
+
+
+def said(built: Artefact, program: str) -> str:
+    whole = f"import sys; sys.path.insert(0, {str(built.folder)!r}); {program}"
+    command = [built.python, "-I", "-c", whole]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

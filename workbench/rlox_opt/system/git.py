@@ -270,6 +270,14 @@ class Checkout:
         return done.stdout.decode(errors="replace")
 
 
+def on_a_store(folder: Path, *arguments: str) -> list[str]:
+    """The words that have git work on a repository of ours, which has no files checked out, and
+    leave nothing running."""
+    settings = (*_SETTINGS, "gc.auto=0", "maintenance.auto=false")
+    told = (part for setting in settings for part in ("-c", setting))
+    return ["git", f"--git-dir={folder}", *told, *arguments]
+
+
 def _command(folder: Path, git_dir: Path, *arguments: str) -> list[str]:
     settings = (part for setting in _SETTINGS for part in ("-c", setting))
     return ["git", f"--git-dir={git_dir}", f"--work-tree={folder}", *settings, *arguments]

@@ -33,7 +33,6 @@ _UNATTENDED = {
     "GIT_LFS_SKIP_SMUDGE": "1",
     "LANGUAGE": "C",
 }
-_WITHOUT = ("gc.auto=0", "maintenance.auto=false", "core.hooksPath=/dev/null")
 _SILENT: dict[str, str] = {}  # addresses from which this process got nothing, and why
 _USER = re.compile(r"(?<=//)[^/@\s]+@")  # in an address, perhaps with a password
 
@@ -132,7 +131,7 @@ def _put(inner: Checkout, store: Repository, commit: str, kept: Path) -> tuple[s
     try:
         return moved(inner, store, commit, kept)
     except (GitError, OSError):
-        shutil.rmtree(inner.folder)
+        shutil.rmtree(inner.folder, ignore_errors=True)
         return made(inner, store, commit, kept)
 
 
@@ -188,7 +187,6 @@ def _fetched(url: str, commit: str, kept: Path) -> Repository:
 def _fetch(folder: Path, url: str, commit: str) -> None:
     """A new repository with a commit from an address: that alone where the host gives it, else all
     of its branches."""
-    settings = [part for setting in _WITHOUT for part in ("-c", setting)]
     digest = ("--object-format=sha256",) if len(commit) == 64 else ()
     fetch = ("fetch", "--quiet", "--no-recurse-submodules")
     folder.mkdir(parents=True)
@@ -199,8 +197,7 @@ def _fetch(folder: Path, url: str, commit: str) -> None:
         "all": (*fetch, "origin", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
     }
     for step, words in steps.items():
-        command = ["git", f"--git-dir={folder}", *settings, *words]
-        done = run(command, folder, _UNATTENDED, limit_s=_LIMIT_S)
+        done = run(git.on_a_store(folder, *words), folder, _UNATTENDED, limit_s=_LIMIT_S)
         if done.late:
             raise GitError(f"nothing came from {url} within {_LIMIT_S:.0f} s")
         if step == "one" and not done.status:

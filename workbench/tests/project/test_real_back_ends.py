@@ -1,15 +1,13 @@
 """Builds by the back-ends that people use, which an index has: they need the network."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
-from small_projects import builds, git, repository
+from small_projects import builds, git, of, repository, said
 
 from rlox_opt.project import parity, releases
-from rlox_opt.project.builds import Artefact, same_parts
-from rlox_opt.project.commits import Revision
+from rlox_opt.project.builds import same_parts
 
 pytestmark = pytest.mark.slow
 
@@ -65,16 +63,6 @@ PROJECTS: dict[str, dict[str, str]] = {
         "thing_c.c": C,
     },
 }
-
-
-def of(commit: str, features: tuple[str, ...] | None = None) -> Revision:
-    return Revision(commit[:10], commit, features)
-
-
-def said(built: Artefact, program: str) -> str:
-    whole = f"import sys; sys.path.insert(0, {str(built.folder)!r}); {program}"
-    command = [built.python, "-I", "-c", whole]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.mark.parametrize("name", PROJECTS)

@@ -100,17 +100,15 @@ def also_required(
     build will tell why."""
 
     def ask(
-        command: Sequence[str],
+        cmd: Sequence[str],
         cwd: str | None = None,
         extra_environ: Mapping[str, str] | None = None,
     ) -> None:
         path = os.pathsep.join((str(python.parent), os.environ.get("PATH", os.defpath)))
         told = {**environment(), **git.environment(trusted=checkout), **env, "PATH": path}
-        done = run(
-            command, Path(cwd or project), {**told, **(extra_environ or {})}, limit_s=limit_s
-        )
+        done = run(cmd, Path(cwd or project), {**told, **(extra_environ or {})}, limit_s=limit_s)
         if done.status:
-            raise CalledProcessError(done.status, command)
+            raise CalledProcessError(done.status, cmd)
 
     with contextlib.suppress(CalledProcessError, OSError, ValueError, BackendUnavailable):
         hooks = BuildBackendHookCaller(

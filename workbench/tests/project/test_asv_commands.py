@@ -1,0 +1,96 @@
+"""Builds by the commands of an asv.conf.json."""
+
+from pathlib import Path
+
+import pytest
+import small_projects
+from small_projects import ASKS, builds, of, own, repository, said
+
+from rlox_opt.project.builds import NotBuiltError
+from rlox_opt.system.usage import UsageError
+
+ZIPS = """
+import pathlib, sys
+sys.path.insert(0, "backend")
+import inner
+assert inner.build_wheel(sys.argv[1])
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_from_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_projects.index(tmp_path / "index", monkeypatch)
+
+
+def test_asvs_commands_make_the_wheel_with_its_placeholders_and_prefixes(tmp_path: Path) -> None:
+    told = (
+        "files[\"told.py\"] = f\"TOLD = {os.environ['TOLD'], os.environ['ASV_COMMIT']}\".encode()"
+    )
+    (first,) = repository(tmp_path / "thing", own(more=told, **{"zips.py": ZIPS}))
+    commands = (
+        "return-code=3 python -c 'raise SystemExit(3)'",
+        'in-dir={env_dir} TOLD={project} python -c \'import os; os.chdir("{build_dir}"); '
+        'import runpy, sys; sys.argv = ["", "{build_cache_dir}"]; runpy.run_path("zips.py")\'',
+    )
+    project = builds(tmp_path / "thing", build_command=commands)
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    built = project.build(of(first))
+    assert said(built, "import told; print(*told.TOLD)") == f"thing {first}"
+    assert built.made["builder"] == "the commands of asv.conf.json"
+    assert project.build(of(first)).folder == built.folder
+
+
+def test_asvs_commands_build_with_the_versions_of_the_other_side_also_apart(tmp_path: Path) -> None:
+    # As pip does in an environment of its own, for what is asked for besides.
+    reads = 'told = open(os.environ["PIP_CONSTRAINT"]).read(); '
+    reads += 'files["told.py"] = f"TOLD = {told!r}".encode()'
+    text = small_projects.backend(reads) + ASKS.format('"alpha"')
+    files = own(**{"zips.py": ZIPS}) | {"backend/inner.py": text}
+    first, second = repository(tmp_path / "thing", files, {"thing.py": "ONE = 2\n"})
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    project = builds(tmp_path / "thing", build_command=("python zips.py {build_cache_dir}",))
+    base = project.build(of(first))
+    small_projects.wheel(tmp_path / "index", "alpha", "3.0")
+    head = project.build(of(second), base)
+    told = [said(side, "import told; print(told.TOLD)").splitlines() for side in (base, head)]
+    assert told[0] == told[1] == base.made["build environment"].splitlines()
+    assert "alpha==2.0" in told[0]
+
+
+def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    copies = "import shutil, sysconfig as s; to = s.get_path('purelib'); "
+    copies += "shutil.copy('{build_dir}/thing.py', to); "
+    copies += "shutil.copytree('{conf_dir}/thing.dist-info', to + '/thing-1.dist-info')"
+    metadata = {"thing.dist-info/METADATA": "Metadata-Version: 2.1\nName: thing\nVersion: 1\n"}
+    (second,) = repository(tmp_path / "thing", metadata)
+    assert first != second
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    project = builds(tmp_path / "thing", install_command=(f'python -c "{copies}"',))
+    built = project.build(of(second))
+    assert (built.folder / "thing.py").is_file()
+    assert built.packages == ("thing",)
+
+
+@pytest.mark.parametrize(
+    ("command", "error", "told"),
+    [
+        ("python -c 'raise SystemExit(3)'", NotBuiltError, "does not build"),
+        ("python -c pass", NotBuiltError, "should leave one wheel, and left none"),
+        ("no-such-program", UsageError, "'no-such-program', which a command starts with, is nei"),
+        ("python {no_such}", UsageError, r"names \{no_such\}, which there is not; there are"),
+        ("A=1", UsageError, "names no program to run"),
+        ("python 'x", UsageError, "is no command: No closing quotation"),
+    ],
+)
+def test_asvs_commands_that_fail_are_told(
+    tmp_path: Path, command: str, error: type[Exception], told: str
+) -> None:
+    (first,) = repository(tmp_path / "thing", own())
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    with pytest.raises(error, match=told):
+        builds(tmp_path / "thing", build_command=(command,)).build(of(first))

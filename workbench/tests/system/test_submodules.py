@@ -52,8 +52,8 @@ def unharmed(root: Path) -> Iterator[None]:
 def held(root: Path, revision: str = "HEAD") -> tuple[Path, tuple[str, ...]]:
     """Our checkout at a revision of the user's, and what it lacks."""
     commits = Project.find(root).commits
+    commit = commits.resolve(revision).commit
     with alone(commits.beside) as lock:
-        commit = commits.resolve(revision).commit
         return moved(commits.beside, lock, commits.repository(), commit)
 
 

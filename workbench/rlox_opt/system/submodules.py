@@ -158,11 +158,12 @@ def _absolute(url: str, source: Repository) -> str:
     if not re.match(r"\.\.?/", url):
         return url
     base = (source.setting("remote.origin.url") or str(source.folder)).rstrip("/")
+    between = "/"
     while step := re.match(r"\.\.?/", url):
         url = url[step.end() :]
-        if step[0] == "../":
-            base = re.sub(r"[/:][^/:]*$", "", base)
-    return f"{base}/{url}"
+        if step[0] == "../" and (last := re.search(r"[/:][^/:]*$", base)):
+            base, between = base[: last.start()], last[0][0]
+    return f"{base}{between}{url}"
 
 
 def _fetched(url: str, commit: str, kept: Path) -> Repository:

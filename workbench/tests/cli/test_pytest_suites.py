@@ -12,6 +12,8 @@ import strangers
 import users_repository
 
 QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.03, 2"
+# Where only what moved is looked for.
+QUICKER = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
 SHORT = ("--restarts", "5", "--no-counts")
 SPEED = "tests/test_speed.py::"
 
@@ -37,10 +39,10 @@ def commits(made: tuple[Path, list[str], Path]) -> list[str]:
     return made[1]
 
 
-def asked(root: Path, *words: str, code: int = 0) -> Any:
+def asked(root: Path, *words: str, code: int = 0, first: str = QUICK) -> Any:
     """What a verb says as JSON."""
     index = f"{root.parent / 'index'}"
-    done = strangers.rlox_opt(root, *words, "--json", first=QUICK, UV_FIND_LINKS=index)
+    done = strangers.rlox_opt(root, *words, "--json", first=first, UV_FIND_LINKS=index)
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return json.loads(done.stdout)
@@ -85,12 +87,15 @@ def test_benchmarks_are_compared_in_whichever_way_they_are_written(
     assert [note.partition(": ")[0] for note in drifted] == [f"{SPEED}test_that_changes_its_state"]
 
 
+@pytest.mark.slow
 def test_a_bisection_finds_the_commit(root: Path, commits: list[str]) -> None:
-    found = asked(root, "bisect", commits[0], commits[-1], "--bench", "as_a_decorator")
+    words = "bisect", commits[0], commits[-1], "--bench", "as_a_decorator"
+    found = asked(root, *words, first=QUICKER)
     assert found["verdict"] == "found"
     assert found["commit"] == commits[2]
 
 
+@pytest.mark.slow
 def test_a_commit_is_recorded_and_the_machine_calibrated(
     made: tuple[Path, list[str], Path], commits: list[str]
 ) -> None:
@@ -132,7 +137,7 @@ def test_the_working_tree_and_a_file_may_be_the_suite(
             ("--suite", "notes.py"),
             "is no suite; name an asv.conf.json",
         ),
-        ({}, ("--bench", "nothing"), "matches no benchmark; there are 18, such as"),
+        ({}, ("--bench", "nothing"), "matches no benchmark; there are 17, such as"),
     ],
     ids=["a broken conftest", "within the package", "no suite", "no such benchmark"],
 )

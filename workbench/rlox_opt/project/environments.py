@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from rlox_opt.project import checkouts, interpreters
@@ -252,6 +253,16 @@ def joined(requirements: Sequence[str], instead: Sequence[str]) -> tuple[str, ..
     """Requirements, of which those of the same name as one in `instead` give way to it."""
     names = {name_of(of) for of in instead}
     return (*(of for of in requirements if name_of(of) not in names), *instead)
+
+
+def any_version(requirement: str) -> str:
+    """A requirement without what it says of the version."""
+    try:
+        asked = Requirement(requirement)
+    except InvalidRequirement:  # a path or a URL, which uv understands
+        return requirement
+    asked.specifier = SpecifierSet()
+    return str(asked)
 
 
 @functools.cache

@@ -4,6 +4,7 @@ and what that requires."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from rlox_opt.project.environments import (
     Environments,
     Locked,
     NotResolvedError,
+    any_version,
     imported_by,
     joined,
     known,
@@ -105,12 +107,13 @@ class OwnEnvironment:
             place, built = self._by_pep517(revision, asked, interpreter, like)
         named = (*built.named, *map(name_of, asked.requires))
         wanted, left_out = known(asks.requirements, asks.not_pip, named, self.suite)
-        needed = (*wanted, *needed_by(self.suite), *built.requires)
+        needed = (*needed_by(self.suite), *built.requires)
         pins = tuple(like.made.get("environment", "").splitlines()) if like else ()
         environment = self._environment(
             revision,
             interpreter,
-            joined(needed, revision.extra),
+            wanted,
+            needed,
             Environment(Path(), pins),
             built.name,
         )
@@ -339,14 +342,33 @@ class OwnEnvironment:
         self,
         revision: Revision,
         of: Interpreter,
-        requirements: Sequence[str],
+        wanted: Sequence[str],
+        needed: Sequence[str],
         like: Environment,
         measured: str,
     ) -> Environment:
+        """With what the configuration has `wanted` and what is `needed` whatever it says: a version
+        that cannot be had with that, as in a configuration which nobody brought up to date, gives
+        way, with a note."""
+
+        def having(wanted: Sequence[str]) -> Environment:
+            asked = joined((*wanted, *needed), revision.extra)
+            return self.environments.of(of, asked, like, self.configuration.not_pip, measured)
+
         try:
-            dropped = self.configuration.not_pip
-            return self.environments.of(of, requirements, like, dropped, measured)
+            return having(wanted)
         except NotResolvedError as error:
+            fixed = [asked for asked in wanted if any_version(asked) != asked]
+            for giving_way in (*((asked,) for asked in fixed), fixed):
+                rest = [any_version(asked) if asked in giving_way else asked for asked in wanted]
+                with contextlib.suppress(NotResolvedError):
+                    made = having(rest)
+                    note = (
+                        f"{self.configuration.path}: {', '.join(giving_way)} cannot be had with "
+                        f"what {revision.title} requires, and gives way to the version that can; "
+                        f"--with NAME==VERSION takes another"
+                    )
+                    return dataclasses.replace(made, notes=(*made.notes, note))
             told = f"{revision.title} cannot have what it requires: {error}"
             if revision.extra:
                 raise UsageError(f"--with {' --with '.join(revision.extra)}: {told}") from None

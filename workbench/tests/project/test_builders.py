@@ -96,6 +96,14 @@ def test_what_the_package_requires_is_installed_and_what_extras_do_is_not(tmp_pa
         project.build(Revision(first[:10], first, extra=("alpha==9",)))
 
 
+def test_a_version_in_the_matrix_that_cannot_be_had_gives_way_and_is_told(tmp_path: Path) -> None:
+    (first,) = repository(tmp_path / "thing", own(more=NEEDS.replace("alpha", "alpha>1")))
+    built = builds(tmp_path / "thing", requirements=("alpha==1.0", "beta==1.0")).build(of(first))
+    assert built.made["environment"].splitlines() == ["alpha==1.5", "beta==1.0"]
+    (note,) = built.notes
+    assert "alpha==1.0 cannot be had with what" in note
+
+
 def test_variables_of_the_matrix_are_there_for_build_and_run(tmp_path: Path) -> None:
     told = 'files["told.py"] = f"TOLD = {os.environ.get(\'TOLD\')!r}".encode()'
     (first,) = repository(tmp_path / "thing", own(more=told))

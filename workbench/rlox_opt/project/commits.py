@@ -172,6 +172,12 @@ class Commits:
         """A file as it is in a commit; "" where it is not."""
         return self._maybe("show", _END, f"{commit}:{path}") or ""
 
+    def holding(self, commit: str, text: str, *paths: str) -> list[str]:
+        """The files of a commit that hold a text, of those that git's patterns find."""
+        named = ("--name-only", "-z", "-I", "--fixed-strings", "-e", text, commit, "--", *paths)
+        said = self._maybe("grep", *named) or ""
+        return [path.removeprefix(f"{commit}:") for path in said.split("\0") if path]
+
     def dirty(self) -> bool:
         """Whether the working tree differs from HEAD."""
         return bool(self._run("status", "--porcelain"))

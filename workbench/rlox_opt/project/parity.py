@@ -11,10 +11,13 @@ from collections.abc import Callable, Mapping
 
 from packaging.utils import canonicalize_name
 
+from rlox_opt.project.allocators import GLOBAL
 from rlox_opt.project.artefacts import Artefact
 from rlox_opt.system.usage import UsageError
 
 _NONE = "none"
+_SYSTEMS = "the system's"  # allocator
+_ALLOCATOR = "allocator"
 _ON = ("Cython's tracing", "assertions", "debug information")
 
 
@@ -32,6 +35,7 @@ def findings(base: Artefact, head: Artefact) -> list[str]:
         told += _builds(base, head)
     told += _environments(base, head)
     told += _binaries(base, head, released)
+    told += _allocators(base, head, released)
     return told
 
 
@@ -51,7 +55,11 @@ def _builds(base: Artefact, head: Artefact) -> list[str]:
     told = []
     if base.made.get("builder") != head.made.get("builder"):
         told.append(f"the commit changed {_differs('how it is built', base, head, 'builder')}")
-    for what in ("compilers", "variables", "not checked out"):
+    # A file of the commit may choose a toolchain, and with it the compiler.
+    asked = base.made.get("toolchain") != head.made.get("toolchain")
+    if asked:
+        told.append(f"the commit changed {_differs('the toolchain', base, head, 'toolchain')}")
+    for what in ("compilers",) * (not asked) + ("variables", "not checked out"):
         if base.made.get(what) != head.made.get(what):
             raise UsageError(
                 _differs(what, base, head, what)[:-1] + "; run it again, so that both are built "
@@ -101,6 +109,8 @@ def _binaries(base: Artefact, head: Artefact, released: list[Artefact]) -> list[
     who = "the release" if released else "the commit"
     told = []
     for what in dict.fromkeys([*base.found, *head.found]):
+        if what in (_ALLOCATOR, GLOBAL):
+            continue
         values = [of.found.get(what, "") for of in (base, head)]
         # A package that had no binaries before, or has none after, tells of it by itself.
         if values[0] == values[1] or not all(values):
@@ -112,6 +122,31 @@ def _binaries(base: Artefact, head: Artefact, released: list[Artefact]) -> list[
             sides = f"{values[0]} in base, {values[1]} in head"
             told.append(f"{who} changed how it is built: {what} is {sides}.")
     return told
+
+
+def _allocators(base: Artefact, head: Artefact, released: list[Artefact]) -> list[str]:
+    """What is told of the allocator: of the programs, and of the sources where the programs do not
+    tell it, for then it is in neither build."""
+    who = "the release" if released else "the commit"
+    sides = [of.found.get(_ALLOCATOR, "") for of in (base, head)]
+    if all(sides) and sides[0] != sides[1]:
+        told = [_SYSTEMS if of == "off" else of for of in sides]
+        verb = "dropped" if sides[1] == "off" else "took" if sides[0] == "off" else "changed"
+        return [
+            f"{who} {verb} an allocator: memory is from {told[0]} in base, from {told[1]} in head."
+        ]
+    asked = [of.found.get(GLOBAL, "") for of in (base, head)]
+    if not all(asked) or asked[0] == asked[1]:
+        return []
+    what = f"{GLOBAL} in its sources is {asked[0]} in base, {asked[1]} in head"
+    if not any(sides):  # nothing compiled that could tell
+        return [f"{who} changed the allocator: {what}."]
+    built = _SYSTEMS if sides[0] == "off" else sides[0]
+    return [
+        f"{who} changed the allocator: {what}; both builds have memory from {built} all the same, "
+        "so far as they tell. Where a feature turns it on, --features builds it in, and its cost "
+        "is in the times only then."
+    ]
 
 
 def _differs(what: str, base: Artefact, head: Artefact, key: str) -> str:

@@ -25,10 +25,11 @@ _TRACES = b"__Pyx_TraceSetupAndCall"
 _LINES = "_PyMonitoring_FireLineEvent"
 _ASSERTS = ("__assert_fail", "__assert_rtn", "_assert")
 _ALLOCATORS = {
-    "jemalloc": (b"<jemalloc>", b"libjemalloc"),
+    "jemalloc": (b"<jemalloc>", b"_rjem_malloc", b"libjemalloc"),
     "mimalloc": (b"mimalloc: ", b"mi_malloc", b"libmimalloc"),
     "tcmalloc": (b"tcmalloc",),
-    "snmalloc": (b"snmalloc",),
+    "snmalloc": (b"snmalloc", b"sn_rust_alloc"),
+    "rpmalloc": (b"rpmalloc",),
 }
 _LEVEL = re.compile(r"(?<!\S)-O(\w*)")
 

@@ -41,7 +41,7 @@ _SETTINGS = (
     "submodule.recurse=false",  # those of a checkout of ours are checked out by us
 )
 _READING = {
-    *("cat-file", "diff-tree", "for-each-ref", "log", "ls-files", "ls-tree"),
+    *("cat-file", "diff-tree", "for-each-ref", "grep", "log", "ls-files", "ls-tree"),
     *("merge-base", "rev-list", "rev-parse", "show", "status"),
 }
 _BESIDE = {"add", "commit-tree", "hash-object", "read-tree", "update-index", "write-tree"}

@@ -1,5 +1,6 @@
 """What two builds differ in: asked for, made by the commit, or refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,11 +84,10 @@ def test_what_the_commits_metadata_asks_for_is_told() -> None:
 
 
 def test_what_binaries_tell_is_the_commits_doing() -> None:
-    head = side(found={"assertions": "on", "optimisation": "-O0", "allocator": "mimalloc"})
+    head = side(found={"assertions": "on", "optimisation": "-O0"})
     assert parity.findings(side(), head) == [
         "the commit changed how it is built: optimisation is -O3 in base, -O0 in head.",
         "the commit changed how it is built: assertions is on in head alone.",
-        "the commit changed how it is built: allocator is off in base, mimalloc in head.",
     ]
 
 
@@ -98,3 +98,41 @@ def test_a_release_is_built_elsewhere_which_is_told_and_not_refused() -> None:
         "how it is built: a release, from its wheel in base, PEP 517, flit in head.",
         "the release changed how it is built: compiler is X in base, GCC 12 in head.",
     ]
+
+
+GLOBAL = "#[global_allocator]"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "told"),
+    [
+        ("mimalloc", "off", "dropped an allocator: .* from mimalloc in base, from the system's in"),
+        ("off", "jemalloc", "took an allocator: .* from the system's in base, from jemalloc in"),
+        ("mimalloc", "jemalloc", "changed an allocator: .* from mimalloc in base, from jemalloc"),
+    ],
+)
+def test_an_allocator_that_came_or_went_is_named(base: str, head: str, told: str) -> None:
+    sides = [side(found={"allocator": of, GLOBAL: f"{of} in lib.rs"}) for of in (base, head)]
+    (finding,) = parity.findings(*sides)
+    assert re.search(told, finding)
+
+
+def test_an_allocator_that_neither_build_has_is_told_by_the_sources() -> None:
+    base = side(found={GLOBAL: "mimalloc::MiMalloc in src/lib.rs"})
+    (finding,) = parity.findings(base, side(found={GLOBAL: "none"}))
+    assert "mimalloc::MiMalloc in src/lib.rs in base, none in head" in finding
+    assert "both builds have memory from the system's all the same" in finding
+    assert "--features" in finding
+
+
+def test_an_allocator_that_stays_is_no_finding() -> None:
+    assert parity.findings(side(found={GLOBAL: "none"}), side(found={GLOBAL: "none"})) == []
+
+
+def test_a_toolchain_that_the_commit_chooses_is_told_and_another_compiler_then_borne() -> None:
+    base = side(toolchain="", compilers="rustc 1.90")
+    head = side(toolchain="rust-toolchain: 1.91", compilers="rustc 1.91")
+    (finding,) = parity.findings(base, head)
+    assert finding == (
+        "the commit changed the toolchain: none in base, rust-toolchain: 1.91 in head."
+    )

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -184,7 +185,11 @@ def _has_parent(project: Project) -> bool:
 def _build(project: Project, configuration: Configuration | None, found: _Found) -> None:
     by = project.settings.build
     folder = project.top / configuration.project if configuration else project.root
-    if isinstance(by, Cargo):
+    if configuration and configuration.kind == "criterion":
+        found.known["build"] = "cargo bench --no-run, by the project's own profile", "Cargo.toml"
+        if shutil.which("cargo") is None:
+            found.lacking.append("cargo: is not on PATH; install Rust from https://rustup.rs")
+    elif isinstance(by, Cargo):
         found.known["build"] = f"cargo, {by.crate}", "pyproject.toml, [tool.rlox-opt.build]"
     elif isinstance(by, Command):
         told = shlex.join(by.command)
@@ -231,6 +236,8 @@ def _suite(project: Project, suite: Suite, found: _Found) -> None:
     inside = suite.folder.is_relative_to(project.top)
     folder = suite.folder.relative_to(project.top) if inside else suite.folder
     found.known["suite"] = f"{folder}, {len(found.benchmarks)} benchmark functions", where
+    if of.kind == "criterion":
+        return
     needs = ", ".join(of.requirements) or "nothing beside the package"
     if of.run_env:
         needs += f"; variables {', '.join(of.run_env)}"

@@ -55,6 +55,8 @@ class Suite:
     shared: tuple[str, ...] = ()
     program: str = "rlox_opt_side.py"
     told: Mapping[str, Any] = field(default_factory=dict)
+    fresh: bool = False
+    """Whether each call has a process of its own, and so other memory than the one before."""
 
 
 class SideError(ContestError):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.project import checkouts, interpreters
+from rlox_opt.project import allocators, checkouts, interpreters
 from rlox_opt.project.artefacts import (
     Artefact,
     NotBuiltError,
@@ -25,9 +25,10 @@ from rlox_opt.project.artefacts import (
     told_of_lacking,
 )
 from rlox_opt.project.asv_configuration import Configuration
-from rlox_opt.project.builders import command
+from rlox_opt.project.builders import command, criterion
 from rlox_opt.project.builders.cargo import ByCargo, Cargo, Criterion, own_features
 from rlox_opt.project.builders.command import Command
+from rlox_opt.project.builders.criterion import ByCriterion
 from rlox_opt.project.commits import Commits, Revision, as_usage_error
 from rlox_opt.project.own_environment import OwnEnvironment
 from rlox_opt.system import elf
@@ -83,7 +84,9 @@ class Builds:
         """
         if revision.python:
             interpreters.named(revision.python)
-        if self.by is None:
+        if self._of_criterion:
+            criterion.check(revision)
+        elif self.by is None:
             self._apart.check(revision)
         elif revision.needs_environment:
             raise UsageError(
@@ -103,6 +106,17 @@ class Builds:
                 of what has none.
         """
         self.check(revision)
+        return allocators.told(self._built(revision, like), self.commits)
+
+    @property
+    def _of_criterion(self) -> bool:
+        """Whether what is built are the programs of its benches."""
+        return self.configuration.kind == "criterion"
+
+    def _built(self, revision: Revision, like: Artefact | None) -> Artefact:
+        if self._of_criterion:
+            by = ByCriterion(self.commits, self.suite, self.configuration, self.folder)
+            return by.build(revision, like)
         if self.by is None:
             return self._apart.build(revision, like)
         start = time.monotonic()

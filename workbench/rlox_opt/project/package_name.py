@@ -18,6 +18,7 @@ _BESIDE = re.compile(
     r"(tests?|testing|docs?|benchmarks?|asv_bench\w*|examples?|tools?|scripts?|ci|setup|conftest|"
     r"noxfile|tasks|versioneer|build|dist)$"
 )
+_MANIFEST = "Cargo.toml"
 _TABLES = {  # that are of the project, and not of a tool
     "pyproject.toml": re.compile(r"(?m)^\s*\[\s*(project|build-system|tool\.poetry)\s*\]"),
     "setup.cfg": re.compile(r"(?m)^\[metadata\]"),
@@ -35,6 +36,11 @@ def is_project(folder: Path) -> bool:
             if not path.is_symlink() and table.search(read_text(path, errors="replace")):
                 return True
     return False
+
+
+def is_crate(folder: Path) -> bool:
+    """Whether a folder has a Cargo.toml."""
+    return (folder / _MANIFEST).is_file()
 
 
 def found(root: Path) -> tuple[str, str] | None:
@@ -56,7 +62,8 @@ def found(root: Path) -> tuple[str, str] | None:
         (_in(tool, "poetry", "name"), "pyproject.toml, [tool.poetry] name"),
         (_of_setup_cfg(root / "setup.cfg"), "setup.cfg, [metadata] name"),
         (_of_setup_py(root / "setup.py"), "setup.py"),
-        (root.name if is_project(root) or table else "", "the folder's name"),
+        (_of_cargo(root), "Cargo.toml, [package] name"),
+        (root.name if is_project(root) or is_crate(root) or table else "", "the folder's name"),
     ):
         if isinstance(name, str) and name.strip():
             return _imported(root, name.strip(), where)
@@ -93,6 +100,14 @@ def _of_setup_cfg(path: Path) -> str:
     with contextlib.suppress(NotReadError, configparser.Error):
         parser.read_string(read_text(path))
     return parser.get("metadata", "name", fallback="")
+
+
+def _of_cargo(root: Path) -> str:
+    """That of a crate, unless the project is one of Python."""
+    if is_crate(root) and not is_project(root):
+        with contextlib.suppress(NotReadError):
+            return str(_in(schema.read(root / _MANIFEST, dict[str, Any]), "package", "name") or "")
+    return ""
 
 
 def _of_setup_py(path: Path) -> str:

@@ -148,7 +148,8 @@ class Project:
     @classmethod
     def find(cls, start: Path) -> Project:
         """The project that `start` lies in: the nearest folder upwards whose pyproject.toml has our
-        table; else the nearest that is built, or that an asv.conf.json is of; else `start` itself.
+        table; else the nearest that is built, or that an asv.conf.json is of; else the nearest with
+        a Cargo.toml; else `start` itself.
         No folder is looked at above the top of a repository.
 
         Raises:
@@ -164,7 +165,8 @@ class Project:
         for folder in folders:
             if (built := asv_files.project_of(folder)) or package_name.is_project(folder):
                 return cls(built or folder, Settings())
-        return cls(start, Settings())
+        crate = next((folder for folder in folders if package_name.is_crate(folder)), start)
+        return cls(crate, Settings())
 
     @classmethod
     def here(cls) -> Project:
@@ -339,7 +341,7 @@ class Project:
     def builds(self) -> Builds:
         """Those of its commits."""
         by = self.settings.build
-        if by is None:
+        if by is None or self.configuration.kind == "criterion":
             return Builds(self.commits, by, self.package, self.suite, self.configuration)
         return Builds(self.commits, by, self.package, self.suite)
 

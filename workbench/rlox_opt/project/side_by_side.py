@@ -100,9 +100,11 @@ def measured(
         ContestError: the benchmarks cannot be listed.
         UsageError: no benchmark matches.
     """
-    counted = not arguments.no_counts and callgrind.available()
     band = math.log1p(arguments.threshold / 100)
     with side_by_side(project, base, head) as packages:
+        # What has a process of its own for each call is not counted.
+        can_be = callgrind.available() and not packages.suite.fresh
+        counted = can_be and not arguments.no_counts
         packages.beginning = beginning(arguments.bench)
         progress.begin(READING)
         names, missing = _chosen(packages, arguments.bench)

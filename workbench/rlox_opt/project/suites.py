@@ -102,8 +102,8 @@ class Suites:
             asv_files.check_built(top, found)
         except NoSuiteError:
             raise UsageError(
-                f"{revision.title}: has no suite: no asv.conf.json is in it, and no test takes "
-                f"the fixture `benchmark`; {self._remedy()}"
+                f"{revision.title}: has no suite: no asv.conf.json is in it, no test takes the "
+                f"fixture `benchmark`, and no crate has benches by criterion; {self._remedy()}"
             ) from None
         except UsageError as error:
             said = str(error).replace(f"{top}", f"{project.top}")

@@ -109,7 +109,7 @@ class ByCargo:
         if not folder.exists():
             self._assemble(revision, checkout, extension, folder, library)
         try:
-            on = _turned_on(checkout / self.by.manifest, features)
+            on = turned_on(checkout / self.by.manifest, features)
             expected = {of for of in on if re.fullmatch(self.by.told or ".*", of)}
             built_at = self._check(folder, revision, expected)
         except NotBuiltError:
@@ -215,7 +215,7 @@ def is_as_written(file: Path) -> bool:
     return not file.is_symlink() and (file.is_file() or not file.exists())
 
 
-def _turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
+def turned_on(manifest: Path, features: tuple[str, ...]) -> set[str]:
     """The crate's features that cargo turns on for these; "dep:a" and "a/b" are none."""
     table: dict[str, Any] = {}
     with contextlib.suppress(NotReadError):

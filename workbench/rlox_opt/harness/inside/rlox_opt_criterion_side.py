@@ -1,0 +1,295 @@
+"""A process that runs criterion benchmarks of one build of a project:
+`python rlox_opt_criterion_side.py SETTINGS`, with the settings and commands of `rlox_opt_side`.
+
+The side's folder holds the compiled bench programs, and `benches.json` says what each is called
+and where it runs. A call of a benchmark is a run of its program, which times it alone, for a short
+while, and leaves the samples that are read here. So every call has a process of its own, in memory
+of its own, and setting one up again would change nothing.
+
+The standard library alone, for Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+# Of a run that times one benchmark, in seconds. Criterion calls the function 1, 2, 4, … times until
+# the warm-up is over, so it lasts up to twice as long as asked for, or as one call: 50 ms is enough
+# for caches, branch predictors and the clock of the core, and short beside the samples.
+# The ten samples, which are the least that criterion takes, share 100 ms: where a call takes
+# nanoseconds the shortest of them lasts 1.8 ms, of which its two readings of the clock are less
+# than 0.01 %; where it takes 100 ms each sample is one call, and the run lasts 1.1 s. All in all
+# most runs last 0.2 s, so that both sides are timed within the same moment of the machine.
+_WARM_UP_S, _MEASURED_S, _SAMPLES = 0.05, 0.1, 10
+_BRIEF = (
+    *("--warm-up-time", f"{_WARM_UP_S}", "--measurement-time", f"{_MEASURED_S}"),
+    *("--sample-size", f"{_SAMPLES}"),
+)
+# A group may ask for longer in its source, which goes before the command line, and ten calls may
+# take long. Where a run takes more than this, it is run as `--quick` from then on: the function is
+# called 1, 2, 4, … times until two in a row agree, or the time is over, whatever the group says.
+_LONG_S = 2.0
+_QUICK = ("--quick", "--measurement-time", "1")
+_OF_QUICK = b"until the significance level has been reached"  # of its help
+_TOLD_OF_QUICK = f"a run of it takes more than {_LONG_S:g} s, so it is timed by criterion's --quick"
+# What criterion does with the samples is of no use here: without pictures, and with few resamples.
+_NO_ANALYSIS = ("--noplot", "--nresamples", "100")
+_LISTED = re.compile(r"^(.+): bench(?:mark)?$")  # "bench" before criterion 0.4
+_SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$#&\-~]")  # what a regular expression of Rust may escape
+_OF_CARGO = {"CRITERION_HOME", "CARGO_CRITERION_PORT", "CARGO_TARGET_DIR"}
+_TAIL_LINES = 6
+_LIST_S = 100.0
+
+
+class Bench(NamedTuple):
+    """A compiled program of benchmarks: its file, what the names of its benchmarks begin with, and
+    the folder and the variables to run it with."""
+
+    program: str
+    name: str
+    folder: str
+    env: dict[str, str]
+
+
+class Ran(NamedTuple):
+    """A run of a program: what its benchmark takes (seconds of a call), and what the run took: wall
+    seconds, and those of all its threads."""
+
+    seconds: float
+    whole: float
+    busy: float
+
+
+class TooLong(Exception):
+    """A run that was ended at its limit."""
+
+
+class Side:
+    """The benchmarks of the one build, as `Arena` of `rlox_opt_side` has those of several."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+        told = json.loads((self._folder / "benches.json").read_text(encoding="utf-8"))
+        self._benches = [Bench(**each) for each in told]
+        self._listed: dict[str, list[str]] = {}  # criterion's own ids, by program
+        self._prepared: tuple[Bench, str, bool] | None = None
+
+    def all(self, beginning: str) -> list[dict[str, Any]]:
+        """What programs list whose benchmarks may have names that begin so, and why others do not
+        list."""
+        there: dict[str, list[Any]] = {}
+        broken: dict[str, str] = {}
+        for bench in self._benches:
+            prefix = f"{bench.name}::"
+            if not (prefix.startswith(beginning) or beginning.startswith(prefix)):
+                continue
+            try:
+                names = [f"{prefix}{id_}" for id_ in self._ids(bench)]
+            except Exception as error:
+                broken[bench.name] = self.short(f"{error}")
+            else:
+                there.update((name, ["timeraw", None, None]) for name in names)
+        return [{"benchmarks": there, "broken": broken}]
+
+    def builds(self) -> list[dict[str, Any]]:
+        """Programs of criterion tell nothing of their build."""
+        return [{}]
+
+    def load(self, number: int, name: str, seed: int) -> None:
+        """Nothing is imported."""
+
+    def prepare(
+        self, number: int, name: str, seed: int, alone: int | None, cache: str | None
+    ) -> int:
+        """Find out how a benchmark is run, by running it, unless that is known. Answers 0, or 1
+        where it is run quickly."""
+        bench, id_ = self._found(name)
+        quick = bool(alone)
+        if alone is None and self._can_be_quick(bench):
+            try:
+                self._run(bench, id_, False, _LONG_S)
+            except TooLong:
+                quick = True
+        self._prepared = bench, id_, quick
+        return int(quick)
+
+    def forget(self, seed: int) -> str:
+        """Nothing is held between two runs. Answers what people should know of those before."""
+        quick = self._prepared is not None and self._prepared[2]
+        self._prepared = None
+        return _TOLD_OF_QUICK if quick else ""
+
+    def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
+        """Seconds of `calls` calls by one run; wall seconds of the run, and those of all its
+        threads. The program warms up by itself."""
+        ran = self._run(*self._of_prepared())
+        return ran.seconds * calls, ran.whole, ran.busy
+
+    def value(self) -> float:
+        """Seconds of a call."""
+        return self._run(*self._of_prepared()).seconds
+
+    def pin(self, core: int | None) -> None:
+        """Runs stay on one core; None ends that."""
+        if hasattr(os, "sched_setaffinity"):
+            if core is None:
+                os.sched_setaffinity(0, _CORES)
+            else:
+                os.sched_setaffinity(0, {core})
+
+    def short(self, text: str) -> str:
+        """A text without the folders that the side lies in, which are gone when it is read."""
+        for folder in (str(self._folder), *(bench.folder for bench in self._benches)):
+            text = text.replace(folder + os.sep, "")
+        return text
+
+    def _of_prepared(self) -> tuple[Bench, str, bool]:
+        if self._prepared is None:
+            raise LookupError("no benchmark is prepared")
+        return self._prepared
+
+    def _found(self, name: str) -> tuple[Bench, str]:
+        for bench in self._benches:
+            prefix = f"{bench.name}::"
+            if name.startswith(prefix):
+                return bench, name[len(prefix) :]
+        raise LookupError(f"no program has {name} here")
+
+    def _ids(self, bench: Bench) -> list[str]:
+        if bench.name not in self._listed:
+            with _started(self._command(bench, "--list"), bench, self._env(bench, None)) as process:
+                out = _answer(process, _LIST_S)
+            found = (_LISTED.match(line) for line in out.splitlines())
+            self._listed[bench.name] = [match[1] for match in found if match]
+        return self._listed[bench.name]
+
+    def _can_be_quick(self, bench: Bench) -> bool:
+        """Whether it is of criterion 0.4 or later."""
+        return _OF_QUICK in (self._folder / bench.program).read_bytes()
+
+    def _command(self, bench: Bench, *arguments: str) -> list[str]:
+        return [str(self._folder / bench.program), "--bench", *arguments]
+
+    def _env(self, bench: Bench, home: str | None) -> dict[str, str]:
+        """Where results are written is known to old versions by cargo's target folder alone."""
+        own = {name: value for name, value in os.environ.items() if name not in _OF_CARGO}
+        told = {} if home is None else {"CRITERION_HOME": home, "CARGO_TARGET_DIR": home}
+        return {**own, **bench.env, **told}
+
+    def _run(self, bench: Bench, id_: str, quick: bool, limit_s: float | None = None) -> Ran:
+        only = f"^{_SPECIAL.sub(_escaped, id_)}$"
+        how = _QUICK if quick else _BRIEF
+        home = tempfile.mkdtemp(prefix="criterion-", dir=_HERE)
+        try:
+            command = self._command(bench, *how, *_NO_ANALYSIS, only)
+            start = time.perf_counter()
+            with _started(command, bench, self._env(bench, home)) as process:
+                before = _of_children()
+                _answer(process, limit_s)
+                whole = time.perf_counter() - start
+            return Ran(_seconds(Path(home)), whole, _of_children() - before)
+        finally:
+            shutil.rmtree(home, ignore_errors=True)
+
+
+def _of_children() -> float:
+    """Seconds that all processes took together that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return "\\" + match[0]
+
+
+@contextlib.contextmanager
+def _started(
+    command: list[str], bench: Bench, env: dict[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """A program at work, which ends with the block, and with this process."""
+    process = subprocess.Popen(
+        command,
+        cwd=bench.folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _answer(process: subprocess.Popen[str], limit_s: float | None) -> str:
+    """What a program prints until it ends. Raises TooLong after so many seconds, and RuntimeError
+    where it fails."""
+    try:
+        out, said = process.communicate(timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise TooLong(f"it takes more than {limit_s} s") from None
+    if process.returncode:
+        status = process.returncode
+        how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
+        lines = [line for line in said.splitlines() if line.strip() and "Benchmarking" not in line]
+        why = " ".join(" ".join(lines[-_TAIL_LINES:]).split())
+        raise RuntimeError(f"its program fails ({how}): {why or 'it says nothing'}")
+    return out
+
+
+def _seconds(home: Path) -> float:
+    """Of a call: the median over the samples that a run has left in its folder.
+
+    A median, since what disturbs the machine for a moment hits some of them.
+    """
+    found = sorted(home.rglob("new/sample.json"))
+    if not found:
+        raise RuntimeError("it leaves no samples: it calls none of criterion's `iter` functions")
+    saved = json.loads(found[0].read_text(encoding="utf-8"))
+    # Before criterion 0.3.4 two lists, without names.
+    iterations, times = saved if isinstance(saved, list) else (saved["iters"], saved["times"])
+    of_calls = [ns / n for n, ns in zip(iterations, times) if n]
+    if not of_calls or min(of_calls) <= 0:
+        raise RuntimeError("its samples say that a call takes no time")
+    return float(statistics.median(of_calls)) / 1e9
+
+
+def main(settings: str) -> None:
+    """Answer the commands on stdin until it ends."""
+    answers = os.fdopen(os.dup(1), "w")
+    commands = os.fdopen(os.dup(0))
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    (of,) = json.loads(settings)["sides"]
+    side = Side(of["folder"])
+    for line in commands:
+        name, *arguments = json.loads(line)
+        try:
+            answer = getattr(side, name)(*arguments)
+        except Exception as error:  # the program's own, whatever it is
+            answer = {"error": side.short(f"{type(error).__name__}: {error}")}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+_HERE = Path.cwd()
+_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+
+if __name__ == "__main__":
+    main(sys.argv[1])

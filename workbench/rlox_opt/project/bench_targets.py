@@ -1,0 +1,218 @@
+"""The criterion benchmarks of a checkout, as its Cargo.toml files and their sources tell: read, and
+not compiled.
+
+What cargo takes for a bench: https://doc.rust-lang.org/cargo/reference/cargo-targets.html#benchmarks
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.system import schema
+from rlox_opt.system.files import NotReadError, read_text
+from rlox_opt.system.usage import UsageError
+
+MANIFEST = "Cargo.toml"
+CRITERIA = ("criterion", "codspeed-criterion-compat")
+"""Packages that hold criterion: its own, and CodSpeed's, which is most often renamed to it."""
+
+_PASSED_OVER = {"target", "node_modules", "vendor"}
+_OF_CRITERION = re.compile(r"\b(codspeed_)?criterion(_compat|_group|_main)?\b|\bCriterion\b")
+_OTHERS = ("divan", "iai_callgrind", "gungraun", "iai", "tango_bench", "brunch", "bencher")
+_CALLED = re.compile(r"\.bench(?:_function|_with_input|_values)?\s*\(")
+_NAMED = re.compile(r"\.bench_function\s*\(\s*\"((?:[^\"\\]|\\.)*)\"")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A bench of a crate: its name, its source, and the features without which it is not built."""
+
+    name: str
+    source: Path
+    needs: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Of its source and, where that has a folder of its own, of what lies beside it."""
+        own = self.source.name == "main.rs"
+        files = sorted(self.source.parent.rglob("*.rs")) if own else [self.source]
+        return "\n".join(_text(path) for path in files)
+
+
+@dataclass(frozen=True)
+class Crate:
+    """A crate in `folder` with benches by criterion, and a sentence on each that is none."""
+
+    folder: Path
+    name: str
+    targets: tuple[Target, ...]
+    uncovered: tuple[str, ...] = ()
+
+    @property
+    def manifest(self) -> Path:
+        """Its Cargo.toml."""
+        return self.folder / MANIFEST
+
+
+def measured(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:
+    """The crates in a folder and below that have benches by criterion; of a file or folder within a
+    crate, that crate with the benches whose sources lie there. `listed` are the files that count
+    (all)."""
+    found = [crate for crate in crates(path, listed) if crate.targets]
+    if found:
+        return found
+    for folder in path.parents:
+        if (folder / MANIFEST).is_file() and (crate := read(folder)):
+            within = tuple(of for of in crate.targets if of.source.is_relative_to(path))
+            return [Crate(folder, crate.name, within, crate.uncovered)] if within else []
+        if (folder / ".git").exists():
+            break
+    return []
+
+
+def crates(path: Path, listed: Iterable[Path] | None = None) -> list[Crate]:
+    """Those in a folder and below, with benches by criterion or without."""
+    found = manifests(path) if listed is None else sorted(listed)
+    return [crate for of in found if (crate := read(of.parent))]
+
+
+def read(folder: Path) -> Crate | None:
+    """The crate in a folder; None where its Cargo.toml is none of a package, or cannot be read."""
+    try:
+        table = schema.read(folder / MANIFEST, dict[str, Any])
+        package = table["package"]
+        entries = [of for of in table.get("bench", []) if isinstance(of, dict) and of.get("name")]
+        taken, uncovered = [], []
+        for entry in entries:
+            source = _source(folder, entry)
+            where = f"{os.path.relpath(source, folder)} of {package['name']}"
+            if source.is_file():
+                why = _not_covered(table, entry, source)
+                needs = tuple(map(str, entry.get("required-features", ())))
+                if why:
+                    uncovered.append(f"{where}: {why}")
+                else:
+                    taken.append(Target(str(entry["name"]), source, needs))
+        if package.get("autobenches", True):
+            known = {_source(folder, entry) for entry in entries}
+            uncovered += [
+                f"{path.relative_to(folder)} of {package['name']}: {_LIBTEST}"
+                for path in _discovered(folder)
+                if path not in known
+            ]
+        return Crate(folder, str(package["name"]), tuple(taken), tuple(uncovered))
+    except (NotReadError, KeyError, TypeError, ValueError):
+        return None
+
+
+def before_build(manifest: Path) -> list[str]:
+    """The command that a project needs to have run in a checkout before its benches compile: what
+    `before-build` says in [workspace.metadata.rlox-opt], or that of the package. Raises UsageError
+    where that is no list of words."""
+    try:
+        table = schema.read(manifest, dict[str, Any])
+    except NotReadError:
+        return []
+    for of in ("workspace", "package"):
+        metadata = (table.get(of) or {}).get("metadata") or {}
+        said = (metadata.get("rlox-opt") or {}).get("before-build", [])
+        if not isinstance(said, list) or not all(isinstance(word, str) for word in said):
+            raise UsageError(
+                f"{manifest.name}, [{of}.metadata.rlox-opt]: before-build is {said!r}; it takes a "
+                'list of words, such as ["cargo", "run", "--package", "generate"]'
+            )
+        if said:
+            return said
+    return []
+
+
+_LIBTEST = (
+    "is built with the harness of `#[bench]`, and only criterion's benchmarks are measured; for "
+    "them its [[bench]] has harness = false"
+)
+
+
+def _not_covered(table: dict[str, Any], entry: dict[str, Any], source: Path) -> str:
+    """Why a bench is none by criterion; "" for one that is."""
+    if entry.get("harness", True):
+        return _LIBTEST
+    text = _text(source)
+    if has_criterion(table) and _OF_CRITERION.search(text):
+        return ""
+    other = next((name for name in _OTHERS if re.search(rf"\b{name}\b", text)), "another program")
+    return f"is by {other}, and only criterion's benchmarks are measured"
+
+
+def has_criterion(table: dict[str, Any]) -> bool:
+    """Whether a crate depends on criterion, by whatever name."""
+    tables = [table.get(key) for key in ("dev-dependencies", "dependencies")]
+    for of in (table.get("target") or {}).values():
+        tables += [of.get("dev-dependencies")] if isinstance(of, dict) else []
+    for each in tables:
+        for name, said in each.items() if isinstance(each, dict) else ():
+            package = said.get("package", name) if isinstance(said, dict) else name
+            if {name, package} & {*CRITERIA}:
+                return True
+    return False
+
+
+def prefixes(found: Sequence[Crate]) -> dict[tuple[str, str], str]:
+    """What the names of the benchmarks of each crate's bench begin with: the bench's name, and
+    before it that of the crate where several crates have one of that name."""
+    every = Counter(of.name for crate in found for of in crate.targets)
+    return {
+        (crate.name, of.name): f"{crate.name}/{of.name}" if every[of.name] > 1 else of.name
+        for crate in found
+        for of in crate.targets
+    }
+
+
+def benchmarks(found: Sequence[Crate]) -> list[str]:
+    """What their sources tell of the names of benchmarks, in order: of those in a group, and of
+    those that are made in a loop, only how they begin."""
+    named = prefixes(found)
+    names = []
+    for crate in found:
+        for of in crate.targets:
+            prefix, text = named[crate.name, of.name], of.text
+            plain = [] if "benchmark_group" in text else _NAMED.findall(text)
+            more = len(_CALLED.findall(text)) - len(plain)
+            names += [f"{prefix}::{name}" for name in plain] + [f"{prefix}::"] * more
+    return names
+
+
+def _source(folder: Path, entry: dict[str, Any]) -> Path:
+    if entry.get("path"):
+        return Path(os.path.normpath(folder / str(entry["path"])))
+    own = folder / "benches" / str(entry["name"]) / "main.rs"
+    return own if own.is_file() else folder / "benches" / f"{entry['name']}.rs"
+
+
+def _discovered(folder: Path) -> Iterator[Path]:
+    """The benches that cargo finds without an entry."""
+    yield from sorted((folder / "benches").glob("*.rs"))
+    yield from sorted((folder / "benches").glob("*/main.rs"))
+
+
+def manifests(path: Path) -> list[Path]:
+    """The Cargo.toml files in a folder and below, but for what cargo has put there."""
+    if not path.is_dir():
+        return []
+    found = []
+    for home, folders, names in os.walk(path):
+        folders[:] = [of for of in folders if not of.startswith(".") and of not in _PASSED_OVER]
+        found += [Path(home, MANIFEST)] if MANIFEST in names else []
+    return sorted(found)
+
+
+def _text(path: Path) -> str:
+    with contextlib.suppress(NotReadError):
+        return read_text(path, errors="replace")
+    return ""

@@ -1,0 +1,192 @@
+"""Cargo, which compiles the benches of a checkout's crates, one crate after the other: crates of
+one workspace, or apart from any."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.project import bench_targets
+from rlox_opt.project.bench_targets import Crate
+from rlox_opt.project.builders import wheels
+from rlox_opt.project.builders.cargo import own_features, turned_on
+from rlox_opt.project.commits import Revision
+from rlox_opt.system import git, schema
+from rlox_opt.system.commands import Done, cargo, run
+from rlox_opt.system.files import NotReadError
+
+_LIMIT_S = 3600.0  # of a crate
+_FOR_PYTHON = "extension-module"  # what leaves symbols to an interpreter, which a bench has none of
+
+
+@dataclass
+class Compiler:
+    """Compiles benches of a revision that is in `checkout`. All revisions share the folder
+    `target`, so that one compiles only what it changed. A workspace without a Cargo.lock begins
+    with that of `seeds`, by its path; what all became is in `locks`."""
+
+    revision: Revision
+    checkout: Path
+    target: Path
+    log: Path
+    seeds: Mapping[str, str]
+    locks: dict[str, str] = field(default_factory=dict)
+    roots: list[Path] = field(default_factory=list)
+    features: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    def compiled(self, crate: Crate) -> dict[str, Path]:
+        """The programs of a crate's benches, by their names. What needs features that are not on is
+        left out, with a note.
+
+        Raises:
+            NotBuiltError: one does not compile; what cargo said is in the log.
+            UsageError: there is no cargo.
+        """
+        features = self._features(crate)
+        on = turned_on(crate.manifest, (*features, "default"))
+        names = []
+        for of in crate.targets:
+            lacking = sorted({*of.needs} - on)
+            if lacking:
+                asked = ",".join([*features, *lacking])
+                self.notes.append(
+                    f"{of.name} of {crate.name} is left out: it needs the features "
+                    f"{', '.join(lacking)}; --features {asked} builds it"
+                )
+            else:
+                names.append(of.name)
+        if not names:
+            return {}
+        root = self._root(crate)
+        lock = root.with_name("Cargo.lock")
+        inner = str(lock.relative_to(self.checkout))
+        if not lock.exists() and inner in self.seeds:
+            lock.write_text(self.seeds[inner], encoding="utf-8")
+        words = ["bench", "--no-run", "--message-format", "json-render-diagnostics"]
+        words += ["--manifest-path", str(crate.manifest), "--target-dir", str(self.target)]
+        words += [word for name in names for word in ("--bench", name)]
+        words += ["--features", ",".join(features)] if features else []
+        done = self._cargo(crate, *words)
+        if done.status and self._scripts_touched():
+            done = self._cargo(crate, *words)
+        made = _programs(done.output)
+        if done.status or not {*names} <= {*made}:
+            said = (line for line in done.output.splitlines() if not line.startswith("{"))
+            told = dataclasses.replace(done, output="\n".join(said))
+            raise wheels.failed(f"{crate.name} of {self.revision.title}", told, self.log)
+        self.features |= {*features}
+        self.roots.append(root)
+        if lock.exists():
+            self.locks[inner] = lock.read_text(encoding="utf-8")
+        return {name: made[name] for name in names}
+
+    def run_before(self, command: str) -> None:
+        """Run a command in the checkout, which the suite asks for. Raises NotBuiltError where it
+        fails."""
+        trusted = git.environment(trusted=self.checkout)
+        try:
+            done = run(shlex.split(command), self.checkout, trusted, limit_s=_LIMIT_S)
+        except OSError as error:
+            done = Done(1, f"{error.filename}: {error.strerror}", 0.0)
+        if done.status:
+            raise wheels.failed(
+                f"{self.revision.title}, before its benches: {command!r}", done, self.log
+            )
+
+    def _features(self, crate: Crate) -> list[str]:
+        """The features to build a crate with: of those that are asked for, or that the project's
+        pyproject.toml turns on, the ones that it has."""
+        table: dict[str, Any] = {}
+        with contextlib.suppress(NotReadError):
+            table = schema.read(crate.manifest, dict[str, Any])
+        known = {*(table.get("features") or {}), *(table.get("dependencies") or {})}
+        asked = self.revision.features
+        if asked is not None:
+            return [of for of in asked if of in known or "/" in of] or [*asked]
+        own = [of for of in own_features(self.checkout) if of in known]
+        return [of for of in own if not _of_python(crate.manifest, of)]
+
+    def _scripts_touched(self) -> bool:
+        """Have cargo run the checkout's build scripts again: what one has written into the sources
+        is gone with the commit before, and cargo does not know. Returns whether there are any."""
+        folders = (path.parent for path in bench_targets.manifests(self.checkout))
+        scripts = [path for of in folders if (path := of / "build.rs").is_file()]
+        for path in scripts:
+            os.utime(path)
+        return bool(scripts)
+
+    def _root(self, crate: Crate) -> Path:
+        """The manifest of the workspace that a crate is in. One that is in none of the checkout is
+        given one of its own, for the checkout may lie within another, where cargo would look for
+        it. Raises NotBuiltError."""
+        path, done = self._located(crate)
+        if path is None and "workspace" not in _keys(crate.manifest):
+            with crate.manifest.open("a", encoding="utf-8") as file:
+                file.write("\n[workspace]\n")
+            path, done = self._located(crate)
+        if path is None:
+            raise wheels.failed(f"{crate.name} of {self.revision.title}", done, self.log)
+        return path
+
+    def _located(self, crate: Crate) -> tuple[Path | None, Done]:
+        """The manifest of the workspace that cargo takes a crate to be in, where that is within the
+        checkout, and what it said."""
+        asked = ("locate-project", "--workspace", "--message-format", "plain")
+        done = self._cargo(crate, *asked, "--manifest-path", str(crate.manifest))
+        path = Path((done.output.strip().splitlines() or [""])[-1])
+        there = not done.status and path.is_relative_to(self.checkout)
+        return (path if there else None), done
+
+    def _cargo(self, crate: Crate, *words: str) -> Done:
+        trusted = git.environment(trusted=self.checkout)
+        return run([cargo(), *words], crate.folder, trusted, limit_s=_LIMIT_S)
+
+
+def files_of(crate: Crate) -> Iterator[Path]:
+    """Its Cargo.toml, and what lies in the folders of its benches."""
+    yield crate.manifest
+    folders = {of.source.parent for of in crate.targets} - {crate.folder, crate.folder / "src"}
+    folders = {of for of in folders if of.is_relative_to(crate.folder)}
+    yield from sorted(
+        {path for folder in folders for path in folder.rglob("*") if path.is_file()}
+        | {of.source for of in crate.targets}
+    )
+
+
+def _programs(output: str) -> dict[str, Path]:
+    """The programs of benches that cargo made, by its messages in JSON among what it said."""
+    found = {}
+    for line in output.splitlines():
+        with contextlib.suppress(json.JSONDecodeError, KeyError, TypeError):
+            message = json.loads(line) if line.startswith("{") else {}
+            if message.get("executable") and "bench" in message["target"]["kind"]:
+                found[message["target"]["name"]] = Path(message["executable"])
+    return found
+
+
+def _of_python(manifest: Path, feature: str) -> bool:
+    """Whether a feature makes an extension of Python, which cannot be linked to a program."""
+    with contextlib.suppress(NotReadError):
+        table = schema.read(manifest, dict[str, Any]).get("features") or {}
+        left, seen = [feature], set[str]()
+        while left:
+            of = left.pop()
+            if of not in seen:
+                seen.add(of)
+                left += table.get(of, ())
+        return any(of.rpartition("/")[2] == _FOR_PYTHON for of in seen)
+    return False
+
+
+def _keys(manifest: Path) -> set[str]:
+    with contextlib.suppress(NotReadError):
+        return {*schema.read(manifest, dict[str, Any])}
+    return set()

@@ -1,0 +1,294 @@
+"""Compiled benches: the programs by criterion of a revision, with the suite that is asked for laid
+over its sources.
+
+They are built by `cargo bench --no-run`, so with the project's own bench profile, and run in a copy
+of the sources that they were built from, since many read files that lie there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from rlox_opt.project import bench_targets, checkouts
+from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest, told_of_lacking
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.bench_targets import Crate
+from rlox_opt.project.builders import cargo_told
+from rlox_opt.project.builders.compiled_benches import Compiler, files_of
+from rlox_opt.project.builders.overlay import NotLaidOverError, lay_over
+from rlox_opt.project.commits import Commits, Revision, as_usage_error
+from rlox_opt.system import elf, files, schema
+from rlox_opt.system.commands import cargo
+from rlox_opt.system.files import NotReadError
+from rlox_opt.system.scratch import scratch
+from rlox_opt.system.usage import UsageError
+
+_FORM = "1"  # of what is kept; another number makes all anew
+_FACTS, _PROGRAMS, _SOURCES = "built.json", "programs", "sources"
+_RUSTC = re.compile(r"rustc version [^,]*")
+_TAG = "CACHEDIR.TAG"
+_BENCHES = "benches.json"  # as the side's program reads it
+_ERROR = re.compile(r"^\s*error(?:\[\w+\])?: .*$", re.MULTILINE)
+_KEPT = 16  # with the sources of each
+
+
+class Built(msgspec.Struct, frozen=True):
+    """What is known of programs that are kept."""
+
+    digests: dict[str, str]
+    features: tuple[str, ...]
+    made: dict[str, str]
+    found: dict[str, str]
+    locks: dict[str, str]
+    """What each Cargo.lock said that they were built by, by its path in the checkout."""
+
+    notes: tuple[str, ...] = ()
+
+
+def check(revision: Revision) -> None:
+    """Raises UsageError where more is asked for than cargo can do, or there is no cargo."""
+    cargo()
+    if revision.needs_environment:
+        raise UsageError(
+            f"{revision.text!r}: releases, --python and --with are for packages of Python, and "
+            "benches by criterion are compiled by cargo, from commits; leave them out, or choose "
+            "another suite by --suite"
+        )
+
+
+@dataclass(frozen=True)
+class ByCriterion:
+    """The programs that are kept in `folder`, of the benches in `suite`, which the `configuration`
+    tells of: where in its checkout it lies, and what is to be run there before."""
+
+    commits: Commits
+    suite: Path
+    configuration: Configuration
+    folder: Path
+
+    def build(self, revision: Revision, like: Artefact | None) -> Artefact:
+        """The programs of a revision, built now or kept; where it has no Cargo.lock, with the
+        versions of the other side, `like`.
+
+        Raises:
+            NotBuiltError: they do not build, with their own suite either.
+            UsageError: there is no cargo.
+        """
+        start = time.monotonic()
+        committed = {row.partition("\t")[2] for row in self.sources(revision)}
+        seeds = {path: text for path, text in _locks(like).items() if path not in committed}
+        with checkouts.alone(self.folder) as lock:
+
+            def checked_out() -> tuple[Path, tuple[str, ...]]:
+                with as_usage_error():
+                    source = self.commits.repository()
+                    return checkouts.moved(self.folder, lock, source, revision.commit)
+
+            # Also for what is kept: a program may know where its sources lay, and read there.
+            checkout, lacking = checked_out()
+            place = self.folder / f"bench-{self._key(revision, checkout, seeds)}"
+            built = _kept(place)
+            if built is None:
+                shutil.rmtree(place, ignore_errors=True)
+                with scratch(self.folder) as making, told_of_lacking(lacking):
+                    make = _Making(self, revision, checkout, place, making / "new", seeds)
+                    built = make.build(checked_out)
+                    (making / "new").rename(place)
+            else:
+                with contextlib.suppress(NotLaidOverError):
+                    self.lay_over(checkout)
+            os.utime(place)  # used last
+            self._forget_oldest()
+        return Artefact(
+            revision=revision,
+            folder=place / _PROGRAMS,
+            features=built.features,
+            digests=built.digests,
+            seconds=time.monotonic() - start,
+            made=built.made,
+            found=built.found,
+            notes=built.notes,
+        )
+
+    @property
+    def home(self) -> Path:
+        """The top of the checkout that the suite is from."""
+        parts = self.configuration.suite.parts
+        return self.suite.parents[len(parts) - 1] if parts else self.suite
+
+    def crates(self) -> list[Crate]:
+        """Those of the suite."""
+        return bench_targets.measured(self.suite)
+
+    def lay_over(self, checkout: Path) -> None:
+        """The suite in a checkout. Raises NotLaidOverError."""
+        for crate in self.crates():
+            lay_over(crate, checkout / crate.folder.relative_to(self.home))
+
+    def sources(self, revision: Revision) -> list[str]:
+        """What git calls the files of a commit, a row each."""
+        with as_usage_error():
+            listed = self.commits.repository().run("ls-tree", "-r", "-z", revision.commit)
+        return [row for row in listed.split("\0") if row]
+
+    def _key(self, revision: Revision, checkout: Path, seeds: Mapping[str, str]) -> str:
+        """What the programs are made from, and how."""
+        suite = [
+            f"{path.relative_to(self.home)} {digest(path.read_bytes())}"
+            for crate in self.crates()
+            for path in files_of(crate)
+        ]
+        sources = self.sources(revision)
+        made = cargo_told.made(self.commits.root, checkout, sources, seeds.values())
+        features = "own" if revision.features is None else ",".join(sorted(revision.features))
+        before = self.configuration.build_command
+        parts = [_FORM, features, *before, *sources, *suite, *made.values(), *seeds]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def _forget_oldest(self) -> None:
+        there = sorted(self.folder.glob("bench-*/"), key=lambda path: path.stat().st_mtime)
+        for path in there[:-_KEPT]:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@dataclass
+class _Making:
+    """Programs that are made in the folder `new`, and kept in `place`."""
+
+    by: ByCriterion
+    revision: Revision
+    checkout: Path
+    place: Path
+    new: Path
+    seeds: Mapping[str, str]
+    notes: list[str] = field(default_factory=list)
+
+    def build(self, checked_out: Callable[[], object]) -> Built:
+        """Build them by the suite that is asked for, or else by the revision's own, in the checkout
+        as it was."""
+        try:
+            self.by.lay_over(self.checkout)
+            return self._built([self._here(crate) for crate in self.by.crates()])
+        except (NotLaidOverError, NotBuiltError) as error:
+            reason = _reason(error)
+            shutil.rmtree(self.new, ignore_errors=True)
+            checked_out()
+            own = bench_targets.measured(self.checkout / self.by.configuration.suite)
+            if not (own := own or bench_targets.measured(self.checkout)):
+                if isinstance(error, NotBuiltError):
+                    raise
+                raise NotBuiltError(
+                    f"{self.revision.title} has no bench by criterion of its own, and cannot have "
+                    f"those of the suite: {reason}"
+                ) from None
+            built = self._built(own)
+            note = (
+                f"{self.revision.title}: the suite cannot be compiled there ({reason}), so it has "
+                "its own benches; a benchmark that both sides have may do something else in each"
+            )
+            built = msgspec.structs.replace(built, notes=(note, *built.notes))
+            self._write(built)
+            return built
+
+    def _here(self, crate: Crate) -> Crate:
+        """The same crate in this checkout, once the suite is laid over it."""
+        folder = self.checkout / crate.folder.relative_to(self.by.home)
+        moved = [
+            dataclasses.replace(of, source=folder / os.path.relpath(of.source, crate.folder))
+            for of in crate.targets
+        ]
+        return dataclasses.replace(crate, folder=folder, targets=tuple(moved))
+
+    def _built(self, crates: Sequence[Crate]) -> Built:
+        log = self.place.with_suffix(".log")
+        compiler = Compiler(
+            self.revision, self.checkout, self.by.folder / "target", log, self.seeds
+        )
+        for command in self.by.configuration.build_command:
+            compiler.run_before(command)
+        named = bench_targets.prefixes(crates)
+        programs = self.new / _PROGRAMS
+        programs.mkdir(parents=True)
+        benches, paths = [], []
+        for crate in crates:
+            folder = self.place / _SOURCES / crate.folder.relative_to(self.checkout)
+            for name, program in compiler.compiled(crate).items():
+                prefix = named[crate.name, name]
+                paths.append(programs / prefix.replace("/", "-"))
+                shutil.copy2(program, paths[-1])
+                env = {"CARGO_MANIFEST_DIR": str(folder), "CARGO_PKG_NAME": crate.name}
+                told = {"program": paths[-1].name, "name": prefix, "folder": str(folder)}
+                benches.append({**told, "env": env})
+        if not benches:
+            why = "; ".join(compiler.notes)
+            raise NotBuiltError(f"{self.revision.title}: no bench by criterion is built: {why}")
+        shutil.copytree(
+            self.checkout,
+            self.new / _SOURCES,
+            symlinks=True,
+            ignore=_no_source,
+        )
+        (programs / _BENCHES).write_text(json.dumps(benches), encoding="utf-8")
+        of_programs = [
+            f"{path.name} {digest(elf.loaded(path.read_bytes()), self.revision.commit)}"
+            for path in sorted(paths)
+        ]
+        rows, locks = self.by.sources(self.revision), compiler.locks
+        chosen = cargo_told.found(compiler.roots, [crate.manifest for crate in crates])
+        built = Built(
+            digests={"package": digest("\n".join(of_programs).encode())},
+            features=tuple(sorted(compiler.features)),
+            made=cargo_told.made(self.by.commits.root, self.checkout, rows, locks.values()),
+            found={**chosen, **_by_rustc(elf.told(paths))},
+            locks=locks,
+            notes=tuple(compiler.notes),
+        )
+        self._write(built)
+        return built
+
+    def _write(self, built: Built) -> None:
+        files.write(self.new / _FACTS, json.dumps(msgspec.to_builtins(built), indent=1))
+
+
+def _by_rustc(told: Mapping[str, str]) -> dict[str, str]:
+    """What programs tell, without compilers and options of C: those are of libraries that came or
+    went with a dependency."""
+    kept = {name: value for name, value in told.items() if name != "optimisation"}
+    return {**kept, "compiler": ", ".join(sorted({*_RUSTC.findall(told.get("compiler", ""))}))}
+
+
+def _no_source(folder: str, names: list[str]) -> set[str]:
+    """What of a folder is none of a checkout's sources: git's, and what a cargo that a build script
+    has called has compiled."""
+    return {name for name in names if name == ".git" or Path(folder, name, _TAG).is_file()}
+
+
+def _kept(place: Path) -> Built | None:
+    try:
+        return schema.read(place / _FACTS, Built)
+    except NotReadError:
+        return None
+
+
+def _locks(like: Artefact | None) -> Mapping[str, str]:
+    """Those that the other side was built by."""
+    built = _kept(like.folder.parent) if like else None
+    return built.locks if built else {}
+
+
+def _reason(error: Exception) -> str:
+    """An error in a line: the compiler's first."""
+    said = _ERROR.search(f"{error}")
+    return said[0].strip() if said else f"{error}".splitlines()[0]

@@ -1,0 +1,146 @@
+"""One suite for both sides: the benches of one checkout's crate, laid over the same in another.
+
+The folders of its benches come over, and of its Cargo.toml the tables that only they are built by:
+[[bench]] and the dev-dependencies. All else, the code that is measured and how it is compiled,
+stays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rlox_opt.project.bench_targets import MANIFEST, Crate, Target
+from rlox_opt.system.files import NotReadError, read_text
+
+_HEADER = re.compile(r"^\s*\[\[?\s*([^\[\]]+(?:\[[^\]]*\])?[^\[\]]*?)\s*\]\]?\s*(?:#.*)?$")
+_OF_BENCHES = re.compile(
+    r"bench|(?:target\..+\.)?(?:dev-dependencies|dev_dependencies)(?:\..+)?", re.DOTALL
+)
+
+
+class NotLaidOverError(Exception):
+    """A suite that another checkout cannot have; the message says why."""
+
+
+def lay_over(crate: Crate, there: Path) -> None:
+    """The benches of `crate` in place of those of the same crate in the folder `there`. Files that
+    are the same are left alone, so that cargo need not compile them again. Raises
+    NotLaidOverError."""
+    manifest, places = there / MANIFEST, sorted(_places(crate))
+    try:
+        ours, theirs = read_text(crate.manifest), read_text(manifest)
+        text = merged(ours, theirs)
+    except NotReadError as error:
+        raise NotLaidOverError(f"it has no {crate.name} in that folder: {error.why}") from None
+    for path in places:
+        inner = path.relative_to(crate.folder)
+        if path.is_dir():
+            _mirror(path, there / inner)
+        else:
+            _copy(path, there / inner)
+    if text != theirs:
+        manifest.write_text(text, encoding="utf-8")
+
+
+def merged(ours: str, theirs: str) -> str:
+    """The text of a Cargo.toml with what another has for its benches. Raises NotLaidOverError."""
+    try:
+        before, of = (_decoded(text) for text in (theirs, ours))
+        if _name(before) != _name(of):
+            raise NotLaidOverError(f"its crate there is {_name(before)}, and not {_name(of)}")
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        raise NotLaidOverError(f"its Cargo.toml cannot be read: {error}") from None
+    if _of_benches(before) == _of_benches(of):
+        return theirs
+    kept = "".join(text for name, text in _blocks(theirs) if not _OF_BENCHES.fullmatch(name))
+    more = "".join(text for name, text in _blocks(ours) if _OF_BENCHES.fullmatch(name))
+    text = f"{kept.rstrip()}\n\n{more.rstrip()}\n"
+    made: dict[str, Any] = {}
+    with contextlib.suppress(msgspec.DecodeError, TypeError):
+        made = _decoded(text)
+    if not made or _of_benches(made) != _of_benches(of) or _rest(made) != _rest(before):
+        raise NotLaidOverError("its Cargo.toml is written in a way that cannot be taken apart")
+    return text
+
+
+def _places(crate: Crate) -> set[Path]:
+    """The files and folders that its benches are."""
+    return {_place(crate.folder, of) for of in crate.targets}
+
+
+def _place(folder: Path, of: Target) -> Path:
+    if not of.source.is_relative_to(folder):
+        raise NotLaidOverError(f"the source of {of.name} lies outside its crate")
+    inner = of.source.relative_to(folder)
+    return of.source if inner.parts[0] in ("src", of.source.name) else folder / inner.parts[0]
+
+
+def _mirror(ours: Path, theirs: Path) -> None:
+    """Have a folder hold what another does, and nothing else."""
+    there = {path.relative_to(ours) for path in ours.rglob("*")}
+    for path in sorted(theirs.rglob("*"), reverse=True):
+        if path.relative_to(theirs) not in there:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    for inner in sorted(there):
+        if (ours / inner).is_file():
+            _copy(ours / inner, theirs / inner)
+
+
+def _copy(ours: Path, theirs: Path) -> None:
+    if theirs.is_file() and theirs.read_bytes() == ours.read_bytes():
+        return
+    theirs.parent.mkdir(parents=True, exist_ok=True)
+    theirs.unlink(missing_ok=True)
+    shutil.copyfile(ours, theirs)
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    table = msgspec.toml.decode(text)
+    if not isinstance(table, dict):
+        raise TypeError("it is no table")
+    return table
+
+
+def _name(table: dict[str, Any]) -> str:
+    return str(table["package"]["name"])
+
+
+def _of_benches(table: dict[str, Any]) -> dict[str, Any]:
+    """The tables of a Cargo.toml that only benches (and tests) are built by."""
+    found = {name: of for name, of in table.items() if _OF_BENCHES.fullmatch(name)}
+    of_targets = {
+        name: {key: value for key, value in of.items() if _OF_BENCHES.fullmatch(key)}
+        for name, of in (table.get("target") or {}).items()
+    }
+    return found | {"target": {name: of for name, of in of_targets.items() if of}}
+
+
+def _rest(table: dict[str, Any]) -> dict[str, Any]:
+    """The others."""
+    rest = {name: of for name, of in table.items() if not _OF_BENCHES.fullmatch(name)}
+    of_targets = {
+        name: {key: value for key, value in of.items() if not _OF_BENCHES.fullmatch(key)}
+        for name, of in (rest.pop("target", None) or {}).items()
+    }
+    return rest | {"target": {name: of for name, of in of_targets.items() if of}}
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """A text of TOML by its tables: the name of each, and its lines with its header."""
+    name, lines = "", list[str]()
+    for line in text.splitlines(keepends=True):
+        if header := _HEADER.match(line):
+            yield name, "".join(lines)
+            name, lines = header[1].strip(), []
+        lines.append(line if line.endswith("\n") else f"{line}\n")
+    yield name, "".join(lines)

@@ -1,0 +1,75 @@
+"""What `rlox-opt init` and `diff` say of a project in Rust, before anything is compiled."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import rlox_opt
+from small_projects import repository
+
+SOURCE = """
+use criterion::{criterion_group, criterion_main, Criterion};
+fn all(c: &mut Criterion) { c.bench_function("one", |b| b.iter(|| 1)); }
+criterion_group!(benches, all);
+criterion_main!(benches);
+"""
+CRATE = """
+[package]
+name = "a-thing"
+version = "1.0.0"
+[dev-dependencies]
+criterion = "0.5"
+[[bench]]
+name = "sums"
+harness = false
+"""
+FILES = {
+    "Cargo.toml": CRATE,
+    "src/lib.rs": "",
+    "benches/sums.rs": SOURCE,
+    "benches/old.rs": "#[bench] fn old(b: &mut Bencher) {}",
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "a crate"
+    repository(folder, FILES, {**FILES, "src/lib.rs": "pub fn more() {}"})
+    monkeypatch.chdir(folder / "src")
+    return folder
+
+
+def test_a_crate_is_found_with_its_benches_and_the_command_to_run(here: Path) -> None:
+    done = rlox_opt("init")
+    lines = {line[:13].strip(): line[13:] for line in done.stdout.splitlines()}
+    assert lines["project"] == str(here)
+    assert lines["package"] == "a_thing  (Cargo.toml, [package] name)"
+    assert lines["build"] == "cargo bench --no-run, by the project's own profile  (Cargo.toml)"
+    assert lines["suite"].startswith("., 1 benchmark functions")
+    assert lines["uncovered"].startswith("benches/old.rs of a-thing: is built with the harness")
+    assert "rlox-opt diff HEAD~1 HEAD --bench '^sums::'" in done.stdout
+    if shutil.which("cargo"):
+        assert done.returncode == 0, done.stderr
+
+
+def test_without_cargo_it_is_told_before_anything_is_done(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = shutil.which("git")
+    assert git
+    (here / "bin").mkdir()
+    (here / "bin" / "git").symlink_to(git)
+    monkeypatch.setenv("PATH", str(here / "bin"))
+    for verb in (("init",), ("diff", "HEAD~1", "HEAD")):
+        done = rlox_opt(*verb)
+        assert done.returncode == 2
+        assert "cargo: is not on PATH; install Rust from https://rustup.rs" in done.stderr
+    assert not (here / ".rlox-opt" / "cache" / "revisions" / "checkout").exists()
+
+
+@pytest.mark.skipif(shutil.which("cargo") is None, reason="there is no cargo")
+@pytest.mark.parametrize("option", [("--with", "numpy"), ("--python", "head:3.12")])
+def test_what_is_python_is_refused(here: Path, option: tuple[str, str]) -> None:
+    done = rlox_opt("diff", "HEAD~1", "HEAD", *option)
+    assert done.returncode == 2
+    assert "compiled by cargo" in done.stderr

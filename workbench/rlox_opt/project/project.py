@@ -341,7 +341,9 @@ class Project:
     def builds(self) -> Builds:
         """Those of its commits."""
         by = self.settings.build
-        if by is None or self.configuration.kind == "criterion":
+        # Of a suite that lies apart nothing more is known, unless it is lent.
+        known = self.lent or not self.apart
+        if by is None or (known and self.configuration.kind == "criterion"):
             return Builds(self.commits, by, self.package, self.suite, self.configuration)
         return Builds(self.commits, by, self.package, self.suite)
 

@@ -97,9 +97,8 @@ class Compiler:
         except OSError as error:
             done = Done(1, f"{error.filename}: {error.strerror}", 0.0)
         if done.status:
-            raise wheels.failed(
-                f"{self.revision.title}, before its benches: {command!r}", done, self.log
-            )
+            what = f"{self.revision.title}, by {command!r} before its benches,"
+            raise wheels.failed(what, done, self.log)
 
     def _features(self, crate: Crate) -> list[str]:
         """The features to build a crate with: of those that are asked for, or that the project's

@@ -1,0 +1,152 @@
+"""Programs of benches as they are built and kept; the cargo here is a stand-in, whose programs are
+the sources that it was given."""
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+import pytest
+from small_projects import repository
+
+from rlox_opt.project.artefacts import NotBuiltError
+from rlox_opt.project.asv_configuration import Configuration
+from rlox_opt.project.builders.criterion import ByCriterion
+from rlox_opt.project.commits import Commits, Revision
+
+CARGO = """#!{python}
+import json, os, pathlib, sys
+words = sys.argv[1:]
+asked = dict(zip(words, words[1:]))
+manifest = pathlib.Path(asked.get("--manifest-path", "Cargo.toml"))
+with open(os.environ["CARGO_NOTES"], "a") as notes:
+    print(json.dumps(words), file=notes)
+if words[0] == "locate-project":
+    print(manifest)
+elif words[0] == "bench":
+    crate, lock = manifest.parent, manifest.with_name("Cargo.lock")
+    if not lock.exists():
+        version = pathlib.Path(os.environ["CARGO_NOTES"]).stat().st_size  # another each time
+        lock.write_text(f'[[package]]\\nname = "dep"\\nversion = "{{version}}"\\nsource = "r"\\n')
+    names = [b for a, b in zip(words, words[1:]) if a == "--bench"]
+    for name in names:
+        text = (crate / "benches" / f"{{name}}.rs").read_text()
+        lib = (crate / "src" / "lib.rs").read_text()
+        if "uses_new" in text and "fn uses_new" not in lib:
+            sys.exit("warning: x\\nerror[E0425]: cannot find function `uses_new`\\n --> benches")
+        out = pathlib.Path(asked["--target-dir"], name)
+        out.parent.mkdir(exist_ok=True)
+        out.write_text(text + lib)
+        target = {{"kind": ["bench"], "name": name}}
+        print(json.dumps({{"executable": str(out), "target": target}}))
+"""
+CRATE = """
+[package]
+name = "thing"
+version = "1.0.0"
+[dev-dependencies]
+criterion = "0.5"
+[[bench]]
+name = "sums"
+harness = false
+"""
+BENCH = "use criterion::Criterion; // {0}\n"
+
+
+def commit(lib: str, bench: str, **more: str) -> dict[str, str]:
+    files = {"Cargo.toml": CRATE, "src/lib.rs": lib, "benches/sums.rs": BENCH.format(bench)}
+    return {**files, "benches/data.txt": bench, **more}
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the stand-in is called with, a line each."""
+    folder, path = tmp_path / "bin", tmp_path / "notes.txt"
+    folder.mkdir()
+    (folder / "cargo").write_text(CARGO.format(python=sys.executable))
+    (folder / "cargo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CARGO_NOTES", str(path))
+    return path
+
+
+def builder(root: Path, *commits: Mapping[str, str], before: str = "") -> ByCriterion:
+    """Of a repository; the suite is that of its working tree."""
+    repository(root, *commits)
+    asked = Configuration(
+        PurePosixPath("Cargo.toml"), PurePosixPath(), PurePosixPath(), kind="criterion",
+        build_command=(before,) if before else (),
+    )  # fmt: skip
+    return ByCriterion(Commits(root, root / ".kept" / "revisions"), root, asked, root / ".kept")
+
+
+def resolved(by: ByCriterion, name: str) -> Revision:
+    return by.commits.resolve(name)
+
+
+def compiled(notes: Path) -> int:
+    return sum(json.loads(line)[0] == "bench" for line in notes.read_text().splitlines())
+
+
+def test_base_has_its_code_and_heads_benches_which_run_where_their_files_lie(
+    tmp_path: Path,
+) -> None:
+    by = builder(tmp_path / "repo", commit("// old", "first"), commit("// new", "second"))
+    built = by.build(resolved(by, "HEAD~1"), None)
+    (bench,) = json.loads((built.folder / "benches.json").read_text())
+    assert bench["name"] == "sums"
+    assert (built.folder / bench["program"]).read_text() == BENCH.format("second") + "// old"
+    assert Path(bench["folder"], "benches", "data.txt").read_text() == "second"
+    assert Path(bench["folder"], "src", "lib.rs").read_text() == "// old"
+    assert built.notes == ()
+    assert built.made["builder"] == "cargo bench"
+
+
+def test_where_heads_benches_do_not_compile_base_has_its_own_and_that_is_told(
+    tmp_path: Path,
+) -> None:
+    new = commit("fn uses_new() {}", "uses_new")
+    by = builder(tmp_path / "repo", commit("// old", "first"), new)
+    built = by.build(resolved(by, "HEAD~1"), None)
+    assert (built.folder / "sums").read_text() == BENCH.format("first") + "// old"
+    (note,) = built.notes
+    assert "(error[E0425]: cannot find function `uses_new`)" in note
+    assert "has its own benches" in note
+    assert by.build(resolved(by, "HEAD~1"), None).notes == built.notes, "also when it is kept"
+
+
+def test_what_does_not_compile_either_way_is_told_with_what_the_compiler_said(
+    tmp_path: Path,
+) -> None:
+    by = builder(tmp_path / "repo", commit("// lacks it", "uses_new"))
+    with pytest.raises(NotBuiltError, match=r"(?s)thing of HEAD .*cannot find function `uses_new`"):
+        by.build(resolved(by, "HEAD"), None)
+
+
+def test_what_is_built_is_kept_and_what_differs_is_built_anew(tmp_path: Path, notes: Path) -> None:
+    by = builder(tmp_path / "repo", commit("// old", "first"), commit("// new", "first"))
+    one = by.build(resolved(by, "HEAD"), None)
+    assert by.build(resolved(by, "HEAD"), None).folder == one.folder
+    assert compiled(notes) == 1
+    other = by.build(resolved(by, "HEAD~1"), one)
+    assert other.digests != one.digests
+    assert compiled(notes) == 2
+
+
+def test_a_side_without_a_lock_has_the_versions_of_the_other(tmp_path: Path) -> None:
+    by = builder(tmp_path / "repo", commit("// old", "first"), commit("// new", "first"))
+    base = by.build(resolved(by, "HEAD~1"), None)
+    head = by.build(resolved(by, "HEAD"), base)
+    assert base.made["environment"].startswith("dep==")
+    assert head.made["environment"] == base.made["environment"]
+
+
+def test_what_a_checkout_needs_before_is_run_in_it(tmp_path: Path) -> None:
+    write = f'{sys.executable} -c \'open("src/lib.rs", "w").write("// made")\''
+    by = builder(tmp_path / "repo", commit("// old", "first"), before=write)
+    built = by.build(resolved(by, "HEAD"), None)
+    assert (built.folder / "sums").read_text().endswith("// made")
+    failing = builder(tmp_path / "other", commit("// old", "first"), before="false")
+    with pytest.raises(NotBuiltError, match="by 'false' before its benches"):
+        failing.build(resolved(failing, "HEAD"), None)

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import platform
+import re
 import shlex
 import shutil
 import sys
@@ -92,14 +93,14 @@ def run(arguments: argparse.Namespace) -> int:
     if text and not arguments.dry_run:
         files.write(path, text)
     if arguments.json:
-        written = {"path": str(path), "suite": project.settings.suite} if text else None
+        written = {"path": str(path), "suite": project.settings.suite_path} if text else None
         print(json.dumps(_facts(project, found) | {"written": written}, indent=1))
     else:
         for line in _lines(project, found):
             print(line)
         if text:
             verb = "would write" if arguments.dry_run else "written"
-            print(f"{verb:<13}suite = {project.settings.suite!r} in [tool.rlox-opt] of {path}")
+            print(f"{verb:<13}suite = {project.settings.suite_path!r} in [tool.rlox-opt] of {path}")
         if found.command:
             print(f"\nrun next:    {found.command}")
     for lacking in found.lacking:
@@ -160,7 +161,8 @@ def _found(project: Project) -> _Found:
     found.command = f"rlox-opt diff {sides}"
     if suite and named:  # the module alone is read, by its ^
         name = suite.kind.lightest(suite.folder, named)
-        found.command += f" --bench {shlex.quote(f'^{name}')}"
+        pattern = name if re.fullmatch(r"[\w.]+", name) else re.escape(name)
+        found.command += f" --bench {shlex.quote(f'^{pattern}')}"
     return found
 
 

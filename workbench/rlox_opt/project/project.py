@@ -18,6 +18,7 @@ from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
 from rlox_opt.project.installed import Installed
+from rlox_opt.project.kinds.commands import FILE, Commands
 from rlox_opt.project.layers import Layers
 from rlox_opt.system import git, schema
 from rlox_opt.system.files import NotReadError, read_text
@@ -91,9 +92,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """What is imported, and measured (that of `[tool.maturin] module-name`, or else of the
     project's name)."""
 
-    suite: str = ""
+    suite: str | Commands = ""
     """The folder of asv benchmarks, or the asv.conf.json that names it (the only one in the root
-    or at most two folders below); or a suite of another kind, as `kinds` tells."""
+    or at most two folders below); or a suite of another kind, as `kinds` tells; or whole programs,
+    as a table."""
 
     one_process: bool = False
     """Whether two builds of the package bear to be loaded into one process, which tells smaller
@@ -134,6 +136,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     layers: Layers = Layers()
     """Whose code is whose, where time is divided."""
+
+    @property
+    def suite_path(self) -> str:
+        """Where the suite is, from the project's root; "" where that is to be found."""
+        return self.suite if isinstance(self.suite, str) else FILE
 
 
 @dataclass(frozen=True)
@@ -213,7 +220,7 @@ class Project:
         `kinds.chosen` does, and `check_built`."""
         if self.lent:
             return self.lent[1]
-        wanted = "" if self.apart else self.settings.suite
+        wanted = "" if self.apart else self.settings.suite_path
         found = kinds.chosen(self.top, self.within, wanted, self.files())
         return asv_files.check_built(self.top, found)
 
@@ -227,7 +234,7 @@ class Project:
     def apart(self) -> Path | None:
         """The suite that the settings name where that lies outside the repository, so that it is
         the same for all commits."""
-        path = Path(os.path.normpath(self.root / self.settings.suite))
+        path = Path(os.path.normpath(self.root / self.settings.suite_path))
         return None if path.is_relative_to(self.top) else path
 
     def files(self) -> list[str] | None:

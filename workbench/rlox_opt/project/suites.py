@@ -98,7 +98,7 @@ class Suites:
             return self._of_folder(project.apart)
         top, lacking = self._taken_out(revision)
         try:
-            found = kinds.chosen(top, project.within, project.settings.suite)
+            found = kinds.chosen(top, project.within, project.settings.suite_path)
             asv_files.check_built(top, found)
         except NoSuiteError:
             raise UsageError(

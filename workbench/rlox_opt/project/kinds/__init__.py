@@ -15,6 +15,7 @@ from rlox_opt.project import asv_files
 from rlox_opt.project.asv_configuration import NAMES, Configuration
 from rlox_opt.project.asv_files import NoSuiteError
 from rlox_opt.project.kinds.asv import Asv
+from rlox_opt.project.kinds.commands import OfCommands
 from rlox_opt.project.kinds.criterion import Criterion
 from rlox_opt.project.kinds.kind import Kind
 from rlox_opt.project.kinds.pytest_benchmarks import Pytest
@@ -22,7 +23,7 @@ from rlox_opt.system.usage import UsageError
 
 __all__ = ["ASV", "OTHERS", "Kind", "chosen", "names", "of", "taking"]
 
-OTHERS: tuple[Kind, ...] = (Pytest(), Criterion())
+OTHERS: tuple[Kind, ...] = (OfCommands(), Pytest(), Criterion())
 """All but asv's, in the order in which they are asked."""
 
 ASV: Kind = Asv()

@@ -1,0 +1,219 @@
+"""A process that runs the commands of a suite for one build of a project:
+`python rlox_opt_commands_side.py SETTINGS`, which are JSON: `{"commands": {name: [words]}, "files":
+folder or null, "env": {…}, "timeout": seconds, "sides": [{"folder": …}]}`.
+
+It speaks the protocol of `rlox_opt_side`. A call is the command from its start to its end, and to
+that of all it started, in a folder of its own: empty, or a copy of the suite's files. Its PATH has
+the scripts of the build first, then the interpreter; PYTHONPATH has the build's modules.
+
+The process is the project's own, so this is the standard library alone, for Python 3.8 and later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+_PR_SET_CHILD_SUBREAPER = 36
+_TAIL_LINES, _TAIL_BYTES = 6, 1 << 14
+_LONGEST_SHEBANG = 127  # that Linux reads
+
+
+class Arena:
+    """A build, and the commands that are run with it; `prepared` is the one that is timed."""
+
+    def __init__(
+        self,
+        commands: Mapping[str, Sequence[str]],
+        files: str | None,
+        env: Mapping[str, str],
+        timeout: float | None,
+        sides: Sequence[Mapping[str, Any]],
+        **_: Any,
+    ) -> None:
+        (side,) = sides
+        self._commands = commands
+        self._files = files
+        self._timeout = timeout
+        self._folder = os.path.realpath(side["folder"])
+        self._env = {**_environment(self._folder), **env}
+        self._prepared: list[str] = []
+        self._pads: list[bytearray] = []
+        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
+
+    def all(self, beginning: str) -> list[dict[str, Any]]:
+        """The commands. What asv calls timeraw runs in processes of its own, as they do."""
+        there = {name: ["timeraw", None, self._timeout] for name in self._commands}
+        return [{"benchmarks": there, "broken": {}}]
+
+    def builds(self) -> list[dict[str, Any]]:
+        """Commands tell nothing of how their build was made."""
+        return [{}]
+
+    def load(self, number: int, name: str, seed: int) -> None:
+        """Nothing is imported here."""
+
+    def prepare(
+        self, number: int, name: str, seed: int, alone: int | None, cache: str | None
+    ) -> int:
+        """Run a command once, which checks that it works and leaves its bytecode behind. A run
+        takes nothing from the one before it."""
+        if name not in self._commands:
+            raise LookupError(f"the suite has no {name} here")
+        self._prepared = self._found(self._commands[name])
+        self._run()
+        return 0
+
+    def forget(self, seed: int) -> None:
+        """Take other memory, so that the processes to come are copied from another layout."""
+        rng = random.Random(seed)
+        self._pads = [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
+
+    def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
+        """Seconds of runs, with their folders, and of all their processes together."""
+        start, busy = time.perf_counter(), _busy()
+        seconds = sum(self._run() for _ in range(calls))
+        return seconds, time.perf_counter() - start, _busy() - busy
+
+    def pin(self, core: int | None) -> None:
+        """Stay on one core, and what is started then; None ends that."""
+        if self._cores is not None:
+            os.sched_setaffinity(0, self._cores if core is None else {core})
+
+    def call(self, n: int) -> None:
+        """Run it so often."""
+        self.time(0, n, 0)
+
+    def value(self) -> float:
+        """No command tells a number."""
+        raise ValueError("a command is timed, and tells no number")
+
+    def _found(self, words: Sequence[str]) -> list[str]:
+        program, *rest = words
+        if program in ("python", "python3"):
+            return [sys.executable, *rest]
+        path = program if os.sep in program else shutil.which(program, path=self._env["PATH"])
+        if path is None:
+            raise LookupError(f"no program {program} is on PATH; the package installs none")
+        return [path, *rest]
+
+    def _run(self) -> float:
+        """Seconds of one run. Raises RuntimeError with its last lines where it fails."""
+        with tempfile.TemporaryDirectory(dir=Path.cwd()) as above:
+            folder = Path(above, "run")
+            if self._files is None:
+                folder.mkdir()
+            else:
+                shutil.copytree(self._files, folder, symlinks=True)
+            with tempfile.TemporaryFile(dir=above) as output:
+                start = time.perf_counter()
+                try:
+                    process = subprocess.Popen(
+                        self._prepared,
+                        cwd=folder,
+                        env=self._env,
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                    )
+                except OSError as error:
+                    raise RuntimeError(f"does not start: {error}") from None
+                status = process.wait()
+                _wait_for_the_rest()
+                seconds = time.perf_counter() - start
+                if status:
+                    raise RuntimeError("\n".join([_told(status), *_last_lines(output)]))
+        return seconds
+
+
+def _environment(folder: str) -> dict[str, str]:
+    """That of the commands of the build in `folder`."""
+    scripts = Path(folder, "bin")
+    _by_this_interpreter(scripts)
+    own = {name: of for name, of in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    paths = {
+        "PATH": [f"{scripts}", f"{Path(sys.executable).parent}", own.get("PATH", os.defpath)],
+        "PYTHONPATH": [folder, own.get("PYTHONPATH", "")],
+    }
+    return {**own, **{name: os.pathsep.join(filter(None, of)) for name, of in paths.items()}}
+
+
+def _by_this_interpreter(scripts: Path) -> None:
+    """Let the build's Python scripts start with this interpreter, which has what they import; the
+    folder is a copy that is ours."""
+    for path in sorted(scripts.iterdir()) if scripts.is_dir() else ():
+        content = path.read_bytes() if path.is_file() else b""
+        lines = content.split(b"\n", 3)
+        if lines[0].startswith(b"#!") and b"python" in lines[0]:
+            rest = content[len(lines[0]) + 1 :]
+        elif lines[0] == b"#!/bin/sh" and len(lines) > 3 and lines[1].startswith(b"'''exec'"):
+            rest = lines[3]  # how installers name an interpreter whose path is long
+        else:
+            continue
+        first = b"#!" + os.fsencode(sys.executable)
+        if len(first) > _LONGEST_SHEBANG or b" " in first:
+            name = os.fsencode(sys.executable)
+            first = b"#!/bin/sh\n'''exec' '" + name + b"' \"$0\" \"$@\"\n' '''"
+        path.write_bytes(first + b"\n" + rest)
+
+
+def _wait_for_the_rest() -> None:
+    """Until what a command has started, and not waited for, has ended as well."""
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        return
+
+
+def _busy() -> float:
+    """Seconds of the processor that ended children took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _told(status: int) -> str:
+    if status < 0:
+        return f"the command is ended by {signal.Signals(-status).name}"
+    return f"the command ends with exit status {status}"
+
+
+def _last_lines(output: Any) -> list[str]:
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - _TAIL_BYTES))
+    text: str = output.read().decode(errors="replace")
+    return [line.rstrip() for line in text.strip().splitlines()[-_TAIL_LINES:]]
+
+
+def main(settings: str) -> None:
+    """Answer the commands on stdin until it ends."""
+    if sys.platform == "linux":  # what a command leaves running becomes a child of this process
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    answers = os.fdopen(os.dup(1), "w")
+    asked = os.fdopen(os.dup(0))
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    arena = Arena(**json.loads(settings))
+    for line in asked:
+        name, *arguments = json.loads(line)
+        try:
+            answer = getattr(arena, name)(*arguments)
+        except Exception as error:  # the command's own, or the file system's
+            answer = {"error": str(error).replace(arena._folder + os.sep, "")}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

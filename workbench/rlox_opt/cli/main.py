@@ -18,6 +18,7 @@ from rlox_opt.cli import (
     gate,
     init,
     ladder,
+    lint_suite,
     new,
     peers,
     predict,
@@ -41,7 +42,7 @@ from rlox_opt.system.usage import UsageError
 
 VERBS = (
     init, profile, list_, show, test, cmp, ladder, peers, new, predict,
-    diff, gate, bisect, calibrate, record, regressions, publish, claims,
+    diff, gate, bisect, lint_suite, calibrate, record, regressions, publish, claims,
 )  # fmt: skip
 
 

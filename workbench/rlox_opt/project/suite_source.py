@@ -68,6 +68,16 @@ def benchmarks(folder: Path) -> list[str]:
     return found
 
 
+def is_name(name: str) -> bool:
+    """Whether asv takes a function of this name for a benchmark."""
+    return _BENCHMARK.match(name) is not None
+
+
+def trees(folder: Path) -> list[tuple[Path, ast.Module]]:
+    """The files of a suite that can be read and imported, with their source."""
+    return [(of.path, of.tree) for of in _modules(folder)[0] if _importable(folder, of.path)]
+
+
 def lightest(folder: Path, names: Sequence[str]) -> str:
     """Of benchmarks, one or more, the first of those whose module does least when it is imported:
     some make large inputs there, which each process pays for."""

@@ -21,7 +21,7 @@ VERBS = [
     *("profile", "profile train", "profile script", "profile bench", "profile diff"),
     *("list", "show", "test", "cmp", "ladder", "new"),
     "peers",
-    *("diff", "gate", "bisect", "calibrate", "record", "regressions", "publish"),
+    *("diff", "gate", "bisect", "lint-suite", "calibrate", "record", "regressions", "publish"),
     *("claims", "predict"),
 ]
 DIFFER = {
@@ -30,6 +30,7 @@ DIFFER = {
     "cmp",
     "ladder",
     "gate",
+    "lint-suite",
     "regressions",
     "claims",
     "predict",

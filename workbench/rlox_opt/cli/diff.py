@@ -91,6 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     add("--apart", action="store_true", help="a process for each side, also where the project says "
         "one-process = true")  # fmt: skip
     add("--no-counts", action="store_true", help="no instructions, no allocations")
+    add("--no-coverage", action="store_true", help="do not look for functions that the change "
+        "touches and no benchmark reaches")  # fmt: skip
     add("--anyway", action="store_true", help="measure packages that are byte for byte the same")
     add("--markdown", action="store_true", help="print a table for a pull request")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")

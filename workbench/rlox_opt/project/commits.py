@@ -178,6 +178,21 @@ class Commits:
         said = self._maybe("grep", *named) or ""
         return [path.removeprefix(f"{commit}:") for path in said.split("\0") if path]
 
+    def changed(self, base: str, head: str) -> list[tuple[str, str]]:
+        """The files that two commits do not have alike, by their paths in each; "" is for a file
+        that one of them lacks."""
+        fields = self._run(
+            "diff", "--name-status", "--find-renames", "-z", "--no-ext-diff", _END, base, head
+        ).split("\0")
+        left, found = iter(fields), []
+        for status in left:
+            if not status:
+                continue
+            path = next(left)
+            later = next(left) if status[0] in "RC" else path
+            found.append(("" if status[0] == "A" else path, "" if status[0] == "D" else later))
+        return found
+
     def dirty(self) -> bool:
         """Whether the working tree differs from HEAD."""
         return bool(self._run("status", "--porcelain"))

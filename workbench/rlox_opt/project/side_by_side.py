@@ -18,7 +18,8 @@ from rlox_opt.harness import callgrind
 from rlox_opt.harness.arms import Side
 from rlox_opt.harness.packages import SIDES, Failure, Packages
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import builds, calibration, kinds
+from rlox_opt.project import blind, builds, calibration, kinds
+from rlox_opt.project.blind import Coverage
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
@@ -35,6 +36,7 @@ _MEMORY_KINDS = ("peakmemory", "memory", "track")
 _MEMORY_RESTARTS = LOOKS[1]
 # Of the budget, at the least; what one does not use goes to the next.
 _OF_MEMORY, _OF_COUNTS = 0.15, 0.15
+_OF_COVERAGE = 0.05  # at the most
 _PATIENCE_S = 120.0  # for one benchmark in one process
 # What is told while both sides import every benchmark, which may take long.
 READING = "reading the suite"
@@ -59,6 +61,7 @@ class ComparedBuilds:
     complete: bool = False
     needless: bool = False  # both packages are the same, which needs no measuring
     calibrated: Mapping[str, Any] | None = None  # this machine's newest calibration
+    coverage: Coverage | None = None  # None where it was not asked for
 
     def verdicts(self) -> list[Judgement]:
         """Of all benchmarks that could be measured."""
@@ -117,6 +120,8 @@ def measured(
         compared = ComparedBuilds(base, head, times, memory, missing, broken, (*notes,))
         compared.calibrated = calibration.newest(project.records)
         try:
+            if not arguments.no_coverage:
+                _cover(compared, project, packages, arguments.budget, progress)
             of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
             of_counts = _OF_COUNTS * arguments.budget if counted else 0.0
             of_times = until - time.monotonic() - of_memory - of_counts
@@ -155,6 +160,21 @@ def measured(
         compared.notes += tuple(f"{name}: {told}" for name, told in packages.told().items())
     compared.seconds = time.monotonic() - start
     return compared
+
+
+def _cover(
+    compared: ComparedBuilds, project: Project, packages: Packages, budget_s: float, progress: Lines
+) -> None:
+    """Which of the functions that the change touches the benchmarks reach; no comparison fails
+    for want of it."""
+    with contextlib.suppress(UsageError):
+        compared.coverage = blind.change(project.commits, compared.base, compared.head)
+    if compared.coverage and compared.coverage.touched:
+        progress.begin("coverage of the change")
+        names = [*compared.times.names, *compared.memory.names]
+        blind.look(compared.coverage, packages, names, _OF_COVERAGE * budget_s)
+        touched, unseen = compared.coverage.touched, compared.coverage.blind()
+        progress.end(f"{len(touched) - len(unseen)} of {len(touched)} functions reached")
 
 
 @contextlib.contextmanager
@@ -254,9 +274,26 @@ def facts(compared: ComparedBuilds) -> dict[str, Any]:
         "broken": compared.broken,
         "notes": compared.notes,
         "unmeasured": compared.unmeasured(),
+        **_coverage(compared.coverage),
         "missing": [{"benchmark": name, "side": side} for name, side in compared.missing.items()],
         "seconds": round(compared.seconds, 1),
         "complete": compared.complete,
+    }
+
+
+def _coverage(of: Coverage | None) -> dict[str, Any]:
+    """`blind` is null where it was not asked for, or nothing could be traced."""
+    if of is None:
+        return {"blind": None, "coverage": None}
+    unseen = [{"function": e.name, "file": e.file, "line": e.line} for e in of.blind()]
+    return {
+        "blind": unseen if of.traced or not of.touched else None,
+        "coverage": {
+            "touched": len(of.touched),
+            "traced": of.traced,
+            "untraced": of.untraced,
+            "compiled": of.compiled,
+        },
     }
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlox_opt.harness.sequential import Comparison, tally
-from rlox_opt.project import calibration
+from rlox_opt.project import blind, calibration
 from rlox_opt.project.artefacts import same_parts, same_surroundings
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED, LOOKS
@@ -165,6 +165,8 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
     elif identical:
         other = "Python files" if identical == ["extension"] else "extension"
         yield f"The two differ in nothing but the {other}."
+    if found.coverage:
+        yield from blind.told(found.coverage)
     if not found.verdicts():
         return
     flagged = [name for name, j in found.times.aa().items() if j.verdict in FLAGGED]

@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from rlox_opt_reached import reached
 from rlox_opt_suite import Benchmark, told
 
 # A benchmark changes what its setup made where its first call after it takes this much longer than
@@ -89,6 +90,12 @@ class Prepared:
             if kind == "peakmemory":
                 return peak_memory()
             return size(returned) if kind == "memory" else float(returned)
+
+    def reached(self, folder: str) -> list[tuple[str, int]]:
+        """The functions in a folder that a call after a new setup enters."""
+        with self._side:
+            self._set_up_again()
+            return reached(self.call, folder)
 
     def tear_down(self) -> None:
         """Call its teardown, and let go of it."""

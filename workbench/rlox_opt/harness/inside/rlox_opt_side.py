@@ -10,8 +10,8 @@ Commands come on stdin and answers go to stdout, a JSON value a line each:
 `["all", beginning]`, `["builds"]`, `["load", side, name, seed]`, `["prepare", side, name, seed,
 alone, cache]`, `["cache", side, name, cache]`, `["time", side, calls, warm]`, `["pin", core]`,
 `["contest", seconds, seed]` of all sides prepared, `["forget", seed]` what was prepared,
-`["call", n]` and `["value"]` of the side prepared last. An error is answered as `{"error": text}`,
-with `"skipped": true` where a benchmark is not to be run.
+`["reached", side]`, `["call", n]` and `["value"]` of the side prepared last. An error is answered
+as `{"error": text}`, with `"skipped": true` where a benchmark is not to be run.
 
 The process is the project's own, so this is the standard library alone, for Python 3.8 and later.
 """
@@ -233,6 +233,10 @@ class Arena:
     def call(self, n: int) -> None:
         """Call the side prepared last."""
         self._prepared[self._last].time(n)
+
+    def reached(self, number: int) -> list[tuple[str, int]]:
+        """The functions of a side's build that one more call of what is prepared enters."""
+        return self._prepared[number].reached(self._sides[number].folder)
 
     def value(self) -> float:
         """What the benchmark prepared last tells."""

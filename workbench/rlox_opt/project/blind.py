@@ -1,0 +1,216 @@
+"""Functions that a change touches and no benchmark reaches: of those, a comparison is blind.
+
+A function is touched where its code is another than before, whatever became of its comments, its
+docstring and its place. It is reached where a call of a benchmark enters it, on head's side, in its
+own process. Compiled code cannot be asked in this way.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from rlox_opt.harness.packages import Packages
+from rlox_opt.harness.restarts import ContestError, ProcessEndedError
+from rlox_opt.project import releases
+from rlox_opt.project.builds import Artefact
+from rlox_opt.project.commits import Commits
+
+_COMPILED = {
+    ".c", ".cc", ".cpp", ".cu", ".cxx", ".f", ".f90", ".go", ".h", ".hpp", ".m", ".pxd", ".pxi",
+    ".pyx", ".rs", ".zig",
+}  # fmt: skip
+_FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Touched:
+    """A function of head: its file and line in the commit, and its name within the file. `inner` is
+    its file in the build."""
+
+    file: str
+    line: int
+    name: str
+    inner: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from others."""
+        return self.inner, self.name
+
+
+@dataclass
+class Coverage:
+    """What of a change the benchmarks reach. `compiled` are changed files that cannot be asked,
+    `traced` the benchmarks whose calls were looked at, `untraced` those that were not: they run in
+    other processes, fail, or the time did not suffice."""
+
+    touched: tuple[Touched, ...] = ()
+    compiled: tuple[str, ...] = ()
+    reached: set[tuple[str, str]] = field(default_factory=set)
+    traced: list[str] = field(default_factory=list)
+    untraced: list[str] = field(default_factory=list)
+
+    def blind(self) -> list[Touched]:
+        """The functions that none of those traced reaches."""
+        return [of for of in self.touched if of.key not in self.reached]
+
+
+def change(commits: Commits, base: Artefact, head: Artefact) -> Coverage:
+    """What a change touches, none of it reached yet. Of releases, whose source no commit has,
+    nothing is known."""
+    sides = base.revision, head.revision
+    if any(releases.is_one(of.text) for of in sides):
+        return Coverage()
+    touched: list[Touched] = []
+    compiled = []
+    for before, after in commits.changed(sides[0].commit, sides[1].commit):
+        path = PurePosixPath(after or before)
+        if path.suffix in _COMPILED:
+            compiled.append(f"{path}")
+        inner = _installed(head, path) if after and path.suffix == ".py" else None
+        if inner is None:
+            continue
+        old = _functions(commits.text(sides[0].commit, before)) if before else {}
+        new = _functions(commits.text(sides[1].commit, after))
+        touched += [
+            Touched(after, node.lineno, name, inner)
+            for name, node in new.items()
+            if name not in old or _code(old[name]) != _code(node)
+        ]
+    return Coverage(tuple(touched), tuple(compiled))
+
+
+def look(of: Coverage, packages: Packages, names: Sequence[str], budget_s: float) -> None:
+    """Call each benchmark once on head's side, until all that is touched is reached."""
+    if not of.touched:
+        return
+    until = time.monotonic() + budget_s
+    lines = _Lines(packages.sides["head"].folder)
+    there = packages.listed()["head"].benchmarks
+    of.untraced += [name for name in names if there[name].type == "timeraw"]
+    left = [name for name in names if there[name].type != "timeraw"]
+    while left:
+        with packages.alone("head", random.Random(0)) as ask:
+            while left:
+                name = left.pop(0)
+                seconds = until - time.monotonic()
+                if not of.blind():
+                    return
+                if seconds <= 0:
+                    of.untraced.append(name)
+                    continue
+                ask.limit_s = min(ask.limit_s, seconds)
+                try:
+                    packages.prepare(ask, "head", name, alone=0)
+                    entered = ask("reached", 0)
+                except ContestError as error:
+                    of.untraced.append(name)
+                    if isinstance(error, ProcessEndedError):
+                        break
+                    continue
+                of.traced.append(name)
+                of.reached |= {(file, lines.name(file, line)) for file, line in entered}
+
+
+def told(of: Coverage) -> Iterator[str]:
+    """What people should know of it, in a line or two."""
+    blind = of.blind()
+    if blind and of.traced:
+        named = [f"{each.name} ({each.file}:{each.line})" for each in blind[:_FIRST]]
+        more = f" and {len(blind) - _FIRST} more" if len(blind) > _FIRST else ""
+        rest = f"; {len(of.untraced)} could not be traced" if of.untraced else ""
+        yield (
+            f"Blind: no benchmark of the {len(of.traced)} traced reaches {', '.join(named)}{more}, "
+            f"of {len(of.touched)} functions that the change touches{rest}."
+        )
+    elif blind:
+        yield (
+            f"Not decided whether a benchmark reaches the {len(of.touched)} functions that the "
+            f"change touches: none of {len(of.untraced)} could be traced."
+        )
+    if of.compiled:
+        more = f" and {len(of.compiled) - _FIRST} more" if len(of.compiled) > _FIRST else ""
+        yield (
+            f"Compiled: not decided whether a benchmark reaches what changes in "
+            f"{', '.join(of.compiled[:_FIRST])}{more}."
+        )
+
+
+_FIRST = 3  # that are named
+
+
+def _installed(head: Artefact, path: PurePosixPath) -> str | None:
+    """Where a file of the commit lies in its build; None for one that is no part of the package."""
+    for start in range(len(path.parts)):
+        inner = PurePosixPath(*path.parts[start:])
+        if inner.parts[0].removesuffix(".py") in head.packages and (head.folder / inner).is_file():
+            return f"{inner}"
+    return None
+
+
+def _functions(text: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Those of a source, by their names with what they stand in; none of what is no Python."""
+    found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
+
+    def within(node: ast.AST, prefix: str) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = prefix
+            if isinstance(child, (*_FUNCTION, ast.ClassDef)):
+                inner = f"{prefix}{child.name}."
+            if isinstance(child, _FUNCTION):
+                found[inner[:-1]] = child
+            within(child, inner)
+
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+        within(ast.parse(text), "")
+    return found
+
+
+class _Bare(ast.NodeTransformer):
+    """Takes out docstrings, and the bodies of functions and classes within."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, (*_FUNCTION, ast.ClassDef)):
+            return ast.Pass()
+        return self.generic_visit(node)
+
+
+def _code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """What a function does, without its docstring and the functions within, which have their
+    own."""
+    body = node.body
+    first = body[0]
+    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+        body = body[1:] if isinstance(first.value.value, str) else body
+    shown = [ast.dump(node.args), *map(ast.dump, node.decorator_list)]
+    for each in body:
+        # A copy, for it is shown as part of others too.
+        copied = ast.parse(ast.unparse(each)).body[0]
+        shown.append(ast.dump(_Bare().visit(copied)))
+    return "\n".join(shown)
+
+
+class _Lines:
+    """The names of functions by their first lines, in the files of a build."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: dict[str, Mapping[int, str]] = {}
+
+    def name(self, file: str, line: int) -> str:
+        """Of the function that begins there; "" for what is none, such as a lambda."""
+        if file not in self._files:
+            text = ""
+            with contextlib.suppress(OSError):
+                text = (self._folder / file).read_text(errors="replace")
+            self._files[file] = {
+                min([node.lineno, *(of.lineno for of in node.decorator_list)]): name
+                for name, node in _functions(text).items()
+            }
+        return self._files[file].get(line, "")

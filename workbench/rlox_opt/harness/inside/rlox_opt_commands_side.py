@@ -14,7 +14,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import random
 import resource
 import shutil
 import signal
@@ -25,6 +24,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from rlox_opt_side import opened, pads
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_LINES, _TAIL_BYTES = 6, 1 << 14
@@ -78,8 +79,7 @@ class Arena:
 
     def forget(self, seed: int) -> None:
         """Take other memory, so that the processes to come are copied from another layout."""
-        rng = random.Random(seed)
-        self._pads = [bytearray(rng.randrange(1, most)) for most in (1 << 12, 1 << 16, 1 << 22)]
+        self._pads = pads(seed)
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
         """Seconds of runs, with their folders, and of all their processes together."""
@@ -201,10 +201,7 @@ def main(settings: str) -> None:
     """Answer the commands on stdin until it ends."""
     if sys.platform == "linux":  # what a command leaves running becomes a child of this process
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    answers = os.fdopen(os.dup(1), "w")
-    asked = os.fdopen(os.dup(0))
-    os.dup2(2, 1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    asked, answers = opened()
     arena = Arena(**json.loads(settings))
     for line in asked:
         name, *arguments = json.loads(line)

@@ -28,13 +28,14 @@ from typing import Any, TextIO
 
 from rlox_opt_benchmark import Call
 from rlox_opt_prepared import Skipped, end_what_came_back
+from rlox_opt_reached import reached
 from rlox_opt_side import check_origin, draw_from, opened, pads
 from rlox_opt_suite import told
 
 _LONGEST = 400  # of what a failing test says
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CLOCKS = (time.perf_counter, time.process_time)  # a test may put others in their places
-_WITHIN = ("time", "call", "pin")  # what is asked while a test waits
+_WITHIN = ("time", "call", "pin", "reached")  # what is asked while a test waits
 
 
 class Built:
@@ -218,6 +219,12 @@ class Side:
     def call(self, n: int) -> None:
         """Call what is prepared."""
         self.time(0, n, 0)
+
+    def reached(self, number: int) -> list[tuple[str, int]]:
+        """The functions of the build that one more call enters, while the test waits."""
+        if self._bears:
+            raise Ended("a run of its test has no call more, which could be looked at alone")
+        return reached(lambda: self._call.time(1, 0), self._built.folder)
 
     def pin(self, core: int | None) -> None:
         """Stay on one core; None ends that."""

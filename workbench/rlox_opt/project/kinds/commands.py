@@ -86,7 +86,7 @@ class OfCommands:
 
     name = "commands"
     called = f"a pyproject.toml with commands under [{_TABLE}]"
-    found_by = f"no pyproject.toml has commands under [{_TABLE}]"
+    found_by = f"commands under [{_TABLE}]"
     none = f"there are no commands under [{_TABLE}]"
     together = False
 

@@ -182,7 +182,7 @@ class Commits:
         """The files that two commits do not have alike, by their paths in each; "" is for a file
         that one of them lacks."""
         fields = self._run(
-            "diff", "--name-status", "--find-renames", "-z", "--no-ext-diff", _END, base, head
+            "diff-tree", "-r", "--name-status", "--find-renames", "-z", _END, base, head
         ).split("\0")
         left, found = iter(fields), []
         for status in left:

@@ -26,6 +26,7 @@ _COMPILED = {
     ".pyx", ".rs", ".zig",
 }  # fmt: skip
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FIRST = 3  # that are named
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,6 @@ def told(of: Coverage) -> Iterator[str]:
             f"Compiled: not decided whether a benchmark reaches what changes in "
             f"{', '.join(of.compiled[:_FIRST])}{more}."
         )
-
-
-_FIRST = 3  # that are named
 
 
 def _installed(head: Artefact, path: PurePosixPath) -> str | None:

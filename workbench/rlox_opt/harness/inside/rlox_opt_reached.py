@@ -27,7 +27,7 @@ def reached(call: Callable[[], object], folder: str) -> list[tuple[str, int]]:
         call()
     finally:
         sys.setprofile(before)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     within = os.path.join(folder, "")  # noqa: PTH118
     places = ((os.path.realpath(code.co_filename), code.co_firstlineno) for code in entered)
     return sorted((file[len(within) :], line) for file, line in places if file.startswith(within))

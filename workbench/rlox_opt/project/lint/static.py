@@ -98,10 +98,11 @@ def _axes(params: ast.expr, arity: int) -> list[int | None]:
 
 
 def _length(values: ast.expr) -> int | None:
-    plain = isinstance(values, (ast.List, ast.Tuple))
-    if plain and not any(isinstance(each, ast.Starred) for each in values.elts):  # type: ignore[attr-defined]
-        return len(values.elts)  # type: ignore[attr-defined]
-    return None
+    if not isinstance(values, (ast.List, ast.Tuple)):
+        return None
+    if any(isinstance(each, ast.Starred) for each in values.elts):
+        return None
+    return len(values.elts)
 
 
 def _positional(function: Function) -> list[str]:

@@ -170,7 +170,9 @@ class Commits:
 
     def text(self, commit: str, path: str) -> str:
         """A file as it is in a commit; "" where it is not."""
-        return self._maybe("show", _END, f"{commit}:{path}") or ""
+        repository = self.repository()
+        with as_usage_error():
+            return repository.maybe("show", _END, f"{commit}:{path}") or ""
 
     def holding(self, commit: str, text: str, *paths: str) -> list[str]:
         """The files of a commit that hold a text, of those that git's patterns find."""

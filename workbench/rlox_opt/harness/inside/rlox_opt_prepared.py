@@ -95,7 +95,8 @@ class Prepared:
         """The functions in a folder that a call after a new setup enters."""
         with self._side:
             self._set_up_again()
-            return reached(self.call, folder)
+            places: list[tuple[str, int]] = reached(self.call, folder)
+            return places
 
     def tear_down(self) -> None:
         """Call its teardown, and let go of it."""

@@ -224,7 +224,8 @@ class Side:
         """The functions of the build that one more call enters, while the test waits."""
         if self._bears:
             raise Ended("a run of its test has no call more, which could be looked at alone")
-        return reached(lambda: self._call.time(1, 0), self._built.folder)
+        places: list[tuple[str, int]] = reached(lambda: self._call.time(1, 0), self._built.folder)
+        return places
 
     def pin(self, core: int | None) -> None:
         """Stay on one core; None ends that."""

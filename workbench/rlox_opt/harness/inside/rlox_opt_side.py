@@ -236,7 +236,8 @@ class Arena:
 
     def reached(self, number: int) -> list[tuple[str, int]]:
         """The functions of a side's build that one more call of what is prepared enters."""
-        return self._prepared[number].reached(self._sides[number].folder)
+        places: list[tuple[str, int]] = self._prepared[number].reached(self._sides[number].folder)
+        return places
 
     def value(self) -> float:
         """What the benchmark prepared last tells."""

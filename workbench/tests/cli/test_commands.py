@@ -58,7 +58,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         root, "diff", base, head, "--restarts", "5", "--threshold", "20", "--json", first=QUICK
     )
     assert done.returncode == 0, done.stderr
-    assert git(root, "status", "--porcelain") == "?? .rlox-opt/"
+    assert git(root, "status", "--porcelain") == ""
     said: dict[str, Any] = json.loads(done.stdout)
     return said
 

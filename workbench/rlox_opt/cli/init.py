@@ -161,7 +161,7 @@ def _found(project: Project) -> _Found:
     found.command = f"rlox-opt diff {sides}"
     if suite and named:  # the module alone is read, by its ^
         name = suite.kind.lightest(suite.folder, named)
-        pattern = name if re.fullmatch(r"[\w.]+", name) else re.escape(name)
+        pattern = name if re.fullmatch(r"[\w.:/]+", name) else re.escape(name)
         found.command += f" --bench {shlex.quote(f'^{pattern}')}"
     return found
 

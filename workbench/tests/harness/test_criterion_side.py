@@ -4,16 +4,16 @@ files."""
 
 import json
 import random
-import sys
 from pathlib import Path
 
 import pytest
+from python_scripts import script
 
 from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Failure, Packages, Reading
 from rlox_opt.harness.restarts import ContestError
 
-PROGRAM = '''#!{python}
+PROGRAM = '''
 """{help}"""
 import json, os, pathlib, re, sys, time
 SPEED = {speed}
@@ -57,11 +57,9 @@ def side(
     (sources / "data.txt").write_text("read where it lies")
     told = "Benchmark only until the significance level has been reached" if quick else ""
     text = PROGRAM.format(
-        python=sys.executable, help=told, speed=speed, listed=listed, old=old,
-        notes=str(folder / "notes.txt"),
-    )  # fmt: skip
-    (programs / "toy").write_text(text)
-    (programs / "toy").chmod(0o755)
+        help=told, speed=speed, listed=listed, old=old, notes=str(folder / "notes.txt")
+    )
+    script(programs / "toy", text)
     bench = {"program": "toy", "name": "toy", "folder": str(sources), "env": {}}
     (programs / "benches.json").write_text(json.dumps([bench]))
     return Side(programs, ())
@@ -116,7 +114,7 @@ def test_a_group_that_asks_for_long_is_run_quickly_from_then_on(tmp_path: Path) 
         assert isinstance(outcome, Reading)
     long = [options for _, *options in runs(tmp_path) if "--quick" not in options]
     assert len(long) == 1, "it is found out once"
-    assert "--quick" in both.told["toy::asks for long"]
+    assert "--quick" in both.told()["toy::asks for long"]
     assert not any("--sample-size" in of for _, *of in runs(tmp_path) if "--quick" in of), (
         "criterion refuses both together"
     )
@@ -159,7 +157,7 @@ def test_names_are_the_programs_and_criterions(tmp_path: Path) -> None:
 
 def test_a_program_that_does_not_list_is_told_with_its_reason(tmp_path: Path) -> None:
     base = side(tmp_path, 1.0)
-    (base.folder / "toy").write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no such CPU')\n")
+    script(base.folder / "toy", "import sys\nsys.exit('no such CPU')\n")
     both = packages(base, side(tmp_path, 1.5))
     listed = both.listed()["base"]
     assert not listed.benchmarks

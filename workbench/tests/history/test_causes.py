@@ -14,8 +14,9 @@ from rlox_opt.history import causes
 from rlox_opt.history.store import Cell
 from rlox_opt.project import calibration
 from rlox_opt.project.builds import Artefact
-from rlox_opt.project.commits import Revision
+from rlox_opt.project.commits import WORKING_TREE, Revision
 from rlox_opt.project.project import Project
+from rlox_opt.project.suites import Suites
 from rlox_opt.sampling import brief, perf, pyspy
 
 NO_SAMPLER = perf.unavailable() is not None and pyspy.unavailable() is not None
@@ -59,7 +60,8 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setattr(causes, "_WINDOWS", short)
     toy_history.commits(tmp_path, [{}])
     made = str(tmp_path / "benchmarks")
-    return toy_projects.of(tmp_path / "repository", suite=made, cache=str(tmp_path))
+    project = toy_projects.of(tmp_path / "repository", suite=made, cache=str(tmp_path))
+    return Suites(project).lend(Revision(WORKING_TREE, ""))[0]
 
 
 def toy(folder: Path, passes: int) -> Artefact:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 import pytest
+from python_scripts import script
 from small_projects import repository
 
 from rlox_opt.project.artefacts import NotBuiltError
@@ -15,7 +16,7 @@ from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builders.criterion import ByCriterion
 from rlox_opt.project.commits import Commits, Revision
 
-CARGO = """#!{python}
+CARGO = """
 import json, os, pathlib, sys
 words = sys.argv[1:]
 asked = dict(zip(words, words[1:]))
@@ -64,8 +65,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What the stand-in is called with, a line each."""
     folder, path = tmp_path / "bin", tmp_path / "notes.txt"
     folder.mkdir()
-    (folder / "cargo").write_text(CARGO.format(python=sys.executable))
-    (folder / "cargo").chmod(0o755)
+    script(folder / "cargo", CARGO.format())
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("CARGO_NOTES", str(path))
     return path
@@ -143,7 +143,7 @@ def test_a_side_without_a_lock_has_the_versions_of_the_other(tmp_path: Path) -> 
 
 
 def test_what_a_checkout_needs_before_is_run_in_it(tmp_path: Path) -> None:
-    write = f'{sys.executable} -c \'open("src/lib.rs", "w").write("// made")\''
+    write = f'"{sys.executable}" -c \'open("src/lib.rs", "w").write("// made")\''
     by = builder(tmp_path / "repo", commit("// old", "first"), before=write)
     built = by.build(resolved(by, "HEAD"), None)
     assert (built.folder / "sums").read_text().endswith("// made")

@@ -100,8 +100,8 @@ def test_the_working_tree_is_a_commit_with_its_changes_and_new_files(
     (repository / "new").write_text("new\n")
     before = git(repository, "status", "--porcelain"), git(repository, "for-each-ref")
     found = revisions.resolve(".")
-    assert revisions.text(found.commit, "file") == "changed"
-    assert revisions.text(found.commit, "new") == "new"
+    assert revisions.text(found.commit, "file") == "changed\n"
+    assert revisions.text(found.commit, "new") == "new\n"
     assert revisions.about(found.commit)[0] == git(repository, "rev-parse", "HEAD")
     assert (git(repository, "status", "--porcelain"), git(repository, "for-each-ref")) == before
     assert revisions.resolve(".").commit == found.commit  # and so its build is found again
@@ -160,7 +160,7 @@ def test_a_commit_is_told_with_its_parent_and_its_ancestors(
     assert revisions.about(first)[0] is None
     assert revisions.ancestors(third, 5) == [second, first]
     assert revisions.ancestors(third, 1) == [second]
-    assert revisions.text(second, "file") == "2"
+    assert revisions.text(second, "file") == "2\n"
     assert revisions.text(second, "nothing") == ""
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -164,8 +165,8 @@ def _by_this_interpreter(scripts: Path) -> None:
             continue
         first = b"#!" + os.fsencode(sys.executable)
         if len(first) > _LONGEST_SHEBANG or b" " in first:
-            name = os.fsencode(sys.executable)
-            first = b"#!/bin/sh\n'''exec' '" + name + b"' \"$0\" \"$@\"\n' '''"
+            name = re.sub(rb'(["$`\\])', rb"\\\1", os.fsencode(sys.executable))
+            first = b"#!/bin/sh\n'''exec' \"" + name + b'" "$0" "$@"\n\' \'\'\''
         path.write_bytes(first + b"\n" + rest)
 
 

@@ -1,0 +1,10 @@
+"""Programs of this Python, whose own path may have spaces, which a first line does not bear."""
+
+import sys
+from pathlib import Path
+
+
+def script(path: Path, text: str) -> None:
+    """Write one, in Python."""
+    path.write_text(f"#!/bin/sh\n'''exec' \"{sys.executable}\" \"$0\" \"$@\"\n' '''\n{text}")
+    path.chmod(0o755)

@@ -365,7 +365,7 @@ class OwnEnvironment:
                     made = having(rest)
                     note = (
                         f"{self.configuration.path}: {', '.join(giving_way)} cannot be had with "
-                        f"what {revision.title} requires, and gives way to the version that can; "
+                        "what the package requires, and gives way to the version that can; "
                         f"--with NAME==VERSION takes another"
                     )
                     return dataclasses.replace(made, notes=(*made.notes, note))

@@ -60,7 +60,7 @@ def _builds(base: Artefact, head: Artefact) -> list[str]:
     if asked:
         told.append(f"the commit changed {_differs('the toolchain', base, head, 'toolchain')}")
     for what in ("compilers",) * (not asked) + ("variables", "not checked out"):
-        if base.made.get(what) != head.made.get(what):
+        if base.made.get(what, "") != head.made.get(what, ""):
             raise UsageError(
                 _differs(what, base, head, what)[:-1] + "; run it again, so that both are built "
                 "by the same"

@@ -32,6 +32,8 @@ def side(revision: Revision | None = None, found: Any = (), **made: str) -> Arte
 
 def test_two_builds_that_are_made_the_same_way_differ_in_nothing() -> None:
     assert parity.findings(side(), side()) == []
+    kept = side(not_checked_out="")  # the other one was kept before this was noted
+    assert parity.findings(side(), kept) == []
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import small_projects
 import users_repository
 
+# Contests so short that nobody would believe them, for tests that read something else.
+QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
 # What asv's own template has, without its comments.
 ASV = json.dumps({
     "version": 1,
@@ -123,6 +126,14 @@ def rlox_opt(
         command(*words, first=first), cwd=folder, env=environment(**env), capture_output=True,
         text=True, errors="replace", timeout=limit_s,
     )  # fmt: skip
+
+
+def asked(root: Path, *words: str, code: int = 0, first: str = QUICK, **env: str) -> Any:
+    """What a verb says as JSON."""
+    done = rlox_opt(root, *words, "--json", first=first, **env)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout)
 
 
 def command(*words: str, first: str = "") -> list[str]:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import small_projects
 import strangers
+from strangers import QUICK
 
-QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
 SHORT = ("--restarts", "5", "--no-counts", "--bench", "time_")
 BEFORE = '''
 import functools, threading

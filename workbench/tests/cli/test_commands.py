@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import small_projects
 import strangers
+from strangers import QUICK
 from users_repository import git
 
-QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
 THING = """
 import sys, time
 

@@ -1,7 +1,6 @@
 """A project whose benchmarks are pytest's, from `init` to its verdicts, by the installed command in
 a process of its own. What its user has is the same afterwards, to the byte."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import strangers
 import users_repository
 
 QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.03, 2"
-# Where only what moved is looked for.
-QUICKER = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
 SHORT = ("--restarts", "5", "--no-counts")
 SPEED = "tests/test_speed.py::"
 
@@ -40,12 +37,9 @@ def commits(made: tuple[Path, list[str], Path]) -> list[str]:
 
 
 def asked(root: Path, *words: str, code: int = 0, first: str = QUICK) -> Any:
-    """What a verb says as JSON."""
+    """What a verb says as JSON, with the project's own index."""
     index = f"{root.parent / 'index'}"
-    done = strangers.rlox_opt(root, *words, "--json", first=first, UV_FIND_LINKS=index)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return json.loads(done.stdout)
+    return strangers.asked(root, *words, code=code, first=first, UV_FIND_LINKS=index)
 
 
 def test_init_finds_the_suite_and_what_its_tests_require(root: Path) -> None:
@@ -90,7 +84,7 @@ def test_benchmarks_are_compared_in_whichever_way_they_are_written(
 @pytest.mark.slow
 def test_a_bisection_finds_the_commit(root: Path, commits: list[str]) -> None:
     words = "bisect", commits[0], commits[-1], "--bench", "as_a_decorator"
-    found = asked(root, *words, first=QUICKER)
+    found = asked(root, *words, first=strangers.QUICK)
     assert found["verdict"] == "found"
     assert found["commit"] == commits[2]
 

@@ -8,18 +8,17 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import small_projects
 import strangers
 import users_repository
+from strangers import QUICK, asked
 from survivors import bearing, none_left
 
 from rlox_opt.project.interpreters import installed, running
 
 # Short contests: what is looked at is what is said, not how close the times are.
-QUICK = "from rlox_opt.harness import packages as p; p._CONTEST_S, p._CONTESTS = 0.01, 1"
 SHORT = ("--restarts", "5", "--no-counts")
 
 
@@ -41,14 +40,6 @@ def root(made: tuple[Path, list[str]]) -> Iterator[Path]:
 def commits(made: tuple[Path, list[str]]) -> list[str]:
     """Its commits, the oldest first."""
     return made[1]
-
-
-def asked(root: Path, *words: str, code: int = 0) -> Any:
-    """What a verb says as JSON."""
-    done = strangers.rlox_opt(root, *words, "--json", first=QUICK)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return json.loads(done.stdout)
 
 
 def test_init_finds_all_writes_nothing_and_says_what_to_run(root: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlox_opt.cli.sides import add_arguments as add_sides
-from rlox_opt.cli.sides import in_environments, measured_by, resolved
+from rlox_opt.cli.sides import built, in_environments, measured_by, resolved
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.artefacts import same_surroundings
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rlox_opt.project.project import Project
     from rlox_opt.project.suites import Suite
 
-_BUILD_S = 40.0
 _EXAMPLES = """\
 examples:
   rlox-opt diff main                      main against HEAD
@@ -147,13 +146,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
             file=sys.stderr,
         )
     with reporter() as progress:
-        progress.plan([(f"build of {side.title}", _BUILD_S) for side in sides])
-        built: list[Artefact] = []
-        for side in sides:
-            progress.begin(f"build of {side.title}")
-            built.append(project.builds.build(side, *built))
-            progress.end("ready")
-        base, head = built
+        base, head = built(project, sides, progress)
         notes = _notes(project, suite, base, head)
         for note in notes:
             progress.console.print(note, highlight=False, markup=False)

@@ -8,7 +8,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.sides import add_suite, measured_by
+from rlox_opt.cli.sides import add_suite, built, measured_by
 from rlox_opt.cli.types import pattern
 from rlox_opt.project.commits import WORKING_TREE
 from rlox_opt.system import exits
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rlox_opt.project.project import Project
     from rlox_opt.project.suites import Suite
 
-_BUILD_S = 40.0
 _EXAMPLES = """\
 examples:
   rlox-opt lint-suite --static            what the working tree's source tells; builds nothing
@@ -129,7 +128,7 @@ def _dynamic(
     """Run them; what is found is added to `found`."""
     from rlox_opt.project import kinds
     from rlox_opt.project.lint import dynamic, source
-    from rlox_opt.project.side_by_side import side_by_side
+    from rlox_opt.project.side_by_side import READING, side_by_side
     from rlox_opt.system.patterns import beginning
     from rlox_opt.system.progress import reporter
 
@@ -137,17 +136,12 @@ def _dynamic(
     for side in sides:
         project.builds.check(side)
     with reporter() as progress:
-        progress.plan([(f"build of {side.title}", _BUILD_S) for side in sides])
-        built: list[Any] = []
-        for side in sides:
-            progress.begin(f"build of {side.title}")
-            built.append(project.builds.build(side, *built))
-            progress.end("ready")
-        with side_by_side(project, built[0], built[-1], again=False) as packages:
+        made = built(project, sides, progress)
+        with side_by_side(project, made[0], made[-1], again=False) as packages:
             if base is None:
                 packages.sides = {"head": packages.sides["head"]}
             packages.beginning = beginning(arguments.bench)
-            progress.begin("reading the suite")
+            progress.begin(READING)
             listed = packages.listed()["head"]
             names = [name for name in listed.benchmarks if arguments.bench.search(name)]
             progress.end(f"{len(names)} benchmarks to run")

@@ -18,10 +18,13 @@ from rlox_opt.project.commits import WORKING_TREE, Revision
 from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
+    from rlox_opt.project.artefacts import Artefact
     from rlox_opt.project.project import Project
     from rlox_opt.project.suites import Suite
+    from rlox_opt.system.progress import Lines
 
 SIDES = ("base", "head")
+_BUILD_S = 40.0
 
 
 def add_suite(parser: argparse.ArgumentParser) -> None:
@@ -138,3 +141,14 @@ def in_environments(
     settings = msgspec.structs.replace(project.settings, build=None)
     lent = suite.folder, asks
     return replace(project, settings=settings, lent=lent), replace(suite, configuration=asks)
+
+
+def built(project: Project, sides: Sequence[Revision], progress: Lines) -> list[Artefact]:
+    """The builds of all sides, each like the one before. Raises as `Builds.build` does."""
+    progress.plan([(f"build of {side.title}", _BUILD_S) for side in sides])
+    made: list[Artefact] = []
+    for side in sides:
+        progress.begin(f"build of {side.title}")
+        made.append(project.builds.build(side, *made))
+        progress.end("ready")
+    return made

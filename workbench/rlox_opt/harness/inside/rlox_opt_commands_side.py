@@ -15,7 +15,6 @@ import ctypes
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -26,7 +25,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rlox_opt_side import opened, pads
+from rlox_opt_processes import of_children, serve
+from rlox_opt_side import pads, pin
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_LINES, _TAIL_BYTES = 6, 1 << 14
@@ -35,6 +35,8 @@ _LONGEST_SHEBANG = 127  # that Linux reads
 
 class Arena:
     """A build, and the commands that are run with it; `prepared` is the one that is timed."""
+
+    pin = staticmethod(pin)
 
     def __init__(
         self,
@@ -53,7 +55,6 @@ class Arena:
         self._env = {**_environment(self._folder), **env}
         self._prepared: list[str] = []
         self._pads: list[bytearray] = []
-        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
         """The commands. What asv calls timeraw runs in processes of its own, as they do."""
@@ -84,14 +85,9 @@ class Arena:
 
     def time(self, number: int, calls: int, warm: int) -> tuple[float, float, float]:
         """Seconds of runs, with their folders, and of all their processes together."""
-        start, busy = time.perf_counter(), _busy()
+        start, busy = time.perf_counter(), of_children()
         seconds = sum(self._run() for _ in range(calls))
-        return seconds, time.perf_counter() - start, _busy() - busy
-
-    def pin(self, core: int | None) -> None:
-        """Stay on one core, and what is started then; None ends that."""
-        if self._cores is not None:
-            os.sched_setaffinity(0, self._cores if core is None else {core})
+        return seconds, time.perf_counter() - start, of_children() - busy
 
     def call(self, n: int) -> None:
         """Run it so often."""
@@ -179,12 +175,6 @@ def _wait_for_the_rest() -> None:
         return
 
 
-def _busy() -> float:
-    """Seconds of the processor that ended children took."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def _told(status: int) -> str:
     if status < 0:
         return f"the command is ended by {signal.Signals(-status).name}"
@@ -202,15 +192,10 @@ def main(settings: str) -> None:
     """Answer the commands on stdin until it ends."""
     if sys.platform == "linux":  # what a command leaves running becomes a child of this process
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    asked, answers = opened()
-    arena = Arena(**json.loads(settings))
-    for line in asked:
-        name, *arguments = json.loads(line)
-        try:
-            answer = getattr(arena, name)(*arguments)
-        except Exception as error:  # the command's own, or the file system's
-            answer = {"error": str(error).replace(arena._folder + os.sep, "")}
-        print(json.dumps(answer), file=answers, flush=True)
+    serve(
+        lambda: Arena(**json.loads(settings)),
+        lambda arena, error: str(error).replace(arena._folder + os.sep, ""),
+    )
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import re
-import resource
 import shutil
 import signal
 import statistics
@@ -26,6 +25,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from rlox_opt_processes import of_children, serve
+from rlox_opt_side import pin
 
 # Of a run that times one benchmark, in seconds. Criterion calls the function 1, 2, 4, … times until
 # the warm-up is over, so it lasts up to twice as long as asked for, or as one call: 50 ms is enough
@@ -81,6 +83,8 @@ class TooLong(Exception):
 class Side:
     """The benchmarks of the one build, as `Arena` of `rlox_opt_side` has those of several."""
 
+    pin = staticmethod(pin)
+
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
         told = json.loads((self._folder / "benches.json").read_text(encoding="utf-8"))
@@ -106,11 +110,11 @@ class Side:
         return [{"benchmarks": there, "broken": broken}]
 
     def builds(self) -> list[dict[str, Any]]:
-        """Programs of criterion tell nothing of their build."""
+        """Programs of criterion tell nothing of how their build was made."""
         return [{}]
 
     def load(self, number: int, name: str, seed: int) -> None:
-        """Nothing is imported."""
+        """Nothing is imported here."""
 
     def prepare(
         self, number: int, name: str, seed: int, alone: int | None, cache: str | None
@@ -142,14 +146,6 @@ class Side:
     def value(self) -> float:
         """Seconds of a call."""
         return self._run(*self._of_prepared()).seconds
-
-    def pin(self, core: int | None) -> None:
-        """Runs stay on one core; None ends that."""
-        if hasattr(os, "sched_setaffinity"):
-            if core is None:
-                os.sched_setaffinity(0, _CORES)
-            else:
-                os.sched_setaffinity(0, {core})
 
     def short(self, text: str) -> str:
         """A text without the folders that the side lies in, which are gone when it is read."""
@@ -198,18 +194,12 @@ class Side:
             command = self._command(bench, *how, *_NO_ANALYSIS, only)
             start = time.perf_counter()
             with _started(command, bench, self._env(bench, home)) as process:
-                before = _of_children()
+                before = of_children()
                 _answer(process, limit_s)
                 whole = time.perf_counter() - start
-            return Ran(_seconds(Path(home)), whole, _of_children() - before)
+            return Ran(_seconds(Path(home)), whole, of_children() - before)
         finally:
             shutil.rmtree(home, ignore_errors=True)
-
-
-def _of_children() -> float:
-    """Seconds that all processes took together that this one has started and that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -273,23 +263,14 @@ def _seconds(home: Path) -> float:
 
 def main(settings: str) -> None:
     """Answer the commands on stdin until it ends."""
-    answers = os.fdopen(os.dup(1), "w")
-    commands = os.fdopen(os.dup(0))
-    os.dup2(2, 1)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     (of,) = json.loads(settings)["sides"]
-    side = Side(of["folder"])
-    for line in commands:
-        name, *arguments = json.loads(line)
-        try:
-            answer = getattr(side, name)(*arguments)
-        except Exception as error:  # the program's own, whatever it is
-            answer = {"error": side.short(f"{type(error).__name__}: {error}")}
-        print(json.dumps(answer), file=answers, flush=True)
+    serve(
+        lambda: Side(of["folder"]),
+        lambda side, error: side.short(f"{type(error).__name__}: {error}"),
+    )
 
 
 _HERE = Path.cwd()
-_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 if __name__ == "__main__":
     main(sys.argv[1])

@@ -29,7 +29,7 @@ from typing import Any, TextIO
 from rlox_opt_benchmark import Call
 from rlox_opt_prepared import Skipped, end_what_came_back
 from rlox_opt_reached import reached
-from rlox_opt_side import check_origin, draw_from, opened, pads
+from rlox_opt_side import check_origin, draw_from, opened, pads, pin
 from rlox_opt_suite import told
 
 _LONGEST = 400  # of what a failing test says
@@ -61,6 +61,8 @@ class Ended(Exception):
 class Side:
     """Answers commands, also while a test waits."""
 
+    pin = staticmethod(pin)
+
     def __init__(
         self, root: str, files: list[str], built: Built, commands: TextIO, answers: TextIO
     ) -> None:
@@ -79,7 +81,6 @@ class Side:
         self._noticed: dict[str, list[str]] = {}  # of later calls, by benchmark
         self._told = ""
         self._pads: list[bytearray] = []
-        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
     def serve(self, tests: Any) -> None:
         """Answer until there are no commands any more."""
@@ -226,11 +227,6 @@ class Side:
             raise Ended("a run of its test has no call more, which could be looked at alone")
         places: list[tuple[str, int]] = reached(lambda: self._call.time(1, 0), self._built.folder)
         return places
-
-    def pin(self, core: int | None) -> None:
-        """Stay on one core; None ends that."""
-        if self._cores is not None:
-            os.sched_setaffinity(0, self._cores if core is None else {core})
 
     def forget(self, seed: int) -> str | None:
         """Other memory for what is made next. The test has ended: raises Ended where it has failed

@@ -37,6 +37,7 @@ from rlox_opt_suite import Benchmark, Suite, discovered, told
 _SLICE_S = 0.00025  # the shortest slice; its two readings of the clock are then below 0.1 %
 _LEAST_ROUNDS = 5
 _PR_SET_PTRACER = 0x59616D61
+_CORES = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
 
 class Side:
@@ -130,8 +131,16 @@ class Alone(Side):
         self._modules = {name: sys.modules[name] for name in own}
 
 
+def pin(core: int | None) -> None:
+    """Stay on one core, with all processes that are started then; None ends that."""
+    if _CORES is not None:
+        os.sched_setaffinity(0, _CORES if core is None else {core})
+
+
 class Arena:
     """The sides, and what is prepared on each."""
+
+    pin = staticmethod(pin)
 
     def __init__(self, suite: str, shared: Sequence[str], sides: Sequence[dict[str, Any]]) -> None:
         of = Suite(suite)
@@ -140,7 +149,6 @@ class Arena:
         self._prepared: dict[int, Prepared] = {}
         self._last = 0
         self._pads: list[bytearray] = []
-        self._cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
         """Of every side: type, cache and timeout of its benchmarks by name, and what is broken; of
@@ -205,11 +213,6 @@ class Arena:
         busy = time.process_time()
         seconds, whole = self._prepared[number].time(calls, warm)
         return seconds, whole, time.process_time() - busy
-
-    def pin(self, core: int | None) -> None:
-        """Stay on one core; None ends that."""
-        if self._cores is not None:
-            os.sched_setaffinity(0, self._cores if core is None else {core})
 
     def contest(self, seconds: float, seed: int) -> list[list[float]]:
         """Seconds of a call, by side and round; within a round the sides are in random order."""

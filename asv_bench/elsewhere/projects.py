@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 from rlox_opt.system.schema import Positive, read
 
 LIST = Path(__file__).with_name("projects.toml")
 Name = Annotated[str, Meta(pattern=r"^[\w.-]+$")]
+Hash = Annotated[str, Meta(pattern=r"^[0-9a-f]{10,40}$")]
+Mended = Annotated[str, Meta(pattern=r"^([0-9a-f]{10,40})?$")]
+Thread = Annotated[str, Meta(pattern=r"^[\w.-]+#\d+$")]
 
 
 class Asv(Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,17 +28,40 @@ class Asv(Struct, frozen=True, forbid_unknown_fields=True):
     build_command: tuple[str, ...] = ()
 
 
+class Pytest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What pytest-benchmark is given: the `files` of the suite's commit that its run needs, and the
+    packages that its environment `requires` beside the project."""
+
+    files: tuple[str, ...]
+    requires: tuple[str, ...]
+
+
+class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `cargo bench` is given: the `folder` of the crate, and the bench `targets` in it."""
+
+    folder: str
+    targets: tuple[str, ...]
+
+
 class Pair(Struct, frozen=True, forbid_unknown_fields=True):
     """A commit and one that is known to be slower, measured by the `suite` of another commit or in
-    a folder beside the list. `bench` chooses, and `expected` finds what is to be flagged."""
+    a folder beside the list. `bench` chooses, and `expected` finds what is to be flagged.
+    `reported` is the size in the words of `source`, a thread, and `mended` the commit that made it
+    good again. `apart` says how the two lie where base is not head's first parent. `blind` is true
+    where no benchmark reaches what became slower, as far as was read before."""
 
     why: str
-    base: str
-    head: str
+    base: Hash
+    head: Hash
     suite: str
     bench: str
     expected: str
     budget: Positive
+    reported: str
+    source: Thread
+    mended: Mended = ""
+    apart: str = ""
+    blind: bool = False
 
     def __post_init__(self) -> None:
         for name in ("bench", "expected"):
@@ -57,7 +83,7 @@ class Unchanged(Struct, frozen=True, forbid_unknown_fields=True):
     """The commit `at`, and the same with one more comment in `file`, by parts of the suite."""
 
     why: str
-    at: str
+    at: Hash
     file: str
     part: tuple[Part, ...]
 
@@ -66,11 +92,11 @@ class Bisect(Struct, frozen=True, forbid_unknown_fields=True):
     """A range of commits in which `guilty` made one benchmark slower."""
 
     why: str
-    good: str
-    bad: str
+    good: Hash
+    bad: Hash
     suite: str
     bench: str
-    guilty: str
+    guilty: Hash
 
 
 class Record(Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,16 +109,30 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Project(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the list; `uncovered` is what `init` is to tell of its suite, "" for nothing."""
+    """One of the list, with a suite of a `kind`, and what the tool of that kind is given.
+    `requires` is added to the environments of rlox-opt's comparisons, as of commits that are older
+    than what runs here; `first` goes the way from a wheel to the first verdict; `uncovered` is what
+    `init` is to tell of its suite, "" for nothing."""
 
     name: Name
     url: str
-    asv: Asv
-    pair: Pair
+    kind: Literal["asv", "pytest-benchmark", "criterion"]
+    pair: tuple[Pair, ...]
     unchanged: Unchanged
+    asv: Asv | None = None
+    pytest: Pytest | None = None
+    criterion: Criterion | None = None
+    requires: tuple[str, ...] = ()
+    first: bool = False
     uncovered: str = ""
     bisect: Bisect | None = None
     record: Record | None = None
+
+    def __post_init__(self) -> None:
+        given = {"asv": self.asv, "pytest-benchmark": self.pytest, "criterion": self.criterion}
+        if given[self.kind] is None:
+            table = self.kind.partition("-")[0]
+            raise ValueError(f"{self.name}: `kind` is {self.kind!r}; add [project.{table}]")
 
     def suite(self, named: str) -> Path | None:
         """The folder beside the list that a suite is, or None for a commit's."""
@@ -102,6 +142,7 @@ class Project(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(Struct, forbid_unknown_fields=True):
     project: list[Project]
+    passed_over: dict[Thread, str] = {}
 
     def __post_init__(self) -> None:
         if len({one.name for one in self.project}) < len(self.project):

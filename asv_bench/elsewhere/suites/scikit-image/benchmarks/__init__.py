@@ -1,0 +1,1 @@
+"""Benchmarks of finding peaks, for commits of scikit-image."""

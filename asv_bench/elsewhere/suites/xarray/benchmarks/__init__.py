@@ -1,0 +1,1 @@
+"""Benchmarks of interpolation, for commits of xarray."""

@@ -1,6 +1,6 @@
 """`python -m asv_bench.elsewhere`: other people's projects, unmodified and with nothing configured.
-Are their known slowdowns found, is anything else flagged, how long does it take, and what says asv
-of the same commits?"""
+Are their known slowdowns found, is anything else flagged, how long does it take, and what says the
+tool that they use themselves?"""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from rlox_opt.system.usage import UsageError
 from asv_bench.elsewhere import trials
 from asv_bench.elsewhere.installed import RloxOpt
 from asv_bench.elsewhere.projects import LIST, Project, load
+from asv_bench.elsewhere.rivals import RIVALS
 from asv_bench.elsewhere.tables import tables
 from asv_bench.elsewhere.trials import FOLDER, Trials, clone
 from asv_bench.injected.journal import Journal, Step
@@ -28,15 +29,16 @@ from asv_bench.project import PROJECT
 _WHAT = ("first", "pair", "unchanged", "bisect", "record")
 _EXAMPLES = """\
 examples:
-  python -m asv_bench.elsewhere --clones ~/src        all of it; some three quarters of an hour
+  python -m asv_bench.elsewhere --clones ~/src        all of it; some four hours
   python -m asv_bench.elsewhere --only networkx --what pair bisect
-  python -m asv_bench.elsewhere --what unchanged --tool diff
+  python -m asv_bench.elsewhere --what unchanged --tool rlox-opt
 
 rlox-opt is built and installed as a wheel, from the commit that is checked out, and run as a
 command in clones of ours. A clone is made from the one of that name in --clones, or else fetched.
 Every step is noted at once under target/elsewhere/: after a Ctrl-C the same command goes on where
-it was. A finished run leaves a record in asv_bench/record/. Run it when nothing else runs. It needs
-the network, for what the projects require.
+it was. A run that ends leaves a record in asv_bench/record/, with what failed and why; `rlox-opt
+publish` shows the newest. Run it when nothing else runs. It needs the network, for what the
+projects require, and cargo for those in Rust.
 
 Exit codes: 0 measured, 1 some steps failed (they are named, and tried again by the same command),
 2 asked wrongly or could not measure, 130 interrupted (the tables of what there is, are printed).
@@ -55,7 +57,8 @@ def parser() -> argparse.ArgumentParser:
         help="of the projects (the one beside this program)")  # fmt: skip
     add("--only", metavar="NAME", nargs="+", default=[], help="projects (all)")
     add("--what", choices=_WHAT, nargs="+", default=_WHAT, help="(all)")
-    add("--tool", choices=("rlox-opt", "asv", "both"), default="both")
+    add("--tool", choices=("rlox-opt", "rival", "both"), default="both",
+        help="what is run: ours, or what the project has of its kind (both)")  # fmt: skip
     return top
 
 
@@ -92,20 +95,21 @@ def _run(arguments: argparse.Namespace) -> int:
             journal.run(steps, progress)
         except KeyboardInterrupt:
             interrupted = True
-    rows = [row for step in steps if (row := journal.of(step.key))]
+    rows = [row for step in steps if (row := journal.last(step.key))]
     print("\n".join(tables(rows, chosen)))
     failures = [*journal.failures(steps)]
     for title, why in failures:
         print(f"{title}: failed: {why}", file=sys.stderr)
     if interrupted:
         return INTERRUPTED
-    if failures:
-        return DIFFERENCE
-    own = {project.name: {"url": project.url, "asv": project.asv.why} for project in chosen}
+    own = {
+        project.name: {"url": project.url, "asv": project.asv.why if project.asv else None}
+        for project in chosen
+    }
     facts = {"commit": at, "dirty": dirty, "workbench": measured, "projects": own, "rows": rows}
     path, _ = calibration.keep(PROJECT, "elsewhere", **facts)
     print(f"\n{path}")
-    return GOOD
+    return DIFFERENCE if failures else GOOD
 
 
 def _chosen(every: Sequence[Project], only: Sequence[str]) -> list[Project]:
@@ -117,7 +121,7 @@ def _chosen(every: Sequence[Project], only: Sequence[str]) -> list[Project]:
 
 
 def _wanted(step: Step, arguments: argparse.Namespace) -> bool:
-    by = "asv" if step.tool == "asv" else "rlox-opt"
+    by = "rival" if step.tool in ("asv", *RIVALS) else "rlox-opt"
     return step.key["what"] in arguments.what and arguments.tool in (by, "both")
 
 

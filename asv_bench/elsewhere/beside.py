@@ -6,10 +6,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tarfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from rlox_opt.project.asv_configuration import NAMES
 from rlox_opt.system.usage import UsageError
 
 from asv_bench.elsewhere.projects import Project
+from asv_bench.elsewhere.trees import tree
 from asv_bench.injected.tools import FACTORS, Cells, ToolError, rows
 
 _TIMED = re.compile(r"\btime(raw)?_\w+(\(|$)")
@@ -68,9 +67,11 @@ class Beside:
 
     def _configured(self, suite: str) -> Path:
         """A configuration that takes benchmarks from the suite as it is at that commit."""
+        assert self.project.asv
         given = self.project.suite(suite)
-        tree = self._tree(suite if given is None else self.project.unchanged.at)
-        found = [path for name in NAMES for path in tree.glob(f"**/{name}")]
+        at = suite if given is None else self.project.unchanged.at
+        files = tree(self.clone, at, self.folder / "trees")
+        found = [path for name in NAMES for path in files.glob(f"**/{name}")]
         if not found:
             raise UsageError(f"{self.project.name}: {suite} has no {' or '.join(NAMES)}")
         from asv.util import load_json
@@ -90,22 +91,6 @@ class Beside:
         ours = self.folder / "asv.conf.json"
         ours.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
         return ours
-
-    def _tree(self, commit: str) -> Path:
-        """The files of a commit."""
-        tree = self.folder / "trees" / commit
-        if not tree.is_dir():
-            part = tree.with_name(f"{commit}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            part.mkdir(parents=True)
-            command = ["git", "-C", str(self.clone), "archive", commit]
-            with (
-                subprocess.Popen(command, stdout=subprocess.PIPE) as git,
-                tarfile.open(fileobj=git.stdout, mode="r|") as archive,
-            ):
-                archive.extractall(part, filter="data")
-            part.rename(tree)
-        return tree
 
     def _asv(self, config: Path, *words: str) -> subprocess.CompletedProcess[str]:
         # asv takes the interpreter that it finds first by its name.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rlox_opt.history import elsewhere
 from rlox_opt.stats.paired import FLAGGED
 
 from asv_bench.elsewhere.projects import Project
@@ -16,7 +16,12 @@ Row = Mapping[str, Any]
 
 def tables(rows: Sequence[Row], projects: Sequence[Project]) -> Iterator[str]:
     """All of them; a table of which there is nothing yet is left out."""
-    of = {what: [row for row in rows if row["what"] == what] for what in _KINDS}
+    of = {
+        what: [
+            row for row in rows if row["what"] == what and (what == "pair" or "failed" not in row)
+        ]
+        for what in _KINDS
+    }
     for what, table in _KINDS.items():
         if of[what]:
             yield from ("", f"**{_TITLES[what]}**", "")
@@ -38,25 +43,16 @@ def _first(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _pair(rows: Sequence[Row], projects: Mapping[str, Project]) -> Iterator[str]:
-    def lines() -> Iterator[list[str]]:
-        for row, arm, cells in _arms(rows):
-            expected = projects[row["project"]].pair.expected
-            found, others = Count(), Count()
-            ratios = []
-            for name, cell in cells.items():
-                if re.search(expected, name):
-                    found.add(cell["verdict"] == "slower")
-                    ratios += [cell["ratio"]] if cell["ratio"] else []
-                else:
-                    others.add(cell["verdict"] in FLAGGED)
-            if arm != "base again":
-                span = f"{min(ratios):.2f}–{max(ratios):.2f}" if ratios else "–"
-                yield [row["project"], arm, str(found), span, str(others), *_took(row)]
-
+def _pair(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
     yield from _table(
-        ["project", "by", "found", "times as long", "others flagged", *_TOOK], lines()
-    )
+        ["project", "reported", "by", "outcome", "times as long (99 %)", "others flagged", *_TOOK],
+        (
+            [row["project"], row.get("reported", "–"), of.tool, of.outcome, _span(of),
+             f"{of.flagged}/{of.beside}", *_took(row)]
+            for row in rows
+            for of in elsewhere.told(row)
+        ),
+    )  # fmt: skip
 
 
 def _unchanged(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
@@ -115,10 +111,14 @@ _TOOK = ("builds, min", "measuring, min")
 
 def _took(row: Row) -> list[str]:
     """Minutes of environments and builds, and of the rest."""
-    parts = row.get("parts", {})
-    built = row.get("build_seconds", parts.get("base", 0.0) + parts.get("head", 0.0))
-    rest = row["seconds"] - (built if parts else 0.0)
-    return [f"{built / 60:.1f}", f"{rest / 60:.1f}"]
+    return [f"{part:.1f}" for part in elsewhere.minutes(row) or ()] or ["–", "–"]
+
+
+def _span(of: elsewhere.Told) -> str:
+    if of.ratio is None:
+        return "–"
+    span = " ({:.2f}–{:.2f})".format(*of.ci99) if of.ci99 else ""
+    return f"{of.ratio:.2f}{span}"
 
 
 def _seconds(of: float | None) -> str:

@@ -21,6 +21,7 @@ from rlox_opt.system.usage import UsageError
 from asv_bench.elsewhere.beside import Beside
 from asv_bench.elsewhere.installed import RloxOpt
 from asv_bench.elsewhere.projects import Pair, Part, Project, Unchanged
+from asv_bench.elsewhere.rivals import RIVALS
 from asv_bench.injected import commits
 from asv_bench.injected.journal import Row, Step
 from asv_bench.injected.tools import Cell, Cells, ToolError
@@ -66,10 +67,14 @@ class Trials:
             key = {"project": name, "what": what, "tool": tool, **of}
             return Step(tool, f"{name}: {title}", key, does)
 
-        yield step("first", "first", "from the wheel to a verdict", {}, self.first)
-        pair = _plain(project.pair)
-        yield step("pair", "diff", "its known pair", pair, self.pair)
-        yield step("pair", "asv", "its known pair by asv", pair, self.pair_by_asv)
+        if project.first:
+            yield step("first", "first", "from the wheel to a verdict", {}, self.first)
+        rival = project.kind
+        for pair in project.pair:
+            of = _plain(pair) | {"suite_kind": rival}
+            title = f"{pair.base[:7]} and {pair.head[:7]}"
+            yield step("pair", "diff", title, of, partial(self.pair, pair))
+            yield step("pair", rival, f"{title} by {rival}", of, partial(self.pair_by, pair))
         if project.bisect:
             yield step("bisect", "bisect", "search", _plain(project.bisect), self.bisect)
         if project.record:
@@ -81,8 +86,13 @@ class Trials:
                 again = f"{title}, run {run + 1}"
                 does = partial(self.unchanged, part)
                 yield step("unchanged", "diff", again, of | {"run": run}, does)
-            by_asv = partial(self.unchanged_by_asv, part.bench)
-            yield step("unchanged", "asv", f"{title} by asv", of, by_asv)
+            yield step(
+                "unchanged",
+                rival,
+                f"{title} by {rival}",
+                of,
+                partial(self.unchanged_by, part.bench),
+            )
 
     def first(self) -> Row:
         """`init`, and the comparison that it names, in a clone and with a cache of packages that
@@ -115,16 +125,14 @@ class Trials:
             "said": f"{len(said['results'])} verdicts after {found.seconds + done.seconds:.0f} s",
         }
 
-    def pair(self) -> Row:
+    def pair(self, pair: Pair) -> Row:
         """What `rlox-opt diff` says of it."""
-        pair = self.project.pair
         row = self._diff(pair.base, pair.head, pair.bench, pair.budget, pair.suite)
         return row | {"said": _found(pair, row)}
 
-    def pair_by_asv(self) -> Row:
-        """What `asv continuous` says of it."""
-        pair = self.project.pair
-        row = self._asv(pair.base, pair.head, pair.bench, pair.suite)
+    def pair_by(self, pair: Pair) -> Row:
+        """What the tool of the project's kind of suite says of it."""
+        row = self._rival(pair.base, pair.head, pair.bench, pair.suite)
         return row | {"said": _found(pair, row)}
 
     def unchanged(self, part: Part) -> Row:
@@ -133,10 +141,10 @@ class Trials:
         row = self._diff(of.at, self._commented(of), part.bench, part.budget, of.at)
         return row | {"said": _flags(row)}
 
-    def unchanged_by_asv(self, bench: str) -> Row:
-        """What `asv continuous` says of the same two."""
+    def unchanged_by(self, bench: str) -> Row:
+        """What the tool of the project's kind of suite says of the same two."""
         of = self.project.unchanged
-        row = self._asv(of.at, self._commented(of), bench, of.at)
+        row = self._rival(of.at, self._commented(of), bench, of.at)
         return row | {"said": _flags(row)}
 
     def bisect(self) -> Row:
@@ -183,6 +191,7 @@ class Trials:
 
     def _diff(self, base: str, head: str, bench: str, budget: float, suite: str) -> Row:
         words = ("diff", base, head, "--bench", bench, "--budget", str(budget), "--no-counts")
+        words += tuple(word for one in self.project.requires for word in ("--with", one))
         done = self.rlox_opt(*words, *self._suite(suite), "--json", cwd=self.clone)
         said = done.json()
         if not said["complete"]:
@@ -200,11 +209,15 @@ class Trials:
             "seconds": done.seconds,
         }
 
-    def _asv(self, base: str, head: str, bench: str, suite: str) -> Row:
-        folder = FOLDER / "asv" / self.project.name
+    def _rival(self, base: str, head: str, bench: str, suite: str) -> Row:
+        project = self.project
+        folder = FOLDER / project.kind / project.name
         folder.mkdir(parents=True, exist_ok=True)
-        beside = Beside(self.project, self.clone, folder)
-        cells, took = beside.compared(base, head, suite, bench)
+        if project.kind == "asv":
+            cells, took = Beside(project, self.clone, folder).compared(base, head, suite, bench)
+        else:
+            rival = RIVALS[project.kind]
+            cells, took = rival(project, self.clone, folder, base, head, suite, bench)
         return {"compared": [base, head], "cells": cells, **took}
 
     def _suite(self, named: str) -> tuple[str, str]:
@@ -212,7 +225,8 @@ class Trials:
 
     def _commented(self, of: Unchanged) -> str:
         """A commit after `at` with one more comment, which no branch knows."""
-        text = commits.content(of.at, of.file, self.clone) + "# One more comment.\n"
+        text = commits.content(of.at, of.file, self.clone)
+        text += ("//" if of.file.endswith(".rs") else "#") + " One more comment.\n"
         parent = _git("-C", str(self.clone), "rev-parse", of.at).strip()
         return commits.made(parent, {of.file: text}, "One more comment", self.clone)
 

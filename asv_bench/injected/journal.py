@@ -42,6 +42,10 @@ class Journal:
         """The last row that says what `key` says, and did not fail."""
         return self._last(key, failed=False)
 
+    def last(self, key: Mapping[str, Any]) -> Row | None:
+        """The row of what did not fail, or else of the failure."""
+        return self.of(key) or self._last(key, failed=True)
+
     def run(self, steps: Sequence[Step], progress: Lines) -> None:
         """Take the steps that were not taken yet; a KeyboardInterrupt leaves those before it."""
         left = [step for step in steps if self.of(step.key) is None]

@@ -14,7 +14,7 @@ from rlox_opt.system.progress import Lines
 from rlox_opt.system.usage import UsageError
 
 from asv_bench.elsewhere import __main__ as elsewhere
-from asv_bench.elsewhere import projects, trials
+from asv_bench.elsewhere import projects, rivals, trials
 from asv_bench.elsewhere.beside import Beside
 from asv_bench.elsewhere.installed import Run
 from asv_bench.elsewhere.tables import tables
@@ -24,18 +24,28 @@ PROJECTS = projects.load()
 
 
 def test_the_list_can_be_read_and_says_why_of_all_that_it_chose() -> None:
-    assert {project.name for project in PROJECTS} == {"networkx", "shapely"}
+    before = {"networkx", "shapely", "multidict", "pydantic-core", "chrono", "pest"}
+    assert len({project.name for project in PROJECTS} - before) >= 6
     for project in PROJECTS:
-        chosen = [project.asv, project.pair, project.unchanged, project.bisect, project.record]
+        chosen = [project.asv, *project.pair, project.unchanged, project.bisect, project.record]
         assert all(part.why for part in chosen if part)
+        assert project.pair
+        assert project.unchanged.part
+        assert all(pair.reported for pair in project.pair)
 
 
 def test_the_supplied_suite_has_what_is_expected_to_be_flagged() -> None:
-    (shapely,) = (project for project in PROJECTS if project.name == "shapely")
-    folder = shapely.suite(shapely.pair.suite)
-    there = suite_source.benchmarks(folder)
-    assert any(re.search(shapely.pair.expected, name) for name in there)
-    assert all(re.search(shapely.pair.bench, name) for name in there)
+    supplied = [
+        (project.suite(pair.suite), pair)
+        for project in PROJECTS
+        for pair in project.pair
+        if project.suite(pair.suite)
+    ]
+    assert len(supplied) >= 3
+    for folder, pair in supplied:
+        there = suite_source.benchmarks(folder)
+        assert any(re.search(pair.expected, name) for name in there)
+        assert all(re.search(pair.bench, name) for name in there)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +54,10 @@ def test_the_supplied_suite_has_what_is_expected_to_be_flagged() -> None:
         ("budget = 220", "budget = 0", "budget"),
         ("budget = 220", 'budget = 220\nseconds = "9"', "seconds"),
         ("expected = 'Graph", "expected = '(Graph", "regular expression"),
+        ('base = "1760d25f6c"', 'base = "1760d25"', "base"),
+        ('source = "networkx#5796"', 'source = ""', "source"),
+        ('kind = "asv"', 'kind = "criterion"', "add [project.criterion]"),
+        ('kind = "asv"', 'kind = "conbench"', "kind"),
         ('name = "shapely"', 'name = "networkx"', "two projects share a `name`"),
         ('name = "shapely"', 'name = "../shapely"', "name"),
     ],
@@ -68,7 +82,7 @@ def test_a_project_that_is_not_in_the_list_is_refused_in_one_line(
     assert (
         capsys.readouterr()
         .err.splitlines()[-1]
-        .endswith("--only: 'numpy' is no project of the list: networkx, shapely")
+        .startswith("python -m asv_bench.elsewhere: --only: 'numpy' is no project of the list: net")
     )
 
 
@@ -130,7 +144,7 @@ def test_what_is_measured_against_itself_differs_in_a_comment_that_no_branch_kno
     tmp_path: Path,
 ) -> None:
     commit = _repository(tmp_path)
-    (networkx, _) = PROJECTS
+    networkx = PROJECTS[0]
     unchanged = projects.Unchanged("", commit, "thing.py", ())
     of = trials.Trials(networkx, tmp_path, None)
     before = [(path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*.py")]
@@ -164,15 +178,68 @@ def _cell(verdict: str, ratio: float = 1.0) -> dict[str, Any]:
 
 def test_what_is_expected_is_found_where_it_is_slower_and_anything_else_is_flagged() -> None:
     cells = {
-        "benchmark_classes.GraphBenchmark.time_graph_create('Graph')": _cell("slower", 2.0),
-        "benchmark_classes.GraphBenchmark.time_graph_create('DiGraph')": _cell("faster", 0.5),
-        "benchmark_classes.GraphBenchmark.time_copy('Graph')": _cell("faster", 0.9),
-        "benchmark_classes.GraphBenchmark.time_copy('DiGraph')": _cell("undecided"),
+        "create('Graph')": _cell("slower", 2.0),
+        "create('DiGraph')": _cell("faster", 0.5),
+        "copy('Graph')": _cell("faster", 0.9),
+        "copy('DiGraph')": _cell("undecided"),
     }
     row = {"project": "networkx", "what": "pair", "cells": {"diff": cells}, "seconds": 150.0,
+           "expected": "create", "reported": "2 ×",
            "parts": {"base": 20.0, "head": 10.0}}  # fmt: skip
     told = "\n".join(tables([row], PROJECTS))
-    assert "| networkx | diff | 1/2 | 0.50–2.00 | 1/2 | 0.5 | 2.0 |" in told
+    assert "| networkx | 2 × | diff | found | 2.00 | 1/2 | 0.5 | 2.0 |" in told
+
+
+def test_what_failed_is_a_row_of_its_own_and_in_no_other_table() -> None:
+    row = {"project": "pest", "what": "pair", "tool": "criterion", "failed": "no cargo",
+           "expected": "json", "reported": "10 ×"}  # fmt: skip
+    told = "\n".join(tables([row, row | {"what": "bisect"}], PROJECTS))
+    assert "| pest | 10 × | criterion | failed | – | 0/0 | – | – |" in told
+    assert "Search" not in told
+
+
+def test_a_run_of_pytest_benchmark_is_slower_where_it_says_so_and_nowhere_else() -> None:
+    def run(**means: float) -> dict[str, Any]:
+        of = {f"tests/test_a.py::test_{name}": mean for name, mean in means.items()}
+        return {"benchmarks": [{"fullname": n, "stats": {"mean": m}} for n, m in of.items()]}
+
+    said = (
+        "Performance has regressed:\n\ttest_add (0002_run) - Field 'mean' has failed "
+        "PercentageRegressionCheck: 50.000000000 > 5.000000000\nERROR: Performance has regressed.\n"
+    )
+    told = rivals.compared(run(add=2.0, get=1.0), run(add=3.0, get=1.01, new=1.0), said)
+    assert {
+        name.partition("_a.py::")[2]: (of["verdict"], of["ratio"]) for name, of in told.items()
+    } == {
+        "test_add": ("slower", 1.5),
+        "test_get": ("unchanged", 1.01),
+    }
+
+
+def test_what_criterion_says_is_read_with_long_names_and_throughputs() -> None:
+    said = """\
+http parser             time:   [3.5245 ms 3.5328 ms 3.5464 ms]
+                        change: [+1003.6% +1008.2% +1014.4%] (p = 0.00 < 0.05)
+                        Performance has regressed.
+Found 2 outliers among 100 measurements (2.00%)
+parser_bench/\"__finStreamer-proto\"
+                        time:   [1.4668 ms 1.4703 ms 1.4755 ms]
+                        thrpt:  [60.0 MiB/s 61.0 MiB/s 62.0 MiB/s]
+                 change:
+                        time:   [-10.928% -10.818% -10.712%] (p = 0.00 < 0.05)
+                        thrpt:  [+11.997% +12.130% +12.269%]
+                        Performance has improved.
+still                   time:   [1.0 ns 1.1 ns 1.2 ns]
+                        change: [-0.5% +0.1% +0.6%] (p = 0.80 > 0.05)
+                        No change in performance detected.
+new                     time:   [1.0 ns 1.1 ns 1.2 ns]
+"""
+    told = dict(rivals.changes(said))
+    assert {name: (of["verdict"], round(of["ratio"], 3)) for name, of in told.items()} == {
+        "http parser": ("slower", 11.082),
+        'parser_bench/"__finStreamer-proto"': ("faster", 0.892),
+        "still": ("unchanged", 1.001),
+    }
 
 
 def test_flags_on_what_did_not_change_are_summed_over_runs_with_their_bound() -> None:

@@ -1,5 +1,5 @@
 """Scores of the tools, where the truth was known: injected slowdowns, nothing changed, synthetic
-histories."""
+histories, and what other projects reported."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rlox_opt.history import elsewhere
 from rlox_opt.history.injected import is_near, slowed, title
 from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.stats.rate import upper_bound
@@ -181,6 +182,70 @@ def _attribution(machine: str, records: Sequence[_Record]) -> Score:
     return Score("Is the cause found?", [(Table(columns, counted, caption), "")])
 
 
+def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
+    record = records[-1]
+    pairs = [row for row in record["rows"] if row["what"] == "pair"]
+    of_all: dict[str, list[elsewhere.Told]] = {}
+    rows = []
+    for row in pairs:
+        for of in elsewhere.told(row):
+            of_all.setdefault(of.tool, []).append(of)
+            built, measured = elsewhere.minutes(row) or (None, None)
+            beside = f"{of.flagged} of {of.beside}" if of.beside else units.MISSING
+            rows.append((
+                f"{row['project']} {row['head'][:10]}", row.get("reported", ""),
+                row.get("source", ""), of.tool, row.get("failed", of.outcome).splitlines()[0],
+                _span(of), beside, *(_minutes(part) for part in (built, measured)),
+            ))  # fmt: skip
+    scored = [(tool, *_counted(told), _of_nothing(record, tool)) for tool, told in of_all.items()]
+    each = _columns("Commit", "Reported", "Source", "Tool", "Outcome", "Times as long (99 %)",
+                    "Flagged beside", "Builds, min", "Measuring, min")  # fmt: skip
+    each |= dict.fromkeys(("Reported", "Source", "Tool", "Outcome"), "word")
+    all_ = _columns("Tool", *(word.capitalize() for word in elsewhere.OUTCOMES), "Flagged beside",
+                    "Flagged for nothing")  # fmt: skip
+    caption = f"Commits that made something slower, {_of(machine, record)}"
+    return Score(
+        "Are slowdowns of other projects found?",
+        [
+            (
+                Table(all_, scored, f"{caption}: counts"),
+                "Found with the least rate that agrees with it, flags with the largest (95 %).",
+            ),
+            (
+                Table(each, rows, f"{caption}: each"),
+                "Beside benchmarks that are expected to be slower, others may be so, too: such "
+                "flags need not be false.",
+            ),
+        ],
+        "Public projects whose threads name a slowdown and the commit that made it. Found is: "
+        "called slower. Blind is: no benchmark of the suite reaches it. Each tool gets the same "
+        "commits and benchmarks; the other tools are those of the projects.",
+    )
+
+
+def _counted(told: Sequence[elsewhere.Told]) -> Sequence[str]:
+    outcomes = [of.outcome for of in told]
+    counts = [f"{outcomes.count(word)} of {len(told)}" for word in elsewhere.OUTCOMES]
+    least = 1 - upper_bound(len(told) - outcomes.count("found"), len(told))
+    counts[0] += f" (> {units.percent(least)})"
+    return *counts, _rate([n < of.flagged for n in range(of.beside)] for of in told)
+
+
+def _of_nothing(record: _Record, tool: str) -> str:
+    rows = [row for row in record["rows"] if row["what"] == "unchanged" and "cells" in row]
+    return _rate(_flags(row["cells"][tool].values()) for row in rows if tool in row["cells"])
+
+
+def _span(of: elsewhere.Told) -> str:
+    if of.ratio is None:
+        return units.MISSING
+    return f"{of.ratio:.2f}" + (" ({:.2f}–{:.2f})".format(*of.ci99) if of.ci99 else "")
+
+
+def _minutes(of: float | None) -> str:
+    return units.MISSING if of is None else f"{of:.1f}"
+
+
 def _flags(cells: Iterable[_Record]) -> list[bool]:
     return [cell["verdict"] in FLAGGED for cell in cells]
 
@@ -205,4 +270,5 @@ SCORES: Mapping[str, tuple[str, Callable[[str, Sequence[_Record]], Score]]] = {
     "injected-bisect": ("bisect", _bisect),
     "injected-attribute": ("attribution", _attribution),
     "levels": ("levels", _levels),
+    "elsewhere": ("elsewhere", _elsewhere),
 }

@@ -233,3 +233,35 @@ def test_the_ledger_tells_how_often_intervals_held(tmp_path: Path) -> None:
     assert "How often" not in text_of(
         optimisations.ledger_page(lines[:1], "optimizations").of("rlox")
     )
+
+
+def test_what_other_projects_reported_has_a_row_a_tool_also_where_it_failed(tmp_path: Path) -> None:
+    def cell(verdict: str, ratio: float) -> dict[str, Any]:
+        return {"verdict": verdict, "ratio": ratio, "ci99": [ratio - 0.25, ratio + 0.25]}
+
+    pair = {"what": "pair", "project": "networkx", "head": "f50fc70b8c", "expected": "create",
+            "reported": "2 ×", "source": "networkx#1"}  # fmt: skip
+    cells = {"create": cell("slower", 2.0), "copy": cell("faster", 0.5), "add": cell("same", 1.0)}
+    rows = [
+        pair | {"tool": "diff", "cells": {"diff": cells, "base again": cells}, "seconds": 180.0,
+                "parts": {"base": 30.0, "head": 30.0}},
+        pair | {"tool": "asv", "failed": "no environment\nat all"},
+        pair | {"tool": "diff", "expected": "other", "cells": {"diff": cells}, "seconds": 60.0},
+        {"what": "unchanged", "cells": {"diff": {"a": cell("same", 1.0), "b": cell("same", 1.0)}}},
+    ]  # fmt: skip
+    record = {"date": "2026-11-25T00:00:00Z", "commit": "f" * 40, "rows": rows}
+    write(tmp_path, "2026-11-25T000000Z_elsewhere.json", record)
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
+    lines = [unescape(line.strip()) for line in text.splitlines()]
+    counts = lines.index("diff")
+    assert lines[counts : counts + 8] == [
+        "diff", "1 of 2 (> 2.5 %)", "0 of 2", "0 of 2", "1 of 2", "0 of 2",
+        "3 of 5 (< 92.4 %)", "0 of 2 (< 77.6 %)",
+    ]  # fmt: skip
+    first = lines.index("networkx f50fc70b8c")
+    assert lines[first : first + 9] == [
+        "networkx f50fc70b8c", "2 ×", "networkx#1", "diff", "found", "2.00 (1.75–2.25)", "1 of 2",
+        "1.0", "2.0",
+    ]  # fmt: skip
+    assert "no environment" in lines
+    assert "at all" not in text

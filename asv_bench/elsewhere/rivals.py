@@ -1,0 +1,169 @@
+"""What projects use themselves where that is not asv: pytest-benchmark's saved runs and criterion's
+baselines, each as its own documentation says, on the same commits and benchmarks."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.system.usage import UsageError
+from rlox_opt.system.uv import reason, uv
+
+from asv_bench.elsewhere.projects import Project
+from asv_bench.elsewhere.trees import tree
+from asv_bench.injected.tools import Cell, Cells, ToolError
+
+Took = dict[str, Any]
+
+PERCENT = 5
+_REGRESSED = re.compile(r"^\t?\s*(?P<name>\S.*?) - Field 'mean' has failed", re.MULTILINE)
+_TIME = re.compile(r"^(?P<name>\S.*?)?\s+time:\s+\[[^%\]]*\]\s*$")
+_CHANGE = re.compile(r"(?:change|time):\s+\[\S+%\s+(?P<change>[+−-][\d.]+)%\s+\S+%\]")
+_WORDS = {
+    "Performance has regressed.": "slower",
+    "Performance has improved.": "faster",
+    "Change within noise threshold.": "unchanged",
+    "No change in performance detected.": "unchanged",
+}
+
+
+def pytest_benchmark(
+    project: Project, clone: Path, folder: Path, base: str, head: str, suite: str, bench: str
+) -> tuple[dict[str, Cells], Took]:
+    """`--benchmark-save` in base's environment, `--benchmark-compare-fail` in head's, with the same
+    tests. Raises ToolError."""
+    assert project.pytest
+    tests = tree(clone, suite, folder / "suites", project.pytest.files)
+    start = time.monotonic()
+    environments = [_environment(project, clone, folder, commit) for commit in (base, head)]
+    built = time.monotonic()
+    runs = folder / "runs"
+    shutil.rmtree(runs, ignore_errors=True)
+    storage = ("--benchmark-storage", f"file://{runs}")
+    listed = _pytest(environments[1], tests, "--collect-only", "-q")
+    chosen = [
+        line for line in listed.stdout.splitlines() if "::" in line and re.search(bench, line)
+    ]
+    if not chosen:
+        raise ToolError(f"pytest collects nothing that {bench!r} finds: {_tail(listed)}")
+    compare = ("--benchmark-compare", f"--benchmark-compare-fail=mean:{PERCENT}%")
+    for environment, more in zip(environments, ((), compare), strict=True):
+        words = ("--benchmark-only", "--benchmark-enable", "--benchmark-save=run", *storage, *more)
+        done = _pytest(environment, tests, *words, *chosen)
+    saved = [json.loads(path.read_text("utf-8")) for path in sorted(runs.glob("*/*_run.json"))]
+    if len(saved) != 2:
+        raise ToolError(f"pytest saved {len(saved)} runs of 2: {_tail(done)}")
+    cells = compared(*saved, done.stdout + done.stderr)
+    took = {"build_seconds": built - start, "seconds": time.monotonic() - built}
+    return {f"pytest-benchmark {PERCENT} %": cells}, _rounded(took)
+
+
+def compared(base: Mapping[str, Any], head: Mapping[str, Any], said: str) -> Cells:
+    """Of two saved runs, what the second printed of those that failed the comparison. What got
+    faster is not told by it."""
+    means = {of["fullname"]: of["stats"]["mean"] for of in base["benchmarks"]}
+    failed = set(_REGRESSED.findall(said))
+    cells: Cells = {}
+    for of in head["benchmarks"]:
+        if before := means.get(of["fullname"]):
+            # It names the benchmark with its file or without, as `--benchmark-name` says.
+            slower = any(of["fullname"].endswith(name.split(" (")[0]) for name in failed)
+            verdict = "slower" if slower else "unchanged"
+            ratio = of["stats"]["mean"] / before
+            cells[of["fullname"]] = Cell(verdict=verdict, ratio=ratio, ci99=None)
+    return cells
+
+
+def criterion(
+    project: Project, clone: Path, folder: Path, base: str, head: str, suite: str, bench: str
+) -> tuple[dict[str, Cells], Took]:
+    """`--save-baseline` at base and `--baseline` at head, each with its own benches: criterion has
+    no other way. Raises ToolError."""
+    of = project.criterion
+    assert of
+    if suite not in (base, head):
+        raise UsageError(f"suite: is {suite}, of neither side; criterion measures a side's own")
+    env = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
+    targets = [word for target in of.targets for word in ("--bench", target)]
+    took = {"build_seconds": 0.0, "seconds": 0.0}
+    shutil.rmtree(folder / "target" / "criterion", ignore_errors=True)
+    for commit, baseline in ((base, "--save-baseline"), (head, "--baseline")):
+        crate = tree(clone, commit, folder / "trees") / of.folder
+        for words, part in (
+            (("--no-run",), "build_seconds"),
+            (("--", bench, baseline, "base"), "seconds"),
+        ):
+            start = time.monotonic()
+            done = subprocess.run(
+                ["cargo", "bench", "--quiet", *targets, *words], cwd=crate, env=env,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            )  # fmt: skip
+            took[part] += time.monotonic() - start
+            if done.returncode:
+                raise ToolError(f"cargo bench at {commit[:10]}: {_tail(done)}")
+    cells = dict(changes(done.stdout))
+    if not cells:
+        raise ToolError(f"criterion compares nothing: {_tail(done)}")
+    return {"criterion": cells}, _rounded(took)
+
+
+def changes(said: str) -> Iterator[tuple[str, Cell]]:
+    """What criterion printed of each benchmark beside a baseline. A name that is long has a line of
+    its own, and a throughput has its change beside that of the time."""
+    name, before, ratio = "", "", None
+    for line in said.splitlines():
+        if found := _TIME.match(line):
+            name, ratio = (found["name"] or before).strip(), None
+        elif ratio is None and (change := _CHANGE.search(line)):
+            ratio = 1 + float(change["change"].replace("−", "-")) / 100
+        elif name and ratio is not None and line.strip() in _WORDS:
+            yield name, Cell(verdict=_WORDS[line.strip()], ratio=ratio, ci99=None)
+            name = ""
+        before = line
+
+
+RIVALS = {"pytest-benchmark": pytest_benchmark, "criterion": criterion}
+
+
+def _environment(project: Project, clone: Path, folder: Path, commit: str) -> Path:
+    """An environment with the project as it is at a commit."""
+    assert project.pytest
+    environment = folder / "env" / commit
+    if not environment.is_dir():
+        part = environment.with_name(f"{commit}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        files = tree(clone, commit, folder / "trees")
+        requires = (*project.pytest.requires, *project.requires)
+        for words in (
+            ("venv", "--quiet", "--python", sys.executable, part),
+            ("pip", "install", "--quiet", "--python", part / "bin" / "python", files, *requires),
+        ):
+            if (done := uv(*words, cwd=folder)).status:
+                raise ToolError(f"uv {words[0]} at {commit[:10]}: {reason(done)}")
+        part.rename(environment)
+    return environment
+
+
+def _pytest(environment: Path, tests: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [environment / "bin" / "python", "-P", "-m", "pytest", "-o", "addopts=", "-p",
+         "no:cacheprovider", *words],
+        cwd=tests, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def _rounded(took: Mapping[str, float]) -> Took:
+    return {part: round(seconds, 1) for part, seconds in took.items()}
+
+
+def _tail(done: subprocess.CompletedProcess[str]) -> str:
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-15:]
+    return "\n".join([f"exit status {done.returncode}", *said])

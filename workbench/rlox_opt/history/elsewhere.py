@@ -1,0 +1,69 @@
+"""What a comparison of commits of another project counts as, whose slowdown is known: for the
+program that runs them, and the page of their records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rlox_opt.stats.paired import FLAGGED
+
+OUTCOMES = ("found", "missed", "undecided", "blind", "failed")
+AGAIN = "base again"  # the arm that compares base with itself
+
+_Row = Mapping[str, Any]
+
+
+class Told(NamedTuple):
+    """What a tool said of a pair: an outcome, benchmarks `flagged` of those `beside` the expected
+    ones, and the expected one that says most, with its ratio and 99 % interval (None: none)."""
+
+    tool: str
+    outcome: str
+    flagged: int
+    beside: int
+    ratio: float | None
+    ci99: Sequence[float] | None
+
+
+def told(row: _Row) -> list[Told]:
+    """Of each tool, as it was set, that a row of a pair has; of one that failed, that."""
+    if "failed" in row:
+        return [Told(row["tool"], "failed", 0, 0, None, None)]
+    return [_told(row, arm) for arm in row["cells"] if arm != AGAIN]
+
+
+def _told(row: _Row, arm: str) -> Told:
+    expected, others = [], []
+    for name, cell in row["cells"][arm].items():
+        (expected if re.search(row["expected"], name) else others).append(cell)
+    verdicts = {cell["verdict"] for cell in expected}
+    if not expected:
+        outcome = "blind"
+    elif "slower" in verdicts:
+        outcome = "found"
+    elif "undecided" in verdicts:
+        outcome = "undecided"
+    elif verdicts == {"failed"}:
+        outcome = "failed"
+    else:
+        outcome = "missed"
+    flagged = sum(cell["verdict"] in FLAGGED for cell in others)
+    slower = [cell for cell in expected if cell["verdict"] == "slower"] or expected
+    most = max((cell for cell in slower if cell["ratio"]), key=_ratio, default=None)
+    ratio, ci99 = (most["ratio"], most["ci99"]) if most else (None, None)
+    return Told(arm, outcome, flagged, len(others), ratio, ci99)
+
+
+def minutes(row: _Row) -> tuple[float, float] | None:
+    """Of environments and builds, and of the rest; None where it failed."""
+    if "seconds" not in row:
+        return None
+    parts = row.get("parts", {})
+    built = row.get("build_seconds", parts.get("base", 0.0) + parts.get("head", 0.0))
+    return built / 60, (row["seconds"] - (built if parts else 0.0)) / 60
+
+
+def _ratio(cell: _Row) -> float:
+    return float(cell["ratio"])

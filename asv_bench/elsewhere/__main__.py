@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rlox_opt.project import calibration
@@ -22,7 +23,7 @@ from asv_bench.elsewhere.projects import LIST, Project, load
 from asv_bench.elsewhere.rivals import RIVALS
 from asv_bench.elsewhere.tables import tables
 from asv_bench.elsewhere.trials import FOLDER, Trials, clone
-from asv_bench.injected.journal import Journal, Step
+from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.tools import ToolError
 from asv_bench.project import PROJECT
 
@@ -88,9 +89,14 @@ def _run(arguments: argparse.Namespace) -> int:
             progress.end("installed")
             for project in chosen:
                 progress.begin(f"clone of {project.name}")
-                ours = clone(project, arguments.clones)
-                progress.end("ready")
-                steps += Trials(project, ours, rlox_opt).steps()
+                try:
+                    ours = clone(project, arguments.clones)
+                except ToolError as error:
+                    progress.end(f"failed: {error}")
+                    steps += _impossible(Trials(project, Path(), rlox_opt).steps(), f"{error}")
+                else:
+                    progress.end("ready")
+                    steps += Trials(project, ours, rlox_opt).steps()
             steps = [step for step in steps if _wanted(step, arguments)]
             journal.run(steps, progress)
         except KeyboardInterrupt:
@@ -118,6 +124,16 @@ def _chosen(every: Sequence[Project], only: Sequence[str]) -> list[Project]:
         if name not in names:
             raise UsageError(f"--only: {name!r} is no project of the list: {', '.join(names)}")
     return [project for project in every if not only or project.name in only]
+
+
+def _impossible(steps: Iterable[Step], why: str) -> Iterator[Step]:
+    """The steps of a project that cannot be had: each fails, and says why."""
+
+    def does() -> Row:
+        raise ToolError(why)
+
+    for step in steps:
+        yield replace(step, does=does)
 
 
 def _wanted(step: Step, arguments: argparse.Namespace) -> bool:

@@ -204,7 +204,7 @@ def test_a_run_of_pytest_benchmark_is_slower_where_it_says_so_and_nowhere_else()
         return {"benchmarks": [{"fullname": n, "stats": {"mean": m}} for n, m in of.items()]}
 
     said = (
-        "Performance has regressed:\n\ttest_add (0002_run) - Field 'mean' has failed "
+        "Performance has regressed:\n\ttest_add (0001_run) - Field 'mean' has failed "
         "PercentageRegressionCheck: 50.000000000 > 5.000000000\nERROR: Performance has regressed.\n"
     )
     told = rivals.compared(run(add=2.0, get=1.0), run(add=3.0, get=1.01, new=1.0), said)

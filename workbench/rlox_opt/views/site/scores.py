@@ -216,11 +216,29 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
                 "Beside benchmarks that are expected to be slower, others may be so, too: such "
                 "flags need not be false.",
             ),
+            (_searches(machine, record), ""),
         ],
         "Public projects whose threads name a slowdown and the commit that made it. Found is: "
         "called slower. Blind is: no benchmark of the suite reaches it. Each tool gets the same "
         "commits and benchmarks; the other tools are those of the projects.",
     )
+
+
+def _searches(machine: str, record: _Record) -> Table:
+    rows = [
+        (
+            row["project"],
+            str(row.get("commits", units.MISSING)),
+            row.get("failed", row.get("outcome")).splitlines()[0],
+            (row.get("commit") or units.MISSING)[:10],
+            _minutes(row["seconds"] / 60 if "seconds" in row else None),
+        )
+        for row in record["rows"]
+        if row["what"] == "bisect"
+    ]
+    columns = _columns("Project", "Commits", "Outcome of bisect", "Commit found", "Min")
+    columns |= dict.fromkeys(("Outcome of bisect", "Commit found"), "word")
+    return Table(columns, rows, f"Search for the commit, {_of(machine, record)}")
 
 
 def _counted(told: Sequence[elsewhere.Told]) -> Sequence[str]:

@@ -234,6 +234,7 @@ class Bisection:
             packages.beginning = self._name  # known after the first comparison
             name = self._name = named(self._bench, packages.names("time"), "--bench")
             comparison = kind([name])
+            comparison.own = self._project.thresholds([name])
             comparison.run(
                 packages.contests,
                 tell=lambda n, *_: self._progress.note(f"restart {n}", n / comparison.looks[-1]),

@@ -91,7 +91,10 @@ def run(arguments: argparse.Namespace) -> int:
     of = series.of_store(entries, line, calibration.smallest(project.records))
     lacking = unrecorded.of(project, {entry.commit for entry in entries}, line or ())
     rows = [
-        _row(one, change, known, kept) for one in of for change in one.changes if one.open(change)
+        _row(one, change, known, kept)
+        for one in of
+        for change in one.changes
+        if one.open(change) and _matters(project, one, change)
     ]
     unused = [
         entry for entry in known if not any(entry.fits(one, c) for one in of for c in one.changes)
@@ -134,6 +137,15 @@ def order(
     if off:
         say(f"{len(off)} recorded commits are not on the line of HEAD; left out")
     return line
+
+
+def _matters(project: Project, one: Series, change: Change) -> bool:
+    """Whether a change is beyond the threshold that the project's settings give its benchmark. A
+    count has none, as in `diff`."""
+    from rlox_opt.history.series import COUNTS
+
+    least = 0.0 if one.kind in COUNTS else project.thresholds([one.benchmark]).get(one.benchmark, 0)
+    return abs(math.log(change.ratio)) > least
 
 
 def _row(

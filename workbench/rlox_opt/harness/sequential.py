@@ -33,8 +33,9 @@ class More(NamedTuple):
 
 @dataclass
 class Comparison:
-    """Readings of benchmarks, one a restart, and the verdicts at the `looks` so far. A `patient`
-    one goes on where all is decided, and judges anew at each look."""
+    """Readings of benchmarks, one a restart, and the verdicts at the `looks` so far. `band` is the
+    threshold as a log-ratio, but of benchmarks that have their `own`. A `patient` one goes on where
+    all is decided, and judges anew at each look."""
 
     names: Sequence[str]
     band: float = BAND
@@ -44,6 +45,11 @@ class Comparison:
     failures: dict[str, Failure] = field(default_factory=dict)
     judgements: dict[str, Judgement] = field(default_factory=dict)
     seconds: dict[str, list[float]] = field(default_factory=dict)  # that restarts took
+    own: Mapping[str, float] = field(default_factory=dict)
+
+    def threshold(self, name: str) -> float:
+        """Of a benchmark, as a log-ratio."""
+        return self.own.get(name, self.band)
 
     def undecided(self) -> list[str]:
         """The benchmarks that more restarts may decide."""
@@ -120,7 +126,7 @@ class Comparison:
 
     def _urgency(self, name: str, restarts: int) -> tuple[bool, float]:
         of = [reading.log_ratio for reading in self.readings.get(name, ())]
-        foreseen = would_settle(of, len(of) + restarts, self.band, self.level)
+        foreseen = would_settle(of, len(of) + restarts, self.threshold(name), self.level)
         return not foreseen, restarts * self._seconds(name)
 
     def _seconds(self, name: str) -> float:
@@ -135,7 +141,8 @@ class Comparison:
         for name in self.undecided():
             of = ratios.get(name, [])
             later = [look for look in self.looks if look > len(of)]
-            look = next((n for n in later if would_settle(of, n, self.band, self.level)), None)
+            band = self.threshold(name)
+            look = next((n for n in later if would_settle(of, n, band, self.level)), None)
             if look is None and len(of) >= self.looks[0]:
                 noisy += 1
             else:
@@ -152,7 +159,7 @@ class Comparison:
             for name, judgement in self.judgements.items()
             if not self.patient and (_settled(judgement) or judgement.restarts == len(ratios[name]))
         }
-        self.judgements = judge(ratios, self.band, kept, self.level)
+        self.judgements = judge(ratios, self.band, kept, self.level, self.own)
 
     @property
     def level(self) -> float:
@@ -161,7 +168,7 @@ class Comparison:
 
     def aa(self) -> dict[str, Judgement]:
         """The verdicts on base against itself, from the same restarts."""
-        return judge(self.until_look("log_ratio_aa"), self.band, level=self.level)
+        return judge(self.until_look("log_ratio_aa"), self.band, level=self.level, own=self.own)
 
     def medians(self, name: str) -> tuple[float, float]:
         """Of base and head: a note, for only ratios are sound."""

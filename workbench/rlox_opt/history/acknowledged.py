@@ -17,13 +17,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from rlox_opt.history.store import MORE_IS_BETTER, UNITS
+from rlox_opt.system.patterns import matches
 from rlox_opt.system.schema import Positive, read
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
         place = [i for i, p in enumerate(points) if p.place == points[change.index].place]
         at = place.index(change.index)
         near = place[max(0, at - NEAR) : at + NEAR + 1]
-        return fnmatchcase(series.benchmark, self.benchmark) and any(
+        return matches(series.benchmark, self.benchmark) and any(
             points[i].commit.startswith(self.commit) for i in near
         )
 

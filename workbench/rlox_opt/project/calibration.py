@@ -157,23 +157,23 @@ def smallest(records: Path) -> dict[str, dict[str, float]]:
     return by_machine
 
 
-def plan(records: Path, names: Sequence[str], band: float, budget_s: float) -> Iterator[str]:
-    """What a comparison of these benchmarks will take on this machine, by its calibration, and
-    what the budget cannot decide. Raises NotReadError."""
+def plan(records: Path, bands: Mapping[str, float], budget_s: float) -> Iterator[str]:
+    """What a comparison of these benchmarks, by their thresholds as log-ratios, will take on this
+    machine by its calibration, and what the budget cannot decide. Raises NotReadError."""
     path = _newest(records / slug(machine()))
     calibration = read(path, Calibration) if path else None
     seconds, known = GUESS_S, []
     if calibration is not None:
         seconds = calibration.seconds_per_restart
         rows = calibration.benchmarks
-        known = [rows[name] for name in names if name in rows]
-        restarts = [restarts_to_settle(of.sd, band) for of in known]
+        known = [(rows[name].sd, band) for name, band in bands.items() if name in rows]
+        restarts = [restarts_to_settle(*of) for of in known]
         date = calibration.date[:10]
     reached = int(budget_s / (LOOKS[0] * seconds))
-    if reached < len(names):
+    if reached < len(bands):
         yield (
             f"the budget has {budget_s:.0f} s of timing: {LOOKS[0]} restarts, which a verdict "
-            f"takes at the least, of about {max(1, reached)} of {len(names)} benchmarks; "
+            f"takes at the least, of about {max(1, reached)} of {len(bands)} benchmarks; "
             "--bench chooses, --budget gives more time"
         )
     if not known:

@@ -114,10 +114,14 @@ def measured(
         progress.end(f"{sum(map(len, names.values()))} benchmarks to measure")
         start = time.monotonic()
         until = start + arguments.budget
-        times = Comparison(names["time"], band)
-        memory = Comparison([name for kind in _MEMORY_KINDS for name in names[kind]], band)
+        weighed = [name for kind in _MEMORY_KINDS for name in names[kind]]
+        times = Comparison(names["time"], band, own=project.thresholds(names["time"]))
+        memory = Comparison(weighed, band, own=project.thresholds(weighed))
+        unmatched = project.unmatched([*names["time"], *weighed])
+        for line in unmatched:
+            progress.console.print(line, highlight=False, markup=False)
         broken = {side: {**of.broken} for side, of in packages.listed().items()}
-        compared = ComparedBuilds(base, head, times, memory, missing, broken, (*notes,))
+        compared = ComparedBuilds(base, head, times, memory, missing, broken, (*notes, *unmatched))
         compared.calibrated = calibration.newest(project.records)
         try:
             if not arguments.no_coverage:
@@ -125,7 +129,8 @@ def measured(
             of_memory = _OF_MEMORY * arguments.budget if memory.names else 0.0
             of_counts = _OF_COUNTS * arguments.budget if counted else 0.0
             of_times = until - time.monotonic() - of_memory - of_counts
-            for line in calibration.plan(project.records, times.names, band, of_times):
+            bands = {name: times.threshold(name) for name in times.names}
+            for line in calibration.plan(project.records, bands, of_times):
                 progress.console.print(line, highlight=False)
             progress.begin("timing")
             times.run(
@@ -319,6 +324,7 @@ def _rows(
             "ratio": judgement.ratio,
             "ci99": judgement.ci99,
             "verdict": judgement.verdict,
+            "threshold": math.expm1(of.threshold(name)),
             "leans": judgement.leans,
             "restarts": judgement.restarts,
             "base": base,

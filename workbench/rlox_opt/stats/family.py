@@ -38,19 +38,23 @@ def judge(
     band: float = BAND,
     settled: Mapping[str, Judgement] | None = None,
     level: float = LEVEL,
+    own: Mapping[str, float] | None = None,
 ) -> dict[str, Judgement]:
     """The verdict of each benchmark at this look; those of `settled` stand.
 
-    `band` is the threshold as a log-ratio, `level` the error at this look. Raises ValueError for a
-    benchmark without any ratio.
+    `band` is the threshold as a log-ratio, but of benchmarks that have their `own`; `level` is the
+    error at this look. Raises ValueError for a benchmark without any ratio.
     """
     settled = settled or {}
+    bands = dict.fromkeys(log_ratios, band) | dict(own or {})
     fresh = {
-        name: _estimate(of, band, level) for name, of in log_ratios.items() if name not in settled
+        name: _estimate(of, bands[name], level)
+        for name, of in log_ratios.items()
+        if name not in settled
     }
     judgements = {name: settled.get(name) or fresh[name] for name in log_ratios}
     limit = passing([judgement.p for judgement in judgements.values()], level)
-    return judgements | {name: _decide(judgement, band, limit) for name, judgement in fresh.items()}
+    return judgements | {name: _decide(of, bands[name], limit) for name, of in fresh.items()}
 
 
 def passing(ps: Iterable[float | None], level: float) -> float:

@@ -1,14 +1,20 @@
-"""What can be said of a regular expression without trying it."""
+"""Patterns of names: shell patterns, and what a regular expression says without being tried."""
 
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 _PLAIN = re.compile(r"(?:[\w ,']|\\[^\w\s])*", re.ASCII)
 _LAST = re.compile(r"\\?.\Z", re.DOTALL)
 # What is one thing though it may hold a bar or a bracket, and those that are none.
 _PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()|]", re.DOTALL)
 _OTHERWISE = re.IGNORECASE | re.MULTILINE | re.VERBOSE
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Whether a shell pattern matches a whole name, or is it: a name may have brackets itself."""
+    return name == pattern or fnmatchcase(name, pattern)
 
 
 def beginning(pattern: re.Pattern[str]) -> str:

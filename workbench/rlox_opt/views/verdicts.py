@@ -51,12 +51,15 @@ def _table(console: Console, title: str, found: ComparedBuilds, of: Comparison) 
             f"{judgement.ratio:.3f}",
             _interval(judgement),
             _verdict(judgement, of is found.memory),
+            *([_own(of, name)] if of.own else ()),
             str(judgement.restarts),
             *(_counted(found, name, what) for what in counted),
         )
         for name, judgement in _sorted(of.judgements)
     ]
-    return _of_names(console, (title, "ratio", "99 %", "verdict", "n", *counted.values()), rows)
+    own = ("threshold",) if of.own else ()
+    headings = (title, "ratio", "99 %", "verdict", *own, "n", *counted.values())
+    return _of_names(console, headings, rows)
 
 
 def _of_names(console: Console, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -102,10 +105,11 @@ def _markdown_table(
     yield "| benchmark | ratio (99 %) | verdict | restarts | instructions | allocations |"
     yield "|---|---:|---|---:|---:|---:|"
     for name, judgement, memory in rows:
+        own = _own(found.memory if memory else found.times, name)
         cells = [
             f"`{name}`",
             f"{judgement.ratio:.3f} ({_interval(judgement)})",
-            _verdict(judgement, memory),
+            _verdict(judgement, memory) + (f" (threshold {own})" if own else ""),
             str(judgement.restarts),
             _counted(found, name, "instructions"),
             _counted(found, name, "allocations"),
@@ -235,6 +239,11 @@ def _verdict(judgement: Judgement, memory: bool) -> str:
     zone = judgement.leans if judgement.verdict == "undecided" else judgement.verdict
     said = _OF_MEMORY.get(zone, zone) if memory else zone
     return f"rather {said}" if judgement.verdict == "undecided" else said
+
+
+def _own(of: Comparison, name: str) -> str:
+    """A threshold that is not that of all others."""
+    return f"{100 * math.expm1(of.own[name]):g} %" if name in of.own else ""
 
 
 def _interval(judgement: Judgement) -> str:

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import side_by_side
 from rlox_opt.project.builds import Artefact, Builds
 from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import ComparedBuilds
 from rlox_opt.system.progress import Lines, reporter
 from rlox_opt.system.usage import UsageError
@@ -221,6 +224,44 @@ def test_a_table_for_a_pull_request_has_a_row_for_each_that_moved() -> None:
     assert rows[0][1] == "1.105 (1.105–1.106)"
     assert "<details><summary>1 the same</summary>\n" in lines
     assert "- broken: fails in head: no" in lines
+
+
+def test_a_threshold_of_its_own_stands_beside_the_verdict(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = made_up(["slower", "same"])
+    found.times.own = {"1": math.log1p(0.05)}
+    rows = {row["benchmark"]: row["threshold"] for row in side_by_side.facts(found)["results"]}
+    assert rows == {"0": pytest.approx(0.01), "1": pytest.approx(0.05)}
+    said = "\n".join(verdicts.markdown(found))
+    assert "| same (threshold 5 %) |" in said
+    assert said.count("threshold 5 %") == 1
+    verdicts.show(found)
+    assert re.search(r"^1 .* same +5 % +5$", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_thresholds_come_from_the_projects_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = 'package = "toy"\n[tool.rlox-opt.thresholds]\n'
+    root = toy_projects.write(tmp_path, table + '"io.*" = 5\n"a.time_x[1]" = 2\n"*" = 3')
+    project = Project.find(root)
+    own = {"io.read": 5, "a.time_x[1]": 2, "a.time_x1": 2, "b": 3}
+    assert project.thresholds(own) == {n: math.log1p(p / 100) for n, p in own.items()}
+    assert project.unmatched(["b"]) == [
+        f"[tool.rlox-opt.thresholds]: {pattern!r} matches no benchmark that is measured"
+        for pattern in ("io.*", "a.time_x[1]")
+    ]
+    monkeypatch.chdir(root)
+    for wrong, says in {
+        '"io.*" = 0': "`thresholds` has 0 for 'io.*'; it takes per cent, a number over 0",
+        '"io.*" = "5 %"': "`thresholds` has '5 %' for 'io.*'; it takes per cent",
+        '" " = 5': "`thresholds` has 5 for the pattern ' '; write the name of a benchmark",
+    }.items():
+        toy_projects.write(tmp_path, table + wrong)
+        with pytest.raises(SystemExit, match="2"):
+            main(["diff", "HEAD"])
+        assert f"pyproject.toml, line 3: [tool.rlox-opt]: {says}" in capsys.readouterr().err
 
 
 def test_the_gate_tells_good_from_bad_from_cannot_tell() -> None:

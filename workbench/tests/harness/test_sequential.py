@@ -140,3 +140,17 @@ def test_verdicts_are_counted() -> None:
     comparison.run(Restarts())
     expected = {"slower": 1, "faster": 0, "same": 1, "undecided": 0}
     assert tally(comparison.judgements.values()) == expected
+
+
+def test_more_time_is_foreseen_by_a_benchmarks_own_threshold() -> None:
+    """A scatter that hides 1 % for ever, and not 50 %."""
+    ratios = [-0.15, 0.1, 0.05, -0.1, 0.15]
+    readings = {name: [Reading(of, of, 1.0, 1.0) for of in ratios] for name in ("own", "other")}
+    comparison = Comparison(["own", "other"], readings=readings, own={"own": math.log(1.5)})
+    comparison.look()
+    assert {name: j.verdict for name, j in comparison.judgements.items()} == {
+        "own": "same",
+        "other": "undecided",
+    }
+    assert comparison.more().noisy == 1
+    assert comparison.aa()["own"].verdict == "same"

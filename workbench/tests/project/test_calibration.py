@@ -73,12 +73,12 @@ def test_a_plan_says_how_long_and_what_will_stay_open(tmp_path: Path) -> None:
         "benchmarks": {"steady": _of(0.003), "noisy": _of(0.05)},
     }
     path = _kept(tmp_path, found)
-    (said,) = calibration.plan(tmp_path, ["steady", "noisy", "new"], 0.01, 600.0)
+    (said,) = calibration.plan(tmp_path, dict.fromkeys(["steady", "noisy", "new"], 0.01), 600.0)
     assert "2026-01-02 about 22 s" in said  # 5 and 40 restarts
     assert "1 of 2 are too noisy" in said
-    assert not [*calibration.plan(tmp_path, ["new"], 0.01, 600.0)]
+    assert not [*calibration.plan(tmp_path, {"new": 0.01}, 600.0)]
     path.unlink()
-    assert not [*calibration.plan(tmp_path, ["steady"], 0.01, 600.0)]
+    assert not [*calibration.plan(tmp_path, {"steady": 0.01}, 600.0)]
 
 
 def test_a_plan_says_what_the_budget_cannot_reach(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_a_plan_says_what_the_budget_cannot_reach(tmp_path: Path) -> None:
         "benchmarks": {str(n): _of(0.003) for n in range(9)},
     }
     _kept(tmp_path, found)
-    said, _ = calibration.plan(tmp_path, [str(n) for n in range(9)], 0.01, 10.0)
+    said, _ = calibration.plan(tmp_path, dict.fromkeys(map(str, range(9)), 0.01), 10.0)
     assert "of about 4 of 9 benchmarks; --bench chooses" in said
-    (alone,) = calibration.plan(tmp_path, [str(n) for n in range(9)], 0.01, 60.0)
+    (alone,) = calibration.plan(tmp_path, dict.fromkeys(map(str, range(9)), 0.01), 60.0)
     assert "by the calibration" in alone
 
 
@@ -101,7 +101,7 @@ def test_a_plan_refuses_a_broken_calibration_by_name(
 ) -> None:
     path = _kept(tmp_path, broken)
     with pytest.raises(NotReadError, match=path.name):
-        [*calibration.plan(tmp_path, ["steady"], 0.01, 600.0)]
+        [*calibration.plan(tmp_path, {"steady": 0.01}, 600.0)]
 
 
 def test_the_newest_calibration_of_this_machine_is_taken(tmp_path: Path) -> None:

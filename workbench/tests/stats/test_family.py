@@ -154,3 +154,10 @@ def test_the_interval_holds_the_truth() -> None:
         held += found.ci99[0] <= math.exp(truth) <= found.ci99[1]
         trials += 1
     assert held / trials >= 0.99
+
+
+def test_a_benchmark_is_judged_by_its_own_threshold() -> None:
+    three = [math.log(1.03) + x for x in (-1e-3, 1e-3, 0, 2e-3, -2e-3)]
+    found = judge({"own": three, "other": three}, math.log(1.01), own={"own": math.log(1.05)})
+    assert (found["own"].verdict, found["own"].leans) == ("same", "same")
+    assert (found["other"].verdict, found["other"].leans) == ("slower", "slower")

@@ -15,6 +15,7 @@ from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
+from rlox_opt.project.parity import findings
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import READING, named, side_by_side
 from rlox_opt.stats.family import Judgement, judge
@@ -254,6 +255,7 @@ class Bisection:
                 "ci99": judgement.ci99,
                 "verdict": judgement.verdict,
                 "restarts": judgement.restarts,
+                "differs": findings(base, head),
             }
         )
         return judgement, comparison.until_look()[name]
@@ -284,6 +286,7 @@ def sentences(search: Search, commits: Commits) -> Iterator[str]:
             f"{asked['base'][:10]} → {asked['head'][:10]}  {asked['ratio']:.3f} "
             f"({low:.3f}–{high:.3f}), {asked['restarts']} restarts"
         )
+        yield from (f"  {told}" for told in asked["differs"])
     if search.skipped:
         skipped = ", ".join(commit[:10] for commit in search.skipped)
         yield f"passed over, since they do not build or the benchmark fails: {skipped}"

@@ -16,10 +16,11 @@ from rlox_opt.cli.sides import add_arguments as add_sides
 from rlox_opt.cli.sides import built, in_environments, measured_by, resolved
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
+from rlox_opt.history import acknowledged
 from rlox_opt.project.artefacts import same_surroundings
 from rlox_opt.project.builds import Artefact, same_parts
 from rlox_opt.project.parity import findings
-from rlox_opt.project.side_by_side import ComparedBuilds, facts, measured, share_a_process
+from rlox_opt.project.side_by_side import ComparedBuilds, Meant, facts, measured, share_a_process
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
@@ -126,6 +127,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     Raises:
         ContestError: the benchmarks cannot be listed.
         NotBuiltError: a revision does not build.
+        NotReadError: what base or head acknowledges cannot be read.
         UsageError: there is no such revision, or no such benchmark.
     """
     from rlox_opt.system.progress import reporter
@@ -145,6 +147,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
             "measure them",
             file=sys.stderr,
         )
+    known = acknowledged.of_change(project, *sides)
     with reporter() as progress:
         base, head = built(project, sides, progress)
         notes = _notes(project, suite, base, head)
@@ -155,7 +158,11 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
             return ComparedBuilds(
                 base, head, nothing, nothing, {}, notes=notes, complete=True, needless=True
             )
-        return measured(project, base, head, arguments, progress, notes)
+        compared = measured(project, base, head, arguments, progress, notes)
+    for name in compared.slower():
+        if answer := acknowledged.answer_to(known, name, compared.kinds.get(name, "time")):
+            compared.meant = {**compared.meant, name: Meant(answer.ratio, answer.reason)}
+    return compared
 
 
 def _notes(project: Project, suite: Suite, base: Artefact, head: Artefact) -> tuple[str, ...]:

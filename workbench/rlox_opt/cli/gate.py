@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 from rlox_opt.cli.diff import add_arguments, compare, tell
@@ -13,6 +14,7 @@ from rlox_opt.harness.sequential import tally
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import ComparedBuilds
+from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, DIFFERENCE, GOOD, INTERRUPTED
 from rlox_opt.system.files import NotReadError
@@ -27,7 +29,8 @@ As a hook before each push, in .git/hooks/pre-push:
   #!/bin/sh
   exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120 --hook
 
---threshold is the least change that matters: what may be less does not fail the gate.
+--threshold is the least change that matters: what may be less does not fail the gate. Nor does a
+regression that the change itself acknowledges, up to its ratio (see `regressions --help`).
 """
 
 
@@ -55,32 +58,39 @@ def add_to(verbs: Any, project: Project) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare and judge; returns the exit code."""
     try:
-        code = _judged(arguments)
+        code, why = _judged(arguments)
     except (ContestError, NotBuiltError, NotReadError, UsageError) as problem:
         if not arguments.hook:
             raise
         print(f"rlox-opt gate: {problem}", file=sys.stderr)
-        code = CANNOT_TELL
+        code, why = CANNOT_TELL, f"{problem}"
     if not arguments.hook or code != CANNOT_TELL:
         return code
-    warning = "::warning::" if "GITHUB_ACTIONS" in os.environ else "warning: "
-    print(f"{warning}rlox-opt gate could not tell, which --hook lets pass", file=sys.stderr)
+    told = f"rlox-opt gate could not tell, which --hook lets pass: {why}"
+    if "GITHUB_ACTIONS" in os.environ:  # one line, in which a per cent sign begins a code
+        told = f"::warning::{told}".replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    else:
+        told = f"warning: {told}"
+    print(told, file=sys.stderr)
     return GOOD
 
 
-def _judged(arguments: argparse.Namespace) -> int:
+def _judged(arguments: argparse.Namespace) -> tuple[int, str]:
     compared = compare(arguments)
     code, why = decision(compared)
     tell(compared, arguments, {"exit_code": code, "why": why})
     print(f"rlox-opt gate: {why}", file=sys.stderr)
-    return code
+    return code, why
 
 
 def decision(compared: ComparedBuilds) -> tuple[int, str]:
     """The exit code, and why."""
     counts = tally(compared.verdicts())
-    if counts["slower"]:
-        return DIFFERENCE, f"regression: {counts['slower']} slower or larger"
+    meant = [name for name in compared.slower() if compared.excused(name)]
+    if unmeant := counts["slower"] - len(meant):
+        larger = len(compared.meant) - len(meant)
+        beyond = f", {larger} of them by more than is acknowledged" if larger else ""
+        return DIFFERENCE, f"regression: {unmeant} slower or larger{beyond}"
     if not compared.complete:
         return INTERRUPTED, "interrupted"
     if compared.needless:
@@ -94,10 +104,19 @@ def decision(compared: ComparedBuilds) -> tuple[int, str]:
             f"cannot tell: {failed} benchmarks could not be measured, or not be read",
         )
     if open_ := counts["undecided"] + len(compared.unmeasured()):
-        return CANNOT_TELL, (
-            f"cannot tell: {open_} undecided; more --budget, or another --threshold, "
-            "may decide them"
-        )
+        return CANNOT_TELL, f"cannot tell: {open_} undecided; {'; '.join(_remedies(compared))}"
     if not any(counts.values()):
         return CANNOT_TELL, "cannot tell: nothing was measured"
-    return GOOD, "no regression"
+    return GOOD, "no regression" + (f" but {len(meant)} acknowledged" if meant else "")
+
+
+def _remedies(compared: ComparedBuilds) -> Iterator[str]:
+    """What would decide those that are undecided."""
+    more = compared.more()
+    if more.settled:
+        yield f"about {more.seconds:.0f} s more of --budget would settle {more.settled}"
+    if more.noisy:
+        yield (
+            f"{more.noisy} scatter too much for a verdict in {LOOKS[-1]} restarts, but may get one "
+            "by a larger --threshold"
+        )

@@ -44,10 +44,13 @@ or more, and up to which ratio; one that is larger is listed again:
 
   [[acknowledged]]
   benchmark = "data_plane.Gae.*"
-  commit = "1a2b3c4d5e"
   kind = "time"
   ratio = 1.05
   reason = "checks its bounds now"
+  commit = "1a2b3c4d5e"
+
+Without `commit` it means the commit that brought the entry into the file, so that it can be part of
+the change itself; `diff` and `gate` go by it, too.
 """
 
 
@@ -111,8 +114,11 @@ def run(arguments: argparse.Namespace) -> int:
         for text in lines(shown, arguments.all):
             print(text)
     for entry in unused:
-        what = f"{entry.kind} of {entry.benchmark} at {entry.commit}"
-        _say(f"acknowledged {what}: fits no change; remove the entry")
+        what = f"{entry.kind} of {entry.benchmark}"
+        if entry.commit:
+            _say(f"acknowledged {what} at {entry.commit}: fits no change; remove the entry")
+        else:
+            _say(f"acknowledged {what}: names no commit, and no commit has brought it in yet")
     if lacking and lacking.without:
         _say(f"{lacking}")
     _say(f"{unexplained or 'none'} unexplained, in {len(of)} series of {len(kept)} recordings")
@@ -120,10 +126,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def acknowledgements(project: Project, path: Path | None) -> list[Acknowledgement]:
-    """Those of a file; without one, of the project's, where there is one."""
+    """Those of a file, each with its commit; without a file, of the project's, where there is
+    one."""
     if path is None and not project.acknowledged.exists():
         return []
-    return acknowledged.load(path or project.acknowledged)
+    path = path or project.acknowledged
+    return acknowledged.dated(project, path, acknowledged.load(path))
 
 
 def order(
@@ -171,7 +179,7 @@ def _row(
         "state": change.state,
         "slower": one.slower(change),
         "layer": entry.causes.get(one.benchmark, {}).get("layer"),
-        "acknowledged": answer.reason if answer and answer.excuses(change) else None,
+        "acknowledged": answer.reason if answer and answer.excuses(change.ratio) else None,
         "acknowledged_to": answer.ratio if answer else None,
     }
 

@@ -136,19 +136,21 @@ class Comparison:
 
     def more(self) -> More:
         """What more time would bring to what is undecided, or was not measured."""
-        settled, seconds, noisy = 0, 0.0, 0
-        ratios = self.until_look()
-        for name in self.undecided():
-            of = ratios.get(name, [])
-            later = [look for look in self.looks if look > len(of)]
-            band = self.threshold(name)
-            look = next((n for n in later if would_settle(of, n, band, self.level)), None)
-            if look is None and len(of) >= self.looks[0]:
-                noisy += 1
-            else:
-                settled += 1
-                seconds += self._seconds(name) * ((look or self.looks[0]) - len(of))
-        return More(settled, seconds, noisy)
+        lacking = {name: self.lacking(name) for name in self.undecided()}
+        known = {name: restarts for name, restarts in lacking.items() if restarts is not None}
+        seconds = sum(self._seconds(name) * restarts for name, restarts in known.items())
+        return More(len(known), seconds, len(lacking) - len(known))
+
+    def lacking(self, name: str) -> int | None:
+        """How many restarts more would settle a benchmark, as is foreseen; None where it scatters
+        too much for a verdict by the last look."""
+        of = self.until_look().get(name, [])
+        if len(of) < self.looks[0]:
+            return self.looks[0] - len(of)
+        band = self.threshold(name)
+        later = (look for look in self.looks if look > len(of))
+        look = next((n for n in later if would_settle(of, n, band, self.level)), None)
+        return None if look is None else look - len(of)
 
     def look(self) -> None:
         """Judge by the restarts up to the last look. What has no more of them than when it was

@@ -2,10 +2,13 @@
 
     [[acknowledged]]
     benchmark = "data_plane.Gae.*"  # a shell pattern, or the whole name
-    commit = "1a2b3c4d5e"           # at least seven digits
     kind = "time"                   # one of `store.UNITS`
     ratio = 1.05                    # new / old level; what is further from 1 is not excused
     reason = "checks its bounds now"
+    commit = "1a2b3c4d5e"           # at least seven digits, or left out
+
+Without a commit it means the change that brings it into the file, whose hash nobody knows when it
+is written. So it excuses that change, and never the next one.
 
 A change may be located a commit or two beside the one that did it, and move as history grows: an
 entry fits changes up to `NEAR` readings from its commit. Its size moves, too, so a ratio of times
@@ -14,41 +17,52 @@ leaves it some room.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from rlox_opt.history.store import MORE_IS_BETTER, UNITS
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.patterns import matches
-from rlox_opt.system.schema import Positive, read
+from rlox_opt.system.schema import Positive, parse, read
 
 if TYPE_CHECKING:
     from rlox_opt.history.series import Series
+    from rlox_opt.project.commits import Revision
+    from rlox_opt.project.project import Project
     from rlox_opt.stats.levels import Change
 
 NEAR = 2
+_KINDS = (*UNITS, "memory", "track")  # those of `diff`, too
 
 
 class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
     """One entry of the file."""
 
     benchmark: str
-    commit: str
     kind: str
     ratio: Positive
     reason: str
+    commit: str = ""
 
     def __post_init__(self) -> None:
         more = self.kind in MORE_IS_BETTER
         fits = 0 < self.ratio < 1 if more else self.ratio > 1
         bounds = "over 0 and under 1" if more else "a number over 1"
         for name, does, takes in (
-            ("commit", re.fullmatch("[0-9a-f]{7,40}", self.commit), "7 to 40 digits of its hash"),
-            ("kind", self.kind in UNITS, f"what is excused: {', '.join(UNITS)}"),
+            (
+                "commit",
+                re.fullmatch("([0-9a-f]{7,40})?", self.commit),
+                "7 to 40 digits of its hash",
+            ),
+            ("kind", self.kind in _KINDS, f"what is excused: {', '.join(_KINDS)}"),
             ("ratio", fits, f"how much is excused, new / old level: of {self.kind}, {bounds}"),
             ("benchmark", self.benchmark.strip(), "a text"),
             ("reason", self.reason.strip(), "a text"),
@@ -58,7 +72,7 @@ class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
 
     def fits(self, series: Series, change: Change) -> bool:
         """Whether a change of a series is the regression meant, of whatever size."""
-        if self.kind != series.kind or not series.slower(change):
+        if not self.commit or self.kind != series.kind or not series.slower(change):
             return False
         points = series.points
         place = [i for i, p in enumerate(points) if p.place == points[change.index].place]
@@ -68,16 +82,27 @@ class Acknowledgement(Struct, frozen=True, forbid_unknown_fields=True):
             points[i].commit.startswith(self.commit) for i in near
         )
 
-    def excuses(self, change: Change) -> bool:
+    def excuses(self, ratio: float) -> bool:
         """Whether a change that it fits is no larger than was meant."""
-        return abs(math.log(change.ratio)) <= abs(math.log(self.ratio))
+        return abs(math.log(ratio)) <= abs(math.log(self.ratio))
 
 
 def answer(
     known: Iterable[Acknowledgement], series: Series, change: Change
 ) -> Acknowledgement | None:
     """The entry that fits a change; of several, the one that excuses most."""
-    fitting = [entry for entry in known if entry.fits(series, change)]
+    return _most(entry for entry in known if entry.fits(series, change))
+
+
+def answer_to(
+    known: Iterable[Acknowledgement], benchmark: str, kind: str
+) -> Acknowledgement | None:
+    """The entry of a change for what became slower or larger by it; of several, the one that
+    excuses most."""
+    return _most(of for of in known if of.kind == kind and matches(benchmark, of.benchmark))
+
+
+def _most(fitting: Iterable[Acknowledgement]) -> Acknowledgement | None:
     return max(fitting, key=lambda entry: abs(math.log(entry.ratio)), default=None)
 
 
@@ -88,3 +113,43 @@ class _File(Struct, forbid_unknown_fields=True):
 def load(path: Path) -> list[Acknowledgement]:
     """The entries of a file. Raises NotReadError."""
     return [*read(path, _File).acknowledged]
+
+
+def of_change(project: Project, base: Revision, head: Revision) -> list[Acknowledgement]:
+    """The entries that a change brings: head's file has them and base's has not, and a commit that
+    they name is one of the change. A release has none. Raises NotReadError."""
+    path = _inside(project, project.acknowledged)
+    if path is None or base.is_release or head.is_release:
+        return []
+    before = _at(project, base.commit, path)
+    brought = [entry for entry in _at(project, head.commit, path) if entry not in before]
+    named = any(entry.commit for entry in brought)
+    commits = project.commits.since(base.commit, head.commit) if named else []
+    return [
+        entry
+        for entry in brought
+        if not entry.commit or any(commit.startswith(entry.commit) for commit in commits)
+    ]
+
+
+def dated(project: Project, path: Path, known: Sequence[Acknowledgement]) -> list[Acknowledgement]:
+    """The entries of a file, each with its commit: without one, the first parent of HEAD that
+    brought it in, and none while it is in no commit. One that was changed is a new one."""
+    inside, since = _inside(project, path), dict[Acknowledgement, str]()
+    if inside is not None and not all(entry.commit for entry in known):
+        for commit in project.commits.line("HEAD", inside):
+            with contextlib.suppress(NotReadError):
+                since = {of: since.get(of, commit) for of in _at(project, commit, inside)}
+    return [replace(of, commit=of.commit or since.get(of, "")[:40]) for of in known]
+
+
+def _inside(project: Project, path: Path) -> str | None:
+    """A path from the top of the repository; None outside it."""
+    inside = os.path.relpath(path.resolve(), project.top.resolve())
+    return None if inside.startswith("..") else inside
+
+
+def _at(project: Project, commit: str, path: str) -> Sequence[Acknowledgement]:
+    """The entries of a file as it is in a commit. Raises NotReadError."""
+    text = project.commits.text(commit, path)
+    return parse(text, _File, Path(f"{commit[:10]}:{path}")).acknowledged

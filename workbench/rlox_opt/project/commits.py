@@ -122,6 +122,10 @@ class Commits:
             raise UsageError(f"{good.title} and {bad.title} are one commit")
         return commits
 
+    def since(self, base: str, head: str) -> list[str]:
+        """The commits that `head` has and `base` has not."""
+        return self._run("rev-list", _END, f"{base}..{head}").split()
+
     def line(self, tip: str = "HEAD", *paths: str) -> list[str]:
         """A commit and its first parents, the oldest first, or those that changed one of the paths;
         none outside a checkout."""

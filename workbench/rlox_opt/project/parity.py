@@ -39,6 +39,27 @@ def findings(base: Artefact, head: Artefact) -> list[str]:
     return told
 
 
+def facts(base: Artefact, head: Artefact) -> dict[str, dict[str, str]]:
+    """How the sides were built and run, by what it says: "same" is what both have alike, "base" and
+    "head" what each has else. Of an environment that both have alike, only how much is in it."""
+    sides = [
+        {
+            **({"features": ", ".join(of.features)} if of.features else {}),
+            **{what: value for what, value in {**of.made, **of.found}.items() if value},
+        }
+        for of in (base, head)
+    ]
+    same = {what: value for what, value in sides[0].items() if sides[1].get(what) == value}
+    told = {what: _in_short(value) for what, value in same.items()}
+    differ = [{what: of for what, of in side.items() if what not in same} for side in sides]
+    return {"same": told, "base": differ[0], "head": differ[1]}
+
+
+def _in_short(value: str) -> str:
+    lines = value.splitlines()
+    return f"of {len(lines)} packages" if len(lines) > 1 else value
+
+
 def _interpreters(base: Artefact, head: Artefact) -> list[str]:
     if base.made.get("interpreter") == head.made.get("interpreter"):
         return []

@@ -12,13 +12,13 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlox_opt.harness import callgrind
 from rlox_opt.harness.arms import Side
 from rlox_opt.harness.packages import SIDES, Failure, Packages
-from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import blind, builds, calibration, kinds
+from rlox_opt.harness.sequential import Comparison, More
+from rlox_opt.project import blind, builds, calibration, kinds, parity
 from rlox_opt.project.blind import Coverage
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.project import Project
@@ -42,6 +42,13 @@ _PATIENCE_S = 120.0  # for one benchmark in one process
 READING = "reading the suite"
 
 
+class Meant(NamedTuple):
+    """What a change acknowledges of one that is slower or larger: up to which ratio, and why."""
+
+    ratio: float
+    reason: str
+
+
 @dataclass
 class ComparedBuilds:
     """What a comparison of two builds knows so far."""
@@ -62,6 +69,26 @@ class ComparedBuilds:
     needless: bool = False  # both packages are the same, which needs no measuring
     calibrated: Mapping[str, Any] | None = None  # this machine's newest calibration
     coverage: Coverage | None = None  # None where it was not asked for
+    kinds: Mapping[str, str] = field(default_factory=dict)  # of what is weighed; else "time"
+    meant: Mapping[str, Meant] = field(default_factory=dict)  # by what is slower or larger
+
+    def slower(self) -> dict[str, Judgement]:
+        """What is slower or larger, acknowledged or not."""
+        every = {**self.times.judgements, **self.memory.judgements}
+        return {name: of for name, of in every.items() if of.verdict == "slower"}
+
+    def excused(self, name: str) -> bool:
+        """Whether one of them is acknowledged, and no larger than that by its ratio. Its interval
+        may reach far below while few restarts have told that it is slower, and would have little
+        excuse much; the ratio is also what an entry means in the history."""
+        return name in self.meant and self.slower()[name].ratio <= self.meant[name].ratio
+
+    def more(self) -> More:
+        """What more time would bring, to times and memory."""
+        one, other = self.times.more(), self.memory.more()
+        return More(
+            one.settled + other.settled, one.seconds + other.seconds, one.noisy + other.noisy
+        )
 
     def verdicts(self) -> list[Judgement]:
         """Of all benchmarks that could be measured."""
@@ -122,6 +149,11 @@ def measured(
             progress.console.print(line, highlight=False, markup=False)
         broken = {side: {**of.broken} for side, of in packages.listed().items()}
         compared = ComparedBuilds(base, head, times, memory, missing, broken, (*notes, *unmatched))
+        compared.kinds = {
+            name: "peak_memory" if kind == "peakmemory" else kind
+            for kind in _MEMORY_KINDS
+            for name in names[kind]
+        }
         compared.calibrated = calibration.newest(project.records)
         try:
             if not arguments.no_coverage:
@@ -267,6 +299,7 @@ def facts(compared: ComparedBuilds) -> dict[str, Any]:
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "base": compared.base.revision.commit,
         "head": compared.head.revision.commit,
+        "built": parity.facts(compared.base, compared.head),
         "features": {"base": compared.base.features, "head": compared.head.features},
         "identical": builds.same_parts(compared.base, compared.head),
         "machine": machine(),
@@ -319,6 +352,7 @@ def _rows(
     rows = []
     for name, judgement in judgements.items():
         base, head = of.medians(name)
+        meant = compared.meant.get(name) if judgements is of.judgements else None
         row = {
             "benchmark": name,
             "ratio": judgement.ratio,
@@ -327,6 +361,9 @@ def _rows(
             "threshold": math.expm1(of.threshold(name)),
             "leans": judgement.leans,
             "restarts": judgement.restarts,
+            "more_restarts": of.lacking(name) if judgement.verdict == "undecided" else 0,
+            "acknowledged": meant.reason if meant and compared.excused(name) else None,
+            "acknowledged_to": meant.ratio if meant else None,
             "base": base,
             "head": head,
         }

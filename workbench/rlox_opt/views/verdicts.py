@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlox_opt.harness.sequential import Comparison, tally
-from rlox_opt.project import blind, calibration
+from rlox_opt.project import blind, calibration, parity
 from rlox_opt.project.artefacts import same_parts, same_surroundings
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED, LOOKS
@@ -50,7 +50,7 @@ def _table(console: Console, title: str, found: ComparedBuilds, of: Comparison) 
             name,
             f"{judgement.ratio:.3f}",
             _interval(judgement),
-            _verdict(judgement, of is found.memory),
+            _verdict(judgement, of is found.memory) + _meant(found, name),
             *([_own(of, name)] if of.own else ()),
             str(judgement.restarts),
             *(_counted(found, name, what) for what in counted),
@@ -83,6 +83,10 @@ def markdown(found: ComparedBuilds) -> Iterator[str]:
     yield ""
     yield from closing(found)
     yield ""
+    yield from (f"- {line}" for line in found.notes)
+    if alike := parity.facts(found.base, found.head)["same"]:
+        yield f"- both sides: {', '.join(f'{what} {of}' for what, of in alike.items())}"
+    yield ""
     rows = [
         (name, judgement, of is found.memory)
         for of in (found.times, found.memory)
@@ -109,7 +113,9 @@ def _markdown_table(
         cells = [
             f"`{name}`",
             f"{judgement.ratio:.3f} ({_interval(judgement)})",
-            _verdict(judgement, memory) + (f" (threshold {own})" if own else ""),
+            _verdict(judgement, memory)
+            + _meant(found, name)
+            + (f" (threshold {own})" if own else ""),
             str(judgement.restarts),
             _counted(found, name, "instructions"),
             _counted(found, name, "allocations"),
@@ -160,6 +166,7 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
         yield "Both packages are byte for byte the same: nothing was measured (--anyway does)."
         return
     yield f"{', '.join(said) or 'nothing measured'}, in {found.seconds:.0f} s."
+    yield from _acknowledged(found)
     yield from _unfinished(found)
     identical = same_parts(found.base, found.head)
     if identical and len(identical) == len(found.base.digests):
@@ -195,6 +202,19 @@ def closing(found: ComparedBuilds) -> Iterator[str]:
         yield "Interrupted: these are the verdicts so far."
 
 
+def _acknowledged(found: ComparedBuilds) -> Iterator[str]:
+    """Why what is slower or larger is meant, or that it is more than that."""
+    for name, (ratio, reason) in found.meant.items():
+        up_to = (
+            "acknowledged up to" if found.excused(name) else "more than is acknowledged, which is"
+        )
+        yield f"{name}: {up_to} {ratio:g}×: {reason}"
+
+
+def _meant(found: ComparedBuilds, name: str) -> str:
+    return ", acknowledged" if found.excused(name) else ""
+
+
 def _unfinished(found: ComparedBuilds) -> Iterator[str]:
     """What more time would bring."""
     if left_out := found.unmeasured():
@@ -202,11 +222,11 @@ def _unfinished(found: ComparedBuilds) -> Iterator[str]:
         yield f"The budget did not suffice for {len(left_out)}: " + (
             f"{', '.join(left_out[:_FIRST])}{more}."
         )
-    foreseen = [of.more() for of in (found.times, found.memory)]
-    if settled := sum(of.settled for of in foreseen):
-        yield f"About {sum(of.seconds for of in foreseen):.0f} s more would settle {settled} more."
-    if noisy := sum(of.noisy for of in foreseen):
-        yield f"{noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
+    foreseen = found.more()
+    if foreseen.settled:
+        yield f"About {foreseen.seconds:.0f} s more would settle {foreseen.settled} more."
+    if foreseen.noisy:
+        yield f"{foreseen.noisy} scatter too much for a verdict in {LOOKS[-1]} restarts."
 
 
 def _blind(found: ComparedBuilds) -> Iterator[str]:

@@ -25,7 +25,7 @@ from rlox_opt.project import side_by_side
 from rlox_opt.project.builds import Artefact, Builds
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.project import Project
-from rlox_opt.project.side_by_side import ComparedBuilds
+from rlox_opt.project.side_by_side import ComparedBuilds, Meant
 from rlox_opt.system.progress import Lines, reporter
 from rlox_opt.system.usage import UsageError
 from rlox_opt.views import verdicts
@@ -259,9 +259,55 @@ def test_thresholds_come_from_the_projects_settings(
         '" " = 5': "`thresholds` has 5 for the pattern ' '; write the name of a benchmark",
     }.items():
         toy_projects.write(tmp_path, table + wrong)
-        with pytest.raises(SystemExit, match="2"):
-            main(["diff", "HEAD"])
+        assert main(["diff", "HEAD"]) == 2
         assert f"pyproject.toml, line 3: [tool.rlox-opt]: {says}" in capsys.readouterr().err
+
+
+def test_an_acknowledged_regression_passes_and_a_larger_one_fails() -> None:
+    found = made_up(["slower", "same"])  # by 10.5 %
+    found.meant = {"0": Meant(1.2, "checks its bounds")}
+    assert gate.decision(found) == (0, "no regression but 1 acknowledged")
+    said = "\n".join(verdicts.markdown(found))
+    assert "| slower, acknowledged |" in said
+    assert "0: acknowledged up to 1.2×: checks its bounds" in said
+    row, other = side_by_side.facts(found)["results"]
+    assert (row["acknowledged"], row["acknowledged_to"]) == ("checks its bounds", 1.2)
+    assert (other["acknowledged"], other["acknowledged_to"]) == (None, None)
+    found.meant = {"0": Meant(1.05, "checks its bounds")}
+    beyond = "regression: 1 slower or larger, 1 of them by more than is acknowledged"
+    assert gate.decision(found) == (1, beyond)
+    assert "more than is acknowledged, which is 1.05×" in "\n".join(verdicts.closing(found))
+    assert side_by_side.facts(found)["results"][0]["acknowledged"] is None
+
+
+def test_what_is_undecided_is_told_with_what_would_decide_it() -> None:
+    found = made_up(["same", "undecided"])
+    found.times.names = ["0", "1"]
+    assert gate.decision(found) == (
+        2,
+        "cannot tell: 1 undecided; 1 scatter too much for a verdict in 40 restarts, but may get "
+        "one by a larger --threshold",
+    )
+    assert [row["more_restarts"] for row in side_by_side.facts(found)["results"]] == [0, None]
+
+
+def test_how_both_were_built_stands_in_the_report() -> None:
+    found = made_up(["same"])
+    made = {"builder": "pip", "environment": "a==1\nb==2", "interpreter": "CPython 3.11"}
+    found.base = replace(found.base, made=made, found={"optimisation": "-O2"})
+    found.head = replace(found.base, found={"optimisation": "-O3"})
+    found.notes = ("the commit changed how it is built: -O2, -O3.",)
+    same = {"builder": "pip", "environment": "of 2 packages", "interpreter": "CPython 3.11"}
+    assert side_by_side.facts(found)["built"] == {
+        "same": same,
+        "base": {"optimisation": "-O2"},
+        "head": {"optimisation": "-O3"},
+    }
+    lines = list(verdicts.markdown(found))
+    first = lines.index("- the commit changed how it is built: -O2, -O3.")
+    assert lines[first + 1] == (
+        "- both sides: builder pip, environment of 2 packages, interpreter CPython 3.11"
+    )
 
 
 def test_the_gate_tells_good_from_bad_from_cannot_tell() -> None:

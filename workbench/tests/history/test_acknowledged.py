@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import small_projects
 import toy_entries as toy
 from msgspec.structs import replace
 
 from rlox_opt.history import acknowledged
 from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.series import of_store
+from rlox_opt.project.commits import Revision
+from rlox_opt.project.project import Project
 from rlox_opt.system.files import NotReadError
 
 SERIES = of_store(toy.history({25: 1.05}))[0]
@@ -48,7 +51,7 @@ def entry(**more: Any) -> Acknowledgement:
 
 def test_the_file_is_read(tmp_path: Path) -> None:
     found = acknowledged.load(file(tmp_path, text() * 2))
-    assert found == [Acknowledgement("a.*", "1a2b3c4", "time", 1.05, "meant")] * 2
+    assert found == [Acknowledgement("a.*", "time", 1.05, "meant", "1a2b3c4")] * 2
     fewer = text(kind='"steps"', ratio="0.9") + text(kind='"allocations"', ratio="3")
     assert [of.ratio for of in acknowledged.load(file(tmp_path, fewer))] == [0.9, 3]
     assert acknowledged.load(file(tmp_path, "")) == []
@@ -78,15 +81,15 @@ def test_what_became_faster_needs_no_excuse() -> None:
     training = of_store(toy.history({25: 0.95}, kind="steps"))[0]
     fewer = entry(kind="steps", ratio=0.9)
     assert fewer.fits(training, training.changes[0])
-    assert fewer.excuses(training.changes[0])
-    assert not replace(fewer, ratio=0.97).excuses(training.changes[0])
+    assert fewer.excuses(training.changes[0].ratio)
+    assert not replace(fewer, ratio=0.97).excuses(training.changes[0].ratio)
 
 
 def test_an_entry_excuses_no_more_than_it_says() -> None:
-    assert entry(ratio=1.06).excuses(CHANGE)
-    assert entry(ratio=CHANGE.ratio).excuses(CHANGE)
+    assert entry(ratio=1.06).excuses(CHANGE.ratio)
+    assert entry(ratio=CHANGE.ratio).excuses(CHANGE.ratio)
     assert entry(ratio=1.04).fits(SERIES, CHANGE)
-    assert not entry(ratio=1.04).excuses(CHANGE)
+    assert not entry(ratio=1.04).excuses(CHANGE.ratio)
 
 
 def test_of_several_entries_the_one_that_excuses_most_answers() -> None:
@@ -133,3 +136,43 @@ def test_a_malformed_entry_is_told_with_what_would_do(
 def test_a_missing_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotReadError, match="cannot be read"):
         acknowledged.load(tmp_path / "none.toml")
+
+
+def in_file(*entries: str) -> dict[str, str]:
+    return {
+        "pyproject.toml": "[project]\nname = 'thing'\n",
+        ".rlox-opt/acknowledged.toml": "".join(entries),
+    }
+
+
+def test_an_entry_without_a_commit_means_the_change_that_brings_it_in_and_not_the_next(
+    tmp_path: Path,
+) -> None:
+    own, other = text(commit=""), text(commit="", benchmark='"b"')
+    made = small_projects.repository(
+        tmp_path, in_file(), in_file(own), {"x": "next"}, in_file(other, own)
+    )
+    project = Project.find(tmp_path)
+
+    def of(base: str, head: str) -> list[str]:
+        sides = (Revision(commit, commit) for commit in (base, head))
+        return [entry.benchmark for entry in acknowledged.of_change(project, *sides)]
+
+    assert of(made[0], made[1]) == ["a.*"]
+    assert of(made[1], made[2]) == []
+    assert of(made[2], made[3]) == ["b"]
+    found = acknowledged.dated(
+        project, project.acknowledged, acknowledged.load(project.acknowledged)
+    )
+    assert [(of.benchmark, of.commit) for of in found] == [("b", made[3]), ("a.*", made[1])]
+    assert not entry(commit="").fits(SERIES, CHANGE)
+
+
+def test_an_entry_with_a_commit_excuses_a_change_that_has_the_commit(tmp_path: Path) -> None:
+    (before,) = small_projects.repository(tmp_path, in_file())
+    (slower,) = small_projects.repository(tmp_path, {"x": "slower"})
+    (after,) = small_projects.repository(tmp_path, in_file(text(commit=f'"{slower[:10]}"')))
+    project = Project.find(tmp_path)
+    sides = [Revision(commit, commit) for commit in (before, slower, after)]
+    assert len(acknowledged.of_change(project, sides[0], sides[2])) == 1
+    assert acknowledged.of_change(project, sides[1], sides[2]) == []

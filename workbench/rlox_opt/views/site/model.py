@@ -76,7 +76,7 @@ class Moved:
     @property
     def excused(self) -> bool:
         """Whether it is meant, and no larger than that."""
-        return self.answer is not None and self.answer.excuses(self.change)
+        return self.answer is not None and self.answer.excuses(self.change.ratio)
 
     @property
     def machine(self) -> str:

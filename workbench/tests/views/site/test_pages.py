@@ -178,8 +178,8 @@ def test_a_regression_that_is_meant_says_why_and_is_explained(
     culprit = history.commits[12].hash
     reason = "checks its bounds <now>"
     known = [
-        Acknowledgement(STEPPED, culprit[:10], "time", 1.3, reason),
-        Acknowledgement(STEPPED, culprit[:10], "instructions", 1.001, "a few"),
+        Acknowledgement(STEPPED, "time", 1.3, reason, culprit[:10]),
+        Acknowledgement(STEPPED, "instructions", 1.001, "a few", culprit[:10]),
     ]
     meant = History.of(read(store), acknowledged=known)
     assert sum(moved.unexplained for moved in history.moved) == 4

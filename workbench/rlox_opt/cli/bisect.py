@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlox_opt.cli.sides import add_suite, measured_by
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
+from rlox_opt.project import thresholds
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.parity import findings
@@ -235,7 +236,7 @@ class Bisection:
             packages.beginning = self._name  # known after the first comparison
             name = self._name = named(self._bench, packages.names("time"), "--bench")
             comparison = kind([name])
-            comparison.own = self._project.thresholds([name])
+            comparison.own = thresholds.own(self._project.settings.thresholds, [name])
             comparison.run(
                 packages.contests,
                 tell=lambda n, *_: self._progress.note(f"restart {n}", n / comparison.looks[-1]),

@@ -18,7 +18,7 @@ from rlox_opt.cli.types import pattern
 from rlox_opt.history import acknowledged, store, unrecorded
 from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.store import Entry
-from rlox_opt.project import calibration
+from rlox_opt.project import calibration, thresholds
 from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
 from rlox_opt.system import exits
@@ -152,7 +152,8 @@ def _matters(project: Project, one: Series, change: Change) -> bool:
     count has none, as in `diff`."""
     from rlox_opt.history.series import COUNTS
 
-    least = 0.0 if one.kind in COUNTS else project.thresholds([one.benchmark]).get(one.benchmark, 0)
+    own = thresholds.own(project.settings.thresholds, [one.benchmark])
+    least = 0.0 if one.kind in COUNTS else own.get(one.benchmark, 0.0)
     return abs(math.log(change.ratio)) > least
 
 

@@ -4,10 +4,8 @@ found where that says nothing."""
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -15,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rlox_opt.project import asv_files, kinds, package_name, unmeasured
+from rlox_opt.project import asv_files, kinds, package_name, thresholds, unmeasured
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.builds import Builds, Cargo, Command
 from rlox_opt.project.commits import Commits
@@ -24,7 +22,6 @@ from rlox_opt.project.kinds.commands import FILE, Commands
 from rlox_opt.project.layers import Layers
 from rlox_opt.system import git, schema
 from rlox_opt.system.files import NotReadError, read_text
-from rlox_opt.system.patterns import matches
 from rlox_opt.system.usage import UsageError
 
 _TABLE = "tool.rlox-opt"
@@ -141,22 +138,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     """Whose code is whose, where time is divided."""
 
     thresholds: dict[str, Any] = {}
-    """The least change that matters, in per cent, of benchmarks whose name a shell pattern matches;
-    the first that does counts. All others have that of the command line."""
+    """The least change that matters of single benchmarks, in per cent by shell patterns."""
 
     def __post_init__(self) -> None:
-        for pattern, percent in self.thresholds.items():
-            number = isinstance(percent, int | float) and not isinstance(percent, bool)
-            if not pattern.strip():
-                raise ValueError(
-                    f"`thresholds` has {percent!r} for the pattern {pattern!r}; write the name of "
-                    'a benchmark, or a shell pattern such as "data_plane.*"'
-                )
-            if not number or not 0 < percent < math.inf:
-                raise ValueError(
-                    f"`thresholds` has {percent!r} for {pattern!r}; it takes per cent, a number "
-                    "over 0"
-                )
+        thresholds.check(self.thresholds)
 
     @property
     def suite_path(self) -> str:
@@ -282,25 +267,6 @@ class Project:
         magic = _MAGIC.match(path)
         assert magic is not None
         return f"{magic[0]}{os.path.normpath(self.within / path[magic.end() :])}"
-
-    def thresholds(self, names: Iterable[str]) -> dict[str, float]:
-        """As log-ratios, of the benchmarks that the settings give one of their own."""
-        return {
-            name: math.log1p(percent / 100)
-            for name in names
-            for percent in [
-                next((p for of, p in self.settings.thresholds.items() if matches(name, of)), None)
-            ]
-            if percent is not None
-        }
-
-    def unmatched(self, names: Collection[str]) -> list[str]:
-        """A sentence for each threshold of the settings that none of these benchmarks has."""
-        return [
-            f"[{_TABLE}.thresholds]: {pattern!r} matches no benchmark that is measured"
-            for pattern in self.settings.thresholds
-            if not any(matches(name, pattern) for name in names)
-        ]
 
     @property
     def compared(self) -> re.Pattern[str]:

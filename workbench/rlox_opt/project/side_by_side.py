@@ -18,7 +18,7 @@ from rlox_opt.harness import callgrind
 from rlox_opt.harness.arms import Side
 from rlox_opt.harness.packages import SIDES, Failure, Packages
 from rlox_opt.harness.sequential import Comparison, More
-from rlox_opt.project import blind, builds, calibration, kinds, parity
+from rlox_opt.project import blind, builds, calibration, kinds, parity, thresholds
 from rlox_opt.project.blind import Coverage
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.project import Project
@@ -142,9 +142,10 @@ def measured(
         start = time.monotonic()
         until = start + arguments.budget
         weighed = [name for kind in _MEMORY_KINDS for name in names[kind]]
-        times = Comparison(names["time"], band, own=project.thresholds(names["time"]))
-        memory = Comparison(weighed, band, own=project.thresholds(weighed))
-        unmatched = project.unmatched([*names["time"], *weighed])
+        own = thresholds.own(project.settings.thresholds, [*names["time"], *weighed])
+        times = Comparison(names["time"], band, own=own)
+        memory = Comparison(weighed, band, own=own)
+        unmatched = thresholds.unmatched(project.settings.thresholds, [*names["time"], *weighed])
         for line in unmatched:
             progress.console.print(line, highlight=False, markup=False)
         broken = {side: {**of.broken} for side, of in packages.listed().items()}

@@ -46,7 +46,7 @@ def judge(
     error at this look. Raises ValueError for a benchmark without any ratio.
     """
     settled = settled or {}
-    bands = dict.fromkeys(log_ratios, band) | dict(own or {})
+    bands = dict.fromkeys(log_ratios, band) | {**(own or {})}
     fresh = {
         name: _estimate(of, bands[name], level)
         for name, of in log_ratios.items()

@@ -45,19 +45,19 @@ def show(found: ComparedBuilds) -> None:
 
 def _table(console: Console, title: str, found: ComparedBuilds, of: Comparison) -> Table:
     counted = _COUNTED if of is found.times and found.counts else {}
+    own = ("threshold",) if of.own.keys() & of.judgements else ()
     rows = [
         (
             name,
             f"{judgement.ratio:.3f}",
             _interval(judgement),
             _verdict(judgement, of is found.memory) + _meant(found, name),
-            *([_own(of, name)] if of.own else ()),
+            *([_own(of, name)] if own else ()),
             str(judgement.restarts),
             *(_counted(found, name, what) for what in counted),
         )
         for name, judgement in _sorted(of.judgements)
     ]
-    own = ("threshold",) if of.own else ()
     headings = (title, "ratio", "99 %", "verdict", *own, "n", *counted.values())
     return _of_names(console, headings, rows)
 

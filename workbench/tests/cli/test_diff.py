@@ -21,7 +21,7 @@ from rlox_opt.cli.main import main
 from rlox_opt.harness import packages as packages_module
 from rlox_opt.harness.packages import Failure
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.project import side_by_side
+from rlox_opt.project import side_by_side, thresholds
 from rlox_opt.project.builds import Artefact, Builds
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.project import Project
@@ -139,6 +139,7 @@ def test_identical_packages_end_a_comparison_unless_they_are_measured_anyway(
     monkeypatch.setattr(diff, "measured_by", toy_projects.by_its_own)
     monkeypatch.setattr(Commits, "resolve", lambda self, text: built.revision)
     monkeypatch.setattr(Commits, "dirty", lambda self: False)
+    monkeypatch.setattr(Commits, "text", lambda self, commit, path: "")
     monkeypatch.setattr(Builds, "check", lambda self, revision: None)
     monkeypatch.setattr(Builds, "build", lambda self, revision, like=None: built)
     toy_packages.benchmarks(tmp_path)
@@ -247,8 +248,10 @@ def test_thresholds_come_from_the_projects_settings(
     root = toy_projects.write(tmp_path, table + '"io.*" = 5\n"a.time_x[1]" = 2\n"*" = 3')
     project = Project.find(root)
     own = {"io.read": 5, "a.time_x[1]": 2, "a.time_x1": 2, "b": 3}
-    assert project.thresholds(own) == {n: math.log1p(p / 100) for n, p in own.items()}
-    assert project.unmatched(["b"]) == [
+    assert thresholds.own(project.settings.thresholds, own) == {
+        n: math.log1p(p / 100) for n, p in own.items()
+    }
+    assert thresholds.unmatched(project.settings.thresholds, ["b"]) == [
         f"[tool.rlox-opt.thresholds]: {pattern!r} matches no benchmark that is measured"
         for pattern in ("io.*", "a.time_x[1]")
     ]

@@ -97,7 +97,7 @@ def test_a_hook_fails_on_all_but_what_cannot_be_told_of_which_it_warns(
     code: int, passed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
-    monkeypatch.setattr(gate, "_judged", lambda _: code)
+    monkeypatch.setattr(gate, "_judged", lambda _: (code, "so"))
     assert rlox_opt("gate", "HEAD").returncode == code
     done = rlox_opt("gate", "HEAD", "--hook")
     assert done.returncode == passed

@@ -63,8 +63,7 @@ class Twins(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keb
 
 
 class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Benchmarks that are measured only where `--bench` names them: regular expressions that are
-    searched for in their names. Empty ones leave none out."""
+    """Benchmarks that only `--bench` brings, by what is searched for in names; "" for none."""
 
     compared: str = ""
     """By `diff`, `gate` and `calibrate`."""

@@ -35,7 +35,8 @@ def told(row: _Row) -> list[Told]:
 
 
 def _told(row: _Row, arm: str) -> Told:
-    expected, others = [], []
+    expected: list[_Row] = []
+    others: list[_Row] = []
     for name, cell in row["cells"][arm].items():
         (expected if re.search(row["expected"], name) else others).append(cell)
     verdicts = {cell["verdict"] for cell in expected}

@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,9 +24,12 @@ from rlox_opt.project.side_by_side import ComparedBuilds, Meant, facts, measured
 from rlox_opt.stats.paired import LOOKS
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
+from rlox_opt.system.files import NotReadError
 from rlox_opt.system.numbers import positive
 
 if TYPE_CHECKING:
+    from rlox_opt.history.acknowledged import Acknowledgement
+    from rlox_opt.project.commits import Revision
     from rlox_opt.project.project import Project
     from rlox_opt.project.suites import Suite
 
@@ -127,7 +130,6 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
     Raises:
         ContestError: the benchmarks cannot be listed.
         NotBuiltError: a revision does not build.
-        NotReadError: what base or head acknowledges cannot be read.
         UsageError: there is no such revision, or no such benchmark.
     """
     from rlox_opt.system.progress import reporter
@@ -147,7 +149,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
             "measure them",
             file=sys.stderr,
         )
-    known = acknowledged.of_change(project, *sides)
+    known = meant(project, sides)
     with reporter() as progress:
         base, head = built(project, sides, progress)
         notes = _notes(project, suite, base, head)
@@ -159,10 +161,22 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
                 base, head, nothing, nothing, {}, notes=notes, complete=True, needless=True
             )
         compared = measured(project, base, head, arguments, progress, notes)
-    for name in compared.slower():
-        if answer := acknowledged.answer_to(known, name, compared.kinds.get(name, "time")):
-            compared.meant = {**compared.meant, name: Meant(answer.ratio, answer.reason)}
+    compared.meant = {
+        name: Meant(answer.ratio, answer.reason)
+        for name in compared.slower()
+        if (answer := acknowledged.answer_to(known, name, compared.kinds.get(name, "time")))
+    }
     return compared
+
+
+def meant(project: Project, sides: Sequence[Revision]) -> Sequence[Acknowledgement]:
+    """What the change acknowledges; nothing, which is told, where one side's file cannot be read:
+    an old commit's may have another form, and nobody can mend it."""
+    try:
+        return acknowledged.of_change(project, *sides)
+    except NotReadError as problem:
+        print(f"note: no regression is taken as acknowledged: {problem}", file=sys.stderr)
+        return ()
 
 
 def _notes(project: Project, suite: Suite, base: Artefact, head: Artefact) -> tuple[str, ...]:

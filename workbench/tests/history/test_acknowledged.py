@@ -8,6 +8,7 @@ import small_projects
 import toy_entries as toy
 from msgspec.structs import replace
 
+from rlox_opt.cli import diff
 from rlox_opt.history import acknowledged
 from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.series import of_store
@@ -176,3 +177,15 @@ def test_an_entry_with_a_commit_excuses_a_change_that_has_the_commit(tmp_path: P
     sides = [Revision(commit, commit) for commit in (before, slower, after)]
     assert len(acknowledged.of_change(project, sides[0], sides[2])) == 1
     assert acknowledged.of_change(project, sides[1], sides[2]) == []
+
+
+@pytest.mark.parametrize("sides", [(0, 1), (1, 0)])
+def test_a_file_that_an_old_commit_has_in_another_form_excuses_nothing_and_is_told(
+    sides: tuple[int, int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = small_projects.repository(tmp_path, in_file("[[acknowledged]]\n"), in_file(text()))
+    project = Project.find(tmp_path)
+    assert not diff.meant(project, [Revision(made[n], made[n]) for n in sides])
+    said = capsys.readouterr().err
+    assert said.startswith("note: no regression is taken as acknowledged: ")
+    assert f"{made[0][:10]}:.rlox-opt/acknowledged.toml: the key" in said

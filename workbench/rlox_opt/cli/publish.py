@@ -72,7 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             order = regressions.order(project, [of.entry for of in recordings], _say)
             known = regressions.acknowledgements(project, None)
-            history = History.of(recordings, order, calibration.smallest(project.records), known)
+            least = calibration.smallest(project.records)
+            table = project.settings.thresholds
+            history = History.of(recordings, order, least, known, table)
             progress.end(f"{len(history.moved)} in {len(history.series)} series")
             progress.begin("pages")
             published = publish(

@@ -18,7 +18,7 @@ from rlox_opt.cli.types import pattern
 from rlox_opt.history import acknowledged, store, unrecorded
 from rlox_opt.history.acknowledged import Acknowledgement
 from rlox_opt.history.store import Entry
-from rlox_opt.project import calibration, thresholds
+from rlox_opt.project import calibration
 from rlox_opt.project.project import Project
 from rlox_opt.sampling.layers import TITLES
 from rlox_opt.system import exits
@@ -91,13 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"--history {arguments.history}: has no entries; `rlox-opt record`")
     kept = store.newest(entries)
     line = order(project, entries, _say)
-    of = series.of_store(entries, line, calibration.smallest(project.records))
+    least = calibration.smallest(project.records)
+    of = series.of_store(entries, line, least, project.settings.thresholds)
     lacking = unrecorded.of(project, {entry.commit for entry in entries}, line or ())
     rows = [
-        _row(one, change, known, kept)
-        for one in of
-        for change in one.changes
-        if one.open(change) and _matters(project, one, change)
+        _row(one, change, known, kept) for one in of for change in one.changes if one.open(change)
     ]
     unused = [
         entry for entry in known if not any(entry.fits(one, c) for one in of for c in one.changes)
@@ -145,16 +143,6 @@ def order(
     if off:
         say(f"{len(off)} recorded commits are not on the line of HEAD; left out")
     return line
-
-
-def _matters(project: Project, one: Series, change: Change) -> bool:
-    """Whether a change is beyond the threshold that the project's settings give its benchmark. A
-    count has none, as in `diff`."""
-    from rlox_opt.history.series import COUNTS
-
-    own = thresholds.own(project.settings.thresholds, [one.benchmark])
-    least = 0.0 if one.kind in COUNTS else own.get(one.benchmark, 0.0)
-    return abs(math.log(change.ratio)) > least
 
 
 def _row(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rlox_opt.history.store import MORE_IS_BETTER, UNITS, Cell, Entry, newest
+from rlox_opt.project import thresholds
 from rlox_opt.stats import levels
 from rlox_opt.stats.levels import Change, Readings
 from rlox_opt.stats.student import t_quantile
@@ -63,6 +64,8 @@ class Series:
     features: tuple[str, ...]
     points: tuple[Point, ...]
     changes: tuple[Change, ...] = ()
+    threshold: float = 0.0
+    """The least log-ratio that matters, by the project's settings."""
 
     @property
     def unit(self) -> str:
@@ -74,9 +77,12 @@ class Series:
         return (change.ratio > 1) != (self.kind in MORE_IS_BETTER)
 
     def open(self, change: Change) -> bool:
-        """Whether later changes of its place have left, at every time, more than half of it."""
+        """Whether it is beyond the threshold, and later changes of its place have left, at every
+        time, more than half of it."""
         place = self.points[change.index].place
         jump = left = math.log(change.ratio)
+        if abs(jump) <= self.threshold:
+            return False
         for later in self.changes:
             if later.index > change.index and self.points[later.index].place == place:
                 left += math.log(later.ratio)
@@ -89,12 +95,14 @@ def of_store(
     entries: Iterable[Entry],
     order: Sequence[str] | None = None,
     least: Mapping[str, Mapping[str, float]] | None = None,
+    table: Mapping[str, float] | None = None,
 ) -> list[Series]:
     """All series, with their changes, in the order of their names.
 
     `order` are the commits, the oldest first; entries of others are left out. Without it, all are
     ordered by the time of their commit. `least` is, by machine and benchmark, the smallest
     log-ratio of a time that is worth telling: what the machine, by its calibration, can tell apart.
+    `table` are the project's thresholds, in per cent by patterns; counts have none, as in `diff`.
     """
     kept = _in_order(newest(entries).values(), order)
     every = _points(kept)
@@ -114,8 +122,14 @@ def of_store(
     changes: dict[Key, list[Change]] = {key: [] for key in every}
     for (key, place), of in told.items():
         changes[key] += [change.at(taking_part[key, place]) for change in of]
+    own = thresholds.own(table or {}, {benchmark for benchmark, *_ in every})
     return [
-        Series(*key, tuple(every[key]), tuple(sorted(changes[key], key=lambda c: c.index)))
+        Series(
+            *key,
+            tuple(every[key]),
+            tuple(sorted(changes[key], key=lambda c: c.index)),
+            0.0 if key[1] in COUNTS else own.get(key[0], 0.0),
+        )
         for key in sorted(every)
     ]
 

@@ -223,3 +223,10 @@ def test_only_series_of_one_kind_and_machine_are_alike(
     assert here != family["train.ppo", "steps"].like
     of_store([entry(0, cell(1.0), machine="b")])
     assert here != family[BENCHMARK, "time"].like
+
+
+def test_a_change_within_the_projects_threshold_is_not_open() -> None:
+    entries = history({25: 1.05})
+    for percent, matters in ((4, True), (9, False)):
+        (series,) = of_store(entries, table={"no*": 1, BENCHMARK: percent})
+        assert [series.open(change) for change in series.changes] == [matters]

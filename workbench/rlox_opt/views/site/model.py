@@ -139,8 +139,9 @@ class History:
         order: Sequence[str] | None = None,
         least: Mapping[str, Mapping[str, float]] | None = None,
         acknowledged: Sequence[Acknowledgement] = (),
+        table: Mapping[str, float] | None = None,
     ) -> History:
-        """What pages are made of; `order` and `least` are those of `series.of_store`."""
+        """What pages are made of; `order`, `least` and `table` are those of `series.of_store`."""
         by_id = {id(recording.entry): recording for recording in recordings}
         newest = store.newest(recording.entry for recording in by_id.values())
         kept = [by_id[id(entry)] for entry in newest.values()]
@@ -168,7 +169,7 @@ class History:
             )
             for index, commit in enumerate(ordered)
         )
-        found = series.of_store([r.entry for r in kept], order, least)
+        found = series.of_store([r.entry for r in kept], order, least, table)
         return cls(commits, tuple(found), acknowledged)
 
     @cached_property

@@ -228,6 +228,7 @@ class Bisection:
         self, base: Artefact, head: Artefact, kind: Callable[[Sequence[str]], Comparison]
     ) -> tuple[Judgement, Sequence[float]]:
         """The verdict of that kind of comparison, and the log-ratios that it was found by."""
+        differs = findings(base, head)
         asked = len(self.search.comparisons) + 1
         title = f"{asked} of at most {self._most}: {head.revision.commit[:10]}"
         self._progress.begin(title)
@@ -256,7 +257,7 @@ class Bisection:
                 "ci99": judgement.ci99,
                 "verdict": judgement.verdict,
                 "restarts": judgement.restarts,
-                "differs": findings(base, head),
+                "differs": differs,
             }
         )
         return judgement, comparison.until_look()[name]

@@ -102,7 +102,7 @@ def _run(arguments: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             interrupted = True
     rows = [row for step in steps if (row := journal.last(step.key))]
-    print("\n".join(tables(rows, chosen)))
+    print("\n".join(tables(rows)))
     failures = [*journal.failures(steps)]
     for title, why in failures:
         print(f"{title}: failed: {why}", file=sys.stderr)

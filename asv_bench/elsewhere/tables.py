@@ -8,13 +8,12 @@ from typing import Any
 from rlox_opt.history import elsewhere
 from rlox_opt.stats.paired import FLAGGED
 
-from asv_bench.elsewhere.projects import Project
 from asv_bench.injected.scores import Count
 
 Row = Mapping[str, Any]
 
 
-def tables(rows: Sequence[Row], projects: Sequence[Project]) -> Iterator[str]:
+def tables(rows: Sequence[Row]) -> Iterator[str]:
     """All of them; a table of which there is nothing yet is left out."""
     of = {
         what: [
@@ -25,10 +24,10 @@ def tables(rows: Sequence[Row], projects: Sequence[Project]) -> Iterator[str]:
     for what, table in _KINDS.items():
         if of[what]:
             yield from ("", f"**{_TITLES[what]}**", "")
-            yield from table(of[what], {project.name: project for project in projects})
+            yield from table(of[what])
 
 
-def _first(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+def _first(rows: Sequence[Row]) -> Iterator[str]:
     head = ["project", "lines written", "init, s", "base: environment, build", "head: build",
             "reading the suite", "measuring", "from init to verdicts, s", "verdicts"]  # fmt: skip
     parts = ("base", "head", "listing", "measuring")
@@ -43,11 +42,11 @@ def _first(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _pair(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+def _pair(rows: Sequence[Row]) -> Iterator[str]:
     yield from _table(
         ["project", "reported", "by", "outcome", "times as long (99 %)", "others flagged", *_TOOK],
         (
-            [row["project"], row.get("reported", "–"), of.tool, of.outcome, _span(of),
+            [row["project"], row.get("reported", "–"), of.tool, of.outcome, of.span,
              f"{of.flagged}/{of.beside}", *_took(row)]
             for row in rows
             for of in elsewhere.told(row)
@@ -55,7 +54,7 @@ def _pair(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _unchanged(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+def _unchanged(rows: Sequence[Row]) -> Iterator[str]:
     flagged: dict[tuple[str, str], Count] = {}
     seconds: dict[tuple[str, str], float] = {}
     undecided: dict[tuple[str, str], int] = {}
@@ -75,7 +74,7 @@ def _unchanged(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
     )
 
 
-def _bisect(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+def _bisect(rows: Sequence[Row]) -> Iterator[str]:
     yield from _table(
         ["project", "commits", "found", "times as long", "comparisons", "min"],
         (
@@ -88,7 +87,7 @@ def _bisect(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
     )  # fmt: skip
 
 
-def _record(rows: Sequence[Row], _: Mapping[str, Project]) -> Iterator[str]:
+def _record(rows: Sequence[Row]) -> Iterator[str]:
     yield from _table(
         ["project", "commits", "recorded", "failed", "min", "publish, s", "series"],
         (
@@ -112,13 +111,6 @@ _TOOK = ("builds, min", "measuring, min")
 def _took(row: Row) -> list[str]:
     """Minutes of environments and builds, and of the rest."""
     return [f"{part:.1f}" for part in elsewhere.minutes(row) or ()] or ["–", "–"]
-
-
-def _span(of: elsewhere.Told) -> str:
-    if of.ratio is None:
-        return "–"
-    span = " ({:.2f}–{:.2f})".format(*of.ci99) if of.ci99 else ""
-    return f"{of.ratio:.2f}{span}"
 
 
 def _seconds(of: float | None) -> str:

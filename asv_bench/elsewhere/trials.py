@@ -71,7 +71,7 @@ class Trials:
             yield step("first", "first", "from the wheel to a verdict", {}, self.first)
         rival = project.kind
         for pair in project.pair:
-            of = _plain(pair) | {"suite_kind": rival}
+            of = _plain(pair)
             title = f"{pair.base[:7]} and {pair.head[:7]}"
             yield step("pair", "diff", title, of, partial(self.pair, pair))
             yield step("pair", rival, f"{title} by {rival}", of, partial(self.pair_by, pair))
@@ -86,13 +86,8 @@ class Trials:
                 again = f"{title}, run {run + 1}"
                 does = partial(self.unchanged, part)
                 yield step("unchanged", "diff", again, of | {"run": run}, does)
-            yield step(
-                "unchanged",
-                rival,
-                f"{title} by {rival}",
-                of,
-                partial(self.unchanged_by, part.bench),
-            )
+            by = partial(self.unchanged_by, part.bench)
+            yield step("unchanged", rival, f"{title} by {rival}", of, by)
 
     def first(self) -> Row:
         """`init`, and the comparison that it names, in a clone and with a cache of packages that

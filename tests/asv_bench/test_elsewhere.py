@@ -186,14 +186,14 @@ def test_what_is_expected_is_found_where_it_is_slower_and_anything_else_is_flagg
     row = {"project": "networkx", "what": "pair", "cells": {"diff": cells}, "seconds": 150.0,
            "expected": "create", "reported": "2 ×",
            "parts": {"base": 20.0, "head": 10.0}}  # fmt: skip
-    told = "\n".join(tables([row], PROJECTS))
+    told = "\n".join(tables([row]))
     assert "| networkx | 2 × | diff | found | 2.00 | 1/2 | 0.5 | 2.0 |" in told
 
 
 def test_what_failed_is_a_row_of_its_own_and_in_no_other_table() -> None:
     row = {"project": "pest", "what": "pair", "tool": "criterion", "failed": "no cargo",
            "expected": "json", "reported": "10 ×"}  # fmt: skip
-    told = "\n".join(tables([row, row | {"what": "bisect"}], PROJECTS))
+    told = "\n".join(tables([row, row | {"what": "bisect"}]))
     assert "| pest | 10 × | criterion | failed | – | 0/0 | – | – |" in told
     assert "Search" not in told
 
@@ -248,5 +248,5 @@ def test_flags_on_what_did_not_change_are_summed_over_runs_with_their_bound() ->
          "cells": {"diff": {"a": _cell("same"), "b": _cell(verdict)}}}
         for verdict in ("faster", "undecided")
     ]  # fmt: skip
-    told = "\n".join(tables(rows, PROJECTS))
+    told = "\n".join(tables(rows))
     assert re.search(r"\| shapely \| diff \| 1/4 \(< 75\.1 %\) \| 1 \| 2\.0 \|", told)

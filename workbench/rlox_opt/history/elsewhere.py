@@ -26,6 +26,13 @@ class Told(NamedTuple):
     ratio: float | None
     ci99: Sequence[float] | None
 
+    @property
+    def span(self) -> str:
+        """The ratio with its interval: "2.00 (1.75–2.25)"; "–" where there is none."""
+        if self.ratio is None:
+            return "–"
+        return f"{self.ratio:.2f}" + (" ({:.2f}–{:.2f})".format(*self.ci99) if self.ci99 else "")
+
 
 def told(row: _Row) -> list[Told]:
     """Of each tool, as it was set, that a row of a pair has; of one that failed, that."""

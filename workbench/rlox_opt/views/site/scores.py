@@ -195,7 +195,7 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
             rows.append((
                 f"{row['project']} {row['head'][:10]}", row.get("reported", ""),
                 row.get("source", ""), of.tool, row.get("failed", of.outcome).splitlines()[0],
-                _span(of), beside, *(_minutes(part) for part in (built, measured)),
+                of.span, beside, *(_minutes(part) for part in (built, measured)),
             ))  # fmt: skip
     scored = [(tool, *_counted(told), _of_nothing(record, tool)) for tool, told in of_all.items()]
     each = _columns("Commit", "Reported", "Source", "Tool", "Outcome", "Times as long (99 %)",
@@ -252,12 +252,6 @@ def _counted(told: Sequence[elsewhere.Told]) -> Sequence[str]:
 def _of_nothing(record: _Record, tool: str) -> str:
     rows = [row for row in record["rows"] if row["what"] == "unchanged" and "cells" in row]
     return _rate(_flags(row["cells"][tool].values()) for row in rows if tool in row["cells"])
-
-
-def _span(of: elsewhere.Told) -> str:
-    if of.ratio is None:
-        return units.MISSING
-    return f"{of.ratio:.2f}" + (" ({:.2f}–{:.2f})".format(*of.ci99) if of.ci99 else "")
 
 
 def _minutes(of: float | None) -> str:

@@ -251,7 +251,10 @@ def _counted(told: Sequence[elsewhere.Told]) -> Sequence[str]:
 
 def _of_nothing(record: _Record, tool: str) -> str:
     rows = [row for row in record["rows"] if row["what"] == "unchanged" and "cells" in row]
-    return _rate(_flags(row["cells"][tool].values()) for row in rows if tool in row["cells"])
+    cells = [row["cells"][tool].values() for row in rows if tool in row["cells"]]
+    undecided = sum(cell["verdict"] == "undecided" for of in cells for cell in of)
+    # What is not decided is not flagged either, so its count stands beside.
+    return _rate(map(_flags, cells)) + (f", {undecided} undecided" if undecided else "")
 
 
 def _minutes(of: float | None) -> str:

@@ -248,6 +248,7 @@ def test_what_other_projects_reported_has_a_row_a_tool_also_where_it_failed(tmp_
         pair | {"tool": "asv", "failed": "no environment\nat all"},
         pair | {"tool": "diff", "expected": "other", "cells": {"diff": cells}, "seconds": 60.0},
         {"what": "unchanged", "cells": {"diff": {"a": cell("same", 1.0), "b": cell("same", 1.0)}}},
+        {"what": "unchanged", "cells": {"asv": {"a": cell("undecided", 1.0)}}},
         {"what": "bisect", "project": "networkx", "commits": 36, "outcome": "right",
          "commit": "f50fc70b8c" + "0" * 30, "seconds": 150.0},
         {"what": "bisect", "project": "pest", "failed": "no cargo"},
@@ -266,6 +267,7 @@ def test_what_other_projects_reported_has_a_row_a_tool_also_where_it_failed(tmp_
         "networkx f50fc70b8c", "2 ×", "networkx#1", "diff", "found", "2.00 (1.75–2.25)", "1 of 2",
         "1.0", "2.0",
     ]  # fmt: skip
+    assert "0 of 1 (< 95.0 %), 1 undecided" in lines
     found = lines.index("36")
     assert lines[found - 1 : found + 4] == ["networkx", "36", "right", "f50fc70b8c", "2.5"]
     assert "no cargo" in lines

@@ -14,7 +14,8 @@ from rlox_opt.project import asv_files, checkouts, kinds
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.asv_files import NoSuiteError
 from rlox_opt.project.commits import RELEASE, WORKING_TREE, Revision, as_usage_error
-from rlox_opt.project.kinds import Kind
+from rlox_opt.project.kinds import Kind, criterion
+from rlox_opt.project.kinds.criterion import Criterion
 from rlox_opt.project.project import Project
 from rlox_opt.system import submodules
 from rlox_opt.system.git import Checkout
@@ -75,7 +76,7 @@ class Suites:
                 revision = self.project.commits.resolve(given)
             except UsageError as error:
                 raise UsageError(f"--suite {given}: is no folder here, and {error}") from None
-        return self._checked(self._of_revision(revision))
+        return self._prepared(self._checked(self._of_revision(revision)))
 
     def lend(self, revision: Revision, given: str | None = None) -> tuple[Project, Suite]:
         """The project, measured by the suite that `of` finds, and that suite."""
@@ -177,6 +178,15 @@ class Suites:
                 f"{folder}: has no benchmark: {suite.kind.none}; name another folder by --suite"
             )
         return suite
+
+    def _prepared(self, suite: Suite) -> Suite:
+        """A suite of a commit whose Cargo.toml does not say what is to be run before its benches
+        compile, with what the working tree's says: most commits are older than that line."""
+        told = suite.configuration
+        if told.kind != Criterion.name or told.build_command:
+            return suite
+        told = dataclasses.replace(told, build_command=criterion.run_before(self.project.root))
+        return dataclasses.replace(suite, configuration=told)
 
     def _taken_out(self, revision: Revision) -> tuple[Path, tuple[str, ...]]:
         """All files of a commit, and of its submodules, in a folder of ours; a sentence for each

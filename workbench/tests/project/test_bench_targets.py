@@ -8,6 +8,7 @@ from small_projects import repository
 
 from rlox_opt.project import bench_targets, kinds
 from rlox_opt.project.project import Project
+from rlox_opt.project.suites import Suites
 from rlox_opt.system.usage import UsageError
 
 PACKAGE = '[package]\nname = "{name}"\nversion = "1.0.0"\n'
@@ -146,3 +147,25 @@ def test_what_is_to_be_run_before_is_said_by_the_manifest(tmp_path: Path) -> Non
     crate(tmp_path, "thing", "sums", more=said.replace('["cargo", "run", "a b"]', '"cargo run"'))
     with pytest.raises(UsageError, match=r"before-build is 'cargo run'; it takes a list of words"):
         kinds.chosen(root, PurePosixPath())
+
+
+def manifest(more: str) -> str:
+    return PACKAGE.format(name="thing") + CRITERION + BENCH.format(name="sums") + more
+
+
+def test_a_commit_that_is_older_than_what_is_to_be_run_before_has_the_working_trees(
+    tmp_path: Path,
+) -> None:
+    said = '[package.metadata.rlox-opt]\nbefore-build = ["make", "tables"]\n'
+    files = {"src/lib.rs": "", "benches/sums.rs": SOURCE}
+    silent, telling = ({**files, "Cargo.toml": manifest(more)} for more in ("", said))
+    root = tmp_path / "repo"
+    repository(root, silent, telling)
+    write(root, **{"Cargo.toml": manifest(said.replace("tables", "others"))})
+    project = Project.find(root)
+
+    def run_before(name: str) -> tuple[str, ...]:
+        return Suites(project).of(project.commits.resolve(name)).configuration.build_command
+
+    assert run_before("HEAD~1") == ("make others",)
+    assert run_before("HEAD") == ("make tables",), "what it says itself goes first"

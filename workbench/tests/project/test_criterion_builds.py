@@ -36,6 +36,8 @@ elif words[0] == "bench":
         lib = (crate / "src" / "lib.rs").read_text()
         if "uses_new" in text and "fn uses_new" not in lib:
             sys.exit("warning: x\\nerror[E0425]: cannot find function `uses_new`\\n --> benches")
+        if "panics" in lib:
+            sys.exit("error: failed to run custom build command for `thing v1.0.0`")
         out = pathlib.Path(asked["--target-dir"], name)
         out.parent.mkdir(exist_ok=True)
         out.write_text(text + lib)
@@ -150,3 +152,9 @@ def test_what_a_checkout_needs_before_is_run_in_it(tmp_path: Path) -> None:
     failing = builder(tmp_path / "other", commit("// old", "first"), before="false")
     with pytest.raises(NotBuiltError, match="by 'false' before its benches"):
         failing.build(resolved(failing, "HEAD"), None)
+
+
+def test_where_a_build_script_fails_it_is_told_how_a_command_is_run_before(tmp_path: Path) -> None:
+    by = builder(tmp_path / "repo", commit("// panics", "first"))
+    with pytest.raises(NotBuiltError, match=r"(?s)custom build command.*before-build = \["):
+        by.build(resolved(by, "HEAD"), None)

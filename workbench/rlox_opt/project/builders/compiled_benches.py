@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rlox_opt.project import bench_targets
+from rlox_opt.project.artefacts import NotBuiltError
 from rlox_opt.project.bench_targets import Crate
 from rlox_opt.project.builders import wheels
 from rlox_opt.project.builders.cargo import own_features, turned_on
@@ -23,6 +24,11 @@ from rlox_opt.system.commands import Done, cargo, run
 from rlox_opt.system.files import NotReadError
 
 _LIMIT_S = 3600.0  # of a crate
+_SCRIPT_FAILED = "failed to run custom build command"
+_REMEDY = (
+    "if the project's benches need a command to be run first, name it in Cargo.toml: "
+    '[workspace.metadata.rlox-opt] before-build = ["cargo", "run", "--package", "generate"]'
+)
 _FOR_PYTHON = "extension-module"  # what leaves symbols to an interpreter, which a bench has none of
 
 
@@ -81,12 +87,17 @@ class Compiler:
         if done.status or not {*names} <= {*made}:
             said = (line for line in done.output.splitlines() if not line.startswith("{"))
             told = dataclasses.replace(done, output="\n".join(said))
-            raise wheels.failed(f"{crate.name} of {self.revision.title}", told, self.log)
+            raise self._failed(crate, told)
         self.features |= {*features}
         self.roots.append(root)
         if lock.exists():
             self.locks[inner] = lock.read_text(encoding="utf-8")
         return {name: made[name] for name in names}
+
+    def _failed(self, crate: Crate, done: Done) -> NotBuiltError:
+        """What cargo said, and where a build script failed, what may be lacking."""
+        error = wheels.failed(f"{crate.name} of {self.revision.title}", done, self.log)
+        return NotBuiltError(f"{error}\n{_REMEDY}") if _SCRIPT_FAILED in done.output else error
 
     def run_before(self, command: str) -> None:
         """Run a command in the checkout, which the suite asks for. Raises NotBuiltError where it

@@ -39,9 +39,8 @@ class Criterion:
         if not bench_targets.measured(top / path):
             raise UsageError(f"{path}: has no benchmark: {self.none}")
         home = path if (top / path).is_dir() else path.parent
-        before = bench_targets.before_build(top / root / MANIFEST)
-        command = (shlex.join(before),) if before else ()
-        return Configuration(home / MANIFEST, path, root, kind=self.name, build_command=command)
+        before = run_before(top / root)
+        return Configuration(home / MANIFEST, path, root, kind=self.name, build_command=before)
 
     def benchmarks(self, suite: Path) -> list[str]:
         return bench_targets.benchmarks(bench_targets.measured(suite))
@@ -61,3 +60,10 @@ class Criterion:
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
     ) -> Suite:
         return Suite(suite, program="rlox_opt_criterion_side.py", fresh=True)
+
+
+def run_before(folder: Path) -> tuple[str, ...]:
+    """The command that is to be run in a checkout before the benches of the crate or workspace in
+    `folder` compile, as its Cargo.toml says; none, or one. Raises UsageError as that is read."""
+    words = bench_targets.before_build(folder / MANIFEST)
+    return (shlex.join(words),) if words else ()

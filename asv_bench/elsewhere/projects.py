@@ -37,10 +37,13 @@ class Pytest(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
-    """What `cargo bench` is given: the `folder` of the crate, and the bench `targets` in it."""
+    """What `cargo bench` is given: the `folder` of the crate, and the bench `targets` in it.
+    `run_before` is what the project needs to have run in a checkout first; rlox-opt is told so in
+    the Cargo.toml of the clone's working tree, which are two lines of configuration."""
 
     folder: str
     targets: tuple[str, ...]
+    run_before: tuple[str, ...] = ()
 
 
 class Pair(Struct, frozen=True, forbid_unknown_fields=True):

@@ -96,19 +96,23 @@ def criterion(
     took = {"build_seconds": 0.0, "seconds": 0.0}
     shutil.rmtree(folder / "target" / "criterion", ignore_errors=True)
     for commit, baseline in ((base, "--save-baseline"), (head, "--baseline")):
-        crate = tree(clone, commit, folder / "trees") / of.folder
-        for words, part in (
-            (("--no-run",), "build_seconds"),
-            (("--", bench, baseline, "base"), "seconds"),
+        top = tree(clone, commit, folder / "trees")
+        cargo = ("cargo", "bench", "--quiet", *targets)
+        for words, where, given, part in (
+            (of.run_before, top, None, "build_seconds"),
+            ((*cargo, "--no-run"), top / of.folder, env, "build_seconds"),
+            ((*cargo, "--", bench, baseline, "base"), top / of.folder, env, "seconds"),
         ):
+            if not words:
+                continue
             start = time.monotonic()
             done = subprocess.run(
-                ["cargo", "bench", "--quiet", *targets, *words], cwd=crate, env=env,
+                words, cwd=where, env=given,
                 stdin=subprocess.DEVNULL, capture_output=True, text=True,
             )  # fmt: skip
             took[part] += time.monotonic() - start
             if done.returncode:
-                raise ToolError(f"cargo bench at {commit[:10]}: {_tail(done)}")
+                raise ToolError(f"{' '.join(words[:2])} at {commit[:10]}: {_tail(done)}")
     cells = dict(changes(done.stdout))
     if not cells:
         raise ToolError(f"criterion compares nothing: {_tail(done)}")

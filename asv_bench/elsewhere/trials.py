@@ -3,6 +3,7 @@ known pair, what did not change, a search for the commit, and a history with its
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -45,6 +46,9 @@ def clone(project: Project, clones: Path | None) -> Path:
     part.parent.mkdir(parents=True, exist_ok=True)
     _git("clone", "--quiet", "--no-checkout", given, str(part))
     _git("-C", str(part), "checkout", "--quiet", "--detach", project.unchanged.at)
+    if project.criterion and (command := project.criterion.run_before):
+        with (part / "Cargo.toml").open("a", encoding="utf-8") as file:
+            file.write(f"\n[workspace.metadata.rlox-opt]\nbefore-build = {json.dumps(command)}\n")
     part.rename(ours)
     return ours
 

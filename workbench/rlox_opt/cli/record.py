@@ -22,7 +22,7 @@ from rlox_opt.history import store, unrecorded
 from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import WORKING_TREE, Revision
-from rlox_opt.project.parity import findings
+from rlox_opt.project.parity import findings, of_one
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
@@ -99,12 +99,14 @@ def add_to(verbs: Any, project: Project) -> None:
 @dataclass
 class Told:
     """What became of the commits: paths of new entries, why others have no numbers, which were
-    there already or are another process's, and which need none."""
+    there already or are another process's, and which need none; and of new entries, what was built
+    otherwise than in the entry before."""
 
     recorded: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     passed: list[str] = field(default_factory=list)
     unneeded: list[str] = field(default_factory=list)
+    built_unlike: dict[str, list[str]] = field(default_factory=dict)
     complete: bool = False
 
 
@@ -279,6 +281,7 @@ def _one(
         return "does not build"
     for artefact in (control, built):
         os.utime(artefact.folder)  # used last, however long ago it was built
+    before = _before(project, revision, entry)
     recording = Recording(
         project,
         built,
@@ -286,7 +289,7 @@ def _one(
         arguments.bench or project.recorded,
         arguments.budget,
         progress,
-        _before(project, revision, entry),
+        before,
     )
     interrupted = False
     try:
@@ -306,7 +309,10 @@ def _one(
         profiles=recording.profiles,
         failures=tuple({"benchmark": n, "reason": why} for n, why in recording.failures.items()),
         causes=recording.causes,
+        built=of_one(built),
     )
+    if before and (unlike := entry.built_unlike(before)):
+        told.built_unlike[revision.title] = unlike
     if entry.cells or not interrupted:
         path = store.append(entry, project.history)
     if entry.cells:
@@ -376,6 +382,8 @@ def _left_out(told: Told) -> list[str]:
 def _sentences(told: Told) -> Iterator[str]:
     for title, why in told.failed.items():
         yield f"{title}: {why}"
+    for title, unlike in told.built_unlike.items():
+        yield f"{title}: built otherwise than the recording before: {'; '.join(unlike)}"
     said = [f"{len(told.recorded)} recorded"] if told.recorded else []
     said += _left_out(told)
     yield f"{', '.join(said) or 'nothing recorded'}."

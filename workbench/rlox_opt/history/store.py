@@ -78,7 +78,8 @@ class Entry:
     `committed` and `date` are times of the commit and of the measurement. `features` are those that
     were asked for: ("shipped",) is what the commit's own pyproject.toml names, () none; and
     `optimizations` what that turned on, as the extension says. `control` is what ratios are to,
-    {"commit", "features"}; `toolchain` versions, {"rustc", "python", "numpy", …}; `failures` what
+    {"commit", "features"}; `toolchain` versions, {"rustc", "python", "numpy", …}; `built` how it
+    was built, by what it says ({} in what was recorded before that was kept); `failures` what
     could not be measured, {"benchmark", "reason"} each; `causes`, by benchmark, why it moved from
     the parent's to this commit: the fields of `cause.Cause`. An entry that is not `complete` was
     stopped, or told to measure only some benchmarks; what it holds is sound.
@@ -102,6 +103,7 @@ class Entry:
     failures: tuple[Mapping[str, str], ...] = ()
     optimizations: tuple[str, ...] = ()
     causes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    built: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         slug(dict(self.machine))
@@ -118,6 +120,18 @@ class Entry:
     def slug(self) -> str:
         """The machine's folder."""
         return slug(dict(self.machine))
+
+    def built_unlike(self, before: Entry) -> list[str]:
+        """What of its build and its environment is not as it was in the entry `before`."""
+        pairs = [(before.toolchain, self.toolchain)]
+        if before.built and self.built:
+            pairs.append((before.built, self.built))
+        return [
+            f"{what}: {old.get(what, 'none')} → {new.get(what, 'none')}"
+            for old, new in pairs
+            for what in dict.fromkeys([*old, *new])
+            if old.get(what) != new.get(what)
+        ]
 
 
 def append(entry: Entry, folder: Path) -> Path:

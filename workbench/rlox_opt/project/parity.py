@@ -7,6 +7,7 @@ told.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from packaging.utils import canonicalize_name
@@ -18,6 +19,7 @@ from rlox_opt.system.usage import UsageError
 _NONE = "none"
 _SYSTEMS = "the system's"  # allocator
 _ALLOCATOR = "allocator"
+_IN_A_FOLDER = re.compile(r" \([^()]*/[^()]*\)")
 _ON = ("Cython's tracing", "assertions", "debug information")
 
 
@@ -42,17 +44,26 @@ def findings(base: Artefact, head: Artefact) -> list[str]:
 def facts(base: Artefact, head: Artefact) -> dict[str, dict[str, str]]:
     """How the sides were built and run, by what it says: "same" is what both have alike, "base" and
     "head" what each has else. Of an environment that both have alike, only how much is in it."""
-    sides = [
-        {
-            **({"features": ", ".join(of.features)} if of.features else {}),
-            **{what: value for what, value in {**of.made, **of.found}.items() if value},
-        }
-        for of in (base, head)
-    ]
+    sides = [_facts(of) for of in (base, head)]
     same = {what: value for what, value in sides[0].items() if sides[1].get(what) == value}
     told = {what: _in_short(value) for what, value in same.items()}
     differ = [{what: of for what, of in side.items() if what not in same} for side in sides]
     return {"same": told, "base": differ[0], "head": differ[1]}
+
+
+def of_one(built: Artefact) -> dict[str, str]:
+    """How one was built, by what it says: of an environment, only how much is in it. Folders of
+    this machine are left out, and with them the variables, which may name some."""
+    return {
+        what: _IN_A_FOLDER.sub("", _in_short(value))
+        for what, value in _facts(built).items()
+        if what != "variables"
+    }
+
+
+def _facts(of: Artefact) -> dict[str, str]:
+    features = {"features": ", ".join(of.features)} if of.features else {}
+    return features | {what: value for what, value in {**of.made, **of.found}.items() if value}
 
 
 def _in_short(value: str) -> str:

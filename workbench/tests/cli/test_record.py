@@ -65,6 +65,8 @@ def test_a_history_is_a_series_of_ratios_to_the_first_commit(
     assert [entry.parent for entry in found] == [None, *made[:2]]
     assert found[2].subject == "number 2"
     assert found[2].features == ("shipped",)
+    assert found[2].built["interpreter"].startswith("cpython 3.")
+    assert not [value for value in found[2].built.values() if "/" in value], "no folder of ours"
     for entry in found:
         cell = value(entry, "toys.time_work")
         assert cell.ratio and cell.ratio_ci99 and cell.restarts

@@ -61,6 +61,7 @@ entries = st.builds(
     ),
     optimizations=st.lists(texts, max_size=3).map(tuple),
     causes=st.dictionaries(texts, st.fixed_dictionaries({"layer": texts}), max_size=2),
+    built=st.dictionaries(texts, texts, max_size=3),
 )
 
 
@@ -86,6 +87,19 @@ def test_a_file_is_named_for_its_machine_its_time_and_its_commit(tmp_path: Path)
     path = store.append(entry(), tmp_path)
     assert path.relative_to(tmp_path) == Path("toy-1.00ghz-2c/2026-01-02T030405Z_aaaaaaaaaa.json")
     assert store.append(entry(), tmp_path).name == "2026-01-02T030405Z_aaaaaaaaaa-2.json"
+
+
+def test_what_is_built_otherwise_than_before_is_named_with_both() -> None:
+    old = entry(toolchain={"numpy": "2.3"}, built={"profile": "thin", "allocator": "mimalloc"})
+    new = entry(toolchain={"numpy": "2.4"}, built={"profile": "thin", "features": "fast"})
+    assert new.built_unlike(old) == [
+        "numpy: 2.3 → 2.4",
+        "allocator: mimalloc → none",
+        "features: none → fast",
+    ]
+    assert old.built_unlike(old) == []
+    earlier = entry(toolchain={"numpy": "2.3"})
+    assert old.built_unlike(earlier) == [], "an entry from before this was kept tells nothing of it"
 
 
 def table(**changes: Any) -> Any:

@@ -71,6 +71,11 @@ def commit(history: History, of: Commit) -> Page:
         "moved": sorted(
             history.moved_at.get(of.hash, []), key=lambda m: -abs(math.log(m.change.ratio))
         ),
+        "built_unlike": {
+            recording.title: recording.entry.built_unlike(before.entry)
+            for recording in of.recordings
+            if (before := history.before(recording))
+        },
         "layers": {title: _differences(own) for title, own in found.items() if own},
         "flame": flamegraph(found),
         "compared": list(_compared(history, of)),

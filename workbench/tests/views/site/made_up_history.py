@@ -125,6 +125,7 @@ def write(
                 causes={
                     benchmark_name(s.benchmark): CAUSE for s in steps if s.at == n and s.factor > 1
                 },
+                built={"allocator": "mimalloc" if n < 9 else "off", "profile": "release"},
             )
             store.append(entry, folder)
     return list(names)

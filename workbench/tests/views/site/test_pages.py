@@ -196,6 +196,12 @@ def test_what_could_not_be_measured_is_told(pages: Path, history: History) -> No
     assert "data_plane.Push.time_push(4): timed out after 60 s" in text
 
 
+def test_what_is_built_otherwise_than_before_is_told(pages: Path, history: History) -> None:
+    told = "than the recording before: allocator: mimalloc → off"
+    texts = [(pages / commit_path(history.commits[n].hash)).read_text() for n in (8, 9, 10)]
+    assert [told in text for text in texts] == [False, True, False]
+
+
 def test_the_shares_of_layers_add_up_at_each_commit(pages: Path) -> None:
     charts = data(pages / "data/profiles.js")
     assert len(charts) == 8  # two trainers, two feature sets, two machines

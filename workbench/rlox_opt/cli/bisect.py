@@ -114,6 +114,7 @@ class Search:
     change: Judgement | None = None
     comparisons: list[dict[str, Any]] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def left(self) -> list[str]:
         """The commits of which one is the first bad."""
@@ -242,6 +243,8 @@ class Bisection:
                 packages.contests,
                 tell=lambda n, *_: self._progress.note(f"restart {n}", n / comparison.looks[-1]),
             )
+            told = [f"{of}: {what}" for of, what in packages.told().items()]
+            self.search.notes = [*dict.fromkeys([*self.search.notes, *told])]
         if name in comparison.failures:
             failure = comparison.failures[name]
             raise ContestError(
@@ -277,6 +280,7 @@ def facts(search: Search) -> dict[str, Any]:
         "left": search.left(),
         "skipped": search.skipped,
         "comparisons": search.comparisons,
+        "notes": search.notes,
     }
 
 
@@ -289,6 +293,7 @@ def sentences(search: Search, commits: Commits) -> Iterator[str]:
             f"({low:.3f}–{high:.3f}), {asked['restarts']} restarts"
         )
         yield from (f"  {told}" for told in asked["differs"])
+    yield from search.notes
     if search.skipped:
         skipped = ", ".join(commit[:10] for commit in search.skipped)
         yield f"passed over, since they do not build or the benchmark fails: {skipped}"

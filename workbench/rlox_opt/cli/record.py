@@ -99,14 +99,15 @@ def add_to(verbs: Any, project: Project) -> None:
 @dataclass
 class Told:
     """What became of the commits: paths of new entries, why others have no numbers, which were
-    there already or are another process's, and which need none; and of new entries, what was built
-    otherwise than in the entry before."""
+    there already or are another process's, and which need none; of new entries, what was built
+    otherwise than in the entry before; and what was noticed of benchmarks, by name."""
 
     recorded: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     passed: list[str] = field(default_factory=list)
     unneeded: list[str] = field(default_factory=list)
     built_unlike: dict[str, list[str]] = field(default_factory=dict)
+    noticed: dict[str, str] = field(default_factory=dict)
     complete: bool = False
 
 
@@ -313,6 +314,7 @@ def _one(
     )
     if before and (unlike := entry.built_unlike(before)):
         told.built_unlike[revision.title] = unlike
+    told.noticed |= recording.noticed
     if entry.cells or not interrupted:
         path = store.append(entry, project.history)
     if entry.cells:
@@ -384,6 +386,7 @@ def _sentences(told: Told) -> Iterator[str]:
         yield f"{title}: {why}"
     for title, unlike in told.built_unlike.items():
         yield f"{title}: built otherwise than the recording before: {'; '.join(unlike)}"
+    yield from (f"{name}: {what}" for name, what in told.noticed.items())
     said = [f"{len(told.recorded)} recorded"] if told.recorded else []
     said += _left_out(told)
     yield f"{', '.join(said) or 'nothing recorded'}."

@@ -70,6 +70,7 @@ class Recording:
     causes: dict[str, dict[str, Any]] = field(default_factory=dict)
     times: Comparison = field(default_factory=lambda: Comparison([], patient=True))
     alone: frozenset[str] = frozenset()  # benchmarks that the control lacks
+    noticed: dict[str, str] = field(default_factory=dict)  # of benchmarks, for people
     _packages: Packages = field(init=False)
     _names: dict[str, list[str]] = field(init=False)  # of the commit, by kind
     _restart: Restart = field(init=False)
@@ -117,6 +118,7 @@ class Recording:
             self._find_causes()
             if self._left() > 0:
                 self.times.run(restart, MORE, self._left())
+            self.noticed = by_itself.told() | packages.told()
 
     @property
     def cells(self) -> list[Cell]:

@@ -59,6 +59,9 @@ class Pair:
             broken = Failure("base", "ValueError: no")
             yield name, broken if self._of.fails else self._of.reading(self._base, self._head)
 
+    def told(self) -> dict[str, str]:
+        return {"data.time_it": "its calls change what they work on"}
+
 
 def searched(
     history: History, monkeypatch: pytest.MonkeyPatch, bench: str = "data.time_it"
@@ -83,6 +86,12 @@ def test_the_commit_is_found_within_the_comparisons_promised(
     assert facts["commit"] == str(first_bad)
     assert facts["ratio"] == pytest.approx(1 + change, abs=0.01)
     assert len(search.comparisons) <= most_comparisons(64) == 8
+
+
+def test_what_is_noticed_of_the_benchmark_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = searched(History(20, 7, 0.1), monkeypatch)
+    assert len(search.comparisons) > 1
+    assert search.notes == ["data.time_it: its calls change what they work on"]
 
 
 def test_of_a_history_of_one_commit_it_is_that_one(monkeypatch: pytest.MonkeyPatch) -> None:

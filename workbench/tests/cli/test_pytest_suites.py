@@ -95,8 +95,10 @@ def test_a_commit_is_recorded_and_the_machine_calibrated(
 ) -> None:
     root, _, _ = made
     before = users_repository.fingerprint(root, own=".rlox-opt")
-    found = asked(root, "record", commits[2], "--bench", "as_a_decorator", "--budget", "5")
+    bench = ("--bench", "as_a_decorator|changes_its_state")
+    found = asked(root, "record", commits[2], *bench, "--budget", "5")
     assert len(found["recorded"]) == 1
+    assert found["noticed"].keys() == {f"{SPEED}test_that_changes_its_state"}
     calibrated = asked(root, "calibrate", "--budget", "5", "--bench", "as_a_decorator")
     assert calibrated["benchmarks"].keys() == {f"{SPEED}test_as_a_decorator"}
     assert users_repository.fingerprint(root, own=".rlox-opt") == before

@@ -4,7 +4,7 @@ histories, and what other projects reported."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rlox_opt.history import elsewhere
@@ -183,8 +183,9 @@ def _attribution(machine: str, records: Sequence[_Record]) -> Score:
 
 
 def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
-    record = records[-1]
-    pairs = [row for row in record["rows"] if row["what"] == "pair"]
+    newest = list(_newest_of_each(records))
+    every = [row for _, own in newest for row in own]
+    pairs = [row for row in every if row["what"] == "pair"]
     of_all: dict[str, list[elsewhere.Told]] = {}
     rows = []
     for row in pairs:
@@ -197,26 +198,31 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
                 row.get("source", ""), of.tool, row.get("failed", of.outcome).splitlines()[0],
                 of.span, beside, *(_minutes(part) for part in (built, measured)),
             ))  # fmt: skip
-    scored = [(tool, *_counted(told), _of_nothing(record, tool)) for tool, told in of_all.items()]
+    scored = [(tool, *_counted(told), _of_nothing(every, tool)) for tool, told in of_all.items()]
     each = _columns("Commit", "Reported", "Source", "Tool", "Outcome", "Times as long (99 %)",
                     "Flagged beside", "Builds, min", "Measuring, min")  # fmt: skip
     each |= dict.fromkeys(("Reported", "Source", "Tool", "Outcome"), "word")
     all_ = _columns("Tool", *(word.capitalize() for word in elsewhere.OUTCOMES), "Flagged beside",
                     "Flagged for nothing")  # fmt: skip
-    caption = f"Commits that made something slower, {_of(machine, record)}"
+    measured = "; ".join(
+        f"{_of(machine, record)}: {', '.join(dict.fromkeys(row['project'] for row in own))}"
+        for record, own in newest
+    )
+    caption = "Commits that made something slower"
     return Score(
         "Are slowdowns of other projects found?",
         [
             (
                 Table(all_, scored, f"{caption}: counts"),
-                "Found with the least rate that agrees with it, flags with the largest (95 %).",
+                "Found with the least rate that agrees with it, flags with the largest (95 %). "
+                f"Measured on {measured}.",
             ),
             (
                 Table(each, rows, f"{caption}: each"),
                 "Beside benchmarks that are expected to be slower, others may be so, too: such "
                 "flags need not be false.",
             ),
-            (_searches(machine, record), ""),
+            (_searches(every), ""),
         ],
         "Public projects whose threads name a slowdown and the commit that made it. Found is: "
         "called slower. Blind is: no benchmark of the suite reaches it. Each tool gets the same "
@@ -224,7 +230,16 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
     )
 
 
-def _searches(machine: str, record: _Record) -> Table:
+def _newest_of_each(records: Sequence[_Record]) -> Iterator[tuple[_Record, list[_Record]]]:
+    """Records, the newest first, each with its rows of projects that no newer one tells of."""
+    told: set[str] = set()
+    for record in reversed(records):
+        if own := [row for row in record["rows"] if row["project"] not in told]:
+            yield record, own
+        told |= {row["project"] for row in own}
+
+
+def _searches(every: Sequence[_Record]) -> Table:
     rows = [
         (
             row["project"],
@@ -233,12 +248,12 @@ def _searches(machine: str, record: _Record) -> Table:
             (row.get("commit") or units.MISSING)[:10],
             _minutes(row["seconds"] / 60 if "seconds" in row else None),
         )
-        for row in record["rows"]
+        for row in every
         if row["what"] == "bisect"
     ]
     columns = _columns("Project", "Commits", "Outcome of bisect", "Commit found", "Min")
     columns |= dict.fromkeys(("Outcome of bisect", "Commit found"), "word")
-    return Table(columns, rows, f"Search for the commit, {_of(machine, record)}")
+    return Table(columns, rows, "Search for the commit")
 
 
 def _counted(told: Sequence[elsewhere.Told]) -> Sequence[str]:
@@ -249,8 +264,8 @@ def _counted(told: Sequence[elsewhere.Told]) -> Sequence[str]:
     return *counts, _rate([n < of.flagged for n in range(of.beside)] for of in told)
 
 
-def _of_nothing(record: _Record, tool: str) -> str:
-    rows = [row for row in record["rows"] if row["what"] == "unchanged" and "cells" in row]
+def _of_nothing(every: Sequence[_Record], tool: str) -> str:
+    rows = [row for row in every if row["what"] == "unchanged" and "cells" in row]
     cells = [row["cells"][tool].values() for row in rows if tool in row["cells"]]
     undecided = sum(cell["verdict"] == "undecided" for of in cells for cell in of)
     # What is not decided is not flagged either, so its count stands beside.

@@ -247,8 +247,10 @@ def test_what_other_projects_reported_has_a_row_a_tool_also_where_it_failed(tmp_
                 "parts": {"base": 30.0, "head": 30.0}},
         pair | {"tool": "asv", "failed": "no environment\nat all"},
         pair | {"tool": "diff", "expected": "other", "cells": {"diff": cells}, "seconds": 60.0},
-        {"what": "unchanged", "cells": {"diff": {"a": cell("same", 1.0), "b": cell("same", 1.0)}}},
-        {"what": "unchanged", "cells": {"asv": {"a": cell("undecided", 1.0)}}},
+        {"what": "unchanged", "project": "networkx",
+         "cells": {"diff": {"a": cell("same", 1.0), "b": cell("same", 1.0)}}},
+        {"what": "unchanged", "project": "networkx",
+         "cells": {"asv": {"a": cell("undecided", 1.0)}}},
         {"what": "bisect", "project": "networkx", "commits": 36, "outcome": "right",
          "commit": "f50fc70b8c" + "0" * 30, "seconds": 150.0},
         {"what": "bisect", "project": "pest", "failed": "no cargo"},
@@ -273,3 +275,21 @@ def test_what_other_projects_reported_has_a_row_a_tool_also_where_it_failed(tmp_
     assert "no cargo" in lines
     assert "no environment" in lines
     assert "at all" not in text
+
+
+def test_a_project_that_is_measured_again_counts_once_and_one_that_is_not_stays(
+    tmp_path: Path,
+) -> None:
+    def search(project: str, outcome: str) -> dict[str, Any]:
+        return {"what": "bisect", "project": project, "commits": 5, "outcome": outcome}
+
+    old = [search("networkx", "undecided"), search("pest", "wrong")]
+    for day, commit, rows in ((24, "e", old), (25, "f", [search("networkx", "right")])):
+        record = {"date": f"2026-11-{day}T00:00:00Z", "commit": commit * 40, "rows": rows}
+        write(tmp_path, f"2026-11-{day}T000000Z_elsewhere.json", record)
+    text = text_of(trust.trust(trust.read(tmp_path)).of("rlox"))
+    assert row(text, "networkx")[:3] == ["networkx", "5", "right"]
+    assert row(text, "pest")[:3] == ["pest", "5", "wrong"]
+    assert "undecided" not in text.partition("Search for the commit")[2]
+    assert "2026-11-25, commit ffffffffff: networkx;" in text
+    assert "2026-11-24, commit eeeeeeeeee: pest." in text

@@ -69,6 +69,8 @@ STEPS = (
                 "tests/workbench/cli/test_killed_of_rlox.py")),
     Step("accuracy", "the ranking of layers against programs of known composition",
          tests=("tests/workbench/sampling",), limit_s=2 * HOUR),
+    Step("why", "what a change slows is named: its layer, its function and its line",
+         tests=("workbench/tests/history",)),
     Step("injected", "a slowdown of 10 % is found; the trainers' benchmarks hold",
          tests=("tests/asv_bench",)),
     Step("new", "the skeleton of an optimisation compiles; a planted bug is caught",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlox_opt.cli import why
 from rlox_opt.cli.sides import add_arguments as add_sides
 from rlox_opt.cli.sides import built, in_environments, measured_by, resolved
 from rlox_opt.cli.types import pattern
@@ -96,6 +97,7 @@ def add_arguments(parser: argparse.ArgumentParser, project: Project) -> None:
     add("--no-counts", action="store_true", help="no instructions, no allocations")
     add("--no-coverage", action="store_true", help="do not look for functions that the change "
         "touches and no benchmark reaches")  # fmt: skip
+    why.add_to(parser)
     add("--anyway", action="store_true", help="measure packages that are byte for byte the same")
     add("--markdown", action="store_true", help="print a table for a pull request")
     add("--json", action="store_true", help="print JSON to stdout, nothing else")
@@ -160,7 +162,14 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
             return ComparedBuilds(
                 base, head, nothing, nothing, {}, notes=notes, complete=True, needless=True
             )
-        compared = measured(project, base, head, arguments, progress, notes)
+        if told := why.announced(arguments.why, arguments.budget):
+            progress.console.print(told, highlight=False, markup=False)
+        kept = why.reserved(arguments.why, arguments.budget)
+        asks = argparse.Namespace(**{**vars(arguments), "budget": arguments.budget - kept})
+        compared = measured(project, base, head, asks, progress, notes)
+        if arguments.why is not False and compared.complete:
+            left = math.inf if arguments.why else arguments.budget - compared.seconds
+            why.add(project, compared, arguments.why, left, progress)
     compared.meant = {
         name: Meant(answer.ratio, answer.reason)
         for name in compared.slower()

@@ -21,7 +21,7 @@ from rlox_opt.project import releases
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.commits import Commits
 
-_COMPILED = {
+COMPILED = {
     ".c", ".cc", ".cpp", ".cu", ".cxx", ".f", ".f90", ".go", ".h", ".hpp", ".m", ".pxd", ".pxi",
     ".pyx", ".rs", ".zig",
 }  # fmt: skip
@@ -72,17 +72,17 @@ def change(commits: Commits, base: Artefact, head: Artefact) -> Coverage:
     compiled = []
     for before, after in commits.changed(sides[0].commit, sides[1].commit):
         path = PurePosixPath(after or before)
-        if path.suffix in _COMPILED:
+        if path.suffix in COMPILED:
             compiled.append(f"{path}")
         inner = _installed(head, path) if after and path.suffix == ".py" else None
         if inner is None:
             continue
-        old = _functions(commits.text(sides[0].commit, before)) if before else {}
-        new = _functions(commits.text(sides[1].commit, after))
+        old = functions(commits.text(sides[0].commit, before)) if before else {}
+        new = functions(commits.text(sides[1].commit, after))
         touched += [
             Touched(after, node.lineno, name, inner)
             for name, node in new.items()
-            if name not in old or _code(old[name]) != _code(node)
+            if name not in old or code(old[name]) != code(node)
         ]
     return Coverage(tuple(touched), tuple(compiled))
 
@@ -152,7 +152,7 @@ def _installed(head: Artefact, path: PurePosixPath) -> str | None:
     return None
 
 
-def _functions(text: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
+def functions(text: str) -> dict[str, ast.FunctionDef | ast.AsyncFunctionDef]:
     """Those of a source, by their names with what they stand in; none of what is no Python."""
     found: dict[str, ast.FunctionDef | ast.AsyncFunctionDef] = {}
 
@@ -179,7 +179,7 @@ class _Bare(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-def _code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """What a function does, without its docstring and the functions within, which have their
     own."""
     body = node.body
@@ -209,6 +209,6 @@ class _Lines:
                 text = (self._folder / file).read_text(errors="replace")
             self._files[file] = {
                 min([node.lineno, *(of.lineno for of in node.decorator_list)]): name
-                for name, node in _functions(text).items()
+                for name, node in functions(text).items()
             }
         return self._files[file].get(line, "")

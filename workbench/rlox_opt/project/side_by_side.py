@@ -21,6 +21,7 @@ from rlox_opt.harness.sequential import Comparison, More
 from rlox_opt.project import blind, builds, calibration, kinds, parity, thresholds
 from rlox_opt.project.blind import Coverage
 from rlox_opt.project.builds import Artefact
+from rlox_opt.project.explained import Why
 from rlox_opt.project.project import Project
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import LOOKS
@@ -71,6 +72,8 @@ class ComparedBuilds:
     coverage: Coverage | None = None  # None where it was not asked for
     kinds: Mapping[str, str] = field(default_factory=dict)  # of what is weighed; else "time"
     meant: Mapping[str, Meant] = field(default_factory=dict)  # by what is slower or larger
+    why: tuple[Why, ...] = ()  # of those that it was looked for
+    unexplained: tuple[str, ...] = ()  # those that the time did not suffice for
 
     def slower(self) -> dict[str, Judgement]:
         """What is slower or larger, acknowledged or not."""
@@ -315,6 +318,8 @@ def facts(compared: ComparedBuilds) -> dict[str, Any]:
         "unmeasured": compared.unmeasured(),
         **_coverage(compared.coverage),
         "missing": [{"benchmark": name, "side": side} for name, side in compared.missing.items()],
+        "why": [of.facts() for of in compared.why],
+        "unexplained": compared.unexplained,
         "seconds": round(compared.seconds, 1),
         "complete": compared.complete,
     }

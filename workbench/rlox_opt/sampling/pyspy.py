@@ -21,6 +21,7 @@ from rlox_opt.sampling.processes.inside.rlox_opt_segments import allow_ptrace as
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
+RAW = "pyspy.raw"
 RATE = 100  # Hz; above it, native unwinding slows the program more than it samples it
 
 # py-spy reads a library's symbols when it first meets it, the program stopped meanwhile, and then
@@ -82,9 +83,24 @@ def attach(
         *(command, "record", "--threads", "--idle", "--full-filenames"),
         *(["--native"] if native else []),
         *("--rate", str(rate), "--duration", str(max(1, round(seconds)))),
-        *("--format", "raw", "--output", str(folder / "pyspy.raw"), "--pid", str(pid)),
+        *("--format", "raw", "--output", str(folder / RAW), "--pid", str(pid)),
     ]
     return onlooker.start(words, folder / "pyspy.log")
+
+
+def launching(folder: Path, rate: int) -> list[str]:
+    """The words before a command that have py-spy run it and look on, at Python's functions alone;
+    `load(folder)` reads what it leaves there.
+
+    Raises:
+        FileNotFoundError: py-spy is not installed.
+    """
+    command = _command()
+    if command is None:
+        raise FileNotFoundError("py-spy is not installed; `pip install py-spy`")
+    words = [command, "record", "--threads", "--idle", "--full-filenames", "--subprocesses"]
+    words += ["--rate", str(rate), "--format", "raw", "--output", str(folder / RAW)]
+    return [*words, "--"]
 
 
 def load(
@@ -95,7 +111,7 @@ def load(
     Raises:
         ValueError: there is no profile; the message ends with what py-spy said.
     """
-    raw, log = folder / "pyspy.raw", folder / "pyspy.log"
+    raw, log = folder / RAW, folder / "pyspy.log"
     if not raw.exists() or not raw.stat().st_size:
         raise ValueError(onlooker.nothing("py-spy", log))
     counted = _COUNTED.findall(onlooker.said(log))

@@ -35,6 +35,11 @@ def percent(share: float | None) -> str:
     return f"{value:.2f} %" if 0 < abs(value) < 0.995 else f"{value:.1f} %"
 
 
+def whole_percent(share: float) -> str:
+    """A share of which more digits would tell nothing: "66 %"."""
+    return f"{100 * share:.0f} %"
+
+
 def interval(ends: Sequence[float] | None) -> str:
     """A 95 % interval of a share: "65.1–67.7 %"."""
     if not ends:

@@ -18,7 +18,7 @@ from rlox_opt.project import blind, calibration, parity
 from rlox_opt.project.artefacts import same_parts, same_surroundings
 from rlox_opt.stats.family import Judgement
 from rlox_opt.stats.paired import FLAGGED, LOOKS
-from rlox_opt.views import units, wrapping
+from rlox_opt.views import units, why, wrapping
 
 if TYPE_CHECKING:
     from rlox_opt.project.side_by_side import ComparedBuilds
@@ -39,7 +39,7 @@ def show(found: ComparedBuilds) -> None:
         if of.judgements:
             console.print(_table(console, title, found, of))
             console.print()
-    for line in (*not_measured(found), *closing(found)):
+    for line in (*not_measured(found), *closing(found), *why.lines(found, console.width)):
         console.print(Text(line))
 
 

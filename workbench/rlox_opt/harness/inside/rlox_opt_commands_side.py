@@ -54,6 +54,7 @@ class Arena:
         self._folder = os.path.realpath(side["folder"])
         self._env = {**_environment(self._folder), **env}
         self._prepared: list[str] = []
+        self._under: list[str] = []
         self._pads: list[bytearray] = []
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
@@ -93,6 +94,10 @@ class Arena:
         """Run it so often."""
         self.time(0, n, 0)
 
+    def under(self, words: Sequence[str]) -> None:
+        """Run it by these words from now on, such as those of a profiler."""
+        self._under = list(words)
+
     def value(self) -> float:
         """No command tells a number."""
         raise ValueError("a command is timed, and tells no number")
@@ -118,7 +123,7 @@ class Arena:
                 start = time.perf_counter()
                 try:
                     process = subprocess.Popen(
-                        self._prepared,
+                        [*self._under, *self._prepared],
                         cwd=folder,
                         env=self._env,
                         stdin=subprocess.DEVNULL,

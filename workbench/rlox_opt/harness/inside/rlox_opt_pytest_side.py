@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from rlox_opt_benchmark import Call
-from rlox_opt_prepared import Skipped, end_what_came_back
+from rlox_opt_prepared import Skipped, end_what_came_back, spans
 from rlox_opt_reached import reached
 from rlox_opt_side import check_origin, draw_from, opened, pads, pin
 from rlox_opt_suite import told
@@ -217,9 +217,12 @@ class Side:
         end, busy_end = (clock() for clock in _CLOCKS)
         return seconds, end - start, busy_end - busy
 
-    def call(self, n: int) -> None:
-        """Call what is prepared."""
-        self.time(0, n, 0)
+    def call(self, n: int) -> list[tuple[int, int]]:
+        """Call what is prepared; answers when calls began and ended, by the monotonic clock."""
+        of: list[tuple[int, int]]
+        with spans() as of:
+            self.time(0, n, 0)
+        return of
 
     def reached(self, number: int) -> list[tuple[str, int]]:
         """The functions of the build that one more call enters, while the test waits."""

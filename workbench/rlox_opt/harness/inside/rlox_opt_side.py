@@ -31,7 +31,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from rlox_opt_prepared import Prepared, Skipped, end_what_came_back
+from rlox_opt_prepared import Prepared, Skipped, end_what_came_back, spans
 from rlox_opt_suite import Benchmark, Suite, discovered, told
 
 _SLICE_S = 0.00025  # the shortest slice; its two readings of the clock are then below 0.1 %
@@ -233,9 +233,13 @@ class Arena:
         gc.enable()
         return times
 
-    def call(self, n: int) -> None:
-        """Call the side prepared last."""
-        self._prepared[self._last].time(n)
+    def call(self, n: int) -> list[tuple[int, int]]:
+        """Call the side prepared last; answers when calls began and ended, by the monotonic
+        clock."""
+        of: list[tuple[int, int]]
+        with spans() as of:
+            self._prepared[self._last].time(n)
+        return of
 
     def reached(self, number: int) -> list[tuple[str, int]]:
         """The functions of a side's build that one more call of what is prepared enters."""

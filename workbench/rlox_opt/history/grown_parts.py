@@ -1,0 +1,192 @@
+"""Parts of a benchmark's change: samples of both sides, tallied by whose code they were in, by
+native and Python function, by line, and by the functions that the change touches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from rlox_opt.history.watched import PYTHON
+from rlox_opt.project.changed import Changed
+from rlox_opt.project.explained import Told
+from rlox_opt.project.project import Project
+from rlox_opt.sampling.functions import short
+from rlox_opt.sampling.layers import is_python
+from rlox_opt.sampling.samples import Frame, Samples
+from rlox_opt.sampling.whose import INTERPRETER, OWN, Whose, title
+from rlox_opt.stats.grown import Grown, Tally, grown
+
+_SMALL = 0.05  # a part of the change that is not told
+_ALL = 0.9  # of the change, which is as good as all of it
+_MOST = 6  # of a kind are told
+_CLEAR = 0.15  # half an interval that needs no more samples
+
+
+class _Label(NamedTuple):
+    """What a part of the change is: whose code, where, and its name; of a line its number."""
+
+    whose: str
+    place: str = ""
+    name: str = ""
+    line: int = 0
+
+
+_Tallies = dict[str, Tally[_Label]]  # by side
+
+
+class Parts:
+    """Collects samples, and says of each kind of label what grew."""
+
+    def __init__(self, project: Project, whose: Whose, differs: Changed, ratio: float) -> None:
+        self._whose, self._differs, self._ratio = whose, differs, ratio
+        self._tallies: defaultdict[str, _Tallies] = defaultdict(
+            lambda: {"base": Tally(), "head": Tally()}
+        )
+        self._counts: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+
+    def add(self, sampler: str, side: str, seen: Samples) -> None:
+        """Count what a sampler saw of one side."""
+        self._counts[sampler][side == "head"] += len(seen.samples)
+        for sample in seen.samples:
+            if sampler == PYTHON:
+                self._add_python(side, sample.frames, sample.weight)
+            else:
+                self._add_native(side, sample.layer, sample.frames, sample.weight)
+
+    def samples(self, sampler: str) -> Sequence[int]:
+        """How many of base and head."""
+        return self._counts[sampler]
+
+    def settled(self, samplers: Sequence[str]) -> bool:
+        """Whether more samples would say the same more exactly: of each sampler, the largest part
+        is known to within a small error."""
+        kinds = ["functions" if sampler == PYTHON else "layers" for sampler in samplers]
+        leading = [self._grown(kind)[:1] for kind in kinds]
+        return all(of and of[0].surely and of[0].part - of[0].low < _CLEAR for of in leading)
+
+    def layers(self) -> list[Told]:
+        """Whose code grew. Native stacks seldom tell whose Python it was; where that is all of the
+        change, or there are none, the Python stacks tell."""
+        every = self._grown("layers")
+        python = f"python:{INTERPRETER}"
+        if not every or (every[0].label.whose == python and every[0].high >= _ALL):
+            return self._told("python", _told_whose) or self._told("layers", _told_whose)
+        return self._told("layers", _told_whose)
+
+    def native(self) -> list[Told]:
+        """Which functions of native code did."""
+        return self._told("native", self._told_native)
+
+    def functions(self) -> list[Told]:
+        """Which functions of Python did, each without those that it calls."""
+        return self._told("functions", self._told_function)
+
+    def lines(self) -> list[Told]:
+        """Which lines of the program's own did, with what they call of others."""
+        return self._told("lines", self._told_line)
+
+    def touched(self) -> list[Told]:
+        """Of the functions that the change touches, those through which what grew runs; the first
+        by what is spent in it, but for others of them that it calls."""
+        within = {of.label: of for of in self._grown("within")}
+        found = []
+        for kind, make in (("touched", self._told_function), ("touched native", self._told_native)):
+            for of in self._grown(kind):
+                if of.surely and of.part >= _SMALL:
+                    inner = within.get(of.label)
+                    told = make(of)
+                    found.append((inner.part if inner else 0.0, told))
+        found.sort(key=lambda each: (-round(each[0], 2), -each[1].part))
+        return [Told(**{**vars(told), "within": round(part, 4)}) for part, told in found[:_MOST]]
+
+    def _add_native(self, side: str, part: str, frames: Sequence[Frame], weight: float) -> None:
+        self._tallies["layers"][side].add(weight, _Label(part))
+        self._tallies["native"][side].add(weight, *self._native_function(part, frames))
+        names = (self._native(part, frame) for frame in frames)
+        touched = [
+            of for of in names if of and of.name.rpartition("::")[2] in self._differs.compiled
+        ]
+        self._tallies["touched native"][side].add(weight, *dict.fromkeys(touched))
+
+    def _native_function(self, part: str, frames: Sequence[Frame]) -> Iterator[_Label]:
+        """The innermost function of native code that works for nobody else."""
+        for frame in reversed(frames):
+            if is_python(frame):
+                return
+            if label := self._native(part, frame):
+                yield label
+                return
+
+    def _native(self, part: str, frame: Frame) -> _Label | None:
+        layer = self._whose._owner(frame)
+        if layer in (None, "eval", "kernel") or is_python(frame):
+            return None
+        if layer == "python" and self._whose.owner(frame.module) is None:
+            return None  # the interpreter
+        return _Label(part, self._whose.place(frame.module), short(frame.name))
+
+    def _add_python(self, side: str, frames: Sequence[Frame], weight: float) -> None:
+        stack = [self._python(side, frame) for frame in frames]
+        self._tallies["functions"][side].add(weight, *stack[-1:])
+        leaf = [_Label(f"python:{of.whose}") for of in stack[-1:]]
+        self._tallies["python"][side].add(weight, *leaf)
+        own = [(frame, label) for frame, label in zip(frames, stack, strict=True)
+               if label.whose == OWN]  # fmt: skip
+        self._tallies["lines"][side].add(weight, *(self._line(side, *of) for of in own[-1:]))
+        touched = [of for _, of in own if of.name in self._differs.file(of.place).touched]
+        self._tallies["touched"][side].add(weight, *dict.fromkeys(touched))
+        self._tallies["within"][side].add(weight, *touched[-1:])
+
+    def _python(self, side: str, frame: Frame) -> _Label:
+        """The function of a frame: of the program's own by its source, by the line."""
+        inner = self._whose.inner(frame.module)
+        if inner is None:
+            whose = self._whose.owner(frame.module) or INTERPRETER
+            name = frame.name.replace(".<locals>", "")
+            return _Label(whose, self._whose.place(frame.module), name)
+        function = self._differs.file(inner).function(side, frame.line or 0)
+        return _Label(OWN, inner, function or frame.name.replace(".<locals>", ""))
+
+    def _line(self, side: str, frame: Frame, label: _Label) -> _Label:
+        line = self._differs.file(label.place).in_head(side, frame.line or 0)
+        return label._replace(line=line or -(frame.line or 0))
+
+    def _grown(self, kind: str) -> list[Grown[_Label]]:
+        of = self._tallies[kind]
+        if not of["base"].total or not of["head"].total:
+            return []
+        return grown(of["base"], of["head"], self._ratio)
+
+    def _told(self, kind: str, make: Callable[[Grown[_Label]], Told]) -> list[Told]:
+        """What takes part in the change for certain; where nothing does, the likeliest."""
+        every = self._grown(kind)
+        large = [of for of in every if of.part >= _SMALL]
+        sure = [of for of in large if of.surely]
+        return [make(of) for of in (sure or large[:1])[:_MOST]]
+
+    def _told_native(self, of: Grown[_Label]) -> Told:
+        label = of.label
+        hit = label.name.rpartition("::")[2] in self._differs.compiled
+        return Told(title(label.whose), of.part, of.low, of.high, label.place, label.name,
+                    in_diff=hit if self._differs.compiled else None)  # fmt: skip
+
+    def _told_function(self, of: Grown[_Label]) -> Told:
+        label = of.label
+        line, hit = 0, None
+        if label.whose == OWN:
+            file = self._differs.file(label.place)
+            line, hit = file.begins(label.name) or 0, label.name in file.touched
+        return Told(title(f"python:{label.whose}"), of.part, of.low, of.high, label.place,
+                    label.name, line, hit)  # fmt: skip
+
+    def _told_line(self, of: Grown[_Label]) -> Told:
+        label = of.label
+        file = self._differs.file(label.place)
+        there = max(label.line, 0)
+        return Told(title(f"python:{label.whose}"), of.part, of.low, of.high, label.place,
+                    label.name, there, there in file.new, file.text(there))  # fmt: skip
+
+
+def _told_whose(of: Grown[_Label]) -> Told:
+    return Told(title(of.label.whose), of.part, of.low, of.high)

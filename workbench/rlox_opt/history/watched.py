@@ -1,0 +1,147 @@
+"""What a sampler sees of the calls of one benchmark, and of nothing that is done between them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rlox_opt.harness.restarts import Worker
+from rlox_opt.sampling import perf, pyspy
+from rlox_opt.sampling.layers import Classifier
+from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
+from rlox_opt.sampling.spans import SpanLog
+from rlox_opt.system.process import end
+from rlox_opt.system.scratch import scratch
+
+PYTHON = "python"  # py-spy, which then sees Python's functions alone, and hardly slows the program
+PYTHON_RATE = 200  # Hz; without native stacks py-spy keeps that pace
+_OF_A_COMMAND = 500  # Hz, since commands are short
+_BURST_S = 0.1  # of calls, between which the process is asked for more
+_ATTACHED_S = 0.5  # within which perf has begun to look
+_WRITTEN_S = 60.0  # within which it has written what it saw
+_CALLS = "timed", "rlox_opt_prepared.py"  # the function, and its file, that calls a benchmark
+
+
+def unavailable(sampler: str) -> str | None:
+    """Why a sampler cannot be used here, with the remedy; None: it can."""
+    return perf.unavailable() if sampler == "perf" else pyspy.unavailable()
+
+
+def window(ask: Worker, sampler: str, classifier: Classifier, seconds: float) -> Samples:
+    """Of the calls of the side prepared last, in the thread that makes them, for so long.
+
+    Raises:
+        ContestError: a call fails.
+        ValueError: the sampler left nothing.
+    """
+    start, calls = time.monotonic(), 1
+    while time.monotonic() - start < _BURST_S:  # and so it is warm
+        start, calls = time.monotonic(), 2 * calls
+        ask("call", calls)
+    spans: list[Sequence[int]] = []
+    with scratch() as folder:
+        watching = _attached(ask.pid, sampler, folder, seconds)
+        try:
+            while watching.poll() is None:
+                spans += ask("call", calls)
+        finally:
+            end(watching)
+        if sampler == "perf":
+            return _within(spans, perf.load(folder, classifier))
+        rate = PYTHON_RATE if sampler == PYTHON else pyspy.RATE
+        return called(pyspy.load(folder, classifier, rate=rate))
+
+
+def _attached(pid: int, sampler: str, folder: Path, seconds: float) -> subprocess.Popen[bytes]:
+    if sampler == "perf":
+        return perf.attach(pid, seconds, folder)
+    if sampler == PYTHON:
+        return pyspy.attach(pid, seconds, folder, PYTHON_RATE, native=False)
+    return pyspy.attach(pid, seconds, folder)
+
+
+def of_processes(ask: Worker, sampler: str, classifier: Classifier, seconds: float) -> Samples:
+    """Of whole runs of the command that is prepared, in the main threads of all that it starts, for
+    so long at the least, and once at the least. Raises as `window` does."""
+    run = _runs_by_perf if sampler == "perf" else _runs_by_pyspy
+    return run(ask, classifier, seconds)
+
+
+def _runs_by_perf(ask: Worker, classifier: Classifier, seconds: float) -> Samples:
+    with scratch() as folder:
+        watching = perf.record(ask.pid, folder, perf.RATE, [])
+        try:
+            time.sleep(_ATTACHED_S)
+            _run(ask, seconds)
+            watching.send_signal(signal.SIGINT)
+            watching.wait(_WRITTEN_S)
+        finally:
+            end(watching)
+        if not (folder / perf.DATA).exists():
+            perf.load(folder, classifier)  # which raises, and says why
+        with perf.script(folder / perf.DATA) as lines:
+            events, errors = perf.collect(lines, perf.RATE)
+    seen = Samples("perf", period_s=1 / perf.RATE, errors=errors)
+    for pid, of in events.items():
+        if pid != ask.pid:
+            found = perf.place(of, pid, classifier, SpanLog(), perf.RATE)
+            seen.samples += [each for each in found.samples if each.thread == MAIN_THREAD]
+    return seen
+
+
+def _runs_by_pyspy(ask: Worker, classifier: Classifier, seconds: float) -> Samples:
+    seen = Samples("py-spy", period_s=1 / _OF_A_COMMAND)
+    with scratch() as folder:
+        ask("under", pyspy.launching(folder, _OF_A_COMMAND))
+        try:
+            until = time.monotonic() + seconds
+            while not seen.samples or time.monotonic() < until:
+                ask("call", 1)
+                found = pyspy.load(folder, classifier, rate=_OF_A_COMMAND)
+                seen.samples += [each for each in found.samples if _is_main(each)]
+                (folder / pyspy.RAW).unlink()
+        finally:
+            ask("under", [])
+    return seen
+
+
+def _is_main(sample: Sample) -> bool:
+    """Whether a stack is of a main thread, which py-spy names in no way that can be relied on."""
+    return not sample.frames or not sample.frames[0].name.endswith("_bootstrap")
+
+
+def _run(ask: Worker, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    ask("call", 1)
+    while time.monotonic() < until:
+        ask("call", 1)
+
+
+def _within(spans: Sequence[Sequence[int]], seen: Samples) -> Samples:
+    """What was seen while calls went on, by the one clock."""
+    begins = [begin for begin, _ in spans]
+
+    def calls(time_ns: int | None) -> bool:
+        at = bisect_right(begins, time_ns or 0) - 1
+        return at >= 0 and (time_ns or 0) <= spans[at][1]
+
+    own = [s for s in seen.samples if s.thread == MAIN_THREAD and calls(s.time_ns)]
+    return replace(seen, samples=own)
+
+
+def called(seen: Samples) -> Samples:
+    """What was seen in calls, by their Python stacks, without the frames around them."""
+    inside = []
+    for sample in seen.samples:
+        for at in range(len(sample.frames) - 1, -1, -1):
+            frame: Any = sample.frames[at]
+            if frame.name == _CALLS[0] and frame.module.endswith(_CALLS[1]):
+                inside.append(sample._replace(frames=sample.frames[at + 1 :]))
+                break
+    return replace(seen, samples=inside)

@@ -1,0 +1,80 @@
+"""Which parts of a time have grown, from samples before and after, and by how much of the whole
+change; with an interval, since samples are few.
+
+A share of time alone cannot tell: whatever grows makes the rest shrink. So the shares of the second
+samples are multiplied with the ratio of the times; what a part then has more than before is its
+part of the change. Its variance is that of two binomial shares (Kish's effective sizes).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Generic, TypeVar
+
+_Z95 = 1.959964
+Label = TypeVar("Label", bound=Hashable)
+
+
+@dataclass
+class Tally(Generic[Label]):
+    """Weights of samples by label. A sample may have several labels, or none; it counts once for
+    the whole."""
+
+    of: defaultdict[Label, float] = field(default_factory=lambda: defaultdict(float))
+    total: float = 0.0
+    squares: float = 0.0
+    samples: int = 0
+
+    def add(self, weight: float, *labels: Label) -> None:
+        """Count a sample."""
+        for label in labels:
+            self.of[label] += weight
+        self.total += weight
+        self.squares += weight * weight
+        self.samples += 1
+
+    def share(self, label: Label) -> float:
+        """The part of all weight that has this label."""
+        return self.of.get(label, 0.0) / self.total if self.total else 0.0
+
+    def variance(self, label: Label) -> float:
+        """Of that share; half a sample more on either side, for few that agree are no certainty."""
+        size = self.total * self.total / self.squares if self.squares else 0.0
+        near = (self.share(label) * size + 0.5) / (size + 1)
+        return near * (1 - near) / (size + 1)
+
+
+@dataclass(frozen=True)
+class Grown(Generic[Label]):
+    """A part of a change, which as a whole is 1: below 0 it became less meanwhile. The interval is
+    one of 95 %."""
+
+    label: Label
+    part: float
+    low: float
+    high: float
+
+    @property
+    def surely(self) -> bool:
+        """Whether it takes part in the change for certain."""
+        return self.low > 0
+
+
+def grown(before: Tally[Label], after: Tally[Label], ratio: float) -> list[Grown[Label]]:
+    """The part of each label in the change of a `ratio` = time after / time before, the largest
+    first. Raises ValueError where nothing changed, or one side has no samples."""
+    if ratio == 1 or ratio <= 0:
+        raise ValueError(f"ratio: is {ratio}, expected a change of time")
+    if not before.total or not after.total:
+        side = "before" if not before.total else "after"
+        raise ValueError(f"there are no samples of the time {side}")
+    found = []
+    for label in dict.fromkeys([*before.of, *after.of]):
+        part = (ratio * after.share(label) - before.share(label)) / (ratio - 1)
+        variance = ratio**2 * after.variance(label) + before.variance(label)
+        half = _Z95 * sqrt(variance) / abs(ratio - 1)
+        found.append(Grown(label, part, part - half, part + half))
+    return sorted(found, key=lambda of: -of.part)

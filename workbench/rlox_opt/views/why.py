@@ -1,0 +1,145 @@
+"""Why a benchmark takes another time than before: whose code, which functions, which lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rlox_opt.sampling.whose import OWN, title
+from rlox_opt.views import units
+
+if TYPE_CHECKING:
+    from rlox_opt.project.explained import Told, Why
+    from rlox_opt.project.side_by_side import ComparedBuilds
+
+_OWN = title(f"python:{OWN}")
+_LONGEST = 60  # of a line's source
+_FIRST = 3  # benchmarks that are named
+
+
+def lines(found: ComparedBuilds, width: int) -> Iterator[str]:
+    """For people: each benchmark that was looked into, in lines of at most that width where a word
+    does not take more."""
+    for of in found.why:
+        yield ""
+        yield from _wrapped(heading(of), width, 0, 2)
+        for kind, rows in sections(of):
+            yield from _wrapped(kind, width, 2, 2)
+            for row in rows:
+                yield from _wrapped(row, width, 4, 12)
+        for note in notes(of):
+            yield from _wrapped(note, width, 2, 2)
+    if told := unexplained(found):
+        yield from _wrapped(told, width, 0, 0)
+
+
+def _wrapped(text: str, width: int, first: int, others: int) -> list[str]:
+    """Its lines, indented so far."""
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * first,
+        subsequent_indent=" " * others,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def markdown(found: ComparedBuilds) -> Iterator[str]:
+    """The same for a pull request."""
+    for of in found.why:
+        yield f"\n**{heading(of)}**\n"
+        for kind, rows in sections(of):
+            yield f"- {kind}"
+            yield from (f"  - {row}" for row in rows)
+        yield from (f"- {note}" for note in notes(of))
+    if told := unexplained(found):
+        yield f"\n{told}"
+
+
+def heading(of: Why) -> str:
+    """ "Why toys.time_work takes 2.02 times as long"."""
+    return f"Why {of.benchmark} takes {of.ratio:.3g} times as long"
+
+
+def sections(of: Why) -> Iterator[tuple[str, list[str]]]:
+    """What has grown, or shrunk, each kind with its rows; a kind without any is left out."""
+    verb = "grew" if of.ratio > 1 else "shrank"
+    if surely := [told for told in of.touched if told.surely]:
+        yield (
+            f"of the functions that the change touches, what {verb} runs through",
+            [f"{_part(told)}  {_function(told, '')}{_within(told)}" for told in surely],
+        )
+    kinds = (
+        (f"whose code {verb}", of.layers, lambda told: told.whose),
+        (f"functions of Python that {verb}, each without what it calls", of.functions, _function),
+        (f"native functions that {verb}", of.native, _native),
+        (f"lines that {verb}, with what they call of others (+ new)", of.lines, _line),
+    )
+    for kind, every, told_as in kinds:
+        if rows := [f"{_part(told)}  {told_as(told)}" for told in every if told.surely]:
+            yield kind, rows
+
+
+def notes(of: Why) -> Iterator[str]:
+    """What could not be told, and by how many samples the rest was."""
+    for kind, every in (("whose code", of.layers), ("which function of Python", of.functions)):
+        if every and not every[0].surely:
+            likeliest = every[0]
+            yield (
+                f"Not told: {kind}, for the samples are too few for a change of this size; the "
+                f"likeliest is {likeliest.where} ({_part(likeliest)})."
+            )
+    if of.functions and of.functions[0].surely and not any(told.surely for told in of.touched):
+        yield "No function of Python that the change touches is on the stacks of what changed."
+    for reason in of.missing:
+        yield f"Not seen: {reason}."
+    if of.samples:
+        counts = (f"{sum(n)} by {_sampler(name)}" for name, n in of.samples.items())
+        yield f"Parts of the change (95 %), by samples of both sides: {', '.join(counts)}."
+
+
+def unexplained(found: ComparedBuilds) -> str:
+    """What time was lacking for; "" where it sufficed."""
+    if not (names := found.unexplained):
+        return ""
+    more = f" and {len(names) - _FIRST} more" if len(names) > _FIRST else ""
+    return (
+        f"No time was left to look why {', '.join(names[:_FIRST])}{more} changed: a larger "
+        "--budget, or --why, which has time of its own."
+    )
+
+
+def _part(told: Told) -> str:
+    """ "92 % (88–96)"."""
+    low, high = (f"{100 * end:.0f}".replace("-", "−") for end in (told.low, told.high))
+    return f"{units.whole_percent(told.part)} ({low}–{high})"
+
+
+def _function(told: Told, touched: str = ", touched") -> str:
+    where = f"{told.place}:{told.line}" if told.line else told.place
+    whose = "" if told.whose == _OWN else f", {told.whose}"
+    hit = touched if told.in_diff else ""
+    return f"{told.name} ({where}{whose}{hit})"
+
+
+def _within(told: Told) -> str:
+    """How much of it is its own, and not of another such function that it calls."""
+    if told.within is None or told.part - told.within < 0.05:
+        return ""
+    return f"; {units.whole_percent(max(told.within, 0.0))} but for the others here"
+
+
+def _native(told: Told) -> str:
+    return f"{told.name} ({told.place}, {told.whose}{', touched' if told.in_diff else ''})"
+
+
+def _line(told: Told) -> str:
+    text = told.text if len(told.text) <= _LONGEST else f"{told.text[: _LONGEST - 1]}…"
+    there = f"{told.place}:{told.line}" if told.line else f"{told.place}, a line that is gone"
+    return f"{'+' if told.in_diff else ' '} {there}  {text}".rstrip()
+
+
+def _sampler(name: str) -> str:
+    return "py-spy without native stacks" if name == "python" else name

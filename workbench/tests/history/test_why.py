@@ -1,0 +1,191 @@
+"""Why a benchmark takes longer: small packages in which a change slows a known function, looked at
+by real samplers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import toy_history
+import toy_projects
+
+from rlox_opt.harness.restarts import ContestError
+from rlox_opt.history import watched, why
+from rlox_opt.project.builds import Artefact
+from rlox_opt.project.commits import WORKING_TREE, Revision
+from rlox_opt.project.explained import Told, Why
+from rlox_opt.project.project import Project
+from rlox_opt.project.suites import Suites
+from rlox_opt.sampling import perf, pyspy
+
+SUITE = """
+import toy
+import numpy as np
+
+NUMBERS = list(range(5_000))
+ARRAY = np.random.default_rng(0).random(20_000)
+
+class Sums:
+    def setup(self):
+        self.numbers = sorted(NUMBERS * 20)  # dear, and no part of any change
+
+    def time_work(self):
+        toy.work(NUMBERS)
+
+    time_work.number = 1
+
+    def time_fails(self):
+        toy.missing()
+
+def time_array():
+    toy.array(ARRAY)
+"""
+# Each change exchanges some of this: {loop} turns, and what `work` and `array` do besides.
+PACKAGE = """
+import time
+import numpy as np
+
+
+def total(numbers):
+    found = 0
+    for _ in range({loop}):
+        for number in numbers:
+            found += number
+    return found
+
+
+def helper(numbers):
+    return [number + 1 for number in numbers]
+
+
+def work(numbers):
+    found = total(numbers)
+    {more}
+    return found
+
+
+def array(of):
+    np.sort(of)
+    {arrays}
+"""
+AS_IT_WAS = {"loop": "2", "more": "pass", "arrays": "pass"}
+
+
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A checkout whose toy packages are made beside it, with their benchmarks."""
+    short = {"perf": 1.0, "py-spy": 2.0, watched.PYTHON: 1.0}
+    monkeypatch.setattr(why, "_WINDOW_S", short)
+    toy_history.commits(tmp_path, [{}])
+    (tmp_path / "benchmarks" / "toys.py").write_text(SUITE)
+    made = str(tmp_path / "benchmarks")
+    project = toy_projects.of(tmp_path / "repository", suite=made, cache=str(tmp_path))
+    return Suites(project).lend(Revision(WORKING_TREE, ""))[0]
+
+
+def built(toys: Project, side: str, **changes: str) -> Artefact:
+    folder = toys.cache / side
+    (folder / "toy").mkdir(parents=True)
+    text = PACKAGE.format(**{**AS_IT_WAS, **changes})
+    (folder / "toy" / "__init__.py").write_text(text)
+    return Artefact(Revision("HEAD", "HEAD"), folder, (), {}, 0.0, packages=("toy",))
+
+
+def looked(toys: Project, benchmark: str, ratio: float, **changes: str) -> Why:
+    sides = built(toys, "before"), built(toys, "after", **changes)
+    return why.of_benchmark(toys, *sides, f"toys.{benchmark}", ratio, seconds=1.0)
+
+
+def named(of: Sequence[Told]) -> list[str]:
+    return [told.where for told in of if told.surely]
+
+
+needs_both = pytest.mark.skipif(
+    bool(perf.unavailable() or pyspy.unavailable()), reason="perf or py-spy cannot be used here"
+)
+needs_pyspy = pytest.mark.skipif(bool(pyspy.unavailable()), reason="py-spy cannot be used here")
+
+
+@needs_pyspy
+def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> None:
+    found = looked(toys, "Sums.time_work", 3.0, loop="6")
+    assert named(found.functions) == ["toy/__init__.py:total"]
+    assert found.functions[0].part == pytest.approx(1, abs=0.2)
+    assert found.functions[0].in_diff
+    assert named(found.touched) == ["toy/__init__.py:total"]
+    assert named(found.layers) == ["own Python"]
+    hot = {of.text for of in found.lines}
+    assert hot <= {"for number in numbers:", "found += number"}
+    assert hot
+
+
+@needs_pyspy
+def test_what_the_change_calls_more_often_is_named_beside_the_function_that_it_touches(
+    toys: Project,
+) -> None:
+    found = looked(toys, "Sums.time_work", 2.0, more="[helper(numbers) for _ in range(3)]")
+    assert found.functions[0].name == "helper"
+    assert found.functions[0].in_diff is False
+    assert named(found.touched) == ["toy/__init__.py:work"]
+    (line,) = [of for of in found.lines if of.in_diff] or [None]
+    assert line is None or line.text == "[helper(numbers) for _ in range(3)]"
+
+
+@pytest.mark.slow
+@needs_pyspy
+def test_two_functions_that_share_the_change_are_both_named(toys: Project) -> None:
+    found = looked(toys, "Sums.time_work", 3.0, loop="4", more="[helper(numbers) for _ in '123']")
+    assert {of.name for of in found.functions} >= {"total", "helper"}
+    assert {of.name for of in found.touched} == {"total", "work"}
+
+
+@pytest.mark.slow
+@needs_both
+def test_more_of_numpy_is_told_as_such_with_who_calls_it(toys: Project) -> None:
+    found = looked(toys, "time_array", 2.0, arrays="np.sort(of)")
+    assert named(found.layers) == ["NumPy"]
+    assert found.layers[0].part == pytest.approx(1, abs=0.2)
+    assert named(found.touched) == ["toy/__init__.py:array"]
+    assert [of.text for of in found.lines if of.in_diff] == ["np.sort(of)"]
+    assert all("numpy" in of.place for of in found.native)
+
+
+@pytest.mark.slow
+@needs_both
+def test_a_sleep_is_idle_and_its_line_is_named(toys: Project) -> None:
+    found = looked(toys, "Sums.time_work", 10.0, more="time.sleep(0.004)")
+    assert named(found.layers) == ["Idle"]
+    assert found.touched[0].name == "work"
+    assert found.lines[0].text == "time.sleep(0.004)"
+    assert found.lines[0].in_diff
+
+
+@pytest.mark.slow
+@needs_pyspy
+def test_what_grew_by_less_than_the_samples_can_tell_is_not_named(toys: Project) -> None:
+    found = looked(toys, "Sums.time_work", 1.002)
+    assert not any(of.surely for of in (*found.functions, *found.touched, *found.lines))
+
+
+def test_without_any_sampler_it_says_so_and_names_nothing(
+    toys: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "unavailable", lambda sampler: f"no {sampler}; get one")
+    found = looked(toys, "time_array", 2.0)
+    assert found.missing == [
+        "anything at all, for no sampler works here: no perf; get one; no python; get one"
+    ]
+    assert not found.layers
+    assert not found.functions
+
+
+@needs_pyspy
+def test_a_benchmark_that_fails_is_told_with_its_reason(toys: Project) -> None:
+    found = looked(toys, "Sums.time_fails", 2.0)
+    assert found.missing
+    assert all("has no attribute 'missing'" in of for of in found.missing)
+
+
+def test_a_suite_that_cannot_be_read_raises(toys: Project) -> None:
+    sides = built(toys, "before"), built(toys, "after")
+    with pytest.raises((ContestError, KeyError, LookupError)):
+        why.of_benchmark(toys, *sides, "toys.none", 2.0, seconds=1.0)

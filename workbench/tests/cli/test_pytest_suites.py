@@ -124,18 +124,13 @@ def test_the_working_tree_and_a_file_may_be_the_suite(
             "No module named 'nothing_there'",
         ),
         (
-            {"other/tests/test_x.py": "def test_x(benchmark): ...\n", "other/__init__.py": ""},
-            ("--suite", "other/tests/test_x.py"),
-            "lies within a package that has it too once it is built",
-        ),
-        (
             {"notes.py": "X = 1\n"},
             ("--suite", "notes.py"),
             "is no suite; name an asv.conf.json",
         ),
         ({}, ("--bench", "nothing"), "matches no benchmark; there are 17, such as"),
     ],
-    ids=["a broken conftest", "within the package", "no suite", "no such benchmark"],
+    ids=["a broken conftest", "no suite", "no such benchmark"],
 )
 def test_what_cannot_be_measured_is_told_in_one_line(
     files: dict[str, str], words: tuple[str, ...], said: str, tmp_path: Path, made: Any

@@ -229,3 +229,73 @@ def test_sides_take_turns_and_each_has_its_own_package(tmp_path: Path) -> None:
     ((name, outcome),) = Packages(sides, laid, 20.0).contests(["tests/test_it.py::test_it"], 1)
     assert name == "tests/test_it.py::test_it"
     assert outcome == Failure("head", "ValueError: not here")
+
+
+# In the source, in what was built, and tests that tell which of both they have.
+MODULE = "WHERE = '{where}'\n"
+IN_TESTS = """
+from ..core import WHERE
+from ..sub import core as of_sub
+from .helpers import WHERE as of_helpers
+
+def test_in_tests(benchmark, of_conftest):
+    assert benchmark(lambda: WHERE) == of_sub.WHERE == "built"
+    assert of_helpers == of_conftest == "source"
+"""
+IN_SUB = """
+from thing.sub.core import WHERE
+from . import core
+
+def test_in_sub(benchmark, of_conftest):
+    assert benchmark(lambda: WHERE) == core.WHERE == "built"
+    assert of_conftest == "source"
+"""
+CONFTEST = "import pytest\n\n@pytest.fixture\ndef of_conftest():\n    return '{where}'\n"
+
+
+def package(folder: Path, where: str) -> None:
+    modules = ("__init__", "core", "sub/__init__", "sub/core", "tests/__init__", "tests/helpers")
+    files = {f"{name}.py": MODULE.format(where=where) for name in modules}
+    files["conftest.py"] = CONFTEST.format(where=where)
+    files["tests/test_it.py"] = IN_TESTS if where == "source" else "raise ValueError"
+    files["sub/test_it.py"] = IN_SUB if where == "source" else "raise ValueError"
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize("source", ["", "src/"])
+@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+def test_tests_within_the_package_are_the_suites_and_all_else_is_the_sides(
+    source: str, mode: str, tmp_path: Path
+) -> None:
+    root, built, folder = tmp_path / "user", tmp_path / "built", tmp_path / "scratch"
+    package(root / source / "thing", "source")
+    package(built / "thing", "built")
+    settings = f'[tool.pytest]\naddopts = ["--import-mode={mode}"]\n'
+    (root / "pyproject.toml").write_text(settings)
+    folder.mkdir()
+    path = PurePosixPath()
+    laid = Pytest().laid_out(root, Configuration(path, path, path), (), folder)
+    packages = Packages(dict.fromkeys(("base", "head"), Side(built, ("thing",))), laid, 20.0)
+    assert packages.names("time").keys() == {
+        f"{source}thing/tests/test_it.py::test_in_tests",
+        f"{source}thing/sub/test_it.py::test_in_sub",
+    }
+    for name, outcome in packages.contests([*packages.names("time")], 1):
+        assert not isinstance(outcome, Failure), (name, outcome)
+
+
+def test_tests_within_a_package_that_is_not_built_are_told(tmp_path: Path) -> None:
+    root, built, folder = tmp_path / "user", tmp_path / "built", tmp_path / "scratch"
+    package(root / "other", "source")
+    (built / "thing").mkdir(parents=True)
+    (built / "thing/__init__.py").write_text("")
+    folder.mkdir()
+    path = PurePosixPath()
+    laid = Pytest().laid_out(root, Configuration(path, path, path), (), folder)
+    packages = Packages({"base": Side(built, ("thing",))}, laid, 20.0)
+    assert not packages.names("time")
+    why = "lies within other, which is no package that was built"
+    files = ("other/sub/test_it.py", "other/tests/test_it.py")
+    assert packages.listed()["base"].broken == dict.fromkeys(files, why)

@@ -1,7 +1,8 @@
 """A process that runs the benchmarks of a suite of pytest on one build of a project:
 `python rlox_opt_pytest_side.py SETTINGS`. Commands and answers are those of `rlox_opt_side`; the
 settings have as well `"root"`, the folder that pytest starts in, `"ini"`, its file of settings, and
-`"files"`, those of the suite that have benchmarks, from the root.
+`"files"`, those of the suite that have benchmarks, from the root: each with null, or where it lies
+within a package, with the module that takes that one's place, and the folder of the package.
 
 pytest runs in this process. A test goes on until it calls its fixture `benchmark`, which is ours:
 there it waits, and slices are timed as they are asked for, until something else is asked; then it
@@ -14,6 +15,7 @@ later.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import importlib.machinery
@@ -39,19 +41,34 @@ _WITHIN = ("time", "call", "pin", "reached")  # what is asked while a test waits
 
 
 class Built:
-    """Finds the packages that were built where they are, and never beside the tests."""
+    """Finds the packages that were built where they are, and never beside the tests. Modules of the
+    suite that lie within such a package are `lent` to it, each by the folder that has its own."""
 
-    def __init__(self, folder: str, packages: list[str]) -> None:
-        self.folder, self.packages = os.path.realpath(folder), packages
+    def __init__(self, folder: str, packages: list[str], lent: dict[str, str]) -> None:
+        self.folder, self.packages, self.lent = os.path.realpath(folder), packages, lent
         sys.meta_path.insert(0, self)
         sys.path.insert(0, self.folder)
         site.addsitedir(self.folder)
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """For the import system."""
-        if name in self.packages:
-            return importlib.machinery.PathFinder.find_spec(name, [self.folder], target)
-        return None
+        if name.partition(".")[0] not in self.packages or self._is_lent(name):
+            return None
+        homes = {home for of, home in self.lent.items() if of.startswith(f"{name}.")}
+        built = [of for of in path or () if not self._is_beside(of)]
+        if "." not in name:
+            built = [self.folder]
+        spec = importlib.machinery.PathFinder.find_spec(name, built, target)
+        if spec and spec.submodule_search_locations is not None:
+            beside = [str(Path(home, *name.split("."))) for home in homes]
+            spec.submodule_search_locations = [*beside, *spec.submodule_search_locations]
+        return spec
+
+    def _is_lent(self, name: str) -> bool:
+        return any(name == of or name.startswith(f"{of}.") for of in self.lent)
+
+    def _is_beside(self, folder: str) -> bool:
+        return any(folder.startswith(home + os.sep) for home in self.lent.values())
 
 
 class Ended(Exception):
@@ -64,9 +81,15 @@ class Side:
     pin = staticmethod(pin)
 
     def __init__(
-        self, root: str, files: list[str], built: Built, commands: TextIO, answers: TextIO
+        self,
+        root: str,
+        files: list[str],
+        apart: dict[str, str],  # files that cannot be had, and why
+        built: Built,
+        commands: TextIO,
+        answers: TextIO,
     ) -> None:
-        self._root, self._files, self._built = root, files, built
+        self._root, self._files, self._apart, self._built = root, files, apart, built
         self._commands, self._answers = commands, answers
         self._tests: Any = None  # those of pytest, once it runs
         self._left: Any = None  # the command that a test was left for
@@ -132,7 +155,7 @@ class Side:
         self._check_origin()
         there = {name: ["time", None, self._tests.timeout(name)] for name in self._tests.items}
         broken = {where: self.short(why) for where, why in self._tests.broken.items()}
-        return [{"benchmarks": there, "broken": broken}]
+        return [{"benchmarks": there, "broken": {**self._apart, **broken}}]
 
     def builds(self) -> list[dict[str, Any]]:
         """What the package says of how it was built, if it does."""
@@ -252,9 +275,20 @@ def main(settings: str) -> None:
     sys.dont_write_bytecode = False  # all that is imported lies in folders of ours
     scratch, inside = Path.cwd(), str(Path(__file__).resolve().parent)
     os.chdir(of["root"])
-    built = Built(side["folder"], side["packages"])
+    lent, apart = {}, {}
+    for file, within in of["files"].items():
+        if within and within[0].partition(".")[0] not in side["packages"]:
+            package = within[0].partition(".")[0]
+            apart[file] = f"lies within {package}, which is no package that was built"
+        elif within:
+            lent[within[0]] = str(Path(of["root"], within[1]))
+    files = [file for file in of["files"] if file not in apart]
+    built = Built(side["folder"], side["packages"], lent)
+    for name in lent:  # else pytest may import, from beside the tests, what they lie in
+        with contextlib.suppress(Exception):  # which a test says by itself
+            importlib.import_module(name.rpartition(".")[0])
     sys.path.append(of["root"])
-    serving = Side(of["root"], of["files"], built, commands, answers)
+    serving = Side(of["root"], files, apart, built, commands, answers)
     try:
         sys.path.insert(0, inside)
         from rlox_opt_tests import run
@@ -266,7 +300,7 @@ def main(settings: str) -> None:
         for _ in commands:
             print(json.dumps({"error": f"{why}; {remedy}"}), file=answers, flush=True)
         return
-    why = run(serving, of["root"], of["ini"], of["files"], scratch)
+    why = run(serving, of["root"], of["ini"], files, scratch)
     for _ in commands:  # pytest ended before it served
         print(json.dumps({"error": serving.short(why)}), file=answers, flush=True)
 

@@ -16,7 +16,6 @@ from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.kinds import pytest_requires, pytest_source
 from rlox_opt.system import git
 from rlox_opt.system.files import NotReadError, read_text
-from rlox_opt.system.usage import UsageError
 
 # Files that may have pytest's settings, in pytest's order, and what then stands in them.
 _SETTINGS = (
@@ -28,6 +27,7 @@ _SETTINGS = (
     ("tox.ini", r"(?m)^\[pytest\]"),
     ("setup.cfg", r"(?m)^\[tool:pytest\]"),
 )
+_OF_TESTS = re.compile(r"test|bench|perf")  # names of folders
 _OF_A_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
 
 
@@ -61,21 +61,13 @@ class Pytest:
             taken = pytest_requires.found(home)
         listed = ", ".join(taken.requirements)
         said = f"as {taken.source} says" if taken.source else "for nothing names what tests require"
-        files, within = _files(top / path, home)
-        if not files:
-            raise UsageError(
-                f"{within[0]}: lies within a package that has it too once it is built, so that "
-                "both sides could not have one suite; move benchmarks beside the package, or name "
-                "another suite by --suite"
-            )
-        notes = [f"{file}: is left out, for it lies within the package" for file in within]
         note = f"{path}: its environment has {listed}, {said}; --with NAME adds to it"
         return Configuration(
             path=path,
             suite=path,
             project=root,
             requirements=taken.requirements,
-            notes=(note, *notes),
+            notes=(note,),
             kind=self.name,
         )
 
@@ -105,7 +97,8 @@ class Pytest:
             own.write_text("[pytest]\n")
         else:
             own = copy / settings.relative_to(root)
-        told = {"root": str(copy), "ini": str(own), "files": _files(suite, root)[0]}
+        files = [f"{path.relative_to(root)}" for path in pytest_source.files(suite)]
+        told = {"root": str(copy), "ini": str(own), "files": {f: _within(root, f) for f in files}}
         return Suite(copy / suite.relative_to(root), (), "rlox_opt_pytest_side.py", told)
 
 
@@ -131,22 +124,21 @@ def _root_of(suite: Path) -> tuple[Path, Path | None]:
     return home, None
 
 
-def _files(suite: Path, root: Path) -> tuple[list[str], list[str]]:
-    """The files of a suite that have benchmarks, from the root: those beside the packages, and
-    those within one."""
-    beside: list[str] = []
-    within: list[str] = []
-    for path in pytest_source.files(suite):
-        file = f"{path.relative_to(root)}"
-        (within if _is_built(root, file) else beside).append(file)
-    return beside, within
-
-
-def _is_built(root: Path, file: str) -> bool:
-    """Whether a file lies in a package that is built, and not in one of tests beside it."""
-    parents = [root / parent for parent in PurePosixPath(file).parents if str(parent) != "."]
-    packages = [of for of in parents if (of / "__init__.py").exists()]
-    return bool(packages) and not re.search(r"test|bench|perf", packages[-1].name)
+def _within(root: Path, file: str) -> tuple[str, str] | None:
+    """Of a file within a package that is built, what of the suite stands in that package's place,
+    as Python names it: the nearest folder of tests, else the file alone; and the folder that the
+    package lies in, from the root. None for a file beside the packages, or in one of tests alone.
+    """
+    parts = PurePosixPath(file).with_suffix("").parts
+    first = len(parts) - 1  # the part that the outermost package is
+    while first and (root.joinpath(*parts[:first]) / "__init__.py").exists():
+        first -= 1
+    names = parts[first:]
+    of_tests = [n for n, name in enumerate(names[:-1]) if _OF_TESTS.search(name)]
+    if len(names) == 1 or 0 in of_tests:
+        return None
+    end = of_tests[0] + 1 if of_tests else len(names)
+    return ".".join(names[:end]), "/".join(parts[:first])
 
 
 def _text(path: Path) -> str:

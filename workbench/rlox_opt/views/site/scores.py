@@ -204,7 +204,7 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
     each |= dict.fromkeys(("Reported", "Source", "Tool", "Outcome"), "word")
     all_ = _columns("Tool", *(word.capitalize() for word in elsewhere.OUTCOMES), "Flagged beside",
                     "Flagged for nothing")  # fmt: skip
-    measured = "; ".join(
+    when = "; ".join(
         f"{_of(machine, record)}: {', '.join(dict.fromkeys(row['project'] for row in own))}"
         for record, own in newest
     )
@@ -215,7 +215,7 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
             (
                 Table(all_, scored, f"{caption}: counts"),
                 "Found with the least rate that agrees with it, flags with the largest (95 %). "
-                f"Measured on {measured}.",
+                f"Measured on {when}.",
             ),
             (
                 Table(each, rows, f"{caption}: each"),

@@ -61,7 +61,7 @@ def pytest_benchmark(
     saved = [json.loads(path.read_text("utf-8")) for path in sorted(runs.glob("*/*_run.json"))]
     if len(saved) != 2:
         raise ToolError(f"pytest saved {len(saved)} runs of 2: {_tail(done)}")
-    cells = compared(*saved, done.stdout + done.stderr)
+    cells = compared(saved[0], saved[1], done.stdout + done.stderr)
     took = {"build_seconds": built - start, "seconds": time.monotonic() - built}
     return {f"pytest-benchmark {PERCENT} %": cells}, _rounded(took)
 
@@ -146,10 +146,12 @@ def _environment(project: Project, clone: Path, folder: Path, commit: str) -> Pa
         shutil.rmtree(part, ignore_errors=True)
         files = tree(clone, commit, folder / "trees")
         requires = (*project.pytest.requires, *project.requires)
-        for words in (
+        python = part / "bin" / "python"
+        steps: tuple[tuple[str | Path, ...], ...] = (
             ("venv", "--quiet", "--python", sys.executable, part),
-            ("pip", "install", "--quiet", "--python", part / "bin" / "python", files, *requires),
-        ):
+            ("pip", "install", "--quiet", "--python", python, files, *requires),
+        )
+        for words in steps:
             if (done := uv(*words, cwd=folder)).status:
                 raise ToolError(f"uv {words[0]} at {commit[:10]}: {reason(done)}")
         part.rename(environment)

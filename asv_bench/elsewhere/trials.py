@@ -189,8 +189,9 @@ class Trials:
         }
 
     def _diff(self, base: str, head: str, bench: str, budget: float, suite: str) -> Row:
-        words = ("diff", base, head, "--bench", bench, "--budget", str(budget), "--no-counts")
-        words += tuple(word for one in self.project.requires for word in ("--with", one))
+        words = ["diff", base, head, "--bench", bench, "--budget", str(budget)]
+        words += ["--no-counts", "--no-why"]
+        words += [word for one in self.project.requires for word in ("--with", one)]
         done = self.rlox_opt(*words, *self._suite(suite), "--json", cwd=self.clone)
         said = done.json()
         if not said["complete"]:

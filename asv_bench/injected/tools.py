@@ -51,9 +51,9 @@ def diff(
 ) -> Cells:
     """The verdicts of `rlox-opt diff` at a threshold in per cent, with a process for each side
     where they are to be `apart`. Raises ToolError."""
-    chosen = ("--bench", one_of(benchmarks), "--threshold", str(threshold))
-    chosen += ("--apart",) if apart else ()
-    said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--anyway", "--json")
+    chosen = ["--bench", one_of(benchmarks), "--threshold", str(threshold)]
+    chosen += ["--apart"] if apart else []
+    said = _rlox_opt("diff", base, head, *chosen, "--no-counts", "--no-why", "--anyway", "--json")
     if not said["complete"]:
         raise ToolError("rlox-opt diff was interrupted")
     cells = {row["benchmark"]: _cell(row) for row in said["results"]}

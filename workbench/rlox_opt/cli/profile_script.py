@@ -216,6 +216,7 @@ def profile(
         every=arguments.every,
         torch_s=arguments.torch_s,
         ptrace=sampler is not None and sampler.name == "py-spy",
+        frames=sampler is not None and sampler.name == "perf",
     )
     end_as_by_ctrl_c()
     home = FOLDER if arguments.out is None else arguments.out.parent

@@ -30,13 +30,14 @@ class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The layer of the code of owners, where a `function` is on the stack or one of `phases` is
-    open."""
+    """The layer of the code of owners, where a `function` is on the stack, one of `phases` is open,
+    or it is one of the `parts` of torch's work."""
 
     of: tuple[str, ...]
     layer: str
     function: str = ""
     phases: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
 
 
 class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,6 +45,9 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     owners: tuple[Owner, ...] = ()
     roles: tuple[Role, ...] = ()
+
+    graded: dict[str, str] = {}
+    """The layer of an owner that no role fits, while gradients are recorded."""
 
     otherwise: dict[str, str] = {}
     """The layer of an owner that no role fits."""
@@ -66,8 +70,17 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     folders: tuple[str, ...] = ()
     """The folders of the root from which on a path is shown."""
 
+    startup: str = ""
+    """Files of Python with which a stack is of the start-up."""
+
     def __post_init__(self) -> None:
-        told = [self.extension, self.own, *self.parallel.values(), *self.homes.values()]
+        told = [
+            self.extension,
+            self.own,
+            self.startup,
+            *self.parallel.values(),
+            *self.homes.values(),
+        ]
         told += [text for owner in self.owners for text in (owner.module, owner.function)]
         for text in (*told, *(role.function for role in self.roles)):
             try:
@@ -82,6 +95,7 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         cast = {"torch", *self.otherwise, *(of for role in self.roles for of in role.of)}
         owners = {*(owner.layer for owner in self.owners if owner.layer), *self.calls.values()}
         told = {*(role.layer for role in self.roles), *self.otherwise.values(), *self.homes}
+        told |= {*self.graded.values()}
         if wrong := sorted((told | (owners - cast)) - set(known)):
             raise ValueError(f"no layer is named {wrong[0]!r}; there are {', '.join(known)}")
 
@@ -92,10 +106,12 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self,
             owners=(*self.owners, *general.owners),
             roles=(*general.roles, *self.roles),
+            graded=general.graded | self.graded,
             otherwise=general.otherwise | self.otherwise,
             parallel=general.parallel | self.parallel,
             homes=general.homes | self.homes,
             calls=general.calls | self.calls,
+            startup="|".join(filter(None, (general.startup, self.startup))),
         )
 
 

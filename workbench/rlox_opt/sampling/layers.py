@@ -2,9 +2,10 @@
 
 A stack belongs to the innermost of its frames whose owner is known. Frames of libc, libm, the
 loader and Rust's standard library work for their caller; so do Python's runtime and NumPy when an
-extension calls them from C, up to the next Python function. What a stack alone cannot say comes
-from the phase that it was taken in: which of torch's roles it plays, and whether Python code is the
-environment's.
+extension calls them from C, up to the next Python function. Code that was made at run time works
+for the native code that calls it. What a stack alone cannot say comes from the phase, or the part
+of torch's work, that it was taken in: which of torch's roles it plays, and whether Python code is
+the environment's. A stack that imports or compiles is of the start-up.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from rlox_opt.sampling.samples import Frame
 
 TITLES = {layer.name: layer.title for layer in everywhere().layers}
 LAYERS = tuple(TITLES)
+UNKNOWN, STARTUP = "unknown", "startup"
+GRAD = "grad"  # the part of torch's work in which gradients are recorded, to be used
 
 # A thread in one of these is waiting. Names of libc, Python, Rust's standard library.
 _WAIT = re.compile(
@@ -26,6 +29,9 @@ _WAIT = re.compile(
     r"|^epoll_p?wait|^wait(4|id|pid)$|^accept4?$|PyThread_acquire_lock|^take_gil$"
     r"|[Cc]ondvar.*wait|thread::park|mpmc.*recv|mpsc.*recv"
 )
+# The one of libc's waits that the interpreter uses for its own lock alone, and hardly anybody else:
+# py-spy does not name who calls it.
+_INTERPRETERS_WAIT = "pthread_cond_timedwait"
 # py-spy does not see the kernel: a stack that ends in one of libc's wrappers was inside it.
 _SYSCALL = re.compile(
     r"^_*(libc_)?(p?(read|write)v?|open(at)?|close|[fl]?stat|fstatat|lseek|mmap|munmap|mremap|madvise"
@@ -40,6 +46,9 @@ _ELSEWHERE = (
 )
 _EVAL = re.compile(r"^_?PyEval_EvalFrame")
 _RUNTIME = ("numpy", "python")  # works for the extension that calls it in C
+_OWN_WORK = ("numpy", "native")  # works for itself, and so do the others that it calls:
+_BY_ITSELF = ("python", UNKNOWN)
+_PACKAGES = re.compile(r"(^|/)(site-packages|dist-packages)/")
 
 
 class Classifier:
@@ -54,53 +63,80 @@ class Classifier:
         self._parallel = {of: re.compile(text) for of, text in whole.parallel.items()}
         self._homes = {layer: re.compile(text) for layer, text in whole.homes.items()}
         self._extension = re.compile(whole.extension or r"(?!)")
+        self._startup = re.compile(whole.startup or r"(?!)")
         folders = "|".join(map(re.escape, whole.folders)) or r"(?!)"
         self._prefix = re.compile(rf"{_ELSEWHERE}|^.*/(?=(?:{folders})/)")
         self._owner = lru_cache(maxsize=65536)(self._find_owner)
         self.is_extension = lru_cache(maxsize=4096)(self._is_extension)
+        self._starts = lru_cache(maxsize=65536)(lambda module: bool(self._startup.search(module)))
 
-    def classify(self, frames: Sequence[Frame], phase: str, see_kernel: bool = True) -> str:
+    def classify(
+        self, frames: Sequence[Frame], phase: str, see_kernel: bool = True, part: str = ""
+    ) -> str:
         """The layer of one sampled stack.
 
         Args:
             frames: the stack, outermost first.
             phase: where in the program it was taken, "outer/inner", "" when outside all phases.
             see_kernel: False asks who is responsible: kernel time goes to the layer that called it.
+            part: of torch's work, "" where it is not known.
         """
         if not frames:
-            return "python"
+            return UNKNOWN
+        if self.is_startup(frames):
+            return STARTUP
         if see_kernel and self._in_kernel(frames[-1]):
             return "kernel"
         if self._owner(frames[-1]) in (None, "kernel") or _WAIT.search(frames[-1].name):
-            waited = self.wait_layer(frames, phase)
+            waited = self.wait_layer(frames, phase, part)
             if waited is not None:
                 return waited
-        return self.role(self._innermost_owner(frames), frames, phase)
+        return self.role(self.innermost_owner(frames), frames, phase, part)
 
-    def wait_layer(self, frames: Sequence[Frame], phase: str) -> str | None:
-        """The layer of a thread that waits: idle, or its parallel section; None: it does not
-        wait."""
+    def is_startup(self, frames: Sequence[Frame]) -> bool:
+        """Whether a stack imports, or compiles what runs later."""
+        return any(self._starts(frame.module) for frame in frames)
+
+    def wait_layer(self, frames: Sequence[Frame], phase: str, part: str = "") -> str | None:
+        """The layer of a thread that waits: idle, the interpreter's lock, or its parallel section;
+        None: it does not wait."""
         native = list(self._native_tail(frames))
         if not any(_WAIT.search(frame.name) for frame in native):
             return None
+        python = any(map(is_python, frames))
         for frame in native:
+            if frame.name == "take_gil" or (python and frame.name == _INTERPRETERS_WAIT):
+                return "gil"
             for owner, parallel in self._parallel.items():
                 if parallel.search(frame.name) or parallel.search(frame.module):
-                    return self.role(owner, frames, phase)
+                    return self.role(owner, frames, phase, part)
         return "idle"
 
-    def role(self, owner: str, frames: Sequence[Frame], phase: str) -> str:
-        """What an owner's code is told as: what the stack shows outright, else what the phase is
-        for."""
+    def role(self, owner: str, frames: Sequence[Frame], phase: str, part: str = "") -> str:
+        """What an owner's code is told as: what the stack shows outright, else what the part or the
+        phase is for."""
         parts = phase.split("/")
         for role, function in self._roles:
             if (
                 owner in role.of
                 and (not role.phases or not set(role.phases).isdisjoint(parts))
+                and (not role.parts or part in role.parts)
                 and (not role.function or any(function.search(frame.name) for frame in frames))
             ):
                 return role.layer
+        if part == GRAD and owner in self.layers.graded:
+            return self.layers.graded[owner]
         return self.layers.otherwise.get(owner, owner)
+
+    def package_owner(self, module: str) -> str:
+        """Whose native code a file of Python calls when nothing else tells: that of the package
+        which it is a part of."""
+        for pattern, function, layer in self._owners:
+            if layer is None or not (layer in self.layers.otherwise or layer == "numpy"):
+                continue
+            if not function.pattern and pattern.search(module):
+                return layer
+        return "native" if _PACKAGES.search(module) else UNKNOWN
 
     def _is_extension(self, module: str) -> bool:
         """Whether a library is the project's, whose addresses are looked up in its line tables."""
@@ -115,16 +151,19 @@ class Classifier:
         short = self._prefix.sub("", module)
         return short.rsplit("/", 1)[-1] if short.startswith("/") else short
 
-    def _innermost_owner(self, frames: Sequence[Frame]) -> str:
+    def innermost_owner(self, frames: Sequence[Frame]) -> str:
+        """Whose work a stack is, whatever it waits for."""
         calls = self.layers.calls
         innermost: str | None = None
         for frame in self._native_tail(frames):
             owner = self._owner(frame)
             if owner in calls:
                 return calls[owner] if innermost in _RUNTIME else owner
-            if owner == "numpy" or (owner is not None and innermost is None):
+            if owner in (None, "kernel"):
+                continue
+            if innermost is None or (owner in _OWN_WORK and innermost in _BY_ITSELF):
                 innermost = owner
-        if innermost in (None, "kernel"):
+        if innermost is None:
             return self._home(frames)
         return innermost if innermost != "eval" else "python"
 
@@ -133,7 +172,7 @@ class Classifier:
         for layer, home in self._homes.items():
             if any(home.search(frame.module) for frame in native):
                 return layer
-        return "python"
+        return UNKNOWN
 
     def _native_tail(self, frames: Sequence[Frame]) -> Iterator[Frame]:
         """Frames from the leaf outwards, up to and with the innermost Python function."""
@@ -152,14 +191,19 @@ class Classifier:
 
     def _find_owner(self, frame: Frame) -> str | None:
         """Whose code a frame is; None where it works for its caller."""
-        if is_python(frame):
+        if enters_python(frame):
             return "eval"
         for module, function, layer in self._owners:
             if module.search(frame.module) and function.search(frame.name):
                 return layer
-        return "eval" if _EVAL.match(frame.name) else "python"
+        return "native"
 
 
 def is_python(frame: Frame) -> bool:
     """Whether a frame is a Python function (and not C code of the interpreter)."""
     return frame.module.endswith((".py", ".pyx")) or frame.module.startswith("<")
+
+
+def enters_python(frame: Frame) -> bool:
+    """Whether a frame is Python's: a function of it, or the interpreter's loop, which runs one."""
+    return is_python(frame) or _EVAL.match(frame.name) is not None

@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from rlox_opt.sampling import addresses, onlooker
+from rlox_opt.sampling import addresses, onlooker, owners
 from rlox_opt.sampling.layers import Classifier
+from rlox_opt.sampling.owners import Noted, Stack
 from rlox_opt.sampling.phases import phases_by_clock
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
@@ -162,8 +163,10 @@ def place(
     log: SpanLog,
     rate: float,
     errors: int = 0,
+    noted: Noted | None = None,
 ) -> Samples:
-    """The events of one process, each in its phase and layer."""
+    """The events of one process, each in its phase and layer; `noted` is what the process itself
+    said of its threads, by the same clock."""
     samples = Samples("perf", period_s=1 / rate, errors=errors)
     ours = {f for e in events for f in e.frames if classifier.is_extension(f.module)}
     resolved = addresses.resolver(ours)
@@ -171,22 +174,25 @@ def place(
     by_thread: defaultdict[int, list[PerfEvent]] = defaultdict(list)
     for event in events:
         by_thread[event.tid].append(event)
+    stacks: list[Stack] = []
     for tid, own in by_thread.items():
         times = np.array([event.time_ns for event in own], np.int64)
         paths, index = phases_by_clock(log, tid, times)
-        thread = MAIN_THREAD if tid == pid else names.get(tid, f"{own[0].comm} {tid}")
-        waited: dict[str, str] = {}
-        for event, phase in zip(own, (paths[i] for i in index), strict=True):
-            frames = tuple(frame for raw in event.frames for frame in resolved(raw))
-            if event.what == "off":
-                # Not every wait has a stack: one without is taken to be like the last of its phase.
-                if frames:
-                    waited[phase] = classifier.wait_layer(frames, phase) or "idle"
-                layer = waited.get(phase, "idle")
-            else:
-                layer = classifier.classify(frames, phase)
-            whose = phase, layer, event.weight, thread, event.time_ns
-            samples.samples.append(Sample(classifier.shown(frames), *whose))
+        lines = [()] * len(own) if noted is None else noted.lines(tid, times)
+        parts = [""] * len(own) if noted is None else noted.parts(tid, times)
+        for event, phase, python, part in zip(
+            own, (paths[i] for i in index), lines, parts, strict=True
+        ):
+            native = tuple(frame for raw in event.frames for frame in resolved(raw))
+            off = event.what == "off"
+            stacks.append(Stack(native, python, phase, part, off, event.weight, tid))
+    layers = owners.layers_of(stacks, classifier)
+    every = [(tid, event) for tid, own in by_thread.items() for event in own]
+    for (tid, event), stack, layer in zip(every, stacks, layers, strict=True):
+        thread = MAIN_THREAD if tid == pid else names.get(tid, f"{event.comm} {tid}")
+        frames = classifier.shown(stack.frames)
+        whose = stack.phase, layer, event.weight, thread, event.time_ns
+        samples.samples.append(Sample(frames, *whose))
     return samples
 
 

@@ -1,29 +1,41 @@
 """Which phase of the program a sample was taken in: by its source line, or by its clock.
 
 By line: a sampler that names Python lines needs no clock. The phase of a stack is read off the
-`with timing.add_time("literal"):` blocks, and `span`s, that enclose each frame's current line.
+`with timing.add_time("literal"):` blocks, and `span`s, that enclose each frame's current line; so
+is whether it is inside `torch.no_grad()`.
 By clock: a sampler that stamps its samples with the monotonic clock is joined with the spans.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rlox_opt.sampling.layers import GRAD
 from rlox_opt.sampling.samples import Frame
 from rlox_opt.sampling.spans import SpanLog
 
+# Parts of torch's work, beside GRAD.
+BACKWARD, OPTIMIZER, NO_GRAD = "backward", "optimizer", "no_grad"
 _BLOCKS = frozenset({"add_time", "timeit", "time_avg", "span"})
+_MODES = {"no_grad": NO_GRAD, "inference_mode": NO_GRAD, "enable_grad": GRAD}
+_OPTIMIZING = re.compile(r"(^|/)torch/(optim/\w+|nn/utils/clip_grad)\.py$")
+
+
+Naming = Callable[[ast.expr], str | None]  # what a block is, of a `with` statement's expression
 
 
 @lru_cache(maxsize=1024)
-def _blocks(file: str) -> dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]]:
-    """The timed blocks of a file by function name: the function's lines, the block's, its names."""
+def _blocks(
+    file: str, naming: Naming
+) -> dict[str, list[tuple[int, int, int, int, tuple[str, ...]]]]:
+    """The named blocks of a file by function name: the function's lines, the block's, its names."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError):
@@ -33,11 +45,11 @@ def _blocks(file: str) -> dict[str, list[tuple[int, int, int, int, tuple[str, ..
     def visit(node: ast.AST, function: str, first: int, last: int) -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             function, first, last = node.name, node.lineno, node.end_lineno or node.lineno
-            decorated = [_decorator(item, function) for item in node.decorator_list]
+            decorated = [_decorator(item, function, naming) for item in node.decorator_list]
             if spans := tuple(name for name in decorated if name):
                 blocks.setdefault(function, []).append((first, last, first, last, spans))
         elif isinstance(node, ast.With):
-            names = tuple(name for item in node.items if (name := _name(item.context_expr)))
+            names = tuple(name for item in node.items if (name := naming(item.context_expr)))
             if names:
                 body = (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
                 blocks.setdefault(function, []).append((first, last, *body, names))
@@ -48,7 +60,7 @@ def _blocks(file: str) -> dict[str, list[tuple[int, int, int, int, tuple[str, ..
     return blocks
 
 
-def _name(call: ast.expr) -> str | None:
+def _phase(call: ast.expr) -> str | None:
     """The literal of `<anything>.add_time("literal")`, or of `span("literal")`."""
     match call:
         case ast.Call(
@@ -59,19 +71,30 @@ def _name(call: ast.expr) -> str | None:
     return None
 
 
-def _decorator(item: ast.expr, function: str) -> str | None:
+def _grad_mode(call: ast.expr) -> str | None:
+    """Whether gradients are recorded inside `torch.no_grad()` and its like."""
+    match call:
+        case ast.Call(func=ast.Attribute(attr=called) | ast.Name(id=called), args=arguments):
+            if called == "set_grad_enabled":
+                literal = [of.value for of in arguments if isinstance(of, ast.Constant)]
+                return None if not literal else GRAD if literal[0] else NO_GRAD
+            return _MODES.get(called)
+    return None
+
+
+def _decorator(item: ast.expr, function: str, naming: Naming) -> str | None:
     """The name that `@span` or `@span("literal")` gives a function."""
     match item:
         case ast.Attribute(attr="span") | ast.Name(id="span"):
-            return function
-    return _name(item)
+            return function if naming is _phase else None
+    return naming(item)
 
 
 @lru_cache(maxsize=65536)
-def _names_at(file: str, function: str, line: int) -> tuple[str, ...]:
+def _names_at(file: str, function: str, line: int, naming: Naming) -> tuple[str, ...]:
     names: list[str] = []
     # Blocks were found outermost first, so the order of the list is the order of nesting.
-    for first, last, start, end, block in _blocks(file).get(function, ()):
+    for first, last, start, end, block in _blocks(file, naming).get(function, ()):
         if first <= line <= last and start <= line <= end:
             names.extend(block)
     return tuple(names)
@@ -83,12 +106,29 @@ def phase_by_line(frames: Iterable[Frame]) -> str:
     A frame's name may be qualified ("A.train", "f.<locals>.g"); its last part is the function.
     Comprehensions and lambdas hold no blocks of their own, their caller's line already counts.
     """
+    return "/".join(_named(frames, _phase))
+
+
+def part_by_line(frames: Sequence[Frame]) -> str:
+    """The part of torch's work of such a stack; "" where gradients are recorded, or may be."""
+    for frame in frames:
+        if frame.name.endswith("_engine_run_backward"):
+            return BACKWARD
+        if _OPTIMIZING.search(frame.module):
+            return OPTIMIZER
+    modes = _named(frames, _grad_mode)
+    if modes:
+        return NO_GRAD if modes[-1] == NO_GRAD else ""
+    return NO_GRAD if any(frame.name.endswith("decorate_context") for frame in frames) else ""
+
+
+def _named(frames: Iterable[Frame], naming: Naming) -> list[str]:
     names: list[str] = []
     for frame in frames:
         if frame.line is not None and frame.module.endswith(".py"):
             function = frame.name.rsplit(".", 1)[-1]
-            names.extend(_names_at(frame.module, function, frame.line))
-    return "/".join(names)
+            names.extend(_names_at(frame.module, function, frame.line, naming))
+    return names
 
 
 def phases_by_clock(

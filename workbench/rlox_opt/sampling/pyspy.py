@@ -15,8 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from rlox_opt.sampling import onlooker
-from rlox_opt.sampling.layers import Classifier
-from rlox_opt.sampling.phases import phase_by_line
+from rlox_opt.sampling.layers import GRAD, Classifier, is_python
+from rlox_opt.sampling.owners import Stack, layers_of
+from rlox_opt.sampling.phases import BACKWARD, part_by_line, phase_by_line
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import allow_ptrace as allow_ptrace
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
@@ -104,9 +105,15 @@ def launching(folder: Path, rate: int) -> list[str]:
 
 
 def load(
-    folder: Path, classifier: Classifier, spans: SpanLog | None = None, rate: int = RATE
+    folder: Path,
+    classifier: Classifier,
+    spans: SpanLog | None = None,
+    rate: int = RATE,
+    *,
+    parts: bool = False,
 ) -> Samples:
-    """Read what `attach` left in the folder. `spans` is not needed: lines give the phases.
+    """Read what `attach` left in the folder. `spans` is not needed: lines give the phases, and with
+    `parts` which part of torch's work it was.
 
     Raises:
         ValueError: there is no profile; the message ends with what py-spy said.
@@ -116,24 +123,33 @@ def load(
         raise ValueError(onlooker.nothing("py-spy", log))
     counted = _COUNTED.findall(onlooker.said(log))
     samples = Samples("py-spy", period_s=1 / rate, errors=int(counted[-1][1]) if counted else 0)
+    seen: list[tuple[str, Stack, int]] = []
     with raw.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             stack, _, count = line.rstrip("\n").rpartition(" ")
             if stack and count.isdigit() and SETTLING not in stack:
-                samples.samples.extend([_sample(stack, classifier, samples.period_s)] * int(count))
+                seen.append((*_stack(stack, samples.period_s, parts), int(count)))
+    if any(stack.part == BACKWARD for _, stack, _ in seen):  # so that gradients are used
+        seen = [(who, stack._replace(part=stack.part or GRAD), n) for who, stack, n in seen]
+    layers = layers_of([stack for _, stack, _ in seen], classifier)
+    for (thread, of, times), layer in zip(seen, layers, strict=True):
+        frames = classifier.shown(of.native)
+        sample = Sample(frames, of.phase, layer, samples.period_s, thread)
+        samples.samples.extend([sample] * times)
     return samples
 
 
-def _sample(stack: str, classifier: Classifier, period_s: float) -> Sample:
-    head, *rest = _SEPARATOR.split(stack)
+def _stack(text: str, period_s: float, parts: bool) -> tuple[str, Stack]:
+    """A thread, and its stack."""
+    head, *rest = _SEPARATOR.split(text)
     match = _THREAD.match(head)
     thread = (match["name"] or match["id"]) if match else MAIN_THREAD
     if match is None:
         rest.insert(0, head)
     full = tuple(_frame(text) for text in rest)
-    phase = phase_by_line(full)
-    layer = classifier.classify(full, phase)
-    return Sample(classifier.shown(full), phase, layer, period_s, thread)
+    python = tuple(frame for frame in full if is_python(frame))
+    part = part_by_line(python) if parts else ""
+    return thread, Stack(full, python, phase_by_line(full), part, False, period_s, 0)
 
 
 @lru_cache(maxsize=65536)

@@ -19,6 +19,15 @@ LIBRARIES = {
     "libm": "/usr/lib/x86_64-linux-gnu/libm.so.6",
     "gomp": "/usr/lib/x86_64-linux-gnu/libgomp.so.1",
     "vdso": "[vdso]",
+    "libcrypto": "/usr/lib/x86_64-linux-gnu/libcrypto.so.3",
+    "pandas": f"{SITE}/pandas/_libs/algos.cpython-311-x86_64-linux-gnu.so",
+    "libffi": "/usr/lib/x86_64-linux-gnu/libffi.so.8",
+    "ctypes": "/python/lib/python3.11/lib-dynload/_ctypes.cpython-311-x86_64-linux-gnu.so",
+    "own": "/home/somebody/_fast.so",
+    "cuda": "/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+    "mkl": "/conda/lib/libmkl_avx512.so.2",
+    "anonymous": "//anon",
+    "perf_map": "/tmp/perf-4711.map",
     "kernel": "[kernel.kallsyms]",
     "rs_core": "/src/crates/toy-core/src/training/gae/baseline.rs",
     "rs_python": "/src/crates/toy-python/src/training.rs",
@@ -50,6 +59,19 @@ def stack(*frames: str) -> tuple[Frame, ...]:
         ("numpy", "", [EVAL, "array_exp@numpy", "exp@libm"]),
         ("numpy", "", ["train@py", "ufunc@numpy", "dgemm_kernel@openblas"]),
         ("numpy", "", [EVAL, "array_new@numpy", "_PyObject_Malloc@python"]),
+        # Other native code; the interpreter's functions that it calls work for it, NumPy's do not.
+        ("native", "", [EVAL, "EVP_hash@dynload", "SHA256_Update@libcrypto"]),
+        ("native", "", [EVAL, "take@pandas", "PyDict_New@python"]),
+        ("numpy", "", [EVAL, "take@pandas", "array_take@numpy"]),
+        ("native", "", [EVAL, "call@ctypes", "ffi_call@libffi", "work@own", "memcpy@libc"]),
+        ("native", "", ["work@own"]),
+        # Code made at run time, and what several stand on, work for the native code that calls it.
+        ("torch_inference", "", [EVAL, "dnnl_execute@torch", "0x7f@anonymous"]),
+        ("torch_inference", "", ["jit_avx512_core_brgemm@perf_map"]),
+        ("torch_inference", "", [EVAL, "at::copy_@torch", "cuMemcpy@cuda"]),
+        ("numpy", "", [EVAL, "dot@numpy", "sgemm@mkl"]),
+        ("unknown", "", ["sgemm@mkl"]),
+        ("unknown", "", [EVAL, "made@perf_map"]),
         # Torch, by the phase.
         ("torch_inference", "policy_forward/action", [EVAL, "at::mm@torch"]),
         ("torch_forward", "gradient_update/forward", [EVAL, "at::mm@torch"]),
@@ -92,7 +114,9 @@ def stack(*frames: str) -> tuple[Frame, ...]:
         # Waiting, and waiting for a parallel section.
         ("idle", "", ["f@py", "time_sleep@python", "clock_nanosleep@libc"]),
         ("idle", "", ["f@py", "PyThread_acquire_lock_timed@python", "0x7f0@libc", "0x7f1@libc"]),
-        ("idle", "", ["f@py", "take_gil@python", "pthread_cond_timedwait@libc"]),
+        ("gil", "", ["f@py", "take_gil@python", "pthread_cond_timedwait@libc"]),
+        ("gil", "", ["f@py", "ufunc@numpy", "pthread_cond_timedwait@libc"]),  # as py-spy tells it
+        ("idle", "", ["grpc_poll@libcrypto", "pthread_cond_timedwait@libc"]),  # no thread of Python
         ("idle", "wait_rollout", ["f@py", "recv@rs_python", "futex_wait@rs_std", "syscall@libc"]),
         ("rust", "", ["f@py", "step@rs_core", "wait@rs_rayon", "futex_wait@rs_std"]),
         ("torch_inference", "", ["f@py", "at::mm@torch", "GOMP_parallel@gomp"]),
@@ -115,13 +139,51 @@ def test_a_stack_that_does_not_wait_is_no_wait() -> None:
     assert CLASSIFIER.wait_layer(stack(EVAL, "at::mm@torch"), "") is None
 
 
-def test_an_empty_or_unknown_stack_is_python() -> None:
-    assert CLASSIFIER.classify((), "") == "python"
-    assert CLASSIFIER.classify((Frame("[unknown]", "[unknown]"),), "") == "python"
+def test_what_stays_unknown_is_unknown_and_never_python() -> None:
+    assert CLASSIFIER.classify((), "") == "unknown"
+    assert CLASSIFIER.classify((Frame("[unknown]", "[unknown]"),), "") == "unknown"
+    assert CLASSIFIER.classify(stack("memcpy@libc"), "") == "unknown"
+    assert CLASSIFIER.classify(stack(EVAL, "0x7f@anonymous"), "") == "unknown"
+
+
+def test_the_part_of_torchs_work_tells_its_role_where_no_phase_does() -> None:
+    kernel = stack(EVAL, "at::mm@torch")
+    told = {
+        part: CLASSIFIER.classify(kernel, "", part=part)
+        for part in ("", "grad", "no_grad", "backward", "optimizer")
+    }
+    assert told == {
+        "": "torch_inference",
+        "grad": "torch_forward",
+        "no_grad": "torch_inference",
+        "backward": "torch_backward",
+        "optimizer": "torch_optimizer",
+    }
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "<frozen importlib._bootstrap>",
+        f"{SITE}/torch/_dynamo/convert_frame.py",
+        f"{SITE}/torch/_inductor/compile_fx.py",
+        f"{SITE}/numba/core/compiler.py",
+        f"{SITE}/jax/_src/compiler.py",
+    ],
+)
+def test_what_imports_or_compiles_is_of_the_start_up(module: str) -> None:
+    inside = (Frame("f", module), *stack("train@py", "dlopen@libc"))
+    assert CLASSIFIER.classify(inside, "") == "startup"
+    assert CLASSIFIER.classify(inside[1:], "") != "startup"
+
+
+def test_compiled_code_that_runs_is_no_start_up() -> None:
+    ran = (Frame("compile_wrapper", f"{SITE}/torch/_dynamo/eval_frame.py"), *stack("at::mm@torch"))
+    assert CLASSIFIER.classify(ran, "") == "torch_inference"
 
 
 def test_every_layer_has_a_title() -> None:
-    assert len(set(TITLES.values())) == len(LAYERS) == 11
+    assert len(set(TITLES.values())) == len(LAYERS) == 15
 
 
 @pytest.mark.parametrize(

@@ -327,11 +327,11 @@ def test_nothing_is_kept_of_a_gauge_that_is_gone(tmp_path: Path) -> None:
         "recorder, things = rlox_opt_recorder.active(), [3]\n"
         "recorder.gauge('length', lambda: things[0])\n"
         "recorder.flush()\n"
-        "assert list(recorder._gauged) == ['length']\n"
+        "assert list(recorder.gauges._before) == ['length']\n"
         "things.clear()\n"
         "recorder.flush()\n"
-        "assert not recorder.gauges\n"
-        "assert not recorder._gauged\n"
+        "assert not recorder.gauges._read\n"
+        "assert not recorder.gauges._before\n"
     )
     (process,) = run_program(tmp_path, program).processes
     assert [(name, value) for name, _, value in process.counters()] == [("length", 3.0)]

@@ -12,7 +12,7 @@ from rlox_opt.sampling.processes.threads import UNSAMPLED, ThreadUse, in_order
 from rlox_opt.sampling.spans import Phase
 
 MOST_RANKED = 40
-NOT_BUSY = ("idle",)  # layers in which nothing is done
+NOT_BUSY = ("idle", "gil", "startup")  # layers in which nothing is done, and what is no work of it
 _NUMBER = re.compile(r"\d+")
 
 Json = dict[str, Any]

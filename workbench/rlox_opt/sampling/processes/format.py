@@ -21,6 +21,8 @@ an object with one key:
     {"name": [source, index, path, kind, on, channel]}   the same of another kind than "phase"
     {"spans": [source, thread, data]}      closed blocks: index, begin, end
     {"flows": [source, thread, data]}      where a flow passes: index, time, id of the flow
+    {"frames": [source, thread, data]}     looks at the thread's line of Python: index, wanted, had
+    {"parts": [source, thread, data]}      parts of torch's work: index, begin, end
     {"counter": [name, time, value]}
     {"totals": [[source, thread, index, calls, ns], …]}   sums so far of `Timing`s' living threads
     {"loaded": {"versions": {…}}}          of Python and of what is imported; of our extension also
@@ -33,14 +35,17 @@ an object with one key:
 `data` is base64 of little-endian int64, three of them an entry, in the order of closing. Each
 segment repeats the process, threads, sources and names that it needs.
 
-Kinds: "phase" (a block of the program), "rust", "torch", "device" (a kernel), and those with a
-`channel`, which names what is shared: "wait" (`on` says for what: "queue", "pipe", "collective",
-"lock", "gil", "process", "sleep", "device"), "poll" (it waits until there is something, and leaves
-it there), "send" (it gives to the channel), "hold" (it has the lock). A channel is first in, first
-out: the n-th send of all processes is what the n-th wait on it receives; but one whose name begins
-with "unordered", such as a priority queue, of which only so much is known as how many were sent.
-The n-th wait of each member of a collective is one and the same operation, ended by the last to
-come.
+Of a name of kind "frame" the path is a file, a line and a function, and `on` the index of the line
+that called it; of kind "part" it is "backward", "optimizer" or "no_grad". Both are no spans.
+
+Kinds of spans: "phase" (a block of the program), "rust", "torch", "device" (a kernel), and those
+with a `channel`, which names what is shared: "wait" (`on` says for what: "queue", "pipe",
+"collective", "lock", "gil", "process", "sleep", "device"), "poll" (it waits until there is
+something, and leaves it there), "send" (it gives to the channel), "hold" (it has the lock). A
+channel is first in, first out: the n-th send of all processes is what the n-th wait on it receives;
+but one whose name begins with "unordered", such as a priority queue, of which only so much is known
+as how many were sent. The n-th wait of each member of a collective is one and the same operation,
+ended by the last to come.
 
 In a process's torch files `thread` is the kernel's thread id, or 1,000,000,000, the number of a
 device's stream, and 1,000,000 for each device before it; flows lead from the call that launched a

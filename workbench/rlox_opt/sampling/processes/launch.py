@@ -35,6 +35,8 @@ from rlox_opt.system.machine import machine
 from rlox_opt.system.process import end_group
 
 INSIDE = Path(__file__).with_name("inside")
+# Code that oneDNN, LLVM and numba compile at run time gets names: in files that perf reads.
+NAMED = {"ONEDNN_JIT_PROFILE": "3"}  # for VTune, as without it, and for perf
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a driver is ended with
 _GRACE_S = 40.0  # for a program to end after Ctrl-C; torchrun gives its ranks 30 of them
 _HELPERS_S = 2.0
@@ -53,6 +55,7 @@ class Options:
         segment_bytes: of a file of a process.
         segments: of a process that are kept, the last ones.
         ptrace: processes let py-spy look into them.
+        frames: processes note which lines of Python they are at.
     """
 
     from_s: float = 0.0
@@ -62,6 +65,7 @@ class Options:
     segment_bytes: int = 4 << 20
     segments: int = 24
     ptrace: bool = False
+    frames: bool = False
 
 
 @dataclass
@@ -109,7 +113,7 @@ def launch(
     )
     _write(folder, about)
     gate, opener = os.pipe()
-    env = dict(os.environ if environment is None else environment)
+    env = NAMED | dict(os.environ if environment is None else environment)
     paths = [str(INSIDE), *filter(None, [env.get("PYTHONPATH")])]
     env |= {
         "PYTHONPATH": os.pathsep.join(paths),

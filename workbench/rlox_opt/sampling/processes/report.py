@@ -191,7 +191,12 @@ def _process(
                 "samples": use.samples,
                 "phases": [phase._asdict() for phase in use.phases],
                 "layers": [
-                    {"name": layer, "seconds": seconds, "share": seconds / use.seconds}
+                    {
+                        "name": layer,
+                        "seconds": seconds,
+                        "share": seconds / use.seconds,
+                        "ci95": use.interval(layer, seconds),
+                    }
                     for layer, seconds in sorted(use.layers().items(), key=lambda item: -item[1])
                 ],
             }

@@ -75,6 +75,14 @@ class RecordedProcess:
         """Passages of flows: index, time, id."""
         return self._blocks("flows")
 
+    def looks(self) -> Iterator[Batch]:
+        """Looks at lines of Python: index, wanted, had."""
+        return self._blocks("frames")
+
+    def parts(self) -> Iterator[Batch]:
+        """Parts of torch's work: index, begin, end."""
+        return self._blocks("parts")
+
     def counters(self) -> Iterator[tuple[str, int, float]]:
         """Name, time, value."""
         for file in self.files:

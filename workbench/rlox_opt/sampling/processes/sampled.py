@@ -14,6 +14,7 @@ from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.perf import PerfEvent
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.components import titles
+from rlox_opt.sampling.processes.lines import Beside
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.samples_file import write_samples
@@ -81,7 +82,8 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
     for pid, processes in by_pid.items():
         for process, own in _shared(events.pop(pid, []), processes):
             log = log_of(process)
-            samples = perf.place(own, pid, classifier, _all_threads(process, log), rate)
+            named = _all_threads(process, log)
+            samples = perf.place(own, pid, classifier, named, rate, noted=Beside(process))
             samples.samples = list(_recorded(process, samples.samples))
             if samples.samples:
                 write_samples(run.folder, process.key, samples)
@@ -111,6 +113,8 @@ def _read_perf(run: RecordedRun, data: Path, classifier: Classifier) -> list[str
         )
     if not failed:
         data.unlink()
+        for pid in by_pid:  # what was compiled at run time, by name; perf has read it
+            Path(f"/tmp/perf-{pid}.map").unlink(missing_ok=True)
     return missing
 
 
@@ -153,7 +157,7 @@ def _read_pyspy(folder: Path, process: RecordedProcess, classifier: Classifier) 
     if not left.exists():
         return None
     try:
-        samples: Samples = pyspy.load(left, classifier, rate=samplers.PYSPY_RATE)
+        samples: Samples = pyspy.load(left, classifier, rate=samplers.PYSPY_RATE, parts=True)
     except ValueError as error:
         return f"{process.title}: {error}"
     finally:

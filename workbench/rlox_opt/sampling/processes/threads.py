@@ -6,9 +6,10 @@ otherwise, or was too long to keep all of it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,10 @@ from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
 from rlox_opt.sampling.spans import Phase, ThreadSpans
 
+_Z95 = 1.959964
+# By what is wrong with attributing itself, more samples say no more than so many: of programs whose
+# composition is known, that many make the intervals hold it (tests/sampling/accuracy).
+_MOST_SAID = {"perf": 3000.0, "py-spy": 600.0}
 UNSAMPLED = "unsampled"  # the layer of time that no sampler saw
 
 # Nanoseconds of the windows in which spans were kept, up to given times.
@@ -35,6 +40,7 @@ class ThreadUse:
         phases: its tree, outer before inner.
         cells: seconds by phase (without inner ones) and layer; they sum to `seconds`.
         samples: how many were taken of it.
+        halves: half the width, in seconds, of each layer's 95 % interval.
     """
 
     name: str
@@ -43,6 +49,7 @@ class ThreadUse:
     phases: list[Phase] = field(default_factory=list)
     cells: dict[tuple[str, str], float] = field(default_factory=dict)
     samples: int = 0
+    halves: dict[str, float] = field(default_factory=dict)
 
     def layers(self) -> dict[str, float]:
         """Seconds of each layer."""
@@ -50,6 +57,12 @@ class ThreadUse:
         for (_, layer), seconds in self.cells.items():
             by_layer[layer] += seconds
         return dict(by_layer)
+
+    def interval(self, layer: str, seconds: float) -> tuple[float, float]:
+        """The 95 % interval of a layer's share, of which sampling is the only error."""
+        half = self.halves.get(layer, 0.0)
+        low, high = max(0.0, seconds - half), min(self.seconds, seconds + half)
+        return low / self.seconds, high / self.seconds
 
 
 def threads_of(process: RecordedProcess, samples: Samples | None) -> list[ThreadUse]:
@@ -74,7 +87,8 @@ def threads_of(process: RecordedProcess, samples: Samples | None) -> list[Thread
             # Of another thread's life, that much is known which lies between its first and last
             # block, or that its samples stand for.
             use.seconds = max(between, sum(sample.weight for sample in own))
-        use.cells = _cells(use, own)
+        tool, period_s = (samples.tool, samples.period_s) if samples else ("", 0.0)
+        use.cells, use.halves = _cells(use, own, period_s, tool)
         if use.seconds:
             uses.append(use)
     return sorted(uses, key=lambda use: (use.name != MAIN_THREAD, -use.seconds))
@@ -141,22 +155,68 @@ def in_order(total: Mapping[str, float]) -> list[str]:
     return sorted(total, key=rank)
 
 
-def _cells(use: ThreadUse, samples: Sequence[Sample]) -> dict[tuple[str, str], float]:
+def _cells(
+    use: ThreadUse, samples: Sequence[Sample], period_s: float, tool: str
+) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
     """The thread's seconds by phase and layer: of each phase, as its samples are divided. A phase
-    without any is taken to be made like the phase around it, or like the whole (`attribution`)."""
+    without any is taken to be made like the phase around it, or like the whole (`attribution`).
+    And half the width of each layer's interval: what stands for more or less than a period was
+    timed, and not sampled, so that it adds nothing to it.
+    """
     own = {phase.name: phase.self_seconds for phase in use.phases}
     own[""] = max(0.0, use.seconds - sum(own.values()))
-    strata: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
-    whole: defaultdict[str, float] = defaultdict(float)
+    strata: defaultdict[str, _Stratum] = defaultdict(_Stratum)
+    whole = _Stratum()
     for sample in samples:
         if sample.weight > 0:
-            strata[sample.phase][sample.layer] += sample.weight
-            whole[sample.layer] += sample.weight
+            strata[sample.phase].add(sample, period_s)
+            whole.add(sample, period_s)
     cells: dict[tuple[str, str], float] = {}
+    variances: defaultdict[str, float] = defaultdict(float)
+    borrowed: defaultdict[str | None, float] = defaultdict(float)
     for phase, seconds in own.items():
         around = nearest(phase, strata)
-        layers = (whole if around is None else strata[around]) or {UNSAMPLED: 1.0}
-        total = sum(layers.values())
+        stratum = whole if around is None else strata[around]
         if seconds:
-            cells |= {(phase, layer): seconds * w / total for layer, w in layers.items()}
-    return cells
+            borrowed[around] += seconds
+            cells |= {(phase, layer): seconds * q for layer, q in stratum.shares().items()}
+    for around, seconds in borrowed.items():
+        stratum = whole if around is None else strata[around]
+        for layer in whole.layers:
+            variances[layer] += seconds**2 * stratum.variance(layer)
+    most = _MOST_SAID.get(tool, inf)
+    for layer, share in whole.shares().items():
+        variances[layer] += use.seconds**2 * _variance(share * most, most) if most < inf else 0.0
+    return cells, {layer: _Z95 * sqrt(variance) for layer, variance in variances.items()}
+
+
+class _Stratum:
+    """The samples of one phase."""
+
+    def __init__(self) -> None:
+        self.layers: defaultdict[str, float] = defaultdict(float)
+        self.counts: Counter[str] = Counter()
+        self.sampled = 0.0
+
+    def add(self, sample: Sample, period_s: float) -> None:
+        self.layers[sample.layer] += sample.weight
+        if abs(sample.weight - period_s) < 1e-9:
+            self.counts[sample.layer] += 1
+            self.sampled += sample.weight
+
+    def shares(self) -> dict[str, float]:
+        total = sum(self.layers.values())
+        return {layer: of / total for layer, of in self.layers.items()} or {UNSAMPLED: 1.0}
+
+    def variance(self, layer: str) -> float:
+        """Of the layer's share, as far as it was sampled."""
+        n = self.counts.total()
+        sampled = self.sampled / sum(self.layers.values()) if n else 0.0
+        return sampled**2 * _variance(self.counts[layer], n)
+
+
+def _variance(count: float, n: float) -> float:
+    """Of a share that `count` of n samples have. Few samples that agree are not certainty: half a
+    sample more on either side."""
+    near = (count + 0.5) / (n + 1)
+    return near * (1 - near) / (n + 1)

@@ -15,7 +15,6 @@ import _thread
 import atexit
 import contextlib
 import json
-import math
 import os
 import sys
 import threading
@@ -25,11 +24,14 @@ from itertools import count
 from typing import Any
 
 import rlox_opt_faster_fifo
+import rlox_opt_frames
 import rlox_opt_hooks
 import rlox_opt_identity
 import rlox_opt_libraries
 import rlox_opt_locks
+import rlox_opt_torch
 import rlox_opt_waits
+from rlox_opt_gauges import Gauges
 from rlox_opt_identity import PARENT
 from rlox_opt_segments import (
     EXEC,
@@ -64,6 +66,7 @@ class Recorder:
         self._forking: dict[int, int] = {}  # threads that have forked, to their native ids
         self.made = count()  # numbers what has no name of its own: an object's id is used again
         self._complained = False
+        self.frames: Any = None  # looks at Python's lines, where that is wanted
         self._begin("exec", os.environ.get(PARENT), rlox_opt_identity.of_program())
         self.flows = self.source("flows", what="flows")
 
@@ -71,8 +74,7 @@ class Recorder:
         now = time.monotonic_ns()
         self.lock = _thread.allocate_lock()
         self.key, self.role = f"{os.getpid()}-{now}", role
-        self.gauges: dict[str, tuple[Callable[[], float], bool]] = {}
-        self._gauged: dict[str, tuple[int, float]] = {}
+        self.gauges = Gauges()
         self.threads = Threads()
         self.naming = self.threads.lock
         self.threads.number(threading.get_native_id(), threading.current_thread().name)
@@ -135,7 +137,7 @@ class Recorder:
 
     def gauge(self, name: str, read: Callable[[], float], rate: bool = False) -> None:
         """Note `read()` four times a second, or by how much a second it has grown."""
-        self.gauges[name] = (read, rate)
+        self.gauges.add(name, read, rate)
 
     def flush(self, how: str | None = None) -> None:
         """Write what was appended; with `how`, the end as well."""
@@ -183,7 +185,7 @@ class Recorder:
 
     def _take(self, last: bool) -> list[Any]:
         now = time.monotonic_ns()
-        wanted = self._wanted(self._flushed)
+        wanted = self.wanted(self._flushed)
         slow = last or (self._flushes + 1) % _SLOW_FLUSHES == 0
         # Before anything is taken: who has ended by now appends no more.
         over = self._over() if slow else None
@@ -201,7 +203,7 @@ class Recorder:
                     data = track.data[:words]
                     del track.data[:words]
                     entries.append({source.what: [source.number, track.thread, encode(data)]})
-        entries += self._counters(now)
+        entries += self.gauges.take(now)
         entries = [*entries, {"recorded": [self._flushed, now]}] if wanted else []
         self._flushed, self._flushes = now, self._flushes + 1
         if slow:
@@ -221,7 +223,7 @@ class Recorder:
         ended = self.threads.ended(threads)  # who came after these lists is in neither
         return ended, [(source, track) for source, track in tracks if track.thread in ended]
 
-    def _wanted(self, now: int) -> bool:
+    def wanted(self, now: int) -> bool:
         """Whether spans that close from `now` on are kept."""
         elapsed = (now - self.options["start_ns"]) / 1e9 - self.options["from_s"]
         length, every = self.options["for_s"], self.options["every"]
@@ -245,27 +247,6 @@ class Recorder:
             new += [source.name_line(index) for index in range(source.named, named)]
             source.named = named
         return new
-
-    def _counters(self, now: int) -> list[Any]:
-        entries = []
-        for name, (read, rate) in list(self.gauges.items()):
-            try:
-                value = float(read())
-            except Exception:  # what is looked at is gone; the program must not notice
-                del self.gauges[name]
-                self._gauged.pop(name, None)
-                continue
-            if not math.isfinite(value):  # which JSON has no number for
-                continue
-            before = self._gauged.get(name)
-            self._gauged[name] = now, value
-            if not rate:
-                if before is None or before[1] != value:
-                    entries.append({"counter": [name, now, value]})
-            elif before is not None and now > before[0]:
-                growth = (value - before[1]) / (now - before[0]) * 1e9
-                entries.append({"counter": [f"{name}/s", now, growth]})
-        return entries
 
     def _totals(self) -> list[list[int]]:
         """Of threads that are not forgotten: the sums of the others were told to the end."""
@@ -295,16 +276,31 @@ class Recorder:
         self.threads.number(threading.get_native_id(), RECORDER)
         try:
             while not wake.acquire(timeout=self._patience_s()):
-                self.flush()
+                if self.frames is not None:
+                    self._look()
+                if self._due_s() <= 0:
+                    self.flush()
         finally:
             done.release()
 
+    def _look(self) -> None:
+        try:
+            self.frames.look()
+        except Exception as error:  # of an interpreter that is not as we know it
+            self.frames = None
+            _say(f"Python's lines of process {os.getpid()} are not looked at: {error!r}")
+
     def _patience_s(self) -> float:
+        """Seconds until there is something to do."""
+        due = self._due_s()
+        return max(0.0, due if self.frames is None else min(due, self.frames.wait_s()))
+
+    def _due_s(self) -> float:
         """Seconds until the next flush: few at first, since who is killed early would leave
         nothing; and from the last one on, since a program that forks often begins this thread anew
         each time."""
         period = _FLUSH_S / (1 << max(0, _HASTY_FLUSHES - self._flushes))
-        return max(0.0, self._flushed / 1e9 + period - time.monotonic())
+        return self._flushed / 1e9 + period - time.monotonic()
 
     def before_fork(self) -> None:
         """Nothing of ours may run while the process is copied."""
@@ -392,5 +388,8 @@ def start() -> None:
     rlox_opt_faster_fifo.FasterFifo(recorder).install()
     rlox_opt_locks.Locks(recorder).install()
     rlox_opt_libraries.Libraries(recorder).install()
+    rlox_opt_torch.Torch(recorder).install()
+    if recorder.options["frames"]:
+        recorder.frames = rlox_opt_frames.Frames(recorder)
     if recorder.options["ptrace"]:
         allow_ptrace()

@@ -1,0 +1,141 @@
+"""Whose a stack is that was cut in native code.
+
+Where a function has no unwind information, all that a sampler sees is the function itself: a kernel
+that was compiled at run time, MKL's, a helper of libc. Its time belongs to what its line of Python
+called. Other stacks of the same line, which are whole, tell what that is; else those of the same
+function; else the package that the line is a part of. What none of these tells is unknown.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from math import log
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rlox_opt.sampling.layers import STARTUP, UNKNOWN, Classifier, enters_python
+from rlox_opt.sampling.samples import Frame
+
+_TINY = 1e-9  # seconds, so that there is a logarithm
+
+
+class Noted(Protocol):
+    """What a process said of its threads at given times of the monotonic clock."""
+
+    def lines(self, tid: int, times_ns: NDArray[np.int64]) -> Sequence[tuple[Frame, ...]]:
+        """The Python functions at each, outermost first; empty where they are not known."""
+
+    def parts(self, tid: int, times_ns: NDArray[np.int64]) -> Sequence[str]:
+        """The part of torch's work at each; "" where it is not known."""
+
+
+class Stack(NamedTuple):
+    """A stack as it was seen, and what is known of its moment."""
+
+    native: tuple[Frame, ...]
+    python: tuple[Frame, ...]
+    phase: str
+    part: str
+    off: bool
+    weight: float
+    thread: int
+
+    @property
+    def whole(self) -> bool:
+        """Whether it reaches the interpreter."""
+        return any(enters_python(frame) for frame in self.native)
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Python's functions, and the native ones that the innermost of them called."""
+        if not self.python:
+            return self.native
+        for at in range(len(self.native) - 1, -1, -1):
+            if enters_python(self.native[at]):
+                return self.python + self.native[at + 1 :]
+        return self.python + self.native
+
+
+def layers_of(stacks: Sequence[Stack], classifier: Classifier) -> list[str]:
+    """The layer of each stack of one process."""
+    layers: list[str | None] = []
+    known, waits = _Known(), _Waits()
+    for stack in stacks:
+        frames = stack.frames
+        layer: str | None = None
+        if classifier.is_startup(frames):
+            layer = STARTUP
+        elif stack.off:
+            if stack.native:
+                waited = classifier.wait_layer(stack.native, stack.phase, stack.part)
+                layer = waited or "idle"
+                waits.add(stack, layer)
+        else:
+            seen = frames if stack.whole else stack.native
+            owner = classifier.innermost_owner(seen)
+            layer = classifier.classify(seen, stack.phase, part=stack.part)
+            if stack.python and layer == UNKNOWN:
+                layer = None
+            elif stack.python and owner not in ("python", UNKNOWN):
+                known.add(stack.python[-1], owner, stack.weight)
+        layers.append(layer)
+    return [
+        layer or (waits.like(stack) if stack.off else _called(stack, known, classifier))
+        for stack, layer in zip(stacks, layers, strict=True)
+    ]
+
+
+def _called(stack: Stack, known: _Known, classifier: Classifier) -> str:
+    """The layer of what a stack's line of Python called."""
+    line = stack.python[-1]
+    owner = known.owner(line) or classifier.package_owner(line.module)
+    return classifier.role(owner, stack.frames, stack.phase, stack.part)
+
+
+class _Waits:
+    """Waits whose stack was seen. Not every wait has one; one without is like that one of its line
+    of Python, else of its phase, which took about as long: a thread that sleeps at a line, and then
+    waits there for the interpreter, waits much shorter for that."""
+
+    def __init__(self) -> None:
+        self._of: defaultdict[tuple[object, ...], list[tuple[float, str]]] = defaultdict(list)
+
+    def add(self, stack: Stack, layer: str) -> None:
+        for key in self._keys(stack):
+            self._of[key].append((log(stack.weight + _TINY), layer))
+
+    def like(self, stack: Stack) -> str:
+        """The layer of a wait without a stack."""
+        took = log(stack.weight + _TINY)
+        for key in self._keys(stack):
+            if found := self._of.get(key):
+                return min(found, key=lambda one: abs(one[0] - took))[1]
+        return "idle"
+
+    def _keys(self, stack: Stack) -> Iterable[tuple[object, ...]]:
+        line = stack.python[-1] if stack.python else None
+        return (stack.thread, line), (stack.thread, stack.phase, "")
+
+
+class _Known:
+    """What lines of Python were seen to call, in seconds."""
+
+    def __init__(self) -> None:
+        self._by_line: defaultdict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+
+    def add(self, line: Frame, owner: str, seconds: float) -> None:
+        for key in self._keys(line):
+            self._by_line[key][owner] += seconds  # type: ignore[assignment]
+
+    def owner(self, line: Frame) -> str | None:
+        """The owner of most of what the line called, or of most of what its function did."""
+        for key in self._keys(line):
+            if found := self._by_line.get(key):
+                return found.most_common(1)[0][0]
+        return None
+
+    def _keys(self, line: Frame) -> Iterable[tuple[object, ...]]:
+        return (line.module, line.line), (line.module, line.name, "")

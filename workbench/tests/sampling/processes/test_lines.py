@@ -1,0 +1,174 @@
+"""Beliefs about what a process notes of its own threads: the lines of Python they are at, and which
+part of torch's work they are in."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+from recorded import run_program
+
+from rlox_opt.sampling.processes.lines import Beside
+from rlox_opt.sampling.processes.run import RecordedProcess
+
+BUSY = """\
+import json, threading, time
+
+def wait(until):
+    while time.monotonic() < until:
+        time.sleep(0.5)
+
+def spin(until):
+    while time.monotonic() < until:
+        pass
+
+def both():
+    marks.append(time.monotonic_ns())
+    spin(time.monotonic() + 0.6)
+    marks.append(time.monotonic_ns())
+    wait(time.monotonic() + 0.5)
+    marks.append(time.monotonic_ns())
+
+marks = []
+other = threading.Thread(target=wait, args=(time.monotonic() + 1,), name="other")
+other.start()
+both()
+other.join()
+open("{marks}", "w").write(json.dumps([*marks, other.native_id]))
+"""
+
+
+def busy(folder: Path) -> tuple[RecordedProcess, list[int]]:
+    marks = folder / "marks.json"
+    run = run_program(folder, BUSY.replace("{marks}", str(marks)), frames=True)
+    (process,) = run.processes
+    return process, json.loads(marks.read_text())
+
+
+def functions(process: RecordedProcess, tid: int, begin: int, end: int) -> list[list[str]]:
+    """The functions on the stack of a thread, at moments well within a time."""
+    times = np.linspace(begin, end, 12)[2:-2].astype(np.int64)
+    return [[frame.name for frame in stack] for stack in Beside(process).lines(tid, times)]
+
+
+def test_a_thread_was_at_the_lines_that_it_ran(tmp_path: Path) -> None:
+    process, (begin, middle, end, other) = busy(tmp_path)
+    main = process.header.pid
+    assert all(s == ["<module>", "both", "spin"] for s in functions(process, main, begin, middle))
+    assert all(s == ["<module>", "both", "wait"] for s in functions(process, main, middle, end))
+    assert all("wait" in stack for stack in functions(process, other, begin, end))
+    (stack,) = Beside(process).lines(main, np.array([(middle + end) // 2]))
+    assert stack[-1].line == BUSY.splitlines().index("        time.sleep(0.5)") + 1
+
+
+def test_a_process_that_was_not_asked_to_notes_no_lines(tmp_path: Path) -> None:
+    (process,) = run_program(tmp_path, BUSY.replace("{marks}", str(tmp_path / "m"))).processes
+    assert not list(process.looks())
+
+
+def test_a_fork_notes_the_lines_of_its_own_threads(tmp_path: Path) -> None:
+    program = (
+        "import os, time\n"
+        "def child():\n"
+        "    until = time.monotonic() + 0.4\n"
+        "    while time.monotonic() < until: pass\n"
+        "if os.fork() == 0:\n    child()\n    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    run = run_program(tmp_path, program, frames=True)
+    parent, child = run.processes
+    names = [
+        {frame.name for stack in stacks for frame in stack}
+        for process in (parent, child)
+        for stacks in [
+            Beside(process).lines(
+                process.header.pid,
+                np.linspace(process.begin_ns + 1e8, process.end_ns - 1e8, 5).astype(np.int64),
+            )
+        ]
+    ]
+    assert "child" not in names[0]
+    assert "child" in names[1]
+
+
+TORCH = """\
+enabled = [True]
+
+def is_grad_enabled():
+    return enabled[0]
+
+class autograd:
+    @staticmethod
+    def backward(*tensors):
+        time.sleep(0.02)
+
+    class grad_mode:
+        class no_grad:
+            def __enter__(self):
+                self.before, enabled[0] = enabled[0], False
+            def __exit__(self, *error):
+                enabled[0] = self.before
+
+class nn:
+    class utils:
+        @staticmethod
+        def clip_grad_norm_(parameters):
+            time.sleep(0.02)
+
+class optim:
+    class Optimizer:
+        def __init__(self, rate):
+            self.rate = rate
+        def zero_grad(self):
+            pass
+
+import time
+"""
+TRAINS = """\
+import json, time, torch
+
+class Own(torch.optim.Optimizer):
+    def step(self):
+        with torch.autograd.grad_mode.no_grad():
+            time.sleep(0.02)
+
+marks = []
+def mark(): marks.append(time.monotonic_ns())
+mark(); time.sleep(0.02)
+mark(); torch.autograd.backward()
+mark(); Own(0.1).step()
+mark()
+with torch.autograd.grad_mode.no_grad():
+    time.sleep(0.02)
+mark(); torch.nn.utils.clip_grad_norm_(None)
+mark(); time.sleep(0.02)
+mark()
+open("{marks}", "w").write(json.dumps(marks))
+"""
+
+
+def test_the_parts_of_torchs_work_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(TORCH)
+    marks = tmp_path / "marks.json"
+    program = TRAINS.replace("{marks}", str(marks))
+    (process,) = run_program(tmp_path, program).processes
+    at = np.array(json.loads(marks.read_text()))
+    middles = ((at[1:] + at[:-1]) // 2).astype(np.int64)
+    parts = ["grad", "backward", "optimizer", "no_grad", "optimizer", "grad"]
+    assert Beside(process).parts(process.header.pid, middles) == parts
+
+
+def test_gradients_that_are_never_on_again_are_noted_to_the_end(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(TORCH)
+    program = (
+        "import time, torch\ntorch.autograd.grad_mode.no_grad().__enter__()\ntime.sleep(0.4)\n"
+    )
+    (process,) = run_program(tmp_path, program).processes
+    times = np.array([process.end_ns - int(1e8)])
+    assert Beside(process).parts(process.header.pid, times) == ["no_grad"]
+
+
+def test_a_process_that_never_goes_backward_trains_nothing(tmp_path: Path) -> None:
+    (process,) = run_program(tmp_path, "import time\ntime.sleep(0.1)\n").processes
+    assert Beside(process).parts(process.header.pid, np.array([process.begin_ns])) == [""]

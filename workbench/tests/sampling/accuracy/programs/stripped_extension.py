@@ -1,0 +1,70 @@
+"""An extension in C without symbols, loaded by ctypes and as a module: of its functions nothing is
+known but the file that they lie in."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from types import ModuleType
+
+from _clock import Clock
+
+SOURCE = r"""
+#include <Python.h>
+static double grind(long n) {
+    double x = 0.5; long i;
+    for (i = 0; i < n; i++) x = x * 3.7 * (1.0 - x);
+    return x;
+}
+static PyObject *work(PyObject *self, PyObject *arg) {
+    return PyFloat_FromDouble(grind(PyLong_AsLong(arg)));
+}
+static PyObject *freely(PyObject *self, PyObject *arg) {
+    double x; long n = PyLong_AsLong(arg);
+    Py_BEGIN_ALLOW_THREADS
+    x = grind(n);
+    Py_END_ALLOW_THREADS
+    return PyFloat_FromDouble(x);
+}
+static PyMethodDef methods[] = {{"work", work, METH_O, ""}, {"freely", freely, METH_O, ""}, {0}};
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "grinder", 0, -1, methods};
+PyMODINIT_FUNC PyInit_grinder(void) { return PyModule_Create(&module); }
+"""
+
+
+def built(folder: Path) -> ModuleType:
+    """The module, compiled without unwind information and stripped."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        print("needs a C compiler", file=sys.stderr)
+        sys.exit(77)
+    (folder / "grinder.c").write_text(SOURCE)
+    flags = ["-O2", "-shared", "-fPIC", "-s", "-fno-asynchronous-unwind-tables"]
+    include = sysconfig.get_paths()["include"]
+    target = folder / "grinder.so"
+    command = [compiler, *flags, f"-I{include}", str(folder / "grinder.c"), "-o", str(target)]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": ""})
+    sys.path.insert(0, str(folder))
+    import grinder  # type: ignore[import-not-found]
+
+    return grinder
+
+
+def main(grinder: ModuleType) -> None:
+    clock = Clock()
+    while clock.go_on():
+        with clock.part("python"):
+            [str(i).zfill(8) for i in range(40_000)]
+        with clock.part("native"):
+            grinder.work(4_000_000)
+        with clock.part("native"):
+            grinder.freely(2_000_000)
+    clock.tell()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as scratch:
+        main(built(Path(scratch)))

@@ -1,0 +1,40 @@
+"""pandas and NumPy: a table that is grouped, joined and sorted, and arrays beside it."""
+
+import os
+import sys
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np
+from _clock import Clock
+
+try:
+    import pandas as pd
+except ImportError:
+    print("needs pandas", file=sys.stderr)
+    sys.exit(77)
+
+random = np.random.default_rng(0)
+keys = pd.Index([f"key{i}" for i in range(60_000)])
+asked = [f"key{i * 7 % 90_000}" for i in range(60_000)]
+table = random.normal(size=(600, 800))
+
+
+def main() -> None:
+    clock = Clock()
+    while clock.go_on():
+        with clock.part("python"):
+            sum(len(key) * i % 7 for i, key in enumerate(asked))
+        with clock.part("native"):  # pandas' hash tables and its windows are its own
+            pd.factorize(np.array(asked, dtype=object))
+            frame = pd.Series(table[0].repeat(200))
+            frame.rolling(50).median()
+        with clock.part("numpy"):
+            for _ in range(3):
+                np.sort(table, axis=1)
+                np.arctan2(table, 2.0)
+    clock.tell()
+
+
+if __name__ == "__main__":
+    main()

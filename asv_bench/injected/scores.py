@@ -159,13 +159,17 @@ def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -
     percents = sorted({row["percent"] for row in rows})
     of_all = []
     for percent in percents:
-        layer, function = Count(), Count()
+        layer, function, named = Count(), Count(), Count()
         for row in rows:
             if row["percent"] == percent:
                 layer.add(row["right"][0])
                 function.add(row["right"][1])
-        of_all.append([f"{percent:g} %", str(layer), str(function)])
-    yield from _table(["slowdown", "right layer", "right function"], of_all)
+                if row.get("named") is not None:
+                    named.add(row["named"])
+        of_all.append([f"{percent:g} %", str(layer), str(function), str(named)])
+    yield from _table(
+        ["slowdown", "right layer", "right function", "named of those the change touches"], of_all
+    )
     yield ""
     of_each = []
     for regression in regressions:
@@ -175,11 +179,11 @@ def attribution_tables(rows: Sequence[Row], regressions: Sequence[Regression]) -
             of_each.append(
                 [regression.id, f"{100 * (row['truth'] - 1):.1f}", regression.layer,
                  f"{row['layer']} ({share})", str(row["function"]), *marks,
-                 f"{row['seconds']:.0f}"]
+                 ", ".join(row.get("touched") or ["–"]), f"{row['seconds']:.0f}"]
             )  # fmt: skip
     yield from _table(
         ["regression", "truly, %", "layer", "found (part of the change)", "function found",
-         "layer right", "function right", "s"],
+         "layer right", "function right", "touched, and on the stacks of what grew", "s"],
         of_each,
     )  # fmt: skip
 

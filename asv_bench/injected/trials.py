@@ -15,7 +15,7 @@ from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
-from rlox_opt.history import causes
+from rlox_opt.history import causes, why
 from rlox_opt.history.recording import RESTARTS
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Revision
@@ -209,13 +209,15 @@ class Trials:
             head = commits.slowed(self.idle, regression, k)
             base, slow = built(self.idle), built(head)
             start = time.monotonic()
+            touched: list[str] | None = None
             if regression.bound == "torch":
                 algo = regression.benchmark.split(".")[1].lower()
                 cause = causes.of_training(PROJECT, base, slow, algo, Lines(Console(quiet=True)))
             else:
                 # As `rlox-opt record` measures it.
                 ratio = judged(base, slow, regression.benchmark, RESTARTS, again=False).ratio
-                cause = causes.of_benchmark(PROJECT, base, slow, regression.benchmark, ratio)
+                found, cause = why.with_cause(PROJECT, base, slow, regression.benchmark, ratio)
+                touched = [of.where for of in found.touched]
             right = cause.layer == regression.layer, regression.does(cause.function)
             return {
                 "head": head,
@@ -223,6 +225,8 @@ class Trials:
                 "truth": truth,
                 **asdict(cause),
                 "right": right,
+                "touched": touched,
+                "named": None if touched is None else any(map(regression.does, touched)),
                 "seconds": round(time.monotonic() - start, 1),
                 "said": f"{cause.layer}, {cause.function}: {'right' if all(right) else 'wrong'}",
             }

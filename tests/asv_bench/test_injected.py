@@ -15,6 +15,7 @@ from rich.console import Console
 from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
 from rlox_opt.history.cause import Cause
+from rlox_opt.project.explained import Told, Why
 from rlox_opt.system.exits import CANNOT_TELL
 from rlox_opt.system.files import NotReadError
 from rlox_opt.system.progress import Lines
@@ -390,14 +391,19 @@ def test_an_attribution_is_right_where_layer_and_function_are(
     }
     asked = []
 
-    def of_benchmark(_: object, before: str, after: str, benchmark: str, ratio: float) -> Cause:
+    def with_cause(
+        _: object, before: str, after: str, benchmark: str, ratio: float
+    ) -> tuple[Why, Cause]:
         asked.append((before, after, benchmark, ratio))
-        return said[[10, 20, 40][len(asked) - 1]]
+        cause = said[[10, 20, 40][len(asked) - 1]]
+        place, _, name = (cause.function or "").partition(":")
+        touched = [Told("Rust", 0.9, 0.8, 1.0, place, name)] if name != "work" else []
+        return Why(benchmark, ratio, touched=touched), cause
 
     monkeypatch.setattr(trials, "built", lambda commit: f"build of {commit}")
     monkeypatch.setattr(trials.commits, "slowed", lambda idle, regression, k: f"slowed by {k}")
     monkeypatch.setattr(trials, "judged", lambda *_, **__: SimpleNamespace(ratio=1.5))
-    monkeypatch.setattr(trials.causes, "of_benchmark", of_benchmark)
+    monkeypatch.setattr(trials.why, "with_cause", with_cause)
     monkeypatch.setattr(Trials, "work", lambda self, _, percent: (4 * percent, 1 + percent / 100))
     steps = [of.attribution(TOY, percent, 0) for percent in (10, 20, 40)]
     of.journal.run(steps, progress)
@@ -406,8 +412,8 @@ def test_an_attribution_is_right_where_layer_and_function_are(
     right = [tuple(row["right"]) for row in rows if row]
     assert right == [(True, True), (False, True), (True, False)]
     in_all, of_each = "\n".join(scores.attribution_tables(rows, [TOY])).split("\n\n")
-    assert "| 10 % | 1/1 | 1/1 |" in in_all
-    assert "| 20 % | 0/1 | 1/1 |" in in_all
+    assert "| 10 % | 1/1 | 1/1 | 1/1 |" in in_all
+    assert "| 20 % | 0/1 | 1/1 | 0/1 |" in in_all
     assert "| toy | 10.0 | rust | rust (90 %) | crates/a/toy.rs:extra | yes | yes |" in of_each
 
 

@@ -10,11 +10,12 @@ import projects
 import pytest
 from rich.console import Console
 from rlox_opt.harness import callgrind
-from rlox_opt.history import causes, criterion, recording
+from rlox_opt.history import causes, criterion, recording, why
 from rlox_opt.history.recording import Recording
 from rlox_opt.history.store import Cell
 from rlox_opt.project.builds import Artefact, Builds, NotBuiltError
 from rlox_opt.project.commits import Revision
+from rlox_opt.project.explained import Why
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import brief, perf, pyspy
 from rlox_opt.sampling.brief import Speed
@@ -165,15 +166,15 @@ def test_what_moved_is_looked_into_against_the_entry_before(
     found = Recording(projects.HERE, build, build, re.compile(""), 1.0, quiet)
     asked = []
 
-    def of_benchmark(
+    def with_cause(
         project: Project, before: Artefact, after: Artefact, name: str, ratio: float
-    ) -> Cause:
+    ) -> tuple[Why, Cause]:
         asked.append((before.revision, name, ratio))
         if name == "c":
             raise ValueError("too few samples")
-        return Cause(ratio, "rust", {"rust": 1.0})
+        return Why(name, ratio), Cause(ratio, "rust", {"rust": 1.0})
 
-    monkeypatch.setattr(causes, "of_benchmark", of_benchmark)
+    monkeypatch.setattr(why, "with_cause", with_cause)
     monkeypatch.setattr(causes, "moved", lambda of, now, then: [(n, 1.5) for n in "abcd"])
     monkeypatch.setattr(
         Builds, "build", lambda self, revision, like=None: Artefact(revision, Path(), (), {}, 0)

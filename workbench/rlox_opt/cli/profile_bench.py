@@ -5,30 +5,27 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable
 from typing import Any
 
 from rlox_opt.cli.sides import measured_by
 from rlox_opt.harness.restarts import ContestError
-from rlox_opt.history.store import Profile
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import named, side_by_side
-from rlox_opt.sampling.layers import TITLES
 from rlox_opt.system import exits
-from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
+from rlox_opt.system.exits import CANNOT_TELL, GOOD, INTERRUPTED
 from rlox_opt.system.usage import UsageError
-from rlox_opt.views import units
 
-_FUNCTIONS = 15  # are printed
 _EXAMPLES = """\
 examples:
   rlox-opt profile bench 'sums.Suite.time_sum(2048)'
   rlox-opt profile bench time_sum --at main --json
 
-The benchmark is prepared as asv does it, then called over and over while perf looks on, or py-spy
-where perf is not to be had. What of it is slower than before, `rlox-opt diff` and `bisect` say.
+The benchmark is prepared, then called over and over while perf looks on, or py-spy where perf is
+not to be had, and after that py-spy without native stacks. What is done between calls does not
+count. Whose code is it: the project's own, a library's, the interpreter's, the kernel's? Which of
+its functions and lines? Why it is slower than before, `rlox-opt diff --why` says.
 """
 
 
@@ -36,9 +33,9 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the kind to `profile`."""
     parser = verbs.add_parser(
         "bench",
-        help="the calls of one benchmark: layers and functions",
-        description="Sample the calls of one benchmark, and rank the layers and functions that "
-        "they spend their time in.",
+        help="the calls of one benchmark: layers, functions and lines",
+        description="Sample the calls of one benchmark, and rank the layers, functions and lines "
+        "that they spend their time in.",
         epilog=_EXAMPLES + exits.told(interrupted="nothing is printed"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -52,8 +49,11 @@ def add_to(verbs: Any, project: Project) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Sample as asked; returns the exit code."""
-    from rlox_opt.history import causes
+    from rich.console import Console
+
+    from rlox_opt.history import why
     from rlox_opt.system.progress import reporter
+    from rlox_opt.views import why as told
 
     error: Callable[[str], Any] = arguments.parser.error
     project: Project = arguments.project
@@ -67,8 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
             with side_by_side(project, built, built, again=False) as packages:
                 name = named(arguments.bench, packages.names("time"), "NAME")
             progress.begin(name)
-            profile = causes.of_calls(project, built, name)
-            progress.end(f"{profile.samples} samples")
+            found = why.of_calls(project, built, name)
+            progress.end(f"{sum(map(sum, found.samples.values()))} samples")
     except UsageError as problem:
         error(str(problem))
     except (NotBuiltError, ContestError, ValueError) as problem:
@@ -77,20 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     if arguments.json:
-        print(json.dumps({"schema": 1, "benchmark": name, "commit": revision.commit}
-                         | asdict(profile)))  # fmt: skip
+        print(json.dumps({"schema": 2, "commit": revision.commit, **found.facts()}))
     else:
-        print("\n".join(sentences(name, profile)))
-    return 0
-
-
-def sentences(name: str, profile: Profile) -> Iterator[str]:
-    """For people: the layers, then the functions, the largest first."""
-    yield f"{name}: {profile.samples} samples"
-    for layer, share in sorted(profile.layers.items(), key=lambda of: -of[1]):
-        if share:
-            yield f"  {units.percent(share):>7}  {TITLES.get(layer, layer)}"
-    yield "Functions"
-    for function, share in list(profile.functions.items())[:_FUNCTIONS]:
-        layer, _, place = function.partition(":")
-        yield f"  {units.percent(share):>7}  {place} ({TITLES.get(layer, layer)})"
+        print("\n".join(told.of_one(found, Console().width)))
+    return GOOD if any(map(sum, found.samples.values())) else CANNOT_TELL

@@ -4,20 +4,21 @@ native and Python function, by line, and by the functions that the change touche
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from rlox_opt.history.cause import Cause
 from rlox_opt.history.watched import PYTHON
 from rlox_opt.project.changed import Changed
-from rlox_opt.project.explained import Told
-from rlox_opt.project.project import Project
-from rlox_opt.sampling.functions import short
+from rlox_opt.project.explained import Told, Why
+from rlox_opt.sampling.functions import Text, enclosing, short
 from rlox_opt.sampling.layers import is_python
 from rlox_opt.sampling.samples import Frame, Samples
 from rlox_opt.sampling.whose import INTERPRETER, OWN, Whose, title
-from rlox_opt.stats.grown import Grown, Tally, grown
+from rlox_opt.stats.grown import Grown, Tally, grown, shares
 
 _SMALL = 0.05  # a part of the change that is not told
+_SMALL_OF_ALL, _MOST_OF_ALL = 0.01, 15  # the same, where it is no change
 _ALL = 0.9  # of the change, which is as good as all of it
 _MOST = 6  # of a kind are told
 _CLEAR = 0.15  # half an interval that needs no more samples
@@ -38,8 +39,12 @@ _Tallies = dict[str, Tally[_Label]]  # by side
 class Parts:
     """Collects samples, and says of each kind of label what grew."""
 
-    def __init__(self, project: Project, whose: Whose, differs: Changed, ratio: float) -> None:
-        self._whose, self._differs, self._ratio = whose, differs, ratio
+    def __init__(
+        self, whose: Whose, differs: Changed, ratio: float | None, text: Mapping[str, Text]
+    ) -> None:
+        """`text` gives, by side, the sources whose lines know better than a symbol which function
+        is meant. Without a `ratio` head is all there is, and parts are those of its time."""
+        self._whose, self._differs, self._ratio, self._text = whose, differs, ratio, text
         self._tallies: defaultdict[str, _Tallies] = defaultdict(
             lambda: {"base": Tally(), "head": Tally()}
         )
@@ -54,9 +59,12 @@ class Parts:
             else:
                 self._add_native(side, sample.layer, sample.frames, sample.weight)
 
-    def samples(self, sampler: str) -> Sequence[int]:
-        """How many of base and head."""
-        return self._counts[sampler]
+    def tell(self, found: Why) -> None:
+        """Put all of it into what is told."""
+        found.samples = {of: (base, head) for of, (base, head) in self._counts.items()}
+        found.layers, found.native = self.layers(), self.native()
+        found.functions, found.lines = self.functions(), self.lines()
+        found.touched = self.touched()
 
     def settled(self, samplers: Sequence[str]) -> bool:
         """Whether more samples would say the same more exactly: of each sampler, the largest part
@@ -73,6 +81,28 @@ class Parts:
         if not every or (every[0].label.whose == python and every[0].high >= _ALL):
             return self._told("python", _told_whose) or self._told("layers", _told_whose)
         return self._told("layers", _told_whose)
+
+    def cause(self) -> Cause:
+        """All of it by layer alone, and of the layer that grew most the function that did: of the
+        project's own that native stacks name, else of Python. Raises ValueError where nothing was
+        seen."""
+        by_layer: defaultdict[str, float] = defaultdict(float)
+        for of in self._grown("layers") or self._grown("python"):
+            by_layer[of.label.whose.partition(":")[0]] += of.part
+        if not by_layer:
+            raise ValueError("no sampler saw any of its calls on both sides")
+        assert self._ratio is not None
+        layer = max(by_layer, key=by_layer.__getitem__)
+        named = [
+            of
+            for of in self._grown("native")
+            if of.label.whose.partition(":")[0] == layer and self._text["head"](of.label.place)
+        ] or [of for of in self._grown("functions") if of.label.whose == OWN]
+        told = {name: round(part, 4) for name, part in by_layer.items() if round(part, 4)}
+        if not named:
+            return Cause(self._ratio, layer, told)
+        label, part = named[0].label, named[0].part
+        return Cause(self._ratio, layer, told, f"{label.place}:{label.name}", round(part, 4))
 
     def native(self) -> list[Told]:
         """Which functions of native code did."""
@@ -102,29 +132,34 @@ class Parts:
 
     def _add_native(self, side: str, part: str, frames: Sequence[Frame], weight: float) -> None:
         self._tallies["layers"][side].add(weight, _Label(part))
-        self._tallies["native"][side].add(weight, *self._native_function(part, frames))
-        names = (self._native(part, frame) for frame in frames)
+        self._tallies["native"][side].add(weight, *self._native_function(side, part, frames))
+        names = (self._native(side, part, frame) for frame in frames)
         touched = [
             of for of in names if of and of.name.rpartition("::")[2] in self._differs.compiled
         ]
         self._tallies["touched native"][side].add(weight, *dict.fromkeys(touched))
 
-    def _native_function(self, part: str, frames: Sequence[Frame]) -> Iterator[_Label]:
+    def _native_function(self, side: str, part: str, frames: Sequence[Frame]) -> Iterator[_Label]:
         """The innermost function of native code that works for nobody else."""
         for frame in reversed(frames):
             if is_python(frame):
                 return
-            if label := self._native(part, frame):
+            if label := self._native(side, part, frame):
                 yield label
                 return
 
-    def _native(self, part: str, frame: Frame) -> _Label | None:
+    def _native(self, side: str, part: str, frame: Frame) -> _Label | None:
         layer = self._whose._owner(frame)
         if layer in (None, "eval", "kernel") or is_python(frame):
             return None
         if layer == "python" and self._whose.owner(frame.module) is None:
             return None  # the interpreter
-        return _Label(part, self._whose.place(frame.module), short(frame.name))
+        place = self._whose.place(frame.module)
+        source = self._text[side](place)
+        if source is not None:
+            name = enclosing(source, frame.line) if frame.line else None
+            return _Label(part, place, name or short(frame.name).rpartition("::")[2])
+        return _Label(part, place, short(frame.name))
 
     def _add_python(self, side: str, frames: Sequence[Frame], weight: float) -> None:
         stack = [self._python(side, frame) for frame in frames]
@@ -154,6 +189,8 @@ class Parts:
 
     def _grown(self, kind: str) -> list[Grown[_Label]]:
         of = self._tallies[kind]
+        if self._ratio is None:
+            return shares(of["head"])
         if not of["base"].total or not of["head"].total:
             return []
         return grown(of["base"], of["head"], self._ratio)
@@ -161,9 +198,9 @@ class Parts:
     def _told(self, kind: str, make: Callable[[Grown[_Label]], Told]) -> list[Told]:
         """What takes part in the change for certain; where nothing does, the likeliest."""
         every = self._grown(kind)
-        large = [of for of in every if of.part >= _SMALL]
+        large = [of for of in every if of.part >= (_SMALL if self._ratio else _SMALL_OF_ALL)]
         sure = [of for of in large if of.surely]
-        return [make(of) for of in (sure or large[:1])[:_MOST]]
+        return [make(of) for of in (sure or large[:1])[: _MOST if self._ratio else _MOST_OF_ALL]]
 
     def _told_native(self, of: Grown[_Label]) -> Told:
         label = of.label

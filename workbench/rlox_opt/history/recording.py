@@ -20,7 +20,7 @@ from rlox_opt.harness import callgrind, restarts
 from rlox_opt.harness.packages import Outcome, Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison, Restart
-from rlox_opt.history import causes, condensed, criterion
+from rlox_opt.history import causes, condensed, criterion, why
 from rlox_opt.history.store import Cell, Entry, Profile
 from rlox_opt.project import cards
 from rlox_opt.project.builds import Artefact, NotBuiltError
@@ -276,7 +276,7 @@ class Recording:
     def _cause(self, name: str, ratio: float, before: str) -> None:
         revision = Revision(before, before, self.commit.revision.features)
         built = self.project.builds.build(revision)
-        cause = causes.of_benchmark(self.project, built, self.commit, name, ratio)
+        _, cause = why.with_cause(self.project, built, self.commit, name, ratio)
         self.causes[name] = {"before": before, **asdict(cause)}
 
 

@@ -1,5 +1,5 @@
-"""Why a benchmark takes longer, or less long, in head than in base: what of its calls has grown,
-from samples of either side that are taken in turn.
+"""Where the calls of a benchmark spend their time; and why they take longer, or less long, in head
+than in base: what of them has grown, from samples of either side that are taken in turn.
 
 Two samplers look, one after the other. One sees native stacks (perf, or py-spy where perf is not to
 be had) and says whose code grew, and which native function. The other (py-spy without native
@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from rlox_opt.harness.packages import SIDES, Packages
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.history import watched
+from rlox_opt.history.cause import Cause
 from rlox_opt.history.grown_parts import Parts
 from rlox_opt.project import changed, releases
 from rlox_opt.project.builds import Artefact
@@ -24,11 +26,12 @@ from rlox_opt.project.changed import Changed
 from rlox_opt.project.explained import Why
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
-from rlox_opt.sampling.samples import Samples
+from rlox_opt.sampling.functions import own
 from rlox_opt.sampling.whose import Whose
 from rlox_opt.system.usage import UsageError
 
 BENCHMARK_S = 25.0  # for one benchmark: processes, samples and their reading
+CALLS_S = 15.0  # for one build alone
 MOST = 3  # benchmarks are looked into
 _WINDOW_S = {"perf": 1.0, "py-spy": 5.0, watched.PYTHON: 2.0}  # of one side, each time
 _COMPILED_SUITES = ("rlox_opt_criterion_side.py",)
@@ -45,34 +48,73 @@ def of_benchmark(
     """Look for so many seconds at a benchmark whose time changed by `ratio`. What fails is told in
     `missing`; raises ContestError where the sides cannot be started."""
     start = time.monotonic()
-    found = Why(benchmark, ratio)
-    with side_by_side(project, base, head, again=False) as packages:
-        if packages.suite.program in _COMPILED_SUITES:
-            found.missing.append("benches of criterion run in programs that are not looked into")
-            return found
-        packages.beginning = benchmark
-        own = (packages.sides["base"].folder, packages.sides["head"].folder)
-        whose = Whose(project.settings.layers, own, [packages.suite.folder])
-        differs = Changed(own[0], own[1], _compiled(project, base, head, found))
-        parts = Parts(project, whose, differs, ratio)
-        samplers = _samplers(found)
-        rounds = 0
-        # A round takes as long as the one before; one more must end in time.
-        while samplers and (time.monotonic() - start) * (1 + 1 / max(rounds, 1)) <= seconds:
-            _round(packages, benchmark, samplers, whose, parts, found, rounds)
-            rounds += 1
-            if parts.settled(samplers):
-                break
-    found.samples = {of: tuple(parts.samples(of)) for of in samplers}  # type: ignore[misc]
-    found.layers, found.native = parts.layers(), parts.native()
-    found.functions, found.lines = parts.functions(), parts.lines()
-    found.touched = parts.touched()
+    found, parts = _looked(project, (base, head), benchmark, ratio, seconds)
+    parts.tell(found)
     found.seconds = time.monotonic() - start
     return found
 
 
-def _compiled(project: Project, base: Artefact, head: Artefact, found: Why) -> frozenset[str]:
-    sides = base.revision, head.revision
+def of_calls(project: Project, built: Artefact, benchmark: str) -> Why:
+    """Where the calls of a benchmark of one build spend their time: parts of the whole. Raises as
+    `of_benchmark` does."""
+    start = time.monotonic()
+    found, parts = _looked(project, (built, built), benchmark, None, CALLS_S)
+    parts.tell(found)
+    found.seconds = time.monotonic() - start
+    return found
+
+
+def with_cause(
+    project: Project, base: Artefact, head: Artefact, benchmark: str, ratio: float
+) -> tuple[Why, Cause]:
+    """As `of_benchmark`, and the same by layers alone, as a history keeps it. Raises ContestError,
+    and ValueError where nothing was seen: why, it says."""
+    found, parts = _looked(project, (base, head), benchmark, ratio, BENCHMARK_S)
+    parts.tell(found)
+    try:
+        return found, parts.cause()
+    except ValueError as error:
+        raise ValueError("; ".join([f"{error}", *found.missing])) from None
+
+
+def _looked(
+    project: Project,
+    builds: tuple[Artefact, Artefact],
+    benchmark: str,
+    ratio: float | None,
+    seconds: float,
+) -> tuple[Why, Parts]:
+    """What was seen, not told yet. Without a `ratio` head alone is looked at."""
+    start = time.monotonic()
+    found = Why(benchmark, ratio)
+    with side_by_side(project, *builds, again=False) as packages:
+        packages.beginning = benchmark
+        base, head = (packages.sides[side].folder for side in SIDES[:2])
+        whose = Whose(project.settings.layers, [base, head], [packages.suite.folder])
+        commits = [of.revision.commit for of in builds]
+        texts = [own(project, partial(project.commits.text, commit)) for commit in commits]
+        differs = Changed(base, head, _compiled(project, builds, found))
+        parts = Parts(whose, differs, ratio, dict(zip(SIDES, texts, strict=False)))
+        samplers = _samplers(found)
+        if packages.suite.program in _COMPILED_SUITES:
+            found.missing.append("benches of criterion run in programs that are not looked into")
+            samplers = []
+        rounds = 0
+        # A round takes as long as those before; one more must end in time.
+        while samplers and (time.monotonic() - start) * (1 + 1 / max(rounds, 1)) <= seconds:
+            sides = SIDES[1:2] if ratio is None else SIDES[:2] if rounds % 2 else SIDES[1::-1]
+            for sampler in [*samplers]:
+                if why_not := _seen(packages, benchmark, sampler, whose, parts, sides):
+                    samplers.remove(sampler)  # from now on
+                    found.missing.append(why_not)
+            rounds += 1
+            if parts.settled(samplers):
+                break
+    return found, parts
+
+
+def _compiled(project: Project, builds: Sequence[Artefact], found: Why) -> frozenset[str]:
+    sides = [of.revision for of in builds]
     if any(releases.is_one(of.text) for of in sides):
         return frozenset()
     try:
@@ -96,34 +138,28 @@ def _samplers(found: Why) -> list[str]:
     return ["py-spy" if no_perf else "perf", watched.PYTHON]
 
 
-def _round(
+def _seen(
     packages: Packages,
     benchmark: str,
-    samplers: list[str],
+    sampler: str,
     whose: Whose,
     parts: Parts,
-    found: Why,
-    number: int,
-) -> None:
-    """Each sampler once on each side, in turn; a sampler that fails is left out from then on."""
-    order = SIDES[:2] if number % 2 == 0 else SIDES[1::-1]
+    order: Sequence[str],
+) -> str:
+    """A sampler looks once at each of these sides, in processes of their own. Returns why it saw
+    nothing; "" where it did."""
     apart = packages.listed()["head"].benchmarks[benchmark].type == "timeraw"
-    for sampler in [*samplers]:
-        try:
-            with packages.processes(SIDES[:2], random.Random()) as asks:
-                for side in order:
-                    ask, its = asks[side]
-                    packages.prepare(ask, side, benchmark, number=its)
-                    look = watched.of_processes if apart else watched.window
-                    seen: Samples = look(ask, sampler, whose, _WINDOW_S[sampler])
-                    parts.add(sampler, side, seen)
-        except (ContestError, ValueError, OSError) as error:
-            samplers.remove(sampler)
-            found.missing.append(f"what {_title(sampler)} sees: {f'{error}'.splitlines()[0]}")
-
-
-def _title(sampler: str) -> str:
-    return "py-spy" if sampler == watched.PYTHON else sampler
+    look = watched.of_processes if apart else watched.window
+    try:
+        with packages.processes(SIDES[:2], random.Random()) as asks:
+            for side in order:
+                ask, its = asks[side]
+                packages.prepare(ask, side, benchmark, number=its)
+                parts.add(sampler, side, look(ask, sampler, whose, _WINDOW_S[sampler]))
+    except (ContestError, ValueError, OSError) as error:
+        tool = "py-spy" if sampler == watched.PYTHON else sampler
+        return f"what {tool} sees: {f'{error}'.splitlines()[0]}"
+    return ""
 
 
 def slower_first(ratios: Mapping[str, float]) -> list[str]:

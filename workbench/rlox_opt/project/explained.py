@@ -44,11 +44,12 @@ class Told:
 
 @dataclass
 class Why:
-    """What was found of one benchmark. `ratio` is time in head / time in base; `samples` are those
-    of base and head by sampler; `missing` says what could not be seen, and why."""
+    """What was found of one benchmark. `ratio` is time in head / time in base, of whose change
+    all parts are; None where head alone was looked at, and they are parts of its time. `samples`
+    are those of base and head by sampler; `missing` says what could not be seen, and why."""
 
     benchmark: str
-    ratio: float
+    ratio: float | None
     layers: Sequence[Told] = ()
     functions: Sequence[Told] = ()
     native: Sequence[Told] = ()

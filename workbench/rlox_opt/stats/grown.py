@@ -78,3 +78,12 @@ def grown(before: Tally[Label], after: Tally[Label], ratio: float) -> list[Grown
         half = _Z95 * sqrt(variance) / abs(ratio - 1)
         found.append(Grown(label, part, part - half, part + half))
     return sorted(found, key=lambda of: -of.part)
+
+
+def shares(of: Tally[Label]) -> list[Grown[Label]]:
+    """The part of each label in the whole, the largest first."""
+    found = []
+    for label in of.of:
+        share, half = of.share(label), _Z95 * sqrt(of.variance(label))
+        found.append(Grown(label, share, max(0.0, share - half), min(1.0, share + half)))
+    return sorted(found, key=lambda each: -each.part)

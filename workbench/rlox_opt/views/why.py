@@ -23,15 +23,20 @@ def lines(found: ComparedBuilds, width: int) -> Iterator[str]:
     does not take more."""
     for of in found.why:
         yield ""
-        yield from _wrapped(heading(of), width, 0, 2)
-        for kind, rows in sections(of):
-            yield from _wrapped(kind, width, 2, 2)
-            for row in rows:
-                yield from _wrapped(row, width, 4, 12)
-        for note in notes(of):
-            yield from _wrapped(note, width, 2, 2)
+        yield from of_one(of, width)
     if told := unexplained(found):
         yield from _wrapped(told, width, 0, 0)
+
+
+def of_one(of: Why, width: int) -> Iterator[str]:
+    """The same of one benchmark."""
+    yield from _wrapped(heading(of), width, 0, 2)
+    for kind, rows in sections(of):
+        yield from _wrapped(kind, width, 2, 2)
+        for row in rows:
+            yield from _wrapped(row, width, 4, 12)
+    for note in notes(of):
+        yield from _wrapped(note, width, 2, 2)
 
 
 def _wrapped(text: str, width: int, first: int, others: int) -> list[str]:
@@ -60,22 +65,25 @@ def markdown(found: ComparedBuilds) -> Iterator[str]:
 
 def heading(of: Why) -> str:
     """ "Why toys.time_work takes 2.02 times as long"."""
+    if of.ratio is None:
+        return f"Where the calls of {of.benchmark} spend their time"
     return f"Why {of.benchmark} takes {of.ratio:.3g} times as long"
 
 
 def sections(of: Why) -> Iterator[tuple[str, list[str]]]:
     """What has grown, or shrunk, each kind with its rows; a kind without any is left out."""
-    verb = "grew" if of.ratio > 1 else "shrank"
+    did = "grew" if (of.ratio or 0) > 1 else "shrank"
+    which = "that take time" if of.ratio is None else f"that {did}"
     if surely := [told for told in of.touched if told.surely]:
         yield (
-            f"of the functions that the change touches, what {verb} runs through",
+            f"functions that the change touches, through which runs what {did}",
             [f"{_part(told)}  {_function(told, '')}{_within(told)}" for told in surely],
         )
     kinds = (
-        (f"whose code {verb}", of.layers, lambda told: told.whose),
-        (f"functions of Python that {verb}, each without what it calls", of.functions, _function),
-        (f"native functions that {verb}", of.native, _native),
-        (f"lines that {verb}, with what they call of others (+ new)", of.lines, _line),
+        ("whose code it is" if of.ratio is None else f"whose code {did}", of.layers, _whose),
+        (f"functions of Python {which}, each without what it calls", of.functions, _function),
+        (f"native functions {which}", of.native, _native),
+        (f"lines {which}, with what they call of others{_new(of)}", of.lines, _line),
     )
     for kind, every, told_as in kinds:
         if rows := [f"{_part(told)}  {told_as(told)}" for told in every if told.surely]:
@@ -91,13 +99,14 @@ def notes(of: Why) -> Iterator[str]:
                 f"Not told: {kind}, for the samples are too few for a change of this size; the "
                 f"likeliest is {likeliest.where} ({_part(likeliest)})."
             )
-    if of.functions and of.functions[0].surely and not any(told.surely for told in of.touched):
+    if of.ratio and of.functions and of.functions[0].surely and not of.touched:
         yield "No function of Python that the change touches is on the stacks of what changed."
     for reason in of.missing:
         yield f"Not seen: {reason}."
     if of.samples:
         counts = (f"{sum(n)} by {_sampler(name)}" for name, n in of.samples.items())
-        yield f"Parts of the change (95 %), by samples of both sides: {', '.join(counts)}."
+        whole = "Parts of the time" if of.ratio is None else "Parts of the change"
+        yield f"{whole} with intervals of 95 %, by samples: {', '.join(counts)}."
 
 
 def unexplained(found: ComparedBuilds) -> str:
@@ -115,6 +124,14 @@ def _part(told: Told) -> str:
     """ "92 % (88–96)"."""
     low, high = (f"{100 * end:.0f}".replace("-", "−") for end in (told.low, told.high))
     return f"{units.whole_percent(told.part)} ({low}–{high})"
+
+
+def _whose(told: Told) -> str:
+    return told.whose
+
+
+def _new(of: Why) -> str:
+    return " (+ new)" if any(told.in_diff for told in of.lines) else ""
 
 
 def _function(told: Told, touched: str = ", touched") -> str:

@@ -1,9 +1,12 @@
 """Why a benchmark takes longer: small packages in which a change slows a known function, looked at
 by real samplers."""
 
+import timeit
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import toy_history
 import toy_projects
@@ -16,6 +19,7 @@ from rlox_opt.project.explained import Told, Why
 from rlox_opt.project.project import Project
 from rlox_opt.project.suites import Suites
 from rlox_opt.sampling import perf, pyspy
+from rlox_opt.views import why as views
 
 SUITE = """
 import toy
@@ -75,6 +79,8 @@ def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     """A checkout whose toy packages are made beside it, with their benchmarks."""
     short = {"perf": 1.0, "py-spy": 2.0, watched.PYTHON: 1.0}
     monkeypatch.setattr(why, "_WINDOW_S", short)
+    monkeypatch.setattr(why, "CALLS_S", 1.0)
+    monkeypatch.setattr(why, "BENCHMARK_S", 1.0)
     toy_history.commits(tmp_path, [{}])
     (tmp_path / "benchmarks" / "toys.py").write_text(SUITE)
     made = str(tmp_path / "benchmarks")
@@ -90,9 +96,24 @@ def built(toys: Project, side: str, **changes: str) -> Artefact:
     return Artefact(Revision("HEAD", "HEAD"), folder, (), {}, 0.0, packages=("toy",))
 
 
-def looked(toys: Project, benchmark: str, ratio: float, **changes: str) -> Why:
+def looked(toys: Project, benchmark: str, ratio: float = 0.0, **changes: str) -> Why:
+    """What is found of a change; its true ratio is measured, unless it is given."""
     sides = built(toys, "before"), built(toys, "after", **changes)
+    ratio = ratio or seconds("after", benchmark, changes) / seconds("before", benchmark, {})
     return why.of_benchmark(toys, *sides, f"toys.{benchmark}", ratio, seconds=1.0)
+
+
+def seconds(side: str, benchmark: str, changes: dict[str, str]) -> float:
+    """Of a call: the least of some."""
+    toy: dict[str, Any] = {}
+    exec(compile(PACKAGE.format(**{**AS_IT_WAS, **changes}), side, "exec"), toy)
+    rng = np.random.default_rng(0)
+    called = {
+        "Sums.time_work": ("work", list(range(5_000))),
+        "time_array": ("array", rng.random(20_000)),
+    }
+    function, argument = called[benchmark]
+    return min(timeit.repeat(lambda: toy[function](argument), number=5, repeat=5)) / 5
 
 
 def named(of: Sequence[Told]) -> list[str]:
@@ -107,7 +128,7 @@ needs_pyspy = pytest.mark.skipif(bool(pyspy.unavailable()), reason="py-spy canno
 
 @needs_pyspy
 def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> None:
-    found = looked(toys, "Sums.time_work", 3.0, loop="6")
+    found = looked(toys, "Sums.time_work", loop="6")
     assert named(found.functions) == ["toy/__init__.py:total"]
     assert found.functions[0].part == pytest.approx(1, abs=0.2)
     assert found.functions[0].in_diff
@@ -122,7 +143,7 @@ def test_a_loop_that_turns_more_often_is_named_with_its_line(toys: Project) -> N
 def test_what_the_change_calls_more_often_is_named_beside_the_function_that_it_touches(
     toys: Project,
 ) -> None:
-    found = looked(toys, "Sums.time_work", 2.0, more="[helper(numbers) for _ in range(3)]")
+    found = looked(toys, "Sums.time_work", more="[helper(numbers) for _ in range(3)]")
     assert found.functions[0].name == "helper"
     assert found.functions[0].in_diff is False
     assert named(found.touched) == ["toy/__init__.py:work"]
@@ -133,7 +154,7 @@ def test_what_the_change_calls_more_often_is_named_beside_the_function_that_it_t
 @pytest.mark.slow
 @needs_pyspy
 def test_two_functions_that_share_the_change_are_both_named(toys: Project) -> None:
-    found = looked(toys, "Sums.time_work", 3.0, loop="4", more="[helper(numbers) for _ in '123']")
+    found = looked(toys, "Sums.time_work", loop="4", more="[helper(numbers) for _ in '123']")
     assert {of.name for of in found.functions} >= {"total", "helper"}
     assert {of.name for of in found.touched} == {"total", "work"}
 
@@ -141,7 +162,7 @@ def test_two_functions_that_share_the_change_are_both_named(toys: Project) -> No
 @pytest.mark.slow
 @needs_both
 def test_more_of_numpy_is_told_as_such_with_who_calls_it(toys: Project) -> None:
-    found = looked(toys, "time_array", 2.0, arrays="np.sort(of)")
+    found = looked(toys, "time_array", arrays="np.sort(of)")
     assert named(found.layers) == ["NumPy"]
     assert found.layers[0].part == pytest.approx(1, abs=0.2)
     assert named(found.touched) == ["toy/__init__.py:array"]
@@ -152,11 +173,41 @@ def test_more_of_numpy_is_told_as_such_with_who_calls_it(toys: Project) -> None:
 @pytest.mark.slow
 @needs_both
 def test_a_sleep_is_idle_and_its_line_is_named(toys: Project) -> None:
-    found = looked(toys, "Sums.time_work", 10.0, more="time.sleep(0.004)")
+    found = looked(toys, "Sums.time_work", more="time.sleep(0.004)")
     assert named(found.layers) == ["Idle"]
     assert found.touched[0].name == "work"
     assert found.lines[0].text == "time.sleep(0.004)"
     assert found.lines[0].in_diff
+
+
+@needs_both
+def test_the_calls_of_a_benchmark_are_told_by_layer_function_and_line(toys: Project) -> None:
+    found = why.of_calls(toys, built(toys, "before"), "toys.Sums.time_work")
+    assert named(found.layers)[0] == "own Python"
+    assert named(found.functions) == ["toy/__init__.py:total"]
+    assert {of.text for of in found.lines} <= {"for number in numbers:", "found += number"}
+    assert not found.touched
+    told = list(views.of_one(found, 80))
+    assert told[0] == "Where the calls of toys.Sums.time_work spend their time"
+    assert max(map(len, told)) <= 80
+    assert told[2].endswith(" own Python")
+
+
+@pytest.mark.slow
+@needs_both
+@pytest.mark.parametrize("without", ["", "perf"])
+def test_a_history_keeps_the_layer_and_the_function(
+    toys: Project, monkeypatch: pytest.MonkeyPatch, without: str
+) -> None:
+    if without:
+        monkeypatch.setattr(perf, "unavailable", lambda: "perf is away; get it")
+    sides = built(toys, "before"), built(toys, "after", loop="6")
+    found, cause = why.with_cause(toys, *sides, "toys.Sums.time_work", 3.0)
+    assert cause.layer == "python"
+    assert sum(cause.layers.values()) == pytest.approx(1, abs=0.05)
+    assert cause.function == "toy/__init__.py:total"
+    assert cause.function_share == pytest.approx(1, abs=0.2)
+    assert found.missing == (["the kernel's part: perf is away; get it"] if without else [])
 
 
 @pytest.mark.slow

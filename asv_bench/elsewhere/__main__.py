@@ -27,7 +27,7 @@ from asv_bench.injected.journal import Journal, Row, Step
 from asv_bench.injected.tools import ToolError
 from asv_bench.project import PROJECT
 
-_WHAT = ("first", "pair", "unchanged", "bisect", "record")
+_WHAT = ("first", "pair", "unchanged", "why", "bisect", "record")
 _EXAMPLES = """\
 examples:
   python -m asv_bench.elsewhere --clones ~/src        all of it; some four hours

@@ -49,9 +49,11 @@ class Criterion(Struct, frozen=True, forbid_unknown_fields=True):
 class Pair(Struct, frozen=True, forbid_unknown_fields=True):
     """A commit and one that is known to be slower, measured by the `suite` of another commit or in
     a folder beside the list. `bench` chooses, and `expected` finds what is to be flagged.
-    `reported` is the size in the words of `source`, a thread, and `mended` the commit that made it
-    good again. `apart` says how the two lie where base is not head's first parent. `blind` is true
-    where no benchmark reaches what became slower, as far as was read before."""
+    `function` finds, as "path:name", what is to be named as the reason: functions that the change,
+    or what made it good again, touches; "" where that was not looked up. `reported` is the size in
+    the words of `source`, a thread, and `mended` the commit that made it good again. `apart` says
+    how the two lie where base is not head's first parent. `blind` is true where no benchmark
+    reaches what became slower, as far as was read before."""
 
     why: str
     base: Hash
@@ -65,9 +67,10 @@ class Pair(Struct, frozen=True, forbid_unknown_fields=True):
     mended: Mended = ""
     apart: str = ""
     blind: bool = False
+    function: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("bench", "expected"):
+        for name in ("bench", "expected", "function"):
             _check_pattern(name, getattr(self, name))
 
 

@@ -54,6 +54,23 @@ def _pair(rows: Sequence[Row]) -> Iterator[str]:
     )  # fmt: skip
 
 
+def _why(rows: Sequence[Row]) -> Iterator[str]:
+    found = [(row, of) for row in rows for of in elsewhere.reasons(row)]
+    yield from _table(
+        ["project", "benchmark", "times as long", "named", "of those the change touches",
+         "functions that grew", "s"],
+        (
+            [row["project"], of.benchmark, f"{of.ratio:.2f}", "yes" if of.named else "no",
+             of.touched or "–", of.grew or "–", f"{of.seconds:.0f}"]
+            for row, of in found
+        ),
+    )  # fmt: skip
+    named = Count()
+    for _, of in found:
+        named.add(of.named)
+    yield from ("", f"The function that it is known to be is named for {named} benchmarks.")
+
+
 def _unchanged(rows: Sequence[Row]) -> Iterator[str]:
     flagged: dict[tuple[str, str], Count] = {}
     seconds: dict[tuple[str, str], float] = {}
@@ -127,6 +144,7 @@ def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> Iterator[str]:
 _KINDS = {
     "first": _first,
     "pair": _pair,
+    "why": _why,
     "unchanged": _unchanged,
     "bisect": _bisect,
     "record": _record,
@@ -134,6 +152,7 @@ _KINDS = {
 _TITLES = {
     "first": "From the installed wheel to the first verdict, nothing configured, no package cached",
     "pair": "Commits known to be slower",
+    "why": "Why they are",
     "unchanged": "Commits that differ in a comment",
     "bisect": "Search for the commit",
     "record": "A history",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from rlox_opt.history import elsewhere
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
@@ -31,6 +32,7 @@ from asv_bench.project import PROJECT
 FOLDER = PROJECT.cache / "elsewhere"
 BEARABLE = (ToolError, UsageError)
 _FIRST_BUDGET = 180
+_WHY_RESTARTS = 10  # which are enough to know that a pair is slower
 
 
 def clone(project: Project, clones: Path | None) -> Path:
@@ -79,6 +81,8 @@ class Trials:
             title = f"{pair.base[:7]} and {pair.head[:7]}"
             yield step("pair", "diff", title, of, partial(self.pair, pair))
             yield step("pair", rival, f"{title} by {rival}", of, partial(self.pair_by, pair))
+            if pair.function:
+                yield step("why", "diff", f"why, of {title}", of, partial(self.why, pair))
         if project.bisect:
             yield step("bisect", "bisect", "search", _plain(project.bisect), self.bisect)
         if project.record:
@@ -134,6 +138,17 @@ class Trials:
         row = self._rival(pair.base, pair.head, pair.bench, pair.suite)
         return row | {"said": _found(pair, row)}
 
+    def why(self, pair: Pair) -> Row:
+        """What `rlox-opt diff --why` names of what is expected to be slower."""
+        row = self._diff(
+            pair.base, pair.head, pair.expected, pair.budget, pair.suite,
+            ("--why", "--no-coverage", "--restarts", str(_WHY_RESTARTS)),
+        )  # fmt: skip
+        row |= {"expected": pair.expected, "function": pair.function}
+        found = elsewhere.reasons(row)
+        named = sum(of.named for of in found)
+        return row | {"said": f"named for {named} of {len(found)}"}
+
     def unchanged(self, part: Part) -> Row:
         """What `rlox-opt diff` says of a commit and the same with one more comment."""
         of = self.project.unchanged
@@ -188,10 +203,13 @@ class Trials:
             "said": f"{len(said['recorded'])} recorded, {len(said['failed'])} failed",
         }
 
-    def _diff(self, base: str, head: str, bench: str, budget: float, suite: str) -> Row:
-        words = ["diff", base, head, "--bench", bench, "--budget", str(budget)]
-        words += ["--no-counts", "--no-why"]
-        words += [word for one in self.project.requires for word in ("--with", one)]
+    def _diff(
+        self, base: str, head: str, bench: str, budget: float, suite: str,
+        more: tuple[str, ...] = ("--no-why",),
+    ) -> Row:  # fmt: skip
+        words = ("diff", base, head, "--bench", bench, "--budget", str(budget), "--no-counts")
+        words += more
+        words += tuple(word for one in self.project.requires for word in ("--with", one))
         done = self.rlox_opt(*words, *self._suite(suite), "--json", cwd=self.clone)
         said = done.json()
         if not said["complete"]:
@@ -205,6 +223,7 @@ class Trials:
             "missing": len(said["missing"]),
             "broken": said["broken"],
             "notes": said["notes"],
+            "why": said["why"],
             "parts": done.parts(),
             "seconds": done.seconds,
         }

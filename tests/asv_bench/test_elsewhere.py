@@ -190,6 +190,24 @@ def test_what_is_expected_is_found_where_it_is_slower_and_anything_else_is_flagg
     assert "| networkx | 2 × | diff | found | 2.00 | 1/2 | 0.5 | 2.0 |" in told
 
 
+def test_a_reason_is_named_where_the_first_function_told_is_the_one_that_is_known() -> None:
+    def part(name: str, low: float = 0.5) -> dict[str, Any]:
+        return {"place": "graph.py", "name": name, "low": low}
+
+    def of(touched: list[dict[str, Any]], functions: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"benchmark": "create('Graph')", "ratio": 2.0, "seconds": 14.0,
+                "touched": touched, "functions": functions}  # fmt: skip
+
+    known, other, unsure = part("Graph.__init__"), part("Graph.adj"), part("Graph.__init__", -0.1)
+    why = [of([known, other], []), of([], [known]), of([other, known], [other]), of([unsure], [])]
+    row = {"project": "networkx", "what": "why", "expected": "create", "seconds": 60.0,
+           "function": "Graph.__init__", "why": [*why, {"benchmark": "copy"}]}  # fmt: skip
+    told = "\n".join(tables([row]))
+    assert "| create('Graph') | 2.00 | yes | graph.py:Graph.__init__ | – | 14 |" in told
+    assert "| create('Graph') | 2.00 | no | graph.py:Graph.adj | graph.py:Graph.adj | 14 |" in told
+    assert "is named for 2/4 benchmarks" in told
+
+
 def test_what_failed_is_a_row_of_its_own_and_in_no_other_table() -> None:
     row = {"project": "pest", "what": "pair", "tool": "criterion", "failed": "no cargo",
            "expected": "json", "reported": "10 ×"}  # fmt: skip

@@ -64,6 +64,33 @@ def _told(row: _Row, arm: str) -> Told:
     return Told(arm, outcome, flagged, len(others), ratio, ci99)
 
 
+class Reason(NamedTuple):
+    """Why a benchmark of a pair is slower, as it was found: the first of the functions that the
+    change touches and that grew, the first that grew at all ("" for none), and whether one of the
+    two is what it is known to be."""
+
+    benchmark: str
+    ratio: float
+    named: bool
+    touched: str
+    grew: str
+    seconds: float
+
+
+def reasons(row: _Row) -> list[Reason]:
+    """Of those expected to be slower that were looked into, in a row whose `function` is known."""
+    return [_reason(row, of) for of in row["why"] if re.search(row["expected"], of["benchmark"])]
+
+
+def _reason(row: _Row, of: _Row) -> Reason:
+    first = [
+        next((f"{each['place']}:{each['name']}" for each in of[kind] if each["low"] > 0), "")
+        for kind in ("touched", "functions")
+    ]
+    named = any(name and re.search(row["function"], name) for name in first)
+    return Reason(of["benchmark"], of["ratio"], named, first[0], first[1], of["seconds"])
+
+
 def minutes(row: _Row) -> tuple[float, float] | None:
     """Of environments and builds, and of the rest; None where it failed."""
     if "seconds" not in row:

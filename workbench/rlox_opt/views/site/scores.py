@@ -188,6 +188,11 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
     pairs = [row for row in every if row["what"] == "pair"]
     of_all: dict[str, list[elsewhere.Told]] = {}
     rows = []
+    reasons = {
+        (row["project"], row["head"]): elsewhere.reasons(row)
+        for row in every
+        if row["what"] == "why" and "failed" not in row
+    }
     for row in pairs:
         for of in elsewhere.told(row):
             of_all.setdefault(of.tool, []).append(of)
@@ -196,11 +201,13 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
             rows.append((
                 f"{row['project']} {row['head'][:10]}", row.get("reported", ""),
                 row.get("source", ""), of.tool, row.get("failed", of.outcome).splitlines()[0],
-                of.span, beside, *(_minutes(part) for part in (built, measured)),
+                of.span, beside, _named(reasons.get((row["project"], row["head"]), [])
+                                        if of.tool == "diff" else []),
+                *(_minutes(part) for part in (built, measured)),
             ))  # fmt: skip
     scored = [(tool, *_counted(told), _of_nothing(every, tool)) for tool, told in of_all.items()]
     each = _columns("Commit", "Reported", "Source", "Tool", "Outcome", "Times as long (99 %)",
-                    "Flagged beside", "Builds, min", "Measuring, min")  # fmt: skip
+                    "Flagged beside", "Reason named", "Builds, min", "Measuring, min")  # fmt: skip
     each |= dict.fromkeys(("Reported", "Source", "Tool", "Outcome"), "word")
     all_ = _columns("Tool", *(word.capitalize() for word in elsewhere.OUTCOMES), "Flagged beside",
                     "Flagged for nothing")  # fmt: skip
@@ -220,7 +227,8 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
             (
                 Table(each, rows, f"{caption}: each"),
                 "Beside benchmarks that are expected to be slower, others may be so, too: such "
-                "flags need not be false.",
+                "flags need not be false. Named is: the first function told is one that the fix, "
+                "or the change, is known to be of; of the benchmarks that were looked into.",
             ),
             (_searches(every), ""),
         ],
@@ -231,12 +239,13 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
 
 
 def _newest_of_each(records: Sequence[_Record]) -> Iterator[tuple[_Record, list[_Record]]]:
-    """Records, the newest first, each with its rows of projects that no newer one tells of."""
-    told: set[str] = set()
+    """Records, the newest first, each with its rows of what no newer one tells of a project."""
+    told: set[tuple[str, str]] = set()
     for record in reversed(records):
-        if own := [row for row in record["rows"] if row["project"] not in told]:
+        own = [row for row in record["rows"] if (row["project"], row["what"]) not in told]
+        if own:
             yield record, own
-        told |= {row["project"] for row in own}
+        told |= {(row["project"], row["what"]) for row in own}
 
 
 def _searches(every: Sequence[_Record]) -> Table:
@@ -270,6 +279,10 @@ def _of_nothing(every: Sequence[_Record], tool: str) -> str:
     undecided = sum(cell["verdict"] == "undecided" for of in cells for cell in of)
     # What is not decided is not flagged either, so its count stands beside.
     return _rate(map(_flags, cells)) + (f", {undecided} undecided" if undecided else "")
+
+
+def _named(found: Sequence[elsewhere.Reason]) -> str:
+    return _share(of.named for of in found)
 
 
 def _minutes(of: float | None) -> str:

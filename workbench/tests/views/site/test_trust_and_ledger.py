@@ -247,6 +247,12 @@ def test_what_other_projects_reported_has_a_row_a_tool_also_where_it_failed(tmp_
                 "parts": {"base": 30.0, "head": 30.0}},
         pair | {"tool": "asv", "failed": "no environment\nat all"},
         pair | {"tool": "diff", "expected": "other", "cells": {"diff": cells}, "seconds": 60.0},
+        {"what": "why", "project": "networkx", "head": "f50fc70b8c", "expected": "create",
+         "function": "Graph.__init__", "seconds": 60.0, "why": [
+             {"benchmark": "create", "ratio": 2.0, "seconds": 14.0, "functions": [],
+              "touched": [{"place": "graph.py", "name": "Graph.__init__", "low": 0.8}]},
+             {"benchmark": "create more", "ratio": 2.0, "seconds": 14.0, "functions": [],
+              "touched": [{"place": "graph.py", "name": "Graph.__init__", "low": -0.1}]}]},
         {"what": "unchanged", "project": "networkx",
          "cells": {"diff": {"a": cell("same", 1.0), "b": cell("same", 1.0)}}},
         {"what": "unchanged", "project": "networkx",
@@ -265,9 +271,9 @@ def test_what_other_projects_reported_has_a_row_a_tool_also_where_it_failed(tmp_
         "3 of 5 (< 92.4 %)", "0 of 2 (< 77.6 %)",
     ]  # fmt: skip
     first = lines.index("networkx f50fc70b8c")
-    assert lines[first : first + 9] == [
+    assert lines[first : first + 10] == [
         "networkx f50fc70b8c", "2 ×", "networkx#1", "diff", "found", "2.00 (1.75–2.25)", "1 of 2",
-        "1.0", "2.0",
+        "1 of 2", "1.0", "2.0",
     ]  # fmt: skip
     assert "0 of 1 (< 95.0 %), 1 undecided" in lines
     found = lines.index("36")

@@ -207,9 +207,9 @@ class Trials:
         self, base: str, head: str, bench: str, budget: float, suite: str,
         more: tuple[str, ...] = ("--no-why",),
     ) -> Row:  # fmt: skip
-        words = ("diff", base, head, "--bench", bench, "--budget", str(budget), "--no-counts")
+        words = ["diff", base, head, "--bench", bench, "--budget", str(budget), "--no-counts"]
         words += more
-        words += tuple(word for one in self.project.requires for word in ("--with", one))
+        words += [word for one in self.project.requires for word in ("--with", one)]
         done = self.rlox_opt(*words, *self._suite(suite), "--json", cwd=self.clone)
         said = done.json()
         if not said["complete"]:

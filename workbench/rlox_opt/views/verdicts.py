@@ -101,6 +101,7 @@ def markdown(found: ComparedBuilds) -> Iterator[str]:
         yield from _markdown_table(found, same)
         yield "\n</details>"
     yield from (f"- {line}" for line in not_measured(found))
+    yield from why.markdown(found)
 
 
 def _markdown_table(
@@ -151,11 +152,11 @@ def not_measured(found: ComparedBuilds) -> Iterator[str]:
 def _broken(broken: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """A line for each part of the suite that cannot be read."""
     for part in dict.fromkeys(part for of in broken.values() for part in of):
-        why = {side: of[part] for side, of in broken.items() if part in of}
-        if len({*why.values()}) == 1:
-            yield f"{part}: cannot be read in {' and '.join(why)}: {next(iter(why.values()))}"
+        told = {side: of[part] for side, of in broken.items() if part in of}
+        if len({*told.values()}) == 1:
+            yield f"{part}: cannot be read in {' and '.join(told)}: {next(iter(told.values()))}"
         else:
-            yield from (f"{part}: cannot be read in {side}: {of}" for side, of in why.items())
+            yield from (f"{part}: cannot be read in {side}: {of}" for side, of in told.items())
 
 
 def closing(found: ComparedBuilds) -> Iterator[str]:

@@ -165,8 +165,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         if told := why.announced(arguments.why, arguments.budget):
             progress.console.print(told, highlight=False, markup=False)
         kept = why.reserved(arguments.why, arguments.budget)
-        asks = argparse.Namespace(**{**vars(arguments), "budget": arguments.budget - kept})
-        compared = measured(project, base, head, asks, progress, notes)
+        compared = measured(project, base, head, arguments, progress, notes, kept)
         if arguments.why is not False and compared.complete:
             left = math.inf if arguments.why else arguments.budget - compared.seconds
             why.add(project, compared, arguments.why, left, progress)

@@ -51,6 +51,10 @@ class Comparison:
         """Of a benchmark, as a log-ratio."""
         return self.own.get(name, self.band)
 
+    def slower(self) -> list[str]:
+        """The benchmarks that are."""
+        return [name for name, of in self.judgements.items() if of.verdict == "slower"]
+
     def undecided(self) -> list[str]:
         """The benchmarks that more restarts may decide."""
         open_ = [name for name in self.names if name not in self.failures]
@@ -66,6 +70,7 @@ class Comparison:
         most: int | None = None,
         budget_s: float = float("inf"),
         tell: Tell = lambda restarts, undecided, seconds: None,
+        reserve_s: float = 0.0,
     ) -> None:
         """Restart until nothing is undecided, after `most` restarts (as many as at the last look),
         or out of time.
@@ -73,13 +78,19 @@ class Comparison:
         Where the time does not suffice for all until their next look, those come first of which it
         is foreseen that they are decided there, then those that take least. A patient comparison
         leaves none out, and stops between two looks. What was read before a KeyboardInterrupt
-        stays; `look` judges it.
+        stays; `look` judges it. Where something is slower, `reserve_s` of the budget are not used.
         """
         seeds = random.Random()
-        until = time.monotonic() + budget_s
+        until = time.monotonic() + budget_s - reserve_s
         most = self.looks[-1] if most is None else most
         done = dict.fromkeys(self.names, 0)
-        while batch := self._batch(done, most, until):
+        while True:
+            batch = self._batch(done, most, until)
+            if not batch and reserve_s and not self.slower():
+                until, reserve_s = until + reserve_s, 0.0
+                batch = self._batch(done, most, until)
+            if not batch:
+                return
             while batch:
                 began = time.monotonic()
                 for name, outcome in restart(list(batch), seeds.getrandbits(63)):

@@ -125,9 +125,11 @@ def measured(
     arguments: argparse.Namespace,
     progress: Lines,
     notes: Sequence[str] = (),
+    reserve_s: float = 0.0,
 ) -> ComparedBuilds:
     """Time, weigh and count, within the budget, which does not hold the reading of the suite; what
-    was known before a Ctrl-C is kept, marked incomplete.
+    was known before a Ctrl-C is kept, marked incomplete. Where a time is slower, `reserve_s` of the
+    budget are left.
 
     Raises:
         ContestError: the benchmarks cannot be listed.
@@ -177,7 +179,9 @@ def measured(
                     f"restart {n}, {undecided} undecided, at most {left:.0f} s to come",
                     n / arguments.restarts,
                 ),
+                reserve_s,
             )
+            until -= reserve_s if times.slower() else 0.0
             progress.end(f"{len(times.judgements)} verdicts")
             if memory.names:
                 progress.begin("memory")

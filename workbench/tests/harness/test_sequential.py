@@ -97,7 +97,7 @@ class Clock:
         for name in names:
             self.now += self.seconds[name]
             noise = self._rng.gauss(0, SPREAD.get(name, 0.001))
-            yield name, Reading(noise, 0.0, 1.0, 1.0)
+            yield name, Reading(noise + SHIFT.get(name, 0.0), 0.0, 1.0, 1.0)
 
 
 def test_the_budget_bounds_all_restarts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,6 +120,15 @@ def test_what_is_decided_early_gives_its_time_to_others(monkeypatch: pytest.Monk
     assert comparison.judgements["noisy"].restarts == LOOKS[-1]  # 40 + 5 + 5 seconds
     more = comparison.more()
     assert (more.settled, more.noisy) == (0, 1)
+
+
+@pytest.mark.parametrize(("name", "used"), [("steady", 45), ("slower", 25)])
+def test_a_reserve_is_left_where_something_is_slower_and_else_used(
+    name: str, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch, {name: 1.0, "noisy": 1.0})
+    Comparison([name, "noisy"]).run(clock, budget_s=50.0, reserve_s=20.0)
+    assert clock.now == used
 
 
 def test_where_time_is_short_what_will_be_decided_comes_before_what_will_not(

@@ -167,7 +167,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         kept = why.reserved(arguments.why, arguments.budget)
         compared = measured(project, base, head, arguments, progress, notes, kept)
         if arguments.why is not False and compared.complete:
-            left = math.inf if arguments.why else arguments.budget - compared.seconds
+            left = why.left(arguments.why, arguments.budget, compared.seconds)
             why.add(project, compared, arguments.why, left, progress)
     compared.meant = {
         name: Meant(answer.ratio, answer.reason)

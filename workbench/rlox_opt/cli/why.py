@@ -44,6 +44,14 @@ def reserved(asked: bool | None, budget_s: float) -> float:
     return 0.0 if asked is not None or seconds < _LEAST_S else seconds
 
 
+def left(asked: bool | None, budget_s: float, spent_s: float) -> float:
+    """Seconds that it may take, once so many of the budget are spent: no more than was announced,
+    and what of it the measuring has left."""
+    if asked:
+        return why.MOST * why.BENCHMARK_S
+    return min(why.MOST * why.BENCHMARK_S, budget_s - spent_s) if reserved(asked, budget_s) else 0.0
+
+
 def announced(asked: bool | None, budget_s: float) -> str:
     """What is said of it before anything is measured; "" for nothing."""
     if asked:
@@ -55,8 +63,8 @@ def announced(asked: bool | None, budget_s: float) -> str:
     if not seconds:
         return ""
     return (
-        f"up to {seconds:.0f} s of the budget say why what is slower is so (--no-why leaves that "
-        "out)"
+        f"{seconds:.0f} s of the budget, and what else is left of it, up to "
+        f"{why.MOST * why.BENCHMARK_S:.0f} s, say why what is slower is so (--no-why: none)"
     )
 
 

@@ -57,7 +57,8 @@ class Parts:
             if sampler == PYTHON:
                 self._add_python(side, sample.frames, sample.weight)
             else:
-                self._add_native(side, sample.layer, sample.frames, sample.weight)
+                part = self._whose.part(sample.layer, sample.frames)
+                self._add_native(side, part, sample.frames, sample.weight)
 
     def tell(self, found: Why) -> None:
         """Put all of it into what is told."""
@@ -149,11 +150,8 @@ class Parts:
                 return
 
     def _native(self, side: str, part: str, frame: Frame) -> _Label | None:
-        layer = self._whose._owner(frame)
-        if layer in (None, "eval", "kernel") or is_python(frame):
+        if self._whose.native(frame) is None:
             return None
-        if layer == "python" and self._whose.owner(frame.module) is None:
-            return None  # the interpreter
         place = self._whose.place(frame.module)
         source = self._text[side](place)
         if source is not None:

@@ -142,6 +142,9 @@ def load(
 def _stack(text: str, period_s: float, parts: bool) -> tuple[str, Stack]:
     """A thread, and its stack."""
     head, *rest = _SEPARATOR.split(text)
+    if head.startswith("process "):  # one of several; its command may hold separators, too
+        while rest and not _THREAD.match(head):
+            head, *rest = rest
     match = _THREAD.match(head)
     thread = (match["name"] or match["id"]) if match else MAIN_THREAD
     if match is None:

@@ -101,23 +101,29 @@ def _ranking(report: Report) -> Section:
     title = "Where time goes, all processes together"
     if not report["ranking"]:
         return Section("ranking", title, ["Nothing was sampled, so nothing is ranked."])
+    phase = ("Phase",) if phased(report) else ()
     rows = [
         (
             f"{row['rank']}.",
             row["component"] + ("" if row["thread"] == "MainThread" else f" [{row['thread']}]"),
-            row["phase"] or OUTSIDE,
+            *((row["phase"] or OUTSIDE,) if phase else ()),
             layer_title(row["layer"]),
             units.seconds(row["seconds"]),
             units.percent(row["share"]),
         )
         for row in report["ranking"]
     ]
-    columns = ("", "Component", "Phase", "Layer", "Time", "Share")
+    columns = ("", "Component", *phase, "Layer", "Time", "Share")
     text = [
         "Seconds of all equal threads, and their share of all time in which anything was done; "
         "processes run side by side, so a large share need not be what the whole waits for."
     ]
-    return Section("ranking", title, text, [Table(columns, rows, left=4)])
+    return Section("ranking", title, text, [Table(columns, rows, left=len(columns) - 2)])
+
+
+def phased(report: Report) -> bool:
+    """Whether the program says any phases: that all of it lies outside of them tells nothing."""
+    return any(row["phase"] for row in report["ranking"])
 
 
 def _layers(report: Report) -> Section:

@@ -18,6 +18,7 @@ from rlox_opt.views.titles import layer_title
 
 _MOST_RANKED = 12
 _MOST_GAINS = 6
+_BAR = 8  # columns, so that names keep most of a terminal of 80
 
 
 def show(report: Mapping[str, Any], folder: Path) -> None:
@@ -33,16 +34,17 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
         if lines := tree_lines(component):
             parts += ["", *(Text(line, no_wrap=True, overflow="ignore") for line in lines)]
     ranked = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    phased = processes.phased(report)
     for row in report["ranking"][:_MOST_RANKED]:
         thread = "" if row["thread"] == "MainThread" else f" [{row['thread']}]"
-        where = f"{row['component']}{thread}: {row['phase'] or OUTSIDE}"
+        phase = f": {row['phase'] or OUTSIDE}" if phased else ""
+        where = f"{row['component']}{thread}{phase}"
         ranked.add_row(
             f"{row['rank']}.",
-            bar(row["share"]),
+            bar(row["share"], _BAR),
             units.percent(row["share"]),
-            Text(where),
-            layer_title(row["layer"]),
             units.seconds(row["seconds"]),
+            Text(f"{layer_title(row['layer'])}, {where}", overflow="fold"),
         )
     if ranked.row_count:
         parts += ["", "[bold]Where time goes, all processes together (share of busy time)[/]"]

@@ -16,8 +16,19 @@ _WORTH = 1.005  # gains below that are not
 
 
 def sections(found: Mapping[str, Any]) -> list[Section]:
-    """Of what `rlox_opt.sampling.processes.analysis` made."""
+    """Of what `rlox_opt.sampling.processes.analysis` made. Where nobody waits for another, what a
+    part is worth is its share, and no replay says more."""
+    if alone(found):
+        return []
     return [_states(found), _gains(found), _path(found)]
+
+
+def alone(found: Mapping[str, Any]) -> bool:
+    """Whether one thread is all there is, and waits for nobody."""
+    kinds = found["kinds"]
+    return sum(row["threads"] for row in kinds) <= 1 and not any(
+        wait["share"] >= _LITTLE for row in kinds for wait in row["waits"]
+    )
 
 
 def cost(found: Mapping[str, Any]) -> Section:
@@ -48,9 +59,11 @@ def cost(found: Mapping[str, Any]) -> Section:
 def worth(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
     """The parts that are worth anything: what, and how many times as fast the whole would be with
     it twice as fast, and without it."""
+    if found is None or alone(found):
+        return []
     return [
         (gain["what"], units.factor(gain["twice"]), units.factor(gain["gone"]))
-        for gain in (found or {}).get("gains", ())
+        for gain in found.get("gains", ())
         if gain["gone"] >= _WORTH
     ]
 

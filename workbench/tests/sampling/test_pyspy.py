@@ -54,6 +54,14 @@ def test_a_semicolon_inside_a_name_does_not_cut_the_stack(tmp_path: Path) -> Non
     assert sample.frames == (Frame("f<[usize; 1]>", "lib.so"),)
 
 
+def test_the_name_of_a_process_is_no_frame_whatever_its_command_holds(tmp_path: Path) -> None:
+    process = 'process 7:"python -c import a;a.main()"'
+    (tmp_path / "pyspy.raw").write_text(f"{process};thread (7);f (/a/b.py:3) 2\n")
+    (sample, _) = pyspy.load(tmp_path, CLASSIFIER).samples
+    assert [frame.name for frame in sample.frames] == ["f"]
+    assert sample.thread == "7"
+
+
 def test_what_was_seen_while_the_sampler_settled_is_dropped(tmp_path: Path) -> None:
     function = f"child.Run.{pyspy.SETTLING} (child.py:160)"
     raw = f"main (a.py:1);{function};learn (b.py:2) 703\nmain (a.py:2);learn (b.py:2) 5\n"

@@ -1,12 +1,14 @@
 """Beliefs about the report of several processes: trees as text, tables, a page that reads alone."""
 
+import io
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
-from rlox_opt.views import processes
+from rlox_opt.views import processes, terminal_processes
 from rlox_opt.views.component_tree import tree_lines
 
 if TYPE_CHECKING:
@@ -122,6 +124,34 @@ def test_equal_workers_are_one_tree_that_names_the_one_apart() -> None:
 
 def test_a_component_without_phases_has_no_tree() -> None:
     assert tree_lines(component("torchrun", ["torchrun"])) == []
+
+
+def test_a_program_without_phases_is_not_told_that_all_of_it_lies_outside_of_them(
+    tmp_path: Path,
+) -> None:
+    (row,) = report()["ranking"]
+    never = report(ranking=[row | {"phase": ""}])
+    some = report(ranking=[row, row | {"phase": "", "rank": 2}])
+    for of, expected in ((never, False), (some, True)):
+        console = Console(width=80, file=io.StringIO())
+        console.print(terminal_processes.summary(of, tmp_path))
+        told = console.file.getvalue()  # type: ignore[attr-defined]
+        for text in (processes.render_markdown(of), " ".join(told.split())):
+            assert ("outside all phases" in text) is expected
+
+
+def test_names_are_whole_in_a_terminal_of_80_columns(tmp_path: Path) -> None:
+    (row,) = report()["ranking"]
+    long = row | {"thread": "ThreadPoolExecutor-*_*", "phase": "gradient_update/critic/backward",
+                  "layer": "torch_backward"}  # fmt: skip
+    console = Console(width=80, file=io.StringIO())
+    console.print(terminal_processes.summary(report(ranking=[row, long]), tmp_path))
+    told = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "340 s Environment (Python), env worker: python_env" in told
+    assert (
+        "340 s PyTorch training: backward, env worker [ThreadPoolExecutor-*_*]: "
+        "gradient_update/critic/backward"
+    ) in told
 
 
 def test_the_page_and_the_text_tell_the_same_and_no_folder_of_the_machine() -> None:

@@ -56,6 +56,16 @@ def test_what_is_worth_nothing_is_not_told() -> None:
     assert waiting.worth(None) == []
 
 
+def test_of_one_thread_that_waits_for_nobody_no_gains_and_no_path_are_told() -> None:
+    main = FOUND["kinds"][1]  # type: ignore[index]
+    only = FOUND | {"kinds": [main]}
+    assert waiting.sections(only) == []
+    assert waiting.worth(only) == []
+    waits = main | {"waits": [{"on": "pipe", "what": "pipe", "whom": "a process", "share": 0.2}]}
+    for kinds in ([waits], [main | {"threads": 2}], [main, main]):
+        assert len(waiting.sections(FOUND | {"kinds": kinds})) == 3
+
+
 @pytest.mark.parametrize("cpu", [1.3, None])
 def test_what_the_processes_cost_is_said_in_a_sentence(cpu: float | None) -> None:
     side = {"train_s": 2.0, "cpu_s": 3.0, "waits": {"pipe": 0.5}}

@@ -111,6 +111,13 @@ class Arena:
             raise LookupError(f"no program {program} is on PATH; the package installs none")
         return [path, *rest]
 
+    def _words(self) -> list[str]:
+        """What is run. A profiler is given the interpreter of a Python script, not the script,
+        which may first start a shell to find it."""
+        if self._under and _is_python(Path(self._prepared[0])):
+            return [*self._under, sys.executable, *self._prepared]
+        return [*self._under, *self._prepared]
+
     def _run(self) -> float:
         """Seconds of one run. Raises RuntimeError with its last lines where it fails."""
         with tempfile.TemporaryDirectory(dir=Path.cwd()) as above:
@@ -123,7 +130,7 @@ class Arena:
                 start = time.perf_counter()
                 try:
                     process = subprocess.Popen(
-                        [*self._under, *self._prepared],
+                        self._words(),
                         cwd=folder,
                         env=self._env,
                         stdin=subprocess.DEVNULL,
@@ -169,6 +176,15 @@ def _by_this_interpreter(scripts: Path) -> None:
             name = re.sub(rb'(["$`\\])', rb"\\\1", os.fsencode(sys.executable))
             first = b"#!/bin/sh\n'''exec' \"" + name + b'" "$0" "$@"\n\' \'\'\''
         path.write_bytes(first + b"\n" + rest)
+
+
+def _is_python(path: Path) -> bool:
+    """Whether a program is a script for Python, as an installer or we have begun it."""
+    with path.open("rb") as file:
+        first, _, second = file.read(4 * _LONGEST_SHEBANG).partition(b"\n")
+    if first.startswith(b"#!") and b"python" in first:
+        return True
+    return first == b"#!/bin/sh" and second.startswith(b"'''exec'")
 
 
 def _wait_for_the_rest() -> None:

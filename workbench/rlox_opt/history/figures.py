@@ -11,7 +11,8 @@
     scored(diff, found at 3) d                  of the slowdowns of `asv_bench.injected` that are
                                                 truly near 3 %; also made at 3. beside, of beside:
                                                 flags, and benchmarks that are spared; cells, of
-                                                cells, runs, of runs: flags where nothing changed;
+                                                cells, runs, of runs: flags where nothing changed
+                                                (at 0, where others are in the same record);
                                                 inside, of inside: true ratios in the interval
     bound(diff, cells) .1f                      the rate, in per cent, that flags may have at most
     files d                                     how many records a folder holds
@@ -176,7 +177,8 @@ def _scored(record: Mapping[str, Any], arm: str, what: str) -> float:
     rows = [row for row in record["rows"] if arm in row.get("cells", ())]
     kind, _, percent = what.partition(" at ")
     if percent:
-        rows = [row for row in rows if row.get("percent") == float(percent) and is_near(row)]
+        of_size = [row for row in rows if row.get("percent") == float(percent)]
+        rows = [row for row in of_size if not row["percent"] or is_near(row)]
     runs = [
         [
             (cell["verdict"], name in row.get("beside", ()))

@@ -249,6 +249,12 @@ def test_slowdowns_count_at_the_size_that_they_truly_have(asked: str, said: str)
     assert figure({"rows": rows}, asked) == said
 
 
+def test_flags_of_runs_in_which_nothing_changed_count_alone() -> None:
+    rows = [trial(0, 1.0, "same", "faster"), trial(3, 1.03, "slower", "slower")]
+    assert figure({"rows": rows}, "scored(diff, cells at 0) d") == "1"
+    assert figure({"rows": rows}, "scored(diff, of cells at 0) d") == "2"
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [

@@ -47,7 +47,7 @@ def unavailable() -> str | None:
     """Why py-spy cannot be used here, with the remedy; None: it can."""
     command = _command()
     if command is None:
-        return "py-spy is not installed; `pip install py-spy` (or `rlox-opt[profile]`)"
+        return "py-spy is not installed: pip install py-spy"
     allow_ptrace()
     probe = subprocess.run(
         [command, "dump", "--nonblocking", "--pid", str(os.getpid())],

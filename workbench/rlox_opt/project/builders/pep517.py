@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -110,7 +111,9 @@ def also_required(
         if done.status:
             raise CalledProcessError(done.status, cmd)
 
-    with contextlib.suppress(CalledProcessError, OSError, ValueError, BackendUnavailable):
+    failing = CalledProcessError, OSError, ValueError, BackendUnavailable
+    with contextlib.suppress(*failing), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the back-end, which are its project's to mend
         hooks = BuildBackendHookCaller(
             str(project), asked.backend, asked.path or None, ask, str(python)
         )

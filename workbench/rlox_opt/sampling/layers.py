@@ -128,6 +128,10 @@ class Classifier:
             return self.layers.graded[owner]
         return self.layers.otherwise.get(owner, owner)
 
+    def calls(self, frames: Sequence[Frame]) -> bool:
+        """Whether a stack is in a call that Python's line makes, and not in the interpreter."""
+        return bool(frames) and self._owner(frames[-1]) not in ("eval", "python")
+
     def package_owner(self, module: str) -> str:
         """Whose native code a file of Python calls when nothing else tells: that of the package
         which it is a part of."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from math import log
+from math import inf, log
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -20,13 +20,17 @@ from rlox_opt.sampling.layers import STARTUP, UNKNOWN, Classifier, enters_python
 from rlox_opt.sampling.samples import Frame
 
 _TINY = 1e-9  # seconds, so that there is a logarithm
+_ALIKE = log(3)  # between how long two waits took that may be for the same
 
 
 class Noted(Protocol):
     """What a process said of its threads at given times of the monotonic clock."""
 
-    def lines(self, tid: int, times_ns: NDArray[np.int64]) -> Sequence[tuple[Frame, ...]]:
-        """The Python functions at each, outermost first; empty where they are not known."""
+    def lines(
+        self, tid: int, times_ns: NDArray[np.int64], called: NDArray[np.bool_]
+    ) -> Sequence[tuple[Frame, ...]]:
+        """The Python functions at each, outermost first; empty where they are not known. `called`
+        says whether the thread was in native code that its line calls."""
 
     def parts(self, tid: int, times_ns: NDArray[np.int64]) -> Sequence[str]:
         """The part of torch's work at each; "" where it is not known."""
@@ -110,10 +114,14 @@ class _Waits:
     def like(self, stack: Stack) -> str:
         """The layer of a wait without a stack."""
         took = log(stack.weight + _TINY)
+        layer, far = "idle", inf
         for key in self._keys(stack):
-            if found := self._of.get(key):
-                return min(found, key=lambda one: abs(one[0] - took))[1]
-        return "idle"
+            for known, of in self._of.get(key, ()):
+                if abs(known - took) < far:
+                    layer, far = of, abs(known - took)
+            if far < _ALIKE:
+                break
+        return layer
 
     def _keys(self, stack: Stack) -> Iterable[tuple[object, ...]]:
         line = stack.python[-1] if stack.python else None

@@ -178,7 +178,10 @@ def place(
     for tid, own in by_thread.items():
         times = np.array([event.time_ns for event in own], np.int64)
         paths, index = phases_by_clock(log, tid, times)
-        lines = [()] * len(own) if noted is None else noted.lines(tid, times)
+        # A thread that waits is seen at its line; one that begins to is about to come there.
+        within = times + [event.waited_ns // 2 for event in own]
+        called = np.array([classifier.calls(event.frames) for event in own], bool)
+        lines = [()] * len(own) if noted is None else noted.lines(tid, within, called)
         parts = [""] * len(own) if noted is None else noted.parts(tid, times)
         for event, phase, python, part in zip(
             own, (paths[i] for i in index), lines, parts, strict=True
@@ -208,6 +211,10 @@ class PerfEvent:
     time_ns: int
     frames: tuple[Frame, ...]
     weight: float = 0.0
+
+    @property
+    def waited_ns(self) -> int:
+        return round(self.weight * 1e9) if self.what == "off" else 0
 
 
 def _events(lines: Iterable[str]) -> Iterator[PerfEvent]:

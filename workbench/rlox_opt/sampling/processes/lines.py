@@ -19,6 +19,7 @@ FRAME = "frame"  # the kind of a name that is a line
 _FAR_NS = (
     500_000_000  # from a look, at which nothing is known: an import's stacks are dear to look at
 )
+_TURN_NS = 1_000_000  # in which a thread in the interpreter may come from another line
 
 Times = NDArray[np.int64]
 
@@ -46,12 +47,12 @@ class Lines:
             for tid, looks in by_thread(process, process.looks()).items()
         }
 
-    def at(self, tid: int, times_ns: Times) -> list[tuple[Frame, ...]]:
+    def at(self, tid: int, times_ns: Times, called: NDArray[np.bool_]) -> list[tuple[Frame, ...]]:
         """The stack of Python functions at each time, outermost first; empty where none was seen
         near it.
 
         A look that was wanted before that time and had after it saw the thread leave the very call
-        that it was in: it held the interpreter's lock until then.
+        that it was in, since that held the interpreter's lock until then; if it was in a call.
         """
         looks = self._looks.get(tid)
         if looks is None or not len(looks):
@@ -60,7 +61,8 @@ class Lines:
         after = np.searchsorted(had, times_ns, side="left")
         before = np.maximum(after - 1, 0)
         after = np.minimum(after, len(looks) - 1)
-        to_after = np.maximum(0, wanted[after] - times_ns)
+        from_ns = np.where(called, wanted[after], np.maximum(wanted[after], had[after] - _TURN_NS))
+        to_after = np.maximum(0, from_ns - times_ns)
         to_after = np.where(had[after] < times_ns, times_ns - had[after], to_after)
         to_before = np.abs(times_ns - had[before])
         nearer = np.where(to_after <= to_before, after, before)

@@ -26,6 +26,7 @@ from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import EXEC
 from rlox_opt.sampling.processes.on_device import on_device
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.sampled import read_samplers
@@ -124,11 +125,28 @@ def _incomplete(
         told.append("The program was interrupted; the figures are those of its time until then.")
     elif run.about.status:
         told.append(f"The program failed, with exit status {run.about.status}.")
-    killed = [p for p in shown if p.how is None and p.role not in _HELPERS]
-    if killed:
+    wordless = [p for p in shown if p.how is None and p.role not in _HELPERS]
+    running = [p for p in wordless if _records_still(p)]
+    if running:
+        told.append(
+            "Left behind, and running still when the program's first process had ended, so that "
+            f"what they did from then on is missing: {', '.join(names[p.key] for p in running)}."
+        )
+    if killed := [p for p in wordless if p not in running]:
         told.append(
             "Ended without a word, so killed, and without what was recorded in the last quarter of "
             f"a second: {', '.join(names[p.key] for p in killed)}."
+        )
+    gone = [
+        p
+        for p in shown
+        if p.how == EXEC
+        and not any(o.header.pid == p.header.pid and o.begin_ns > p.begin_ns for o in run.processes)
+    ]
+    if gone:
+        told.append(
+            "Replaced by a program that is not recorded (exec), which is not in the figures: "
+            f"{', '.join(names[p.key] for p in gone)}."
         )
     if not run.processes:
         told.append(
@@ -151,6 +169,15 @@ def _incomplete(
         if (no_perf := perf.unavailable()) and (no_pyspy := pyspy.unavailable()):
             told[-1] += f" {no_perf}. {no_pyspy}."
     return told
+
+
+def _records_still(process: RecordedProcess) -> bool:
+    """Whether a process has its files open."""
+    try:
+        files = [path.readlink().name for path in Path(f"/proc/{process.header.pid}/fd").iterdir()]
+    except OSError:  # it has ended, or another has its number now
+        return False
+    return any(name.startswith(f"{process.key}.") for name in files)
 
 
 def _warnings(run: RecordedRun, clocks: Sequence[Json]) -> list[str]:

@@ -10,6 +10,7 @@ from recorded import run_program
 from rlox_opt.sampling.processes.lines import Beside
 from rlox_opt.sampling.processes.run import RecordedProcess
 
+CALLED = np.ones(12, bool)
 BUSY = """\
 import json, threading, time
 
@@ -47,7 +48,10 @@ def busy(folder: Path) -> tuple[RecordedProcess, list[int]]:
 def functions(process: RecordedProcess, tid: int, begin: int, end: int) -> list[list[str]]:
     """The functions on the stack of a thread, at moments well within a time."""
     times = np.linspace(begin, end, 12)[2:-2].astype(np.int64)
-    return [[frame.name for frame in stack] for stack in Beside(process).lines(tid, times)]
+    return [
+        [frame.name for frame in stack]
+        for stack in Beside(process).lines(tid, times, CALLED[: len(times)])
+    ]
 
 
 def test_a_thread_was_at_the_lines_that_it_ran(tmp_path: Path) -> None:
@@ -56,7 +60,7 @@ def test_a_thread_was_at_the_lines_that_it_ran(tmp_path: Path) -> None:
     assert all(s == ["<module>", "both", "spin"] for s in functions(process, main, begin, middle))
     assert all(s == ["<module>", "both", "wait"] for s in functions(process, main, middle, end))
     assert all("wait" in stack for stack in functions(process, other, begin, end))
-    (stack,) = Beside(process).lines(main, np.array([(middle + end) // 2]))
+    (stack,) = Beside(process).lines(main, np.array([(middle + end) // 2]), CALLED[:1])
     assert stack[-1].line == BUSY.splitlines().index("        time.sleep(0.5)") + 1
 
 
@@ -83,6 +87,7 @@ def test_a_fork_notes_the_lines_of_its_own_threads(tmp_path: Path) -> None:
             Beside(process).lines(
                 process.header.pid,
                 np.linspace(process.begin_ns + 1e8, process.end_ns - 1e8, 5).astype(np.int64),
+                CALLED[:5],
             )
         ]
     ]

@@ -28,6 +28,7 @@ class Clock:
     def __init__(self) -> None:
         self.began = time.monotonic()
         self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.spans: list[tuple[str, float, float, float, float]] = []
         self.rounds = 0
 
     def go_on(self) -> bool:
@@ -48,6 +49,7 @@ class Clock:
             self.seconds[layer] += cpu - kernel
             self.seconds["kernel"] += kernel
             self.seconds["gil"] += max(0.0, wall - cpu - queued)
+            self.spans.append((layer, before[0], before[0] + wall, cpu, kernel))
 
     @contextmanager
     def waiting(self, seconds: float = 1e9) -> Iterator[None]:
@@ -72,6 +74,7 @@ class Clock:
             "thread": "MainThread" if main else current.name,
             "seconds": dict(self.seconds),
             "window": [self.began, time.monotonic()],
+            "spans": self.spans,  # layer, begin, end, its CPU time and that in the kernel
         }
         path = Path(_FOLDER, f"{os.getpid()}-{threading.get_native_id()}.json")
         path.write_text(json.dumps(told))
@@ -80,5 +83,7 @@ class Clock:
 def _now() -> tuple[float, float, float, float]:
     """Of this thread: the wall's clock, its CPU time, that in the kernel, that queued for a CPU."""
     used = resource.getrusage(resource.RUSAGE_THREAD)
-    looked = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()
-    return time.monotonic(), time.thread_time(), used.ru_stime, int(looked[1]) * 1e-9
+    file = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
+    queued = int(os.read(file, 100).split()[1]) * 1e-9
+    os.close(file)
+    return time.monotonic(), time.thread_time(), used.ru_stime, queued

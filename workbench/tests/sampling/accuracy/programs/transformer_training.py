@@ -7,10 +7,10 @@ from torch import nn
 
 torch.set_num_threads(1)
 torch.manual_seed(0)
-layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.1, batch_first=True)
-model = nn.Sequential(nn.TransformerEncoder(layer, 4), nn.Linear(128, 64))
+layer = nn.TransformerEncoderLayer(256, 4, 512, dropout=0.1, batch_first=True)
+model = nn.Sequential(nn.TransformerEncoder(layer, 2), nn.Linear(256, 64))
 optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
-batch, target = torch.randn(8, 64, 128), torch.randn(8, 64, 64)
+batch, target = torch.randn(16, 64, 256), torch.randn(16, 64, 64)
 
 
 def shuffled(n: int) -> list[int]:

@@ -1,0 +1,111 @@
+"""Beliefs about programs that are hard to look at: there is a report of what could be seen, and a
+line on what could not."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import rlox_opt
+
+from rlox_opt.sampling.processes import samplers
+
+WORKS = "import time\nuntil = time.monotonic() + 0.6\nwhile time.monotonic() < until: pass\n"
+DAEMON = """\
+import os, sys, time
+if os.fork():
+    os._exit(0)
+os.setsid()
+if os.fork():
+    os._exit(0)
+open({pid!r}, "w").write(str(os.getpid()))
+for descriptor in range(3, 64):
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass
+time.sleep(20)
+"""
+
+
+def reported(folder: Path, program: str, *options: str) -> tuple[int, dict[str, Any]]:
+    """The exit status of `profile script` of a program, and its report."""
+    script = folder / "program.py"
+    script.write_text(program)
+    out = folder / "report"
+    status = rlox_opt("profile", "script", script, "--out", out, *options).returncode
+    report: dict[str, Any] = json.loads((out / "report.json").read_text())
+    assert (out / "report.html").exists()
+    return status, report
+
+
+def said(report: dict[str, Any], text: str) -> bool:
+    return any(text in sentence for sentence in report["incomplete"])
+
+
+@pytest.fixture(params=["perf", "none"])
+def sampler(request: pytest.FixtureRequest) -> str:
+    try:
+        samplers.choose(request.param)
+    except ValueError as error:
+        pytest.skip(str(error))
+    return request.param
+
+
+def test_a_program_that_ends_in_a_second_is_reported(tmp_path: Path, sampler: str) -> None:
+    status, report = reported(tmp_path, WORKS, "--sampler", sampler)
+    assert status == 0
+    (main,) = report["processes"]
+    assert main["how"] == "exit"
+    if sampler == "perf":
+        assert {layer["name"] for layer in main["threads"][0]["layers"]} >= {"python"}
+    else:
+        assert said(report, "layers are not known")
+
+
+def test_a_program_that_fails_is_reported_with_its_status(tmp_path: Path, sampler: str) -> None:
+    status, report = reported(tmp_path, f"{WORKS}raise SystemExit(5)\n", "--sampler", sampler)
+    assert (status, report["status"]) == (2, 5)
+    assert said(report, "exit status 5")
+
+
+def test_a_program_that_becomes_another_one_is_reported_until_then(
+    tmp_path: Path, sampler: str
+) -> None:
+    program = f"{WORKS}import os\nos.execv('/bin/sleep', ['sleep', '1'])\n"
+    status, report = reported(tmp_path, program, "--sampler", sampler)
+    assert status == 0
+    assert said(report, "Replaced by a program that is not recorded (exec)")
+
+
+def test_a_daemon_that_runs_on_is_said_to(tmp_path: Path, sampler: str) -> None:
+    pid = tmp_path / "pid"
+    try:
+        status, report = reported(tmp_path, DAEMON.format(pid=str(pid)), "--sampler", sampler)
+        assert status == 0
+        assert said(report, "running still when the program's first process had ended")
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def test_a_program_that_clears_its_environment_is_reported_without_its_children(
+    tmp_path: Path, sampler: str
+) -> None:
+    child = [sys.executable, "-c", WORKS]
+    program = f"import os, subprocess\nos.environ.clear()\nsubprocess.run({child!r})\n{WORKS}"
+    status, report = reported(tmp_path, program, "--sampler", sampler)
+    assert status == 0
+    assert [process["title"] for process in report["processes"]] == ["main"]
+    if sampler == "perf":
+        assert said(report, "were started without this run's PYTHONPATH")
+
+
+def test_what_is_no_python_is_reported_as_not_seen(tmp_path: Path, sampler: str) -> None:
+    status, report = reported(tmp_path, "sleep 1\n", "--sampler", sampler, "--python", "/bin/sh")
+    assert (status, report["processes"]) == (0, [])
+    assert said(report, "No process was recorded")

@@ -24,7 +24,7 @@ from rlox_opt.system.machine import commit, machine
 
 HERE = Path(__file__).parent
 PROGRAMS = HERE / "programs"
-NOT_HERE = 77  # the exit status of a program whose libraries are not installed
+NOT_HERE = 77  # as programs/_build.py says it
 
 
 def programs() -> list[str]:
@@ -32,14 +32,16 @@ def programs() -> list[str]:
     return sorted(path.stem for path in PROGRAMS.glob("[!_]*.py"))
 
 
-def profile(name: str, sampler: str, seconds: float, folder: Path) -> tuple[list[Any], Any] | str:
+def profile(
+    name: str, sampler: str, python: str, seconds: float, folder: Path
+) -> tuple[list[Any], Any] | str:
     """What the program's threads tell, and the report of its profile; or why there is none."""
     truth = folder / "truth"
     truth.mkdir(parents=True)
     command = [
         *(sys.executable, "-m", "rlox_opt.cli.main", "profile", "script"),
         *(str(PROGRAMS / f"{name}.py"), "--sampler", sampler, "--out", str(folder / "report")),
-        *("--json", "--", str(seconds)),
+        *("--python", python, "--json", "--", str(seconds)),
     ]
     done = subprocess.run(
         command,
@@ -63,6 +65,7 @@ def main() -> int:
     parser.add_argument("programs", nargs="*", help="all without any")
     parser.add_argument("--sampler", choices=tuple(TOLERANCE), action="append")
     parser.add_argument("--seconds", type=float, default=10.0, help="that each program works for")
+    parser.add_argument("--python", default=sys.executable, help="that runs the programs")
     parser.add_argument("--keep", type=Path, help="a folder for the reports")
     asked = parser.parse_args()
     wrong = sorted(set(asked.programs) - set(programs()))
@@ -73,7 +76,8 @@ def main() -> int:
         folder = asked.keep or Path(scratch)
         for sampler in asked.sampler or ["perf"]:
             for name in asked.programs or programs():
-                found = profile(name, sampler, asked.seconds, folder / f"{name}-{sampler}")
+                into = folder / f"{name}-{sampler}"
+                found = profile(name, sampler, asked.python, asked.seconds, into)
                 print(f"### {name}, {sampler}\n")
                 if isinstance(found, str):
                     print(found, end="\n\n")

@@ -1,15 +1,11 @@
-"""An extension in C without symbols, loaded by ctypes and as a module: of its functions nothing is
-known but the file that they lie in."""
+"""An extension in C without symbols and unwind information: of its functions nothing is known but the
+file that they lie in."""
 
-import os
-import shutil
-import subprocess
-import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 from types import ModuleType
 
+from _build import extension
 from _clock import Clock
 
 SOURCE = r"""
@@ -35,24 +31,6 @@ PyMODINIT_FUNC PyInit_grinder(void) { return PyModule_Create(&module); }
 """
 
 
-def built(folder: Path) -> ModuleType:
-    """The module, compiled without unwind information and stripped."""
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        print("needs a C compiler", file=sys.stderr)
-        sys.exit(77)
-    (folder / "grinder.c").write_text(SOURCE)
-    flags = ["-O2", "-shared", "-fPIC", "-s", "-fno-asynchronous-unwind-tables"]
-    include = sysconfig.get_paths()["include"]
-    target = folder / "grinder.so"
-    command = [compiler, *flags, f"-I{include}", str(folder / "grinder.c"), "-o", str(target)]
-    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": ""})
-    sys.path.insert(0, str(folder))
-    import grinder  # type: ignore[import-not-found]
-
-    return grinder
-
-
 def main(grinder: ModuleType) -> None:
     clock = Clock()
     while clock.go_on():
@@ -67,4 +45,6 @@ def main(grinder: ModuleType) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
-        main(built(Path(scratch)))
+        source = Path(scratch, "grinder.c")
+        source.write_text(SOURCE)
+        main(extension("grinder", source, "-s", "-fno-asynchronous-unwind-tables"))

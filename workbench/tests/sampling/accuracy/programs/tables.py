@@ -1,18 +1,17 @@
 """pandas and NumPy: a table that is grouped, joined and sorted, and arrays beside it."""
 
 import os
-import sys
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
+from _build import left_out
 from _clock import Clock
 
 try:
     import pandas as pd
 except ImportError:
-    print("needs pandas", file=sys.stderr)
-    sys.exit(77)
+    left_out("pandas")
 
 random = np.random.default_rng(0)
 keys = pd.Index([f"key{i}" for i in range(60_000)])

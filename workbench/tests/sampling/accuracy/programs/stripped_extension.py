@@ -1,5 +1,5 @@
-"""An extension in C without symbols and unwind information: of its functions nothing is known but the
-file that they lie in."""
+"""An extension in C without symbols and unwind information: of its functions nothing is known but
+the file that they lie in."""
 
 import tempfile
 from pathlib import Path

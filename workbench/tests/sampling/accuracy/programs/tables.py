@@ -1,4 +1,4 @@
-"""pandas and NumPy: a table that is grouped, joined and sorted, and arrays beside it."""
+"""pandas and NumPy: a table whose keys are numbered and whose windows move, and arrays beside it."""
 
 import os
 
@@ -14,9 +14,10 @@ except ImportError:
     left_out("pandas")
 
 random = np.random.default_rng(0)
-keys = pd.Index([f"key{i}" for i in range(60_000)])
 asked = [f"key{i * 7 % 90_000}" for i in range(60_000)]
+names = np.array(asked, dtype=object)
 table = random.normal(size=(600, 800))
+series = pd.Series(table[0].repeat(200))
 
 
 def main() -> None:
@@ -25,9 +26,8 @@ def main() -> None:
         with clock.part("python"):
             sum(len(key) * i % 7 for i, key in enumerate(asked))
         with clock.part("native"):  # pandas' hash tables and its windows are its own
-            pd.factorize(np.array(asked, dtype=object))
-            frame = pd.Series(table[0].repeat(200))
-            frame.rolling(50).median()
+            pd.factorize(names)
+            series.rolling(50).median()
         with clock.part("numpy"):
             for _ in range(3):
                 np.sort(table, axis=1)

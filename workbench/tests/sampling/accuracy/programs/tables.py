@@ -1,4 +1,4 @@
-"""pandas and NumPy: a table whose keys are numbered and whose windows move, and arrays beside it."""
+"""pandas and NumPy: a table whose keys are numbered and whose windows move, and arrays."""
 
 import os
 

@@ -37,7 +37,9 @@ class Noted(Protocol):
 
 
 class Stack(NamedTuple):
-    """A stack as it was seen, and what is known of its moment."""
+    """A stack as it was seen, and what is known of its moment. Python's functions were seen near it
+    only, so they tell what is to be told of no other: whether it imports, and what a cut stack
+    worked for."""
 
     native: tuple[Frame, ...]
     python: tuple[Frame, ...]
@@ -46,11 +48,6 @@ class Stack(NamedTuple):
     off: bool
     weight: float
     thread: int
-
-    @property
-    def whole(self) -> bool:
-        """Whether it reaches the interpreter."""
-        return any(enters_python(frame) for frame in self.native)
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -68,9 +65,8 @@ def layers_of(stacks: Sequence[Stack], classifier: Classifier) -> list[str]:
     layers: list[str | None] = []
     known, waits = _Known(), _Waits()
     for stack in stacks:
-        frames = stack.frames
         layer: str | None = None
-        if classifier.is_startup(frames):
+        if classifier.is_startup(stack.frames):
             layer = STARTUP
         elif stack.off:
             if stack.native:
@@ -78,9 +74,8 @@ def layers_of(stacks: Sequence[Stack], classifier: Classifier) -> list[str]:
                 layer = waited or "idle"
                 waits.add(stack, layer)
         else:
-            seen = frames if stack.whole else stack.native
-            owner = classifier.innermost_owner(seen)
-            layer = classifier.classify(seen, stack.phase, part=stack.part)
+            owner = classifier.innermost_owner(stack.native)
+            layer = classifier.classify(stack.native, stack.phase, part=stack.part)
             if stack.python and layer == UNKNOWN:
                 layer = None
             elif stack.python and owner not in ("python", UNKNOWN):
@@ -96,7 +91,7 @@ def _called(stack: Stack, known: _Known, classifier: Classifier) -> str:
     """The layer of what a stack's line of Python called."""
     line = stack.python[-1]
     owner = known.owner(line) or classifier.package_owner(line.module)
-    return classifier.role(owner, stack.frames, stack.phase, stack.part)
+    return classifier.role(owner, stack.native, stack.phase, stack.part)
 
 
 class _Waits:

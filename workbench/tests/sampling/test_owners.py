@@ -40,6 +40,12 @@ def test_what_a_line_called_has_the_role_of_the_moment() -> None:
     assert layers_of(stacks, CLASSIFIER)[1] == "torch_backward"
 
 
+def test_a_line_that_was_left_just_before_does_not_make_a_forward_pass_a_backward_one() -> None:
+    left = (*at(20), Frame("_engine_run_backward", "/torch/autograd/graph.py", 1113))
+    (layer,) = layers_of([seen(LOOP, TORCH, python=left, part="grad")], CLASSIFIER)
+    assert layer == "torch_forward"
+
+
 def test_the_line_itself_tells_more_than_its_function() -> None:
     library = Frame("work", "/home/_fast.so")
     stacks = [

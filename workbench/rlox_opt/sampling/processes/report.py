@@ -26,7 +26,7 @@ from rlox_opt.sampling import perf, pyspy
 from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
-from rlox_opt.sampling.processes.inside.rlox_opt_segments import EXEC
+from rlox_opt.sampling.processes.inside.rlox_opt_segments import EXEC, FOLDER
 from rlox_opt.sampling.processes.on_device import on_device
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.sampled import read_samplers
@@ -106,9 +106,11 @@ def _features(processes: Sequence[RecordedProcess]) -> list[str] | None:
 
 
 def _worth_telling(process: RecordedProcess, uses: Sequence[ThreadUse]) -> bool:
-    """Helpers that only passed by are in the trace, but in no table."""
+    """Helpers that only passed by are in the trace, but in no table; the first process is, however
+    short it was."""
     lived = (process.end_ns - process.begin_ns) / 1e9
-    return lived >= _PASSING_S or any(use.phases for use in uses)
+    first = process.header.parent_key is None
+    return first or lived >= _PASSING_S or any(use.phases for use in uses)
 
 
 def _wall_s(run: RecordedRun) -> float:
@@ -125,14 +127,15 @@ def _incomplete(
         told.append("The program was interrupted; the figures are those of its time until then.")
     elif run.about.status:
         told.append(f"The program failed, with exit status {run.about.status}.")
-    wordless = [p for p in shown if p.how is None and p.role not in _HELPERS]
-    running = [p for p in wordless if _records_still(p)]
-    if running:
+    wordless = [p for p in run.processes if p.how is None and p.role not in _HELPERS]
+    if left := _left_behind(run.folder):
+        known = {p.header.pid: names[p.key] for p in run.processes}
+        who = (known.get(pid, comm) for pid, comm in left.items())
         told.append(
             "Left behind, and running still when the program's first process had ended, so that "
-            f"what they did from then on is missing: {', '.join(names[p.key] for p in running)}."
+            f"what they did from then on is missing: {', '.join(who)}."
         )
-    if killed := [p for p in wordless if p not in running]:
+    if killed := [p for p in wordless if p in shown and p.header.pid not in left]:
         told.append(
             "Ended without a word, so killed, and without what was recorded in the last quarter of "
             f"a second: {', '.join(names[p.key] for p in killed)}."
@@ -171,13 +174,17 @@ def _incomplete(
     return told
 
 
-def _records_still(process: RecordedProcess) -> bool:
-    """Whether a process has its files open."""
-    try:
-        files = [path.readlink().name for path in Path(f"/proc/{process.header.pid}/fd").iterdir()]
-    except OSError:  # it has ended, or another has its number now
-        return False
-    return any(name.startswith(f"{process.key}.") for name in files)
+def _left_behind(folder: Path) -> dict[int, str]:
+    """Processes of the run that are there still: their names by their ids."""
+    mark = f"{FOLDER}={folder.absolute()}".encode()
+    left = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                left[int(process.name)] = (process / "comm").read_text().strip()
+        except OSError:  # it has just ended, or is another user's
+            continue
+    return left
 
 
 def _warnings(run: RecordedRun, clocks: Sequence[Json]) -> list[str]:

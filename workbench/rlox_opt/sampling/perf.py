@@ -179,7 +179,7 @@ def place(
         times = np.array([event.time_ns for event in own], np.int64)
         paths, index = phases_by_clock(log, tid, times)
         # A thread that waits is seen at its line; one that begins to is about to come there.
-        within = times + [event.waited_ns // 2 for event in own]
+        within = times + np.array([event.waited_ns // 2 for event in own], np.int64)
         called = np.array([classifier.calls(event.frames) for event in own], bool)
         lines = [()] * len(own) if noted is None else noted.lines(tid, within, called)
         parts = [""] * len(own) if noted is None else noted.parts(tid, times)

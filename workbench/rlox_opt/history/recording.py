@@ -22,7 +22,7 @@ from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison, Restart
 from rlox_opt.history import causes, condensed, criterion, why
 from rlox_opt.history.store import Cell, Entry, Profile
-from rlox_opt.project import cards
+from rlox_opt.project import cards, parity
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import Revision
 from rlox_opt.project.project import Project
@@ -284,7 +284,8 @@ def toolchain(project: Project, built: Artefact) -> dict[str, str]:
     """Versions of what a build runs with: of its environment, or of ours where it has none."""
     pins = [pin.partition("==") for pin in built.made.get("environment", "").splitlines()]
     if "environment" in built.made:
-        return {"python": built.made["interpreter"]} | {name: of for name, _, of in pins if of}
+        python = parity.of_one(built)["interpreter"]
+        return {"python": python} | {name: version for name, _, version in pins if version}
     return {name: version for name, version in project.installed.around().items() if version}
 
 

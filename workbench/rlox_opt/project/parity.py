@@ -19,6 +19,7 @@ from rlox_opt.system.usage import UsageError
 _NONE = "none"
 _SYSTEMS = "the system's"  # allocator
 _ALLOCATOR = "allocator"
+_OF_THIS_MACHINE = ("variables", "interpreter path")
 _IN_A_FOLDER = re.compile(r" \([^()]*/[^()]*\)")
 _ON = ("Cython's tracing", "assertions", "debug information")
 
@@ -57,7 +58,7 @@ def of_one(built: Artefact) -> dict[str, str]:
     return {
         what: _IN_A_FOLDER.sub("", _in_short(value))
         for what, value in _facts(built).items()
-        if what != "variables"
+        if what not in _OF_THIS_MACHINE
     }
 
 

@@ -109,6 +109,8 @@ def test_a_history_is_recorded_and_published_under_its_name(
     words = ["record", *span, "--bench", "cached|peakmem", "--budget", "6"]
     found = asked(root, *words)
     assert len(found["recorded"]) == 4
+    kept = [Path(path).read_text() for path in found["recorded"].values()]
+    assert not [text for text in kept if re.search(r'[" (=]/\w', text)], "no folder of this machine"
     ((title, why),) = found["failed"].items()
     assert title.startswith(commits[strangers.NOT_BUILT][:10])
     assert why.startswith("does not build (")

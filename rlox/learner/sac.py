@@ -1,7 +1,6 @@
 """Soft Actor-Critic with automatic temperature, Haarnoja et al. 2018b (arXiv 1812.05905).
 
-Names and habits are those of Stable-Baselines3. So are the defaults of `SAC("MlpPolicy", env)`; in
-the short form, `SAC(env)`, `learning_starts` and `gradient_steps` are others (`SHORT`).
+Names, habits and defaults are those of Stable-Baselines3, except `learning_starts`.
 """
 
 import copy
@@ -12,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -21,11 +21,8 @@ from torch import Tensor, nn
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.env.arguments import integer
 from rlox.learner import switchboard
-from rlox.learner.acting import unscaled
+from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import (
-    differences,
-    policy_and_env,
-    refuse_left_out,
     require_flags,
     require_integers,
     require_methods,
@@ -33,19 +30,21 @@ from rlox.learner.arguments import (
     require_one_of,
 )
 from rlox.learner.compiled_sac import EagerUpdate, Updated
+from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
-from rlox.learner.off_policy import OffPolicy, TrainFreq
-from rlox.learner.policies import StochasticPolicy, Temperature, frozen
-from rlox.learner.policy_arguments import sac_networks
-from rlox.learner.schedules import Schedule
+from rlox.learner.policies import (
+    SquashedGaussianActor,
+    StochasticPolicy,
+    Temperature,
+    TwinCritic,
+    frozen,
+)
 from rlox.learner.seams import StepByParameter
-from rlox.learner.spaces import row_dtype
+from rlox.learner.spaces import warn_of_flattening
 
 BETA_0 = 0.4  # exponent of the importance weights at the start
-# Defaults of `SAC("MlpPolicy", env)`, which are Stable-Baselines3's, and of `SAC(env)`.
-THEIRS = {"learning_starts": 100, "gradient_steps": 1, "n_envs": 1}
-SHORT = {"learning_starts": 1000, "gradient_steps": -1}
+LOG_EPISODES = 4  # figures are shown every so many episodes
 
 
 class Batch(NamedTuple):
@@ -60,38 +59,31 @@ class Batch(NamedTuple):
     indices: NDArray[np.int64] | None = None
 
 
-class SAC(OffPolicy):
-    """SAC for bounded `Box` actions: `SAC("MlpPolicy", env)`, or `SAC(env)`, with other defaults.
+class SAC(Algorithm):
+    """SAC for `Box` observations and bounded `Box` actions.
 
     Args:
-        policy: "MlpPolicy", "CnnPolicy" (images), "MultiInputPolicy" (a Dict), or an
-            `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1]. None: a 256 x 256
-            squashed Gaussian, above a features extractor where observations are no vector.
         env: as PPO's.
-        learning_rate: Adam's, of actor, critics and temperature; a number, or a function of the
-            part of training that remains.
+        n_envs: environments to make of an id (1, or 4 with R6); other forms of `env` bring their
+            own number.
+        seed: same seed, same result (on a CPU with the same number of threads, to the bit).
         buffer_size: transitions that the replay buffer holds.
-        learning_starts: steps with uniformly random actions before the first update (100; short
-            form 1000). What `load` returns has an empty replay buffer: its own policy fills it for
-            as many steps before updates go on.
+        learning_starts: steps with uniformly random actions before the first update. What `load`
+            returns has an empty replay buffer: its own policy fills it for as many steps before
+            updates go on.
         batch_size: transitions per update.
         tau: step of the target networks (Polyak averaging).
         gamma: discount.
-        train_freq: vectorised steps between updates, or `(n, "step")`, or `(n, "episode")`.
-        gradient_steps: updates after these (1); -1: one per environment step (short form).
-        action_noise: a callable that gives noise to add to actions in [-1, 1], with a `reset` for
-            the end of an episode, as Stable-Baselines3's; each environment has a copy.
+        learning_rate: Adam's, of actor, critics and temperature.
+        gradient_steps: updates after each vectorised step; -1: one per environment step.
         ent_coef: alpha. "auto" learns it from 1.0 on, "auto_0.1" from 0.1 on; a number fixes it.
-        target_update_interval: the targets move at every so many updates after a step.
         target_entropy: of the learned temperature; "auto" is minus the number of action values.
-        stats_window_size, tensorboard_log, policy_kwargs, verbose, seed, device: as PPO's; net_arch
-            may be dict(pi=…, qf=…).
-        n_envs: environments to make of an id (1, or in the short form 4 with R6); other forms of
-            `env` bring their own number.
         prioritized: draw transitions by their TD error (Schaul et al. 2016), corrected by
             importance weights whose exponent goes from 0.4 to 1 during `learn`.
+        policy: an `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1], to use
+            instead of a 256 x 256 squashed Gaussian.
         critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
-        optimizations, threads, matmul_precision, others: as PPO's.
+        optimizations, device, threads, matmul_precision, tensorboard_log: as PPO's.
 
     Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
     the reason if R9 was asked for.
@@ -110,68 +102,36 @@ class SAC(OffPolicy):
         "alpha_optimizer": "ent_coef",
     }
 
-    _their_parts: ClassVar[Mapping[str, str]] = {
-        "policy/actor": "policy",
-        "policy/critic": "critic",
-        "policy/critic_target": "critic_target",
-        "actor.optimizer": "actor_optimizer",
-        "critic.optimizer": "critic_optimizer",
-        "ent_coef_optimizer": "alpha_optimizer",
-    }
-    _squashes = True
-    _usual_log_interval = 4
-    _moves_targets = True
-
     def __init__(
         self,
-        first: Any = None,
-        second: Any = None,
-        /,
-        learning_rate: float | Schedule = 3e-4,
+        env: str | gym.Env[Any, Any] | AnyEnv,
+        n_envs: int | None = None,
+        seed: int | None = None,
         buffer_size: int = 1_000_000,
-        learning_starts: int | None = None,
+        learning_starts: int = 1000,
         batch_size: int = 256,
         tau: float = 0.005,
         gamma: float = 0.99,
-        train_freq: int | tuple[int, str] = 1,
-        gradient_steps: int | None = None,
-        action_noise: Any = None,
-        *,
+        learning_rate: float = 3e-4,
+        gradient_steps: int = -1,
         ent_coef: float | str = "auto",
-        target_update_interval: int = 1,
         target_entropy: float | str = "auto",
-        stats_window_size: int = 100,
-        tensorboard_log: str | Path | None = None,
-        policy_kwargs: Mapping[str, Any] | None = None,
-        verbose: int = 0,
-        seed: int | None = None,
-        device: str | torch.device | None = None,
-        policy: Any = None,
-        env: Any = None,
-        n_envs: int | None = None,
         prioritized: bool = False,
+        policy: StochasticPolicy | None = None,
         critic: nn.Module | None = None,
         optimizations: Collection[str] | None = None,
+        device: str | torch.device | None = None,
         threads: int | None = None,
         matmul_precision: Literal["highest", "high", "medium"] = "highest",
-        **others: Any,
+        tensorboard_log: str | Path | None = None,
     ) -> None:
-        refuse_left_out("SAC", others)
-        policy, env = policy_and_env(first, second, policy, env)
-        usual = THEIRS if isinstance(policy, str) else SHORT
-        given = {"learning_starts": learning_starts, "gradient_steps": gradient_steps}
-        self._differs = differences(given, usual, THEIRS)
-        learning_starts = usual["learning_starts"] if learning_starts is None else learning_starts
-        gradient_steps = usual["gradient_steps"] if gradient_steps is None else gradient_steps
-        n_envs = usual.get("n_envs") if n_envs is None else n_envs
         super().__init__(
             env, n_envs, switchboard.SAC_ENVS, optimizations, seed, device, threads,
-            matmul_precision, tensorboard_log, verbose, stats_window_size, learning_rate,
-            (policy_kwargs or {}).get("normalize_images", True), arguments=locals(),
+            matmul_precision, tensorboard_log, arguments=locals(),
         )  # fmt: skip
         require_integers(1, batch_size=batch_size, buffer_size=buffer_size)
-        require_integers(1, target_update_interval=target_update_interval)
         require_integers(0, learning_starts=learning_starts)
+        require_numbers(0, learning_rate=learning_rate)
         require_numbers(0, 1, tau=tau, gamma=gamma)
         require_flags(prioritized=prioritized)
         if integer("gradient_steps", gradient_steps) < 1 and gradient_steps != -1:
@@ -185,32 +145,30 @@ class SAC(OffPolicy):
         self.act_dim = math.prod(space.shape)
         self.learning_starts, self.batch_size = int(learning_starts), int(batch_size)
         self.tau, self.gamma, self.prioritized = float(tau), float(gamma), bool(prioritized)
-        self.train_freq = TrainFreq.of(train_freq, self.n_envs)
-        self.gradient_steps = int(gradient_steps)
-        if gradient_steps == -1 and self.train_freq.unit == "step":
-            self.gradient_steps = self.train_freq.frequency * self.n_envs
-        self.target_update_interval = int(target_update_interval)
-        self.action_noise = action_noise
-        self._noises = [copy.deepcopy(action_noise) for _ in range(self.n_envs) if action_noise]
+        self.gradient_steps = self.n_envs if gradient_steps == -1 else int(gradient_steps)
         if isinstance(target_entropy, str):
             require_one_of("target_entropy", target_entropy, ("auto",), "or a number")
             target_entropy = -self.act_dim
         require_numbers(target_entropy=target_entropy)
         self.target_entropy = float(target_entropy)
 
+        if policy is None or critic is None:
+            warn_of_flattening(self.observation_space, "policy=… and critic=…")
         with self._seeded_initialisation():
-            policy, critic, adam = sac_networks(policy, critic, policy_kwargs, self._acting)
+            if policy is None:
+                policy = SquashedGaussianActor(self.obs_dim, self.act_dim)
+            if critic is None:
+                critic = TwinCritic(self.obs_dim, self.act_dim)
         require_methods("policy", policy, ["get_action_and_logprob"])
         require_methods("critic", critic, ["forward"])
         self.policy, self.critic = policy.to(self.device), critic.to(self.device)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.temperature = Temperature(ent_coef).to(self.device)
 
-        rate = self._learning_rate.value
-        self.actor_optimizer = self._adam(self.policy, rate, **adam)
-        self.critic_optimizer = self._adam(self.critic, rate, **adam)
+        self.actor_optimizer = self._adam(self.policy, learning_rate)
+        self.critic_optimizer = self._adam(self.critic, learning_rate)
         self.alpha_optimizer = (
-            self._adam(self.temperature, rate) if self.temperature.learned else None
+            self._adam(self.temperature, learning_rate) if self.temperature.learned else None
         )
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
@@ -219,26 +177,13 @@ class SAC(OffPolicy):
         self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
-        self._buffer_size = int(buffer_size)
-        self.replay_buffer = self._new_buffer()
-        self._choose_update()
-
-    def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
-        buffer = PrioritizedReplayBuffer if self.prioritized else ReplayBuffer
+        buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
         obs_dtype: Literal["uint8", "float32"]
-        obs_dtype = "uint8" if row_dtype(self.observation_space) == np.uint8 else "float32"
-        return buffer(
-            self._buffer_size,
-            self.obs_dim,
-            self.act_dim,
-            obs_dtype=obs_dtype,
-            seed=self._new_seed(),
+        obs_dtype = "uint8" if self.observation_space.dtype == np.uint8 else "float32"
+        self.replay_buffer = buffer(
+            buffer_size, self.obs_dim, self.act_dim, obs_dtype=obs_dtype, seed=self._new_seed()
         )
-
-    @property
-    def actor(self) -> StochasticPolicy:
-        """The policy, by Stable-Baselines3's name."""
-        return self.policy
+        self._choose_update()
 
     def _choose_update(self) -> None:
         """R9: updates run in Rust if all that takes part in them is known there."""
@@ -253,12 +198,66 @@ class SAC(OffPolicy):
         with self._native.torch_held() if self._native else nullcontext():
             self._step_and_update()
 
+    def _step_and_update(self) -> None:
+        timing = self.timing
+        obs = self._current_obs()
+        while not self._finished():
+            self._callback.on_rollout_start()
+            with timing.add_time("policy_forward"):
+                actions = self._explore(obs)
+            with timing.add_time("env_step"):
+                env_actions = self._env_actions(actions)
+                raw, rewards, terminations, truncations, infos = self.env.step(env_actions)
+            with timing.add_time("store"):
+                new_obs = flatten_obs(raw, self.observation_space)
+                dones = terminations | truncations
+                # The target of the last step of an episode looks at its final observation, not at
+                # the first one of the next episode; it bootstraps unless the task itself ended.
+                next_obs, rows, last = new_obs.copy(), np.flatnonzero(dones), None
+                if len(rows):
+                    next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
+                self._finite.step(new_obs, rewards, dones, rows, last)
+                self.replay_buffer.push_batch(
+                    obs, next_obs, actions, rewards.astype(np.float32), terminations, truncations
+                )
+                self._last_obs = obs = new_obs
+                n_episodes = len(self.episode_returns)
+                self._count_step(rewards, dones)
+            if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):
+                return
+            self._callback.on_rollout_end()
+            if self._has_enough():
+                with timing.add_time("gradient_update"):
+                    for _ in range(self.gradient_steps):
+                        self.train_once()
+            self.logger.advance(self.num_timesteps)
+            if n_episodes // LOG_EPISODES < len(self.episode_returns) // LOG_EPISODES:
+                self._log({name: float(value) for name, value in self._figures.items()})
+
+    def _has_enough(self) -> bool:
+        """Whether training has begun, with the transitions for it: after `load` there are none."""
+        if self.num_timesteps <= self.learning_starts:
+            return False
+        stored = len(self.replay_buffer)
+        return stored > self.learning_starts or stored == self.replay_buffer.capacity
+
+    def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
+        """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
+        if self.num_timesteps < self.learning_starts:
+            return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
+        if self._native is not None:
+            return self._native.act(self, obs)
+        self.policy.train(False)
+        with torch.no_grad():
+            actions, _ = self.policy.get_action_and_logprob(
+                self._tensor(obs), generator=self._act_generator
+            )
+        return actions.cpu().numpy()
+
     def _torch_update(self) -> EagerUpdate:
         """How to update, with what there is now; what has been compiled is kept, for the objects
         that it was compiled with."""
         form = switchboard.UPDATE.of(self.optimizations)
-        if self.target_update_interval > 1:
-            form = EagerUpdate  # what is compiled moves the targets each time
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._updates:
             self._updates[key] = form(self)
@@ -334,10 +333,9 @@ class SAC(OffPolicy):
                 with timing.add_time("optimizer"):
                     alpha.step()
 
-        if self._moves_targets:
-            with timing.add_time("polyak"):
-                polyak_update = switchboard.POLYAK.of(self.optimizations)
-                polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+        with timing.add_time("polyak"):
+            polyak_update = switchboard.POLYAK.of(self.optimizations)
+            polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
         return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
 
     def _draw(self) -> Any:
@@ -394,5 +392,8 @@ class SAC(OffPolicy):
 
     def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
         """From [-1, 1] to the box."""
-        assert isinstance(self.action_space, spaces.Box)
-        return unscaled(actions, self.action_space)
+        space = self.action_space
+        assert isinstance(space, spaces.Box)
+        actions = actions.reshape(-1, *space.shape)
+        scaled = space.low + 0.5 * (actions + 1) * (space.high - space.low)
+        return np.asarray(np.clip(scaled, space.low, space.high))  # rounding may step over

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rlox_opt.harness.restarts import ContestError
-from rlox_opt.history import why
-from rlox_opt.project.explained import Why
+from rlox_opt.project.explained import BENCHMARK_S, MOST, Why
 from rlox_opt.stats.paired import FLAGGED
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         default=None,
         help="sample the calls of what changed most on both sides, and say which layer, function "
-        f"and lines have grown: {why.BENCHMARK_S:.0f} s for each of at most {why.MOST} benchmarks, "
+        f"and lines have grown: {BENCHMARK_S:.0f} s for each of at most {MOST} benchmarks, "
         "beyond the budget. Unasked it is done for what is slower, within the budget",
     )
     which.add_argument(
@@ -40,7 +39,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def reserved(asked: bool | None, budget_s: float) -> float:
     """Seconds of the budget that are kept for it; none where it is not wanted, or asked for, which
     gives it time of its own, or where that is too little."""
-    seconds = min(why.MOST * why.BENCHMARK_S, _OF_BUDGET * budget_s)
+    seconds = min(MOST * BENCHMARK_S, _OF_BUDGET * budget_s)
     return 0.0 if asked is not None or seconds < _LEAST_S else seconds
 
 
@@ -48,15 +47,15 @@ def left(asked: bool | None, budget_s: float, spent_s: float) -> float:
     """Seconds that it may take, once so many of the budget are spent: no more than was announced,
     and what of it the measuring has left."""
     if asked:
-        return why.MOST * why.BENCHMARK_S
-    return min(why.MOST * why.BENCHMARK_S, budget_s - spent_s) if reserved(asked, budget_s) else 0.0
+        return MOST * BENCHMARK_S
+    return min(MOST * BENCHMARK_S, budget_s - spent_s) if reserved(asked, budget_s) else 0.0
 
 
 def announced(asked: bool | None, budget_s: float) -> str:
     """What is said of it before anything is measured; "" for nothing."""
     if asked:
         return (
-            f"--why: beyond the budget, up to {why.MOST * why.BENCHMARK_S:.0f} s say why what is "
+            f"--why: beyond the budget, up to {MOST * BENCHMARK_S:.0f} s say why what is "
             "slower or faster is so"
         )
     seconds = reserved(asked, budget_s)
@@ -64,7 +63,7 @@ def announced(asked: bool | None, budget_s: float) -> str:
         return ""
     return (
         f"{seconds:.0f} s of the budget, and what else is left of it, up to "
-        f"{why.MOST * why.BENCHMARK_S:.0f} s, say why what is slower is so (--no-why: none)"
+        f"{MOST * BENCHMARK_S:.0f} s, say why what is slower is so (--no-why: none)"
     )
 
 
@@ -73,11 +72,13 @@ def add(project: Project, compared: ComparedBuilds, asked: bool | None, left_s: 
     """Look into what became slower, where asked for also into what became faster, the most first,
     for `left_s` at the most. After a Ctrl-C what is found is kept, and the comparison is
     incomplete."""
+    from rlox_opt.history import why
+
     names = _chosen(compared, asked)
     until = time.monotonic() + left_s
     for number, name in enumerate(names):
         # What is left is shared by those that are left.
-        seconds = min(why.BENCHMARK_S, (until - time.monotonic()) / (len(names) - number))
+        seconds = min(BENCHMARK_S, (until - time.monotonic()) / (len(names) - number))
         if seconds < _LEAST_S:
             compared.unexplained += (name,)
             continue
@@ -101,7 +102,9 @@ def _chosen(compared: ComparedBuilds, asked: bool | None) -> Sequence[str]:
         for name, of in compared.times.judgements.items()
         if of.verdict in (FLAGGED if asked else ("slower",))
     }
-    return why.slower_first(ratios)[: why.MOST]
+    from rlox_opt.history import why
+
+    return why.slower_first(ratios)[:MOST]
 
 
 def _said(found: Why) -> str:

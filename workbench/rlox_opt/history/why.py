@@ -23,16 +23,14 @@ from rlox_opt.history.grown_parts import Parts
 from rlox_opt.project import changed, releases
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.changed import Changed
-from rlox_opt.project.explained import Why
+from rlox_opt.project.explained import BENCHMARK_S, Why
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
 from rlox_opt.sampling.functions import own
 from rlox_opt.sampling.whose import Whose
 from rlox_opt.system.usage import UsageError
 
-BENCHMARK_S = 25.0  # for one benchmark: processes, samples and their reading
 CALLS_S = 15.0  # for one build alone
-MOST = 3  # benchmarks are looked into
 _WINDOW_S = {"perf": 1.0, "py-spy": 5.0, watched.PYTHON: 2.0}  # of one side, each time
 _COMPILED_SUITES = ("rlox_opt_criterion_side.py",)
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+BENCHMARK_S = 25.0  # for one benchmark: processes, samples and their reading
+MOST = 3  # benchmarks are looked into
+
 
 @dataclass(frozen=True)
 class Told:

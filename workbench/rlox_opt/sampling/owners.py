@@ -2,15 +2,16 @@
 
 Where a function has no unwind information, all that a sampler sees is the function itself: a kernel
 that was compiled at run time, MKL's, a helper of libc. Its time belongs to what its line of Python
-called. Other stacks of the same line, which are whole, tell what that is; else those of the same
-function; else the package that the line is a part of. What none of these tells is unknown.
+called. Other stacks of the same line, which are whole, tell what that is, if they are not too few
+beside those that were cut; else those of the same function; else the package that the line is in;
+else a compiler that the process has loaded. What none of these tells is unknown.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from math import inf, log
+from math import log
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,10 +22,20 @@ from rlox_opt.sampling.samples import Frame
 
 _TINY = 1e-9  # seconds, so that there is a logarithm
 _ALIKE = log(3)  # between how long two waits took that may be for the same
+_UNLIKE = log(30)  # and that are not
+# Of the time of a line's cut stacks, that of whole ones that tell what it calls: a line is seen
+# near a sample, and now and then it is the one before or after.
+_TELLING = 0.1
+_MAKES_NONE = (
+    UNKNOWN,
+    "numpy",
+)  # which make no code at run time, as a compiler that is loaded does
 
 
 class Noted(Protocol):
-    """What a process said of its threads at given times of the monotonic clock."""
+    """What a process said of itself, and of its threads at given times of the monotonic clock."""
+
+    made: str  # whose code is that it made at run time, where nothing else tells
 
     def lines(
         self, tid: int, times_ns: NDArray[np.int64], called: NDArray[np.bool_]
@@ -60,8 +71,8 @@ class Stack(NamedTuple):
         return self.python + self.native
 
 
-def layers_of(stacks: Sequence[Stack], classifier: Classifier) -> list[str]:
-    """The layer of each stack of one process."""
+def layers_of(stacks: Sequence[Stack], classifier: Classifier, made: str = UNKNOWN) -> list[str]:
+    """The layer of each stack of one process; `made` as `Noted` says it."""
     layers: list[str | None] = []
     known, waits = _Known(), _Waits()
     for stack in stacks:
@@ -78,19 +89,24 @@ def layers_of(stacks: Sequence[Stack], classifier: Classifier) -> list[str]:
             layer = classifier.classify(stack.native, stack.phase, part=stack.part)
             if stack.python and layer == UNKNOWN:
                 layer = None
+                known.cut(stack.python[-1], stack.weight)
             elif stack.python and owner not in ("python", UNKNOWN):
                 known.add(stack.python[-1], owner, stack.weight)
         layers.append(layer)
     return [
-        layer or (waits.like(stack) if stack.off else _called(stack, known, classifier))
+        layer or (waits.like(stack) if stack.off else _called(stack, known, classifier, made))
         for stack, layer in zip(stacks, layers, strict=True)
     ]
 
 
-def _called(stack: Stack, known: _Known, classifier: Classifier) -> str:
+def _called(stack: Stack, known: _Known, classifier: Classifier, made: str) -> str:
     """The layer of what a stack's line of Python called."""
     line = stack.python[-1]
-    owner = known.owner(line) or classifier.package_owner(line.module)
+    compiler = made != UNKNOWN
+    owner = known.owner(line, 1.0 if compiler else _TELLING)
+    owner = owner or classifier.package_owner(line.module)
+    if compiler and owner in _MAKES_NONE:
+        owner = made
     return classifier.role(owner, stack.native, stack.phase, stack.part)
 
 
@@ -109,7 +125,7 @@ class _Waits:
     def like(self, stack: Stack) -> str:
         """The layer of a wait without a stack."""
         took = log(stack.weight + _TINY)
-        layer, far = "idle", inf
+        layer, far = "idle", _UNLIKE
         for key in self._keys(stack):
             for known, of in self._of.get(key, ()):
                 if abs(known - took) < far:
@@ -128,16 +144,22 @@ class _Known:
 
     def __init__(self) -> None:
         self._by_line: defaultdict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+        self._cut: Counter[tuple[object, ...]] = Counter()
 
     def add(self, line: Frame, owner: str, seconds: float) -> None:
         for key in self._keys(line):
             self._by_line[key][owner] += seconds  # type: ignore[assignment]
 
-    def owner(self, line: Frame) -> str | None:
+    def cut(self, line: Frame, seconds: float) -> None:
+        for key in self._keys(line):
+            self._cut[key] += seconds  # type: ignore[assignment]
+
+    def owner(self, line: Frame, telling: float) -> str | None:
         """The owner of most of what the line called, or of most of what its function did."""
         for key in self._keys(line):
-            if found := self._by_line.get(key):
-                return found.most_common(1)[0][0]
+            for owner, seconds in self._by_line[key].most_common(1):
+                if seconds >= telling * self._cut[key]:
+                    return owner
         return None
 
     def _keys(self, line: Frame) -> Iterable[tuple[object, ...]]:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from rlox_opt.sampling import addresses, onlooker, owners
-from rlox_opt.sampling.layers import Classifier
+from rlox_opt.sampling.layers import UNKNOWN, Classifier
 from rlox_opt.sampling.owners import Noted, Stack
 from rlox_opt.sampling.phases import phases_by_clock
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
@@ -189,7 +189,7 @@ def place(
             native = tuple(frame for raw in event.frames for frame in resolved(raw))
             off = event.what == "off"
             stacks.append(Stack(native, python, phase, part, off, event.weight, tid))
-    layers = owners.layers_of(stacks, classifier)
+    layers = owners.layers_of(stacks, classifier, UNKNOWN if noted is None else noted.made)
     every = [(tid, event) for tid, own in by_thread.items() for event in own]
     for (tid, event), stack, layer in zip(every, stacks, layers, strict=True):
         thread = MAIN_THREAD if tid == pid else names.get(tid, f"{event.comm} {tid}")

@@ -78,6 +78,23 @@ def test_a_line_that_ran_in_the_interpreter_alone_tells_nothing_of_a_cut_stack()
     assert layers_of(stacks, CLASSIFIER)[-1] == "unknown"
 
 
+def test_a_few_stacks_that_are_whole_tell_nothing_of_many_that_were_cut() -> None:
+    stacks = [seen(LOOP, TORCH, python=at(20)), *[seen(MADE, python=at(20))] * 20]
+    assert layers_of(stacks, CLASSIFIER)[1:] == ["unknown"] * 20
+
+
+def test_code_that_no_library_calls_is_that_of_a_compiler_that_is_loaded() -> None:
+    stacks = [seen(LOOP, MADE, python=at(20)), seen(MADE)]
+    assert layers_of(stacks, CLASSIFIER, "native") == ["native", "unknown"]
+    convolution = at(560, "forward", "/venv/lib/python3.11/site-packages/torch/nn/modules/conv.py")
+    assert layers_of([seen(MADE, python=convolution)], CLASSIFIER, "native") == ["torch_inference"]
+
+
+def test_a_wait_that_is_like_no_other_is_idle() -> None:
+    waits = [seen(LOOP, LOCK, python=at(20), waits_s=0.004), seen(python=at(20), waits_s=2.0)]
+    assert layers_of(waits, CLASSIFIER) == ["gil", "idle"]
+
+
 def test_the_shown_stack_is_pythons_functions_and_what_the_innermost_called() -> None:
     assert seen(LOOP, LOOP, TORCH, python=at(20)).frames == (*at(20), TORCH)
     assert seen(MADE, python=at(20)).frames == (*at(20), MADE)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rlox_opt.sampling.layers import GRAD
+from rlox_opt.sampling.layers import GRAD, UNKNOWN
 from rlox_opt.sampling.phases import BACKWARD, NO_GRAD, OPTIMIZER
 from rlox_opt.sampling.processes.format import Batch
 from rlox_opt.sampling.processes.run import RecordedProcess
@@ -19,6 +19,8 @@ FRAME = "frame"  # the kind of a name that is a line
 _FAR_NS = (
     500_000_000  # from a look, at which nothing is known: an import's stacks are dear to look at
 )
+_COMPILERS = frozenset({"numba", "jax"})  # which make code that no library calls
+_SWITCH_NS = 5_000_000  # after which a thread is asked to let the interpreter's lock go
 _TURN_NS = 1_000_000  # in which a thread in the interpreter may come from another line
 
 Times = NDArray[np.int64]
@@ -29,6 +31,8 @@ class Beside:
 
     def __init__(self, process: RecordedProcess) -> None:
         self.lines, self.parts = Lines(process).at, Parts(process).at
+        loaded = process.loaded.get("versions", {})
+        self.made = UNKNOWN if _COMPILERS.isdisjoint(loaded) else "native"
 
 
 class Lines:
@@ -51,8 +55,9 @@ class Lines:
         """The stack of Python functions at each time, outermost first; empty where none was seen
         near it.
 
-        A look that was wanted before that time and had after it saw the thread leave the very call
-        that it was in, since that held the interpreter's lock until then; if it was in a call.
+        A look that the thread was asked for before that time and that was had after it saw the
+        thread leave the very call that it was in, since that held the interpreter's lock until
+        then; if it was in a call.
         """
         looks = self._looks.get(tid)
         if looks is None or not len(looks):
@@ -61,7 +66,8 @@ class Lines:
         after = np.searchsorted(had, times_ns, side="left")
         before = np.maximum(after - 1, 0)
         after = np.minimum(after, len(looks) - 1)
-        from_ns = np.where(called, wanted[after], np.maximum(wanted[after], had[after] - _TURN_NS))
+        asked = np.minimum(wanted[after] + _SWITCH_NS, had[after])
+        from_ns = np.where(called, asked, np.maximum(wanted[after], had[after] - _TURN_NS))
         to_after = np.maximum(0, from_ns - times_ns)
         to_after = np.where(had[after] < times_ns, times_ns - had[after], to_after)
         to_before = np.abs(times_ns - had[before])

@@ -19,7 +19,7 @@ _QUIET_NS = 500_000_000
 _DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device
 _POLLS = 20
 _NOTING = {"build_info", "record_spans", "take_spans"}
-_TOLD = ("torch", "numpy", "gymnasium", "jax")  # whose versions are
+_TOLD = ("torch", "numpy", "gymnasium", "jax", "numba")  # whose versions are
 _DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 

@@ -27,8 +27,7 @@ def numbers(long n):
 """
 
 
-def main(walker: ModuleType) -> None:
-    clock = Clock()
+def main(clock: Clock, walker: ModuleType) -> None:
     while clock.go_on():
         with clock.part("python"):
             sum(i * i % 7 for i in range(150_000))
@@ -43,7 +42,10 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch, "walker.pyx")
         source.write_text(SOURCE)
-        made = subprocess.run([sys.executable, "-m", "cython", "-3", str(source)], check=False)
-        if made.returncode:
-            left_out("Cython")
-        main(extension("walker", source.with_suffix(".c")))
+        clock = Clock()
+        with clock.waiting():
+            made = subprocess.run([sys.executable, "-m", "cython", "-3", str(source)], check=False)
+            if made.returncode:
+                left_out("Cython")
+            built = extension("walker", source.with_suffix(".c"))
+        main(clock, built)

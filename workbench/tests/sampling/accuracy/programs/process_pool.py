@@ -13,6 +13,7 @@ from _clock import SECONDS, Clock
 
 BLOCK = bytes(1 << 20)
 table = np.random.default_rng(0).normal(size=(300, 500))
+buffer = np.empty_like(table)  # new memory at every call would be the kernel's work
 
 
 def work(index: int) -> int:
@@ -24,7 +25,9 @@ def work(index: int) -> int:
                 total += i * i % 7
         with clock.part("numpy"):
             for _ in range((1, 3)[index]):
-                total += int(np.tanh(np.sort(table)).sum())
+                np.tanh(table, out=buffer)
+                buffer.sort()
+                total += int(buffer.sum())
         with clock.part("native"):
             for _ in range(8):
                 total += hashlib.sha256(BLOCK).digest()[0]

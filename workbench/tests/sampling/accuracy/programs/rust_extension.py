@@ -23,8 +23,9 @@ def main() -> None:
         with clock.part("python"):
             sum(i * i % 7 for i in range(100_000))
         with clock.part("native"):
-            for _ in range(4):
-                validator.validate_json(text)
+            made = [validator.validate_json(text) for _ in range(4)]
+        with clock.part("python"):  # it is the interpreter that frees them
+            made.clear()
     clock.tell()
 
 

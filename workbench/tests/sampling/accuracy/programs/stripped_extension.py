@@ -31,8 +31,7 @@ PyMODINIT_FUNC PyInit_grinder(void) { return PyModule_Create(&module); }
 """
 
 
-def main(grinder: ModuleType) -> None:
-    clock = Clock()
+def main(clock: Clock, grinder: ModuleType) -> None:
     while clock.go_on():
         with clock.part("python"):
             [str(i).zfill(8) for i in range(40_000)]
@@ -47,4 +46,7 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as scratch:
         source = Path(scratch, "grinder.c")
         source.write_text(SOURCE)
-        main(extension("grinder", source, "-s", "-fno-asynchronous-unwind-tables"))
+        clock = Clock()
+        with clock.waiting():
+            built = extension("grinder", source, "-s", "-fno-asynchronous-unwind-tables")
+        main(clock, built)

@@ -16,6 +16,7 @@ layer = nn.TransformerEncoderLayer(256, 4, 512, batch_first=True)
 model = nn.Sequential(nn.TransformerEncoder(layer, 3), nn.Linear(256, 64)).eval()
 words = [f"word{i % 97}" for i in range(20_000)]
 table = np.random.default_rng(0).normal(size=(400, 600))
+buffer = np.empty_like(table)
 
 
 def tokens() -> dict[str, int]:
@@ -26,7 +27,9 @@ def tokens() -> dict[str, int]:
 
 
 def scores() -> float:
-    return float(np.exp(np.sort(table, axis=1) - 3.0).sum())
+    np.exp(table, out=buffer)
+    buffer.sort(axis=1)
+    return float(buffer.sum())
 
 
 @torch.no_grad()
@@ -41,7 +44,7 @@ def main() -> None:
             for _ in range(12):
                 tokens()
         with clock.part("numpy"):
-            for _ in range(2):
+            for _ in range(4):
                 scores()
         with clock.part("torch_inference"):
             answer(batch)

@@ -22,8 +22,8 @@ from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
 from rlox_opt.sampling.spans import Phase, ThreadSpans
 
 _Z95 = 1.959964
-# By what is wrong with attributing itself, more samples say no more than so many. These were chosen, and
-# are too many: the intervals of known programs hold the truth too seldom (tests/sampling/accuracy).
+# By what is wrong with attributing itself, more samples say no more than so many. The numbers were
+# chosen, and are too high: in known programs the intervals hold the truth too seldom.
 _MOST_SAID = {"perf": 3000.0, "py-spy": 600.0}
 UNSAMPLED = "unsampled"  # the layer of time that no sampler saw
 

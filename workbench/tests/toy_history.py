@@ -13,9 +13,10 @@ from typing import Any
 
 import toy_packages
 
+from rlox_opt.cli import why
 from rlox_opt.cli.main import main
 from rlox_opt.harness import packages
-from rlox_opt.history import recording, why
+from rlox_opt.history import recording
 from rlox_opt.project import side_by_side
 from rlox_opt.project.project import Project
 
@@ -69,6 +70,7 @@ def quick(set_: Any) -> None:
     set_(packages, "_CONTESTS", 1)
     set_(recording, "MORE", 0)
     set_(why, "MOST", 0)
+    set_(why, "_MOST_S", 0.0)
     set_(recording, "STAGES", STAGES)
     set_(recording.Recording, "_find_causes", lambda self: None)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlox_opt.system.progress import Lines
 
 _OF_BUDGET = 0.15  # at the most, where nobody asks for it
+_MOST_S = MOST * BENCHMARK_S
 _LEAST_S = 8.0  # below, a look at one benchmark finds nothing
 
 
@@ -39,7 +40,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 def reserved(asked: bool | None, budget_s: float) -> float:
     """Seconds of the budget that are kept for it; none where it is not wanted, or asked for, which
     gives it time of its own, or where that is too little."""
-    seconds = min(MOST * BENCHMARK_S, _OF_BUDGET * budget_s)
+    seconds = min(_MOST_S, _OF_BUDGET * budget_s)
     return 0.0 if asked is not None or seconds < _LEAST_S else seconds
 
 
@@ -47,15 +48,15 @@ def left(asked: bool | None, budget_s: float, spent_s: float) -> float:
     """Seconds that it may take, once so many of the budget are spent: no more than was announced,
     and what of it the measuring has left."""
     if asked:
-        return MOST * BENCHMARK_S
-    return min(MOST * BENCHMARK_S, budget_s - spent_s) if reserved(asked, budget_s) else 0.0
+        return _MOST_S
+    return min(_MOST_S, budget_s - spent_s) if reserved(asked, budget_s) else 0.0
 
 
 def announced(asked: bool | None, budget_s: float) -> str:
     """What is said of it before anything is measured; "" for nothing."""
     if asked:
         return (
-            f"--why: beyond the budget, up to {MOST * BENCHMARK_S:.0f} s say why what is "
+            f"--why: beyond the budget, up to {_MOST_S:.0f} s say why what is "
             "slower or faster is so"
         )
     seconds = reserved(asked, budget_s)
@@ -63,7 +64,7 @@ def announced(asked: bool | None, budget_s: float) -> str:
         return ""
     return (
         f"{seconds:.0f} s of the budget, and what else is left of it, up to "
-        f"{MOST * BENCHMARK_S:.0f} s, say why what is slower is so (--no-why: none)"
+        f"{_MOST_S:.0f} s, say why what is slower is so (--no-why: none)"
     )
 
 
@@ -97,14 +98,15 @@ def add(project: Project, compared: ComparedBuilds, asked: bool | None, left_s: 
 
 
 def _chosen(compared: ComparedBuilds, asked: bool | None) -> Sequence[str]:
+    """What became slower, the most first, then what became faster."""
     ratios = {
         name: of.ratio
         for name, of in compared.times.judgements.items()
         if of.verdict in (FLAGGED if asked else ("slower",))
     }
-    from rlox_opt.history import why
-
-    return why.slower_first(ratios)[:MOST]
+    slower = sorted((n for n in ratios if ratios[n] > 1), key=lambda n: -ratios[n])
+    faster = sorted((n for n in ratios if ratios[n] < 1), key=lambda n: ratios[n])
+    return [*slower, *faster][:MOST]
 
 
 def _said(found: Why) -> str:

@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from rlox_opt.sampling.layers import LAYERS
 from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
-
-_Z95 = 1.959964
+from rlox_opt.stats import rate
 
 
 class LayerShare(NamedTuple):
@@ -99,11 +98,10 @@ def divide(
         for layer in share:
             q = stratum.layers.get(layer, 0.0) / stratum.total
             share[layer] += weight * q
-            # Half a sample more on either side: few samples that agree are not certainty. A layer
-            # that no phase has keeps an interval of zero, or every absent layer would gain one.
+            # A layer that no phase has keeps an interval of zero, or every absent layer would gain
+            # one.
             if layer in whole.layers:
-                near = (q * n + 0.5) / (n + 1)
-                variance[layer] += weight**2 * near * (1 - near) / (n + 1)
+                variance[layer] += weight**2 * rate.variance(q * n, n)
     share = {layer: min(1.0, value) for layer, value in share.items()}  # 1 + rounding is 1
     return sorted(
         (
@@ -124,5 +122,5 @@ def nearest(phase: str, strata: Container[str]) -> str | None:
 
 
 def _interval(share: float, variance: float) -> tuple[float, float]:
-    half = _Z95 * sqrt(variance)
+    half = rate.Z95 * sqrt(variance)
     return max(0.0, share - half), min(1.0, share + half)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Generic, TypeVar
 
-_Z95 = 1.959964
+from rlox_opt.stats import rate
+
 Label = TypeVar("Label", bound=Hashable)
 
 
@@ -41,10 +42,9 @@ class Tally(Generic[Label]):
         return self.of.get(label, 0.0) / self.total if self.total else 0.0
 
     def variance(self, label: Label) -> float:
-        """Of that share; half a sample more on either side, for few that agree are no certainty."""
+        """Of that share."""
         size = self.total * self.total / self.squares if self.squares else 0.0
-        near = (self.share(label) * size + 0.5) / (size + 1)
-        return near * (1 - near) / (size + 1)
+        return rate.variance(self.share(label) * size, size)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def grown(before: Tally[Label], after: Tally[Label], ratio: float) -> list[Grown
     for label in dict.fromkeys([*before.of, *after.of]):
         part = (ratio * after.share(label) - before.share(label)) / (ratio - 1)
         variance = ratio**2 * after.variance(label) + before.variance(label)
-        half = _Z95 * sqrt(variance) / abs(ratio - 1)
+        half = rate.Z95 * sqrt(variance) / abs(ratio - 1)
         found.append(Grown(label, part, part - half, part + half))
     return sorted(found, key=lambda of: -of.part)
 
@@ -84,6 +84,6 @@ def shares(of: Tally[Label]) -> list[Grown[Label]]:
     """The part of each label in the whole, the largest first."""
     found = []
     for label in of.of:
-        share, half = of.share(label), _Z95 * sqrt(of.variance(label))
+        share, half = of.share(label), rate.Z95 * sqrt(of.variance(label))
         found.append(Grown(label, share, max(0.0, share - half), min(1.0, share + half)))
     return sorted(found, key=lambda each: -each.part)

@@ -5,6 +5,14 @@ from __future__ import annotations
 import math
 
 OUTSIDE = 0.05  # the truth lies above the bound in at most this part of all cases
+Z95 = 1.959964  # standard deviations to either side that hold 95 % of a normal distribution
+
+
+def variance(hits: float, trials: float) -> float:
+    """Of the share that `hits` are of `trials`, which may be effective numbers. Half a hit more on
+    either side: few trials that agree are not certainty."""
+    near = (hits + 0.5) / (trials + 1)
+    return near * (1 - near) / (trials + 1)
 
 
 def upper_bound(hits: int, trials: int) -> float:

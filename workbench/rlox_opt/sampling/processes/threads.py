@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.samples import MAIN_THREAD, Sample, Samples
 from rlox_opt.sampling.spans import Phase, ThreadSpans
+from rlox_opt.stats import rate
 
-_Z95 = 1.959964
 # By what is wrong with attributing itself, more samples say no more than so many. The numbers were
 # chosen, and are too high: in known programs the intervals hold the truth too seldom.
 _MOST_SAID = {"perf": 3000.0, "py-spy": 600.0}
@@ -184,10 +184,10 @@ def _cells(
         stratum = whole if around is None else strata[around]
         for layer in whole.layers:
             variances[layer] += seconds**2 * stratum.variance(layer)
-    most = _MOST_SAID.get(tool, inf)
-    for layer, share in whole.shares().items():
-        variances[layer] += use.seconds**2 * _variance(share * most, most) if most < inf else 0.0
-    return cells, {layer: _Z95 * sqrt(variance) for layer, variance in variances.items()}
+    if most := _MOST_SAID.get(tool):
+        for layer, share in whole.shares().items():
+            variances[layer] += use.seconds**2 * rate.variance(share * most, most)
+    return cells, {layer: rate.Z95 * sqrt(variance) for layer, variance in variances.items()}
 
 
 class _Stratum:
@@ -212,11 +212,4 @@ class _Stratum:
         """Of the layer's share, as far as it was sampled."""
         n = self.counts.total()
         sampled = self.sampled / sum(self.layers.values()) if n else 0.0
-        return sampled**2 * _variance(self.counts[layer], n)
-
-
-def _variance(count: float, n: float) -> float:
-    """Of a share that `count` of n samples have. Few samples that agree are not certainty: half a
-    sample more on either side."""
-    near = (count + 0.5) / (n + 1)
-    return near * (1 - near) / (n + 1)
+        return sampled**2 * rate.variance(self.counts[layer], n)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from rlox_opt.history.cause import Cause
@@ -126,10 +127,9 @@ class Parts:
             for of in self._grown(kind):
                 if of.surely and of.part >= _SMALL:
                     inner = within.get(of.label)
-                    told = make(of)
-                    found.append((inner.part if inner else 0.0, told))
+                    found.append((inner.part if inner else 0.0, make(of)))
         found.sort(key=lambda each: (-round(each[0], 2), -each[1].part))
-        return [Told(**{**vars(told), "within": round(part, 4)}) for part, told in found[:_MOST]]
+        return [replace(told, within=round(part, 4)) for part, told in found[:_MOST]]
 
     def _add_native(self, side: str, part: str, frames: Sequence[Frame], weight: float) -> None:
         self._tallies["layers"][side].add(weight, _Label(part))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from rlox_opt.harness.packages import SIDES, Packages
@@ -45,21 +45,13 @@ def of_benchmark(
 ) -> Why:
     """Look for so many seconds at a benchmark whose time changed by `ratio`. What fails is told in
     `missing`; raises ContestError where the sides cannot be started."""
-    start = time.monotonic()
-    found, parts = _looked(project, (base, head), benchmark, ratio, seconds)
-    parts.tell(found)
-    found.seconds = time.monotonic() - start
-    return found
+    return _looked(project, (base, head), benchmark, ratio, seconds)[0]
 
 
 def of_calls(project: Project, built: Artefact, benchmark: str) -> Why:
     """Where the calls of a benchmark of one build spend their time: parts of the whole. Raises as
     `of_benchmark` does."""
-    start = time.monotonic()
-    found, parts = _looked(project, (built, built), benchmark, None, CALLS_S)
-    parts.tell(found)
-    found.seconds = time.monotonic() - start
-    return found
+    return _looked(project, (built, built), benchmark, None, CALLS_S)[0]
 
 
 def with_cause(
@@ -68,7 +60,6 @@ def with_cause(
     """As `of_benchmark`, and the same by layers alone, as a history keeps it. Raises ContestError,
     and ValueError where nothing was seen: why, it says."""
     found, parts = _looked(project, (base, head), benchmark, ratio, BENCHMARK_S)
-    parts.tell(found)
     try:
         return found, parts.cause()
     except ValueError as error:
@@ -82,7 +73,7 @@ def _looked(
     ratio: float | None,
     seconds: float,
 ) -> tuple[Why, Parts]:
-    """What was seen, not told yet. Without a `ratio` head alone is looked at."""
+    """What is told, and the parts that it is told of. Without a `ratio` head alone is looked at."""
     start = time.monotonic()
     found = Why(benchmark, ratio)
     with side_by_side(project, *builds, again=False) as packages:
@@ -108,6 +99,8 @@ def _looked(
             rounds += 1
             if parts.settled(samplers):
                 break
+    parts.tell(found)
+    found.seconds = time.monotonic() - start
     return found, parts
 
 
@@ -158,9 +151,3 @@ def _seen(
         tool = "py-spy" if sampler == watched.PYTHON else sampler
         return f"what {tool} sees: {f'{error}'.splitlines()[0]}"
     return ""
-
-
-def slower_first(ratios: Mapping[str, float]) -> list[str]:
-    """The benchmarks to look into: what became slower, the most first, then what became faster."""
-    slower = sorted((n for n in ratios if ratios[n] > 1), key=lambda n: -ratios[n])
-    return [*slower, *sorted((n for n in ratios if ratios[n] < 1), key=lambda n: ratios[n])]

@@ -36,6 +36,7 @@ SETTLING = "sampler_settles"
 # trusted: beyond this slowdown they were seen to be off by more than 3 points.
 HELD_UP = 1.4
 
+_NOT_INSTALLED = "py-spy is not installed: pip install py-spy"
 _THREAD = re.compile(r"thread \((?P<id>[^)]*)\)(?:: (?P<name>.*))?$")
 _FRAME = re.compile(r"(?P<name>.*) \((?P<module>.*?)(?::(?P<line>\d+))?\)$")
 _SEPARATOR = re.compile(r";(?! )")  # "[usize; 1]" is one name
@@ -47,7 +48,7 @@ def unavailable() -> str | None:
     """Why py-spy cannot be used here, with the remedy; None: it can."""
     command = _command()
     if command is None:
-        return "py-spy is not installed: pip install py-spy"
+        return _NOT_INSTALLED
     allow_ptrace()
     probe = subprocess.run(
         [command, "dump", "--nonblocking", "--pid", str(os.getpid())],
@@ -77,15 +78,9 @@ def attach(
     Raises:
         FileNotFoundError: py-spy is not installed.
     """
-    command = _command()
-    if command is None:
-        raise FileNotFoundError("py-spy is not installed; `pip install py-spy`")
-    words = [
-        *(command, "record", "--threads", "--idle", "--full-filenames"),
-        *(["--native"] if native else []),
-        *("--rate", str(rate), "--duration", str(max(1, round(seconds)))),
-        *("--format", "raw", "--output", str(folder / RAW), "--pid", str(pid)),
-    ]
+    words = [*_record(folder, rate), "--duration", str(max(1, round(seconds))), "--pid", str(pid)]
+    if native:
+        words.append("--native")
     return onlooker.start(words, folder / "pyspy.log")
 
 
@@ -96,12 +91,18 @@ def launching(folder: Path, rate: int) -> list[str]:
     Raises:
         FileNotFoundError: py-spy is not installed.
     """
+    return [*_record(folder, rate), "--subprocesses", "--"]
+
+
+def _record(folder: Path, rate: int) -> list[str]:
+    """The words by which py-spy records what `load` reads. Raises FileNotFoundError."""
     command = _command()
     if command is None:
-        raise FileNotFoundError("py-spy is not installed; `pip install py-spy`")
-    words = [command, "record", "--threads", "--idle", "--full-filenames", "--subprocesses"]
-    words += ["--rate", str(rate), "--format", "raw", "--output", str(folder / RAW)]
-    return [*words, "--"]
+        raise FileNotFoundError(_NOT_INSTALLED)
+    return [
+        *(command, "record", "--threads", "--idle", "--full-filenames"),
+        *("--rate", str(rate), "--format", "raw", "--output", str(folder / RAW)),
+    ]
 
 
 def load(

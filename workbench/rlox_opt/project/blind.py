@@ -179,6 +179,11 @@ class _Bare(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
+def first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Where a function begins, with its decorators."""
+    return min([node.lineno, *(of.lineno for of in node.decorator_list)])
+
+
 def code(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     """What a function does, without its docstring and the functions within, which have their
     own."""
@@ -207,8 +212,5 @@ class _Lines:
             text = ""
             with contextlib.suppress(OSError):
                 text = (self._folder / file).read_text(errors="replace")
-            self._files[file] = {
-                min([node.lineno, *(of.lineno for of in node.decorator_list)]): name
-                for name, node in functions(text).items()
-            }
+            self._files[file] = {first_line(node): name for name, node in functions(text).items()}
         return self._files[file].get(line, "")

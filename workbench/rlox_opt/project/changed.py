@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.project.blind import COMPILED, code, functions
+from rlox_opt.project.blind import COMPILED, code, first_line, functions
 from rlox_opt.project.commits import Commits
 
 _Node = ast.FunctionDef | ast.AsyncFunctionDef
@@ -58,7 +58,7 @@ class File:
         holding = [
             (node.end_lineno or node.lineno, -node.lineno, name)
             for name, node in self._of[side].items()
-            if _first(node) <= line <= (node.end_lineno or node.lineno)
+            if first_line(node) <= line <= (node.end_lineno or node.lineno)
         ]
         return min(holding)[2] if holding else None
 
@@ -134,10 +134,6 @@ def _around(lines: list[str], first: int, end: int) -> Iterator[str]:
 def _begun(line: str) -> str | None:
     found = _BEGINS.match(line)
     return next(filter(None, found.groups()), None) if found else None
-
-
-def _first(node: _Node) -> int:
-    return min([node.lineno, *(of.lineno for of in node.decorator_list)])
 
 
 def _text(path: Path) -> str:

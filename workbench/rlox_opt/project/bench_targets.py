@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -112,14 +113,15 @@ def read(folder: Path) -> Crate | None:
         return None
 
 
-def before_build(manifest: Path) -> list[str]:
-    """The command that a project needs to have run in a checkout before its benches compile: what
-    `before-build` says in [workspace.metadata.rlox-opt], or that of the package. Raises UsageError
-    where that is no list of words."""
+def before_build(folder: Path) -> tuple[str, ...]:
+    """The command that the crate or workspace in a folder needs to have run in a checkout before
+    its benches compile, if any: what `before-build` says in [workspace.metadata.rlox-opt] of its
+    Cargo.toml, or that of the package. Raises UsageError where that is no list of words."""
+    manifest = folder / MANIFEST
     try:
         table = schema.read(manifest, dict[str, Any])
     except NotReadError:
-        return []
+        return ()
     for of in ("workspace", "package"):
         metadata = (table.get(of) or {}).get("metadata") or {}
         said = (metadata.get("rlox-opt") or {}).get("before-build", [])
@@ -129,8 +131,8 @@ def before_build(manifest: Path) -> list[str]:
                 'list of words, such as ["cargo", "run", "--package", "generate"]'
             )
         if said:
-            return said
-    return []
+            return (shlex.join(said),)
+    return ()
 
 
 _LIBTEST = (

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from rlox_opt.project import asv_files, checkouts, kinds
+from rlox_opt.project import asv_files, bench_targets, checkouts, kinds
 from rlox_opt.project.asv_configuration import Configuration
 from rlox_opt.project.asv_files import NoSuiteError
 from rlox_opt.project.commits import RELEASE, WORKING_TREE, Revision, as_usage_error
-from rlox_opt.project.kinds import Kind, criterion
+from rlox_opt.project.kinds import Kind
 from rlox_opt.project.kinds.criterion import Criterion
 from rlox_opt.project.project import Project
 from rlox_opt.system import submodules
@@ -185,7 +185,9 @@ class Suites:
         told = suite.configuration
         if told.kind != Criterion.name or told.build_command:
             return suite
-        told = dataclasses.replace(told, build_command=criterion.run_before(self.project.root))
+        told = dataclasses.replace(
+            told, build_command=bench_targets.before_build(self.project.root)
+        )
         return dataclasses.replace(suite, configuration=told)
 
     def _taken_out(self, revision: Revision) -> tuple[Path, tuple[str, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -39,7 +38,7 @@ class Criterion:
         if not bench_targets.measured(top / path):
             raise UsageError(f"{path}: has no benchmark: {self.none}")
         home = path if (top / path).is_dir() else path.parent
-        before = run_before(top / root)
+        before = bench_targets.before_build(top / root)
         return Configuration(home / MANIFEST, path, root, kind=self.name, build_command=before)
 
     def benchmarks(self, suite: Path) -> list[str]:
@@ -60,10 +59,3 @@ class Criterion:
         self, suite: Path, of: Configuration, shared: Sequence[str], folder: Path
     ) -> Suite:
         return Suite(suite, program="rlox_opt_criterion_side.py", fresh=True)
-
-
-def run_before(folder: Path) -> tuple[str, ...]:
-    """The command that is to be run in a checkout before the benches of the crate or workspace in
-    `folder` compile, as its Cargo.toml says; none, or one. Raises UsageError as that is read."""
-    words = bench_targets.before_build(folder / MANIFEST)
-    return (shlex.join(words),) if words else ()

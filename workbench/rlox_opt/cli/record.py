@@ -22,7 +22,7 @@ from rlox_opt.history import store, unrecorded
 from rlox_opt.history.store import Entry
 from rlox_opt.project.builds import Artefact, NotBuiltError
 from rlox_opt.project.commits import WORKING_TREE, Revision
-from rlox_opt.project.parity import findings, of_one
+from rlox_opt.project.parity import facts_of, findings
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 from rlox_opt.system.exits import CANNOT_TELL, INTERRUPTED
@@ -310,7 +310,7 @@ def _one(
         profiles=recording.profiles,
         failures=tuple({"benchmark": n, "reason": why} for n, why in recording.failures.items()),
         causes=recording.causes,
-        built=of_one(built),
+        built=facts_of(built),
     )
     if before and (unlike := entry.built_unlike(before)):
         told.built_unlike[revision.title] = unlike

@@ -284,7 +284,7 @@ def toolchain(project: Project, built: Artefact) -> dict[str, str]:
     """Versions of what a build runs with: of its environment, or of ours where it has none."""
     pins = [pin.partition("==") for pin in built.made.get("environment", "").splitlines()]
     if "environment" in built.made:
-        python = parity.of_one(built)["interpreter"]
+        python = parity.facts_of(built)["interpreter"]
         return {"python": python} | {name: version for name, _, version in pins if version}
     return {name: version for name, version in project.installed.around().items() if version}
 

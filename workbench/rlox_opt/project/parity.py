@@ -52,7 +52,7 @@ def facts(base: Artefact, head: Artefact) -> dict[str, dict[str, str]]:
     return {"same": told, "base": differ[0], "head": differ[1]}
 
 
-def of_one(built: Artefact) -> dict[str, str]:
+def facts_of(built: Artefact) -> dict[str, str]:
     """How one was built, by what it says: of an environment, only how much is in it. Folders of
     this machine are left out, and with them the variables, which may name some."""
     return {

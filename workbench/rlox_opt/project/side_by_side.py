@@ -77,8 +77,7 @@ class ComparedBuilds:
 
     def slower(self) -> dict[str, Judgement]:
         """What is slower or larger, acknowledged or not."""
-        every = {**self.times.judgements, **self.memory.judgements}
-        return {name: of for name, of in every.items() if of.verdict == "slower"}
+        return {n: of.judgements[n] for of in (self.times, self.memory) for n in of.slower()}
 
     def excused(self, name: str) -> bool:
         """Whether one of them is acknowledged, and no larger than that by its ratio. Its interval

@@ -26,10 +26,8 @@ _UNLIKE = log(30)  # and that are not
 # Of the time of a line's cut stacks, that of whole ones that tell what it calls: a line is seen
 # near a sample, and now and then it is the one before or after.
 _TELLING = 0.1
-_MAKES_NONE = (
-    UNKNOWN,
-    "numpy",
-)  # which make no code at run time, as a compiler that is loaded does
+# What makes no code at run time, as a compiler that is loaded does.
+_MAKES_NONE = (UNKNOWN, "numpy")
 
 
 class Noted(Protocol):

@@ -35,7 +35,7 @@ from rlox_opt.system.machine import machine
 from rlox_opt.system.process import end_group
 
 INSIDE = Path(__file__).with_name("inside")
-# Code that oneDNN, LLVM and numba compile at run time gets names: in files that perf reads.
+# What oneDNN compiles at run time gets names, in a file that perf reads.
 NAMED = {"ONEDNN_JIT_PROFILE": "3"}  # for VTune, as without it, and for perf
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a driver is ended with
 _GRACE_S = 40.0  # for a program to end after Ctrl-C; torchrun gives its ranks 30 of them

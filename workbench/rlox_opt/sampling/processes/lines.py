@@ -16,9 +16,8 @@ from rlox_opt.sampling.processes.run import RecordedProcess
 from rlox_opt.sampling.samples import Frame
 
 FRAME = "frame"  # the kind of a name that is a line
-_FAR_NS = (
-    500_000_000  # from a look, at which nothing is known: an import's stacks are dear to look at
-)
+# From a look, at which nothing is known: an import's stacks are dear to look at.
+_FAR_NS = 500_000_000
 _COMPILERS = frozenset({"numba", "jax"})  # which make code that no library calls
 _SWITCH_NS = 5_000_000  # after which a thread is asked to let the interpreter's lock go
 _TURN_NS = 1_000_000  # in which a thread in the interpreter may come from another line

@@ -198,11 +198,11 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
             of_all.setdefault(of.tool, []).append(of)
             built, measured = elsewhere.minutes(row) or (None, None)
             beside = f"{of.flagged} of {of.beside}" if of.beside else units.MISSING
+            why = reasons.get((row["project"], row["head"]), []) if of.tool == "diff" else []
             rows.append((
                 f"{row['project']} {row['head'][:10]}", row.get("reported", ""),
                 row.get("source", ""), of.tool, row.get("failed", of.outcome).splitlines()[0],
-                of.span, beside, _named(reasons.get((row["project"], row["head"]), [])
-                                        if of.tool == "diff" else []),
+                of.span, beside, _share(each.named for each in why),
                 *(_minutes(part) for part in (built, measured)),
             ))  # fmt: skip
     scored = [(tool, *_counted(told), _of_nothing(every, tool)) for tool, told in of_all.items()]
@@ -279,10 +279,6 @@ def _of_nothing(every: Sequence[_Record], tool: str) -> str:
     undecided = sum(cell["verdict"] == "undecided" for of in cells for cell in of)
     # What is not decided is not flagged either, so its count stands beside.
     return _rate(map(_flags, cells)) + (f", {undecided} undecided" if undecided else "")
-
-
-def _named(found: Sequence[elsewhere.Reason]) -> str:
-    return _share(of.named for of in found)
 
 
 def _minutes(of: float | None) -> str:

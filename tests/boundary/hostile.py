@@ -219,15 +219,21 @@ def hostile_calls(seed: int, count: int, shared: Hostile | None = None) -> Hosti
 
 def in_child(seed: int, count: int, shared: Hostile) -> str | None:
     """What went wrong in a forked child that goes on with what its parent has, or None."""
+    said, say = os.pipe()
     child = os.fork()
     if child == 0:
         signal.alarm(60)  # ends who waits for ever
         try:
-            os._exit(bool(hostile_calls(seed, count, shared).fatal))
+            fatal = hostile_calls(seed, count, shared).fatal
+            os.write(say, "; ".join(fatal).encode()[:4000])  # a pipe holds as much
+            os._exit(bool(fatal))
         finally:
             os._exit(2)
+    os.close(say)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return f"a child ended with {code}" if code else None
+    with os.fdopen(said) as pipe:
+        fatal = pipe.read()
+    return f"a child ended with {code}: {fatal}" if code else None
 
 
 def main() -> None:

@@ -1,5 +1,6 @@
 """Arrays that change, overlap or hold what they should not: an error, or the right result."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -242,20 +243,28 @@ def test_kept_arrays_that_no_longer_do_are_made_anew(kind: Any) -> None:
 
 
 def test_an_array_is_not_resized_while_an_update_reads_it() -> None:
-    update, batch = Update(), a_thousand_rows().sample(Update.rows)
-    column = np.concatenate([batch["reward"], batch["reward"]])[: Update.rows].copy()
-    batch["reward"] = column
-    expected, update = Update()(batch), Update()
-    found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(update(batch)))
-    thread.start()
-    refused = False
-    while thread.is_alive() and not refused:
-        time.sleep(0.002)
-        try:
-            column.resize(Update.rows + 1, refcheck=False)
-        except ValueError:
-            refused = True
-    thread.join()
-    assert refused
-    np.testing.assert_array_equal(found[0][2], expected[2])
+    batch = a_thousand_rows().sample(Update.rows)
+    rewards = np.concatenate([batch["reward"], batch["reward"]])[: Update.rows]
+    expected = Update()(batch | {"reward": rewards})
+    for _ in range(200):  # a fast or a busy machine may not look while the update reads
+        column, update, found = rewards.copy(), Update(), list[Any]()
+        given = batch | {"reward": column}
+
+        def work(update: Update = update, given: Any = given, found: Any = found) -> None:
+            with contextlib.suppress(ValueError):  # resized before it was read
+                found.append(update(given))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        refused = False
+        while thread.is_alive() and not refused and len(column) == Update.rows:
+            time.sleep(0.0005)
+            try:
+                column.resize(Update.rows + 1, refcheck=False)
+            except ValueError:
+                refused = True
+        thread.join()
+        if refused:
+            np.testing.assert_array_equal(found[0][2], expected[2])
+            return
+    pytest.fail("no resize was refused")

@@ -121,3 +121,33 @@ collector.close()
 env.reset()
 """
     )
+
+
+def test_a_collector_that_ended_before_the_fork_takes_no_thread_of_the_childs() -> None:
+    """A thread of the child may lie where one of the parent's lay, and have its number. To let go
+    of the parent's would detach the child's, which nobody could then wait for."""
+    run_alone(
+        """
+def act(obs):
+    n = len(obs)
+    return np.zeros(n, np.int64), np.zeros(n, np.float32), np.zeros(n, np.float32)
+def collector(env):
+    return _core.AsyncCollector(env, act, lambda obs: np.zeros(len(obs), np.float32), 3)
+def threads():
+    return len(os.listdir("/proc/self/task"))
+before = threads()
+envs = [_core.VecEnv("CartPole-v1", 4, 0) for _ in range(4)]
+for env in envs:
+    collector(env)  # dropped at once: its thread ends by itself
+while threads() > before:
+    time.sleep(0.01)
+collector(_core.VecEnv("CartPole-v1", 4, 0)).close()  # those that ended are no longer looked after
+def check():
+    others = [collector(_core.VecEnv("CartPole-v1", 4, 0)) for _ in envs]
+    envs.clear()
+    for one in others:
+        one.close()
+    return True
+in_child(check)
+"""
+    )

@@ -109,9 +109,13 @@ pub(crate) fn is_forking(_py: Python<'_>) -> bool {
     FORKING.load(Relaxed) > 0
 }
 
-/// Before a fork: waits for what is short.
-pub(crate) fn before_fork(py: Python<'_>) {
+/// Before a fork.
+pub(crate) fn before_fork(_py: Python<'_>) {
     FORKING.fetch_add(1, Relaxed);
+}
+
+/// After that, with the interpreter released meanwhile.
+pub(crate) fn wait_for_what_is_short(py: Python<'_>) {
     while BUSY.load(Relaxed) > 0 {
         py.detach(|| thread::sleep(Duration::from_micros(50)));
     }

@@ -23,6 +23,8 @@ pub struct AsyncCollector<E> {
     in_flight: bool,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Option<VecEnv>>>,
+    /// What a thread that is gone has left: the environments, none if it panicked.
+    left: Option<Option<VecEnv>>,
 }
 
 impl<E: Send + 'static> AsyncCollector<E> {
@@ -80,6 +82,7 @@ impl<E: Send + 'static> AsyncCollector<E> {
             in_flight: false,
             stop,
             thread: Some(thread),
+            left: None,
         })
     }
 
@@ -148,9 +151,17 @@ impl<E: Send + 'static> AsyncCollector<E> {
         (self.thread.as_ref()).is_some_and(|other| other.thread().id() == thread::current().id())
     }
 
+    /// After the work has ended: waits until the thread is gone.
+    pub fn settle(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            self.left = Some(thread.join().ok().flatten());
+        }
+    }
+
     /// After the work has ended: the environments, once; `Some(None)` if the thread panicked.
     pub fn join(&mut self) -> Option<Option<VecEnv>> {
-        Some(self.thread.take()?.join().ok().flatten())
+        self.settle();
+        self.left.take()
     }
 }
 

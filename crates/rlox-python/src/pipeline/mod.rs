@@ -1,37 +1,40 @@
 //! The background collector for Python: a policy of Python callables, rollouts as NumPy arrays.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
+
+mod policy;
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use numpy::{Ix1, PyArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::pipeline::collector::AsyncCollector as CoreCollector;
-use rlox_core::pipeline::rollout::{ActionBatch, Collect, CollectError, Decision, Policy, Rollout};
+use rlox_core::pipeline::rollout::{ActionBatch, Collect, CollectError, Rollout};
 use rlox_core::pool;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{self, input, made};
-use crate::crossing::{COLLECTOR_ACT, COLLECTOR_START, COLLECTOR_TAKE, COLLECTOR_VALUE, Crossing};
-use crate::env::{ActionArray, VecEnv};
-use crate::errors::{reserved, to_py};
-use crate::lock::{self, left_behind, process};
+use crate::arrays::{self, made};
+use crate::crossing::{COLLECTOR_START, COLLECTOR_TAKE, Crossing};
+use crate::env::VecEnv;
+use crate::errors::to_py;
+use crate::lock::{self, Busy, left_behind, process};
+use policy::PyPolicy;
 
 /// How long to wait at a time before Python may handle a signal.
 const SLICE: Duration = Duration::from_millis(50);
 /// How long the exit of the interpreter waits for a policy that does not return.
 const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 
-pub(crate) type Shared = Mutex<CoreCollector<PyErr>>;
+pub(crate) struct Shared {
+    collector: Mutex<CoreCollector<PyErr>>,
+    /// Whether its thread has done its work, and nobody has waited until it is gone.
+    ending: Arc<AtomicBool>,
+}
 
-/// Collectors whose threads may still call Python; also those that Python has dropped.
+/// Collectors whose threads may still call Python, also those that Python has dropped, and all that
+/// somebody has: in a process that is forked off the last of each is here, and is never let go of.
 static LIVE: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
 
 /// A thread that collects rollouts from native environments while the caller learns.
@@ -82,10 +85,21 @@ impl AsyncCollector {
         });
         let py = env.py();
         let envs = env.get().envs.lend(py)?;
-        // One thread state for the whole life of the thread: thread-locals of Python code last.
-        let within = |work: &mut (dyn FnMut() + Send)| {
-            Python::try_attach(|py| py.detach(work));
+        // One thread state for the whole life of the thread: thread-locals of Python code last. A
+        // thread that starts takes a lock of Rust's, and to make its state one of Python's, without
+        // the interpreter; a child that is forked off meanwhile has them locked for ever (Python's
+        // before 3.12). So a fork waits until that is done.
+        let (starts, started) = channel::<()>();
+        let ending = Arc::new(AtomicBool::new(false));
+        let ends = Ends(Arc::clone(&ending));
+        let within = move |work: &mut (dyn FnMut() + Send)| {
+            Python::try_attach(|py| {
+                let _ends = ends;
+                drop(starts);
+                py.detach(work);
+            });
         };
+        let busy = Busy::new(py);
         let inner = match CoreCollector::new(envs, policy, how, within) {
             Ok(inner) => inner,
             Err(refused) => {
@@ -94,12 +108,18 @@ impl AsyncCollector {
                 return Err(to_py(error));
             }
         };
-        let inner = Arc::new(Mutex::new(inner));
+        let _nothing_is_sent = py.detach(move || started.recv());
+        drop(busy);
+        let inner = Arc::new(Shared {
+            collector: Mutex::new(inner),
+            ending,
+        });
         let mut live = live();
-        let (mut at_work, ended): (Vec<_>, Vec<_>) = live.drain(..).partition(may_be_at_work);
-        at_work.push(Arc::clone(&inner));
-        *live = at_work;
+        let (mut needed, ended): (Vec<_>, Vec<_>) = live.drain(..).partition(may_be_needed);
+        needed.push(Arc::clone(&inner));
+        *live = needed;
         drop(live); // first: to drop what Python gave may run anything of Python's
+        py.detach(|| settle(&ended));
         drop(ended);
         Ok(Self {
             inner,
@@ -212,7 +232,7 @@ impl Drop for AsyncCollector {
             return;
         }
         // Nobody else has it: whoever waits for its thread keeps the collector.
-        if let Ok(mut collector) = self.inner.try_lock() {
+        if let Ok(mut collector) = self.inner.collector.try_lock() {
             collector.stop();
         }
         Python::attach(|py| {
@@ -237,10 +257,23 @@ pub(crate) fn close_all(py: Python<'_>) {
     });
 }
 
-/// Before a fork.
+/// Before a fork: also waits until threads that end are gone. They take a lock of Rust's, which a
+/// child that is forked off meanwhile has locked for ever, so that none of its own threads ends.
 #[pyfunction]
 pub(crate) fn before_fork(py: Python<'_>) {
     lock::before_fork(py);
+    loop {
+        lock::wait_for_what_is_short(py);
+        let ending: Vec<_> = live()
+            .iter()
+            .filter(|of| of.ending.swap(false, Relaxed))
+            .cloned()
+            .collect();
+        if ending.is_empty() {
+            return;
+        }
+        py.detach(|| settle(&ending));
+    }
 }
 
 /// After it, in the process that forked.
@@ -255,7 +288,8 @@ pub(crate) fn forked() {
     pool::forked();
     lock::forked();
     arrays::forked();
-    // Neither joined nor waited for; that would be for ever.
+    // Neither joined nor waited for; that would be for ever. Nor let go of: a thread of this process
+    // may have the number of one of those.
     std::mem::forget(std::mem::take(&mut *live()));
 }
 
@@ -263,85 +297,32 @@ fn live() -> MutexGuard<'static, Vec<Arc<Shared>>> {
     LIVE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One in use just now is.
-fn may_be_at_work(collector: &Arc<Shared>) -> bool {
-    match collector.try_lock() {
-        Ok(collector) => collector.is_alive(),
-        Err(_) => true,
+/// Somebody has it, or its thread is at work.
+fn may_be_needed(collector: &Arc<Shared>) -> bool {
+    Arc::strong_count(collector) > 1 || lock(collector).is_alive()
+}
+
+/// Waits until the threads of collectors whose work has ended are gone.
+fn settle(ended: &[Arc<Shared>]) {
+    for collector in ended {
+        lock(collector).settle();
+    }
+}
+
+/// Notes that a thread ends. Dropped with the interpreter held, so that no fork is under way.
+struct Ends(Arc<AtomicBool>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
     }
 }
 
 fn lock(collector: &Shared) -> MutexGuard<'_, CoreCollector<PyErr>> {
-    collector.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Two Python callables.
-struct PyPolicy {
-    act: Py<PyAny>,
-    value: Py<PyAny>,
-    action_space: Space,
-}
-
-impl Policy for PyPolicy {
-    type Error = PyErr;
-
-    fn act(&mut self, obs: &[f32], n: usize) -> PyResult<Decision> {
-        attached(|py| {
-            let mut crossing = COLLECTOR_ACT.enter(size_of_val(obs));
-            let obs = made::copied(py, obs)?.reshape([n, obs.len() / n])?;
-            let result = crossing.excluding(|| self.act.bind(py).call1((obs,)))?;
-            let (actions, log_probs, values): (
-                Bound<'_, PyAny>,
-                Bound<'_, PyAny>,
-                Bound<'_, PyAny>,
-            ) = result.extract()?;
-            let converted = ActionArray::converted(&self.action_space, &actions)?;
-            let actions = converted.as_ref().unwrap_or(&actions);
-            let actions = ActionArray::extract(&self.action_space, n, actions)?;
-            // SAFETY: the interpreter is kept until they are copied.
-            let actions = unsafe { actions.view() };
-            let actions_are = match actions {
-                Actions::Discrete(actions) => size_of_val(actions),
-                Actions::Continuous(actions) => size_of_val(actions),
-            };
-            let decision = Decision {
-                actions: match actions {
-                    Actions::Discrete(actions) => ActionBatch::Discrete(copy(actions)?),
-                    Actions::Continuous(actions) => ActionBatch::Continuous(copy(actions)?),
-                },
-                log_probs: vector("log_probs", &log_probs, n)?,
-                values: vector("values", &values, n)?,
-            };
-            crossing.add_bytes(actions_are + n * 2 * size_of::<f32>());
-            Ok(decision)
-        })
-    }
-
-    fn values(&mut self, obs: &[f32], n: usize) -> PyResult<Vec<f32>> {
-        attached(|py| {
-            let mut crossing = COLLECTOR_VALUE.enter(size_of_val(obs) + n * size_of::<f32>());
-            let obs = made::copied(py, obs)?.reshape([n, obs.len() / n])?;
-            let values = crossing.excluding(|| self.value.bind(py).call1((obs,)))?;
-            vector("values", &values, n)
-        })
-    }
-}
-
-fn vector(argument: &str, object: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<f32>> {
-    let numbers = input::<f32, Ix1>(argument, object, &[n])?;
-    // SAFETY: the interpreter is kept until they are copied.
-    copy(unsafe { numbers.as_slice() })
-}
-
-fn copy<T: Copy>(values: &[T]) -> PyResult<Vec<T>> {
-    let mut copy = reserved(values.len())?;
-    copy.extend_from_slice(values);
-    Ok(copy)
-}
-
-fn attached<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> PyResult<R> {
-    Python::try_attach(f)
-        .unwrap_or_else(|| Err(PyRuntimeError::new_err("the interpreter is shutting down")))
+    collector
+        .collector
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
 }
 
 fn to_dict<'py>(

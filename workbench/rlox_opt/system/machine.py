@@ -51,8 +51,14 @@ def _cpu_model() -> str:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return platform.processor() or platform.machine()
-    model = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
-    return model[1].strip() if model else platform.machine()
+    told: dict[str, str] = dict(
+        re.findall(r"^(cpu family|model name|model)[ \t]*:[ \t]*(.+)$", text, re.MULTILINE)
+    )
+    name = told.get("model name", platform.machine()).strip()
+    if {"cpu family", "model"} <= told.keys() and not re.search(r"\d", name.partition("@")[0]):
+        # A virtual machine's may be "AMD EPYC" and no more, which processors of many years are.
+        name += f", family {told['cpu family']} model {told['model']}"
+    return name
 
 
 def _os_name() -> str:

@@ -37,10 +37,35 @@ def test_machine_has_what_a_figure_depends_on() -> None:
         ("Intel(R) Xeon(R) Processor @ 2.80GHz", 2, "intel-xeon-2.80ghz-2c"),
         ("Intel(R) Core(TM) i7-8550U CPU @ 1.80GHz", 8, "intel-core-i7-8550u-1.80ghz-8c"),
         ("AMD EPYC 7B13 64-Core Processor", 4, "amd-epyc-7b13-4c"),
+        ("AMD EPYC, family 26 model 2", 2, "amd-epyc-family-26-model-2-2c"),
     ],
 )
 def test_the_folder_is_named_after_the_cpu(cpu: str, cores: int, slug: str) -> None:
     assert machine.slug({"cpu": cpu, "cores": cores}) == slug
+
+
+@pytest.mark.parametrize(
+    ("told", "cpu"),
+    [
+        ("AMD EPYC 7B13 64-Core Processor", "AMD EPYC 7B13 64-Core Processor"),
+        ("AMD EPYC", "AMD EPYC, family 25 model 1"),
+        (
+            "Intel(R) Xeon(R) Processor @ 2.80GHz",
+            "Intel(R) Xeon(R) Processor @ 2.80GHz, family 25 model 1",
+        ),
+    ],
+)
+def test_processors_of_one_general_name_are_told_apart(
+    told: str, cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"processor\t: 0\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: {told}\nstepping\t: 1\n"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: text)
+    assert machine.machine()["cpu"] == cpu
+
+
+def test_a_processor_that_has_no_family_keeps_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: "CPU implementer\t: 0x41\n")
+    assert machine.machine()["cpu"]
 
 
 def test_versions_of_absent_packages_are_none() -> None:

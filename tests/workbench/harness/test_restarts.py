@@ -80,7 +80,8 @@ class LetsGo:
 
 def test_a_share_is_all_beside_what_needs_no_lock_and_little_beside_what_keeps_it() -> None:
     all_of_it, little = (
-        statistics.median(twins_worker.share(arm, 0.1) for _ in range(3))
+        # Of many short ones: a neighbour on the machine that comes for half of one, halves it.
+        statistics.median(twins_worker.share(arm, 0.05) for _ in range(9))
         for arm in (LetsGo(), Holds())
     )
     assert 0.6 < all_of_it < 1.6

@@ -28,8 +28,10 @@ _INSIDE = Path(__file__).with_name("inside")
 # things in its caches, so each slice begins with calls that do not count, this part of them.
 _SLICE_S = 0.00025
 _WARM = 4
-_LEAST_ROUNDS = 5
-_LONG_S, _LEAST_LONG_ROUNDS = 0.25, 2  # of a slice, which takes the time of fewer rounds
+_LONG_S = 0.25
+# Rounds, of slices that take less; of longer ones there is one. Restarts say more than rounds, and
+# a minute has few of either where a call takes seconds.
+_LEAST_ROUNDS = ((_LONG_S, 5), (1.0, 2))
 _ONE_THREAD = 1.1  # cores that a benchmark without threads of its own keeps busy at the most
 _OF_ANOTHER_PYTHON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
@@ -192,7 +194,7 @@ class Apart:
     def contest(self, seconds: float, rng: random.Random) -> Mapping[str, Sequence[float]]:
         sides = [*self._asks]
         calls, took, cores = self._slice(sides[0])
-        least = _LEAST_ROUNDS if took < _LONG_S else _LEAST_LONG_ROUNDS
+        least = next((rounds for below, rounds in _LEAST_ROUNDS if took < below), 1)
         with self._on_one_core(cores, rng):
             for side in rng.sample(sides, len(sides)) if took < _LONG_S else ():
                 self._time(side, calls)  # on its new core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from rlox_opt.harness.packages import Failure, Outcome, Reading
 from rlox_opt.stats.family import Judgement, judge, would_settle
-from rlox_opt.stats.paired import BAND, ERROR, LOOKS, next_look
+from rlox_opt.stats.paired import BAND, ERROR, LEAST, LOOKS, next_look
 
 # One restart of some benchmarks, from a seed.
 Restart = Callable[[Sequence[str], int], Iterable[Outcome]]
@@ -19,6 +20,7 @@ Restart = Callable[[Sequence[str], int], Iterable[Outcome]]
 Tell = Callable[[int, int, float], None]
 # Of a restart of one benchmark, until one has been timed.
 GUESS_S = 1.5
+_LARGE = math.log(1.5)  # a change that people should hear of before others
 _SURE = 0.9  # of the time that is left, which restarts may be planned to take
 
 
@@ -76,7 +78,8 @@ class Comparison:
         or out of time.
 
         Where the time does not suffice for all until their next look, those come first of which it
-        is foreseen that they are decided there, then those that take least. A patient comparison
+        is foreseen that they are decided there, then those that seem to have changed by much, then
+        those that take least. A patient comparison
         leaves none out, and stops between two looks. What was read before a KeyboardInterrupt
         stays; `look` judges it. Where something is slower, `reserve_s` of the budget are not used.
         """
@@ -120,8 +123,26 @@ class Comparison:
             for name in self.undecided()
             if (look := next_look(done[name], most, self.looks)) is not None
         }
-        chosen = self._in_time(batch, _SURE * (until - time.monotonic()))
-        return chosen if chosen or any(done.values()) else dict([*batch.items()][:1])
+        left = _SURE * (until - time.monotonic())
+        if chosen := self._in_time(batch, left):
+            return chosen
+        if not any(done.values()):
+            return dict([*batch.items()][:1])
+        return self._before_first_look(done, batch, left)
+
+    def _before_first_look(
+        self, done: Mapping[str, int], batch: Iterable[str], left: float
+    ) -> dict[str, int]:
+        """Where none can be brought to its next look any more: those that can still be had enough
+        restarts of for a verdict, which a large change does not take five for. So late a benchmark
+        has no fourth look to come, and all its looks together err no more often."""
+        if self.patient:
+            return {}
+        for restarts in range(self.looks[0] - 1, LEAST - 1, -1):
+            few = {name: restarts - done[name] for name in batch if done[name] < restarts}
+            if chosen := self._in_time(few, left):
+                return chosen
+        return {}
 
     def _in_time(self, batch: Mapping[str, int], left: float) -> dict[str, int]:
         """As many of a batch as `left` seconds suffice for."""
@@ -135,10 +156,11 @@ class Comparison:
                 left -= seconds
         return chosen
 
-    def _urgency(self, name: str, restarts: int) -> tuple[bool, float]:
+    def _urgency(self, name: str, restarts: int) -> tuple[bool, bool, float]:
         of = [reading.log_ratio for reading in self.readings.get(name, ())]
         foreseen = would_settle(of, len(of) + restarts, self.threshold(name), self.level)
-        return not foreseen, restarts * self._seconds(name)
+        large = bool(of) and abs(statistics.fmean(of)) > _LARGE
+        return not foreseen, not large, restarts * self._seconds(name)
 
     def _seconds(self, name: str) -> float:
         """Of a restart: the benchmark's own mean, or that of all, or a guess."""

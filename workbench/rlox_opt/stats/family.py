@@ -1,4 +1,5 @@
-"""Verdicts on many benchmarks at once, looked at after 5, 10, 20, 40 restarts.
+"""Verdicts on many benchmarks at once, looked at after 5, 10, 20, 40 restarts; where time does not
+suffice for the first look, once after as many as it does, three at least.
 
 Each benchmark gives one log-ratio a restart, ln(head time / base time). The threshold is the least
 change that matters: a benchmark is slower where the whole interval lies above it, faster where the
@@ -15,13 +16,13 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rlox_opt.stats.paired import BAND, FLAGGED, LEVEL, LOOKS, Verdict, Zone, zone
+from rlox_opt.stats.paired import BAND, FLAGGED, LEAST, LEVEL, LOOKS, Verdict, Zone, zone
 from rlox_opt.stats.student import deviation, half_width, ratio_interval, t_beyond
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A ratio over 1 is slower. `ci99` and `p` are None below five restarts, and without any
+    """A ratio over 1 is slower. `ci99` and `p` are None below three restarts, and without any
     difference between restarts `p` is 0 or 1. `leans` is where the ratio itself lies, which is
     what an undecided benchmark leans to."""
 
@@ -92,7 +93,7 @@ def _estimate(log_ratios: Sequence[float], band: float, level: float) -> Judgeme
     n = len(log_ratios)
     mean = statistics.fmean(log_ratios)
     leans: Zone = "slower" if mean > band else "faster" if mean < -band else "same"
-    if n < LOOKS[0]:
+    if n < LEAST:
         return Judgement(math.exp(mean), None, "undecided", n, None, leans)
     interval = ratio_interval(log_ratios, level)
     p = _p(mean, deviation(log_ratios) / math.sqrt(n), band, n - 1)

@@ -22,6 +22,7 @@ FLAGGED: tuple[Verdict, ...] = ("slower", "faster")
 
 # After how many restarts a verdict may fall.
 LOOKS = (5, 10, 20, 40)
+LEAST = 3  # restarts for a verdict, where time does not suffice for the first look
 # The threshold: changes up to it do not matter.
 BAND = math.log(1.01)
 

@@ -9,7 +9,7 @@ import pytest
 from rlox_opt.harness import sequential
 from rlox_opt.harness.packages import Failure, Reading
 from rlox_opt.harness.sequential import Comparison, tally
-from rlox_opt.stats.paired import LOOKS
+from rlox_opt.stats.paired import LEAST, LOOKS
 
 SPREAD = {"steady": 0.001, "slower": 0.001, "noisy": 0.2}
 SHIFT = {"slower": math.log(1.1)}
@@ -112,6 +112,18 @@ def test_the_budget_bounds_all_restarts(monkeypatch: pytest.MonkeyPatch) -> None
     assert comparison.more().settled == 40 - len(settled)
 
 
+def test_a_change_of_many_times_is_found_where_time_does_not_suffice_for_five_restarts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(SHIFT, "many times", math.log(300))
+    clock = Clock(monkeypatch, {"many times": 20.0})
+    comparison = Comparison(["many times"])
+    comparison.run(clock, budget_s=80.0)
+    assert clock.now <= 80.0
+    assert comparison.judgements["many times"].restarts == LEAST
+    assert comparison.judgements["many times"].verdict == "slower"
+
+
 def test_what_is_decided_early_gives_its_time_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["steady", "other", "noisy"]
     clock = Clock(monkeypatch, dict.fromkeys(names, 1.0))
@@ -142,6 +154,19 @@ def test_where_time_is_short_what_will_be_decided_comes_before_what_will_not(
     assert [of for of in clock.asked if len(of) == 1] == [["soon"]] * 5
     assert comparison.judgements["soon"].verdict == "same"
     assert comparison.judgements["noisy"].restarts == LOOKS[0]
+
+
+def test_where_time_is_short_what_seems_to_have_changed_by_much_comes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After one restart of both, time suffices for the first look of one of the two."""
+    monkeypatch.setitem(SHIFT, "doubled", math.log(2))
+    clock = Clock(monkeypatch, {"quick": 6.0, "doubled": 8.0})
+    comparison = Comparison(["quick", "doubled"])
+    comparison.run(clock, budget_s=60.0)
+    assert clock.now <= 60.0
+    assert comparison.judgements["doubled"].verdict == "slower"
+    assert comparison.judgements["quick"].verdict == "undecided"
 
 
 def test_verdicts_are_counted() -> None:

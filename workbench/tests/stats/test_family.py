@@ -6,7 +6,7 @@ import random
 import pytest
 
 from rlox_opt.stats.family import judge, restarts_to_settle
-from rlox_opt.stats.paired import BAND, ERROR, LOOKS, next_look
+from rlox_opt.stats.paired import BAND, ERROR, LEAST, LEVEL, LOOKS, next_look
 
 
 def noise(rng: random.Random, n: int, sd: float, shift: float = 0.0) -> list[float]:
@@ -69,9 +69,20 @@ def test_two_per_cent_are_no_regression_at_a_threshold_of_three(sd: float) -> No
     assert verdicts.count("slower") / len(verdicts) <= 0.01
 
 
-def test_below_the_first_look_nothing_is_said() -> None:
-    found = judge({"": [0.5] * (LOOKS[0] - 1)})[""]
+def test_of_one_restart_or_two_nothing_is_said() -> None:
+    found = judge({"": [0.5] * (LEAST - 1)})[""]
     assert (found.ci99, found.verdict) == (None, "undecided")
+
+
+@pytest.mark.parametrize("restarts", range(LEAST, LOOKS[0]))
+@pytest.mark.parametrize("sd", [0.01, 0.2])
+def test_few_restarts_err_no_more_often_than_many(restarts: int, sd: float) -> None:
+    """The truth is the threshold itself, where a flag is the likeliest."""
+    rng, runs = random.Random(restarts), 4_000
+    found = [judge({"": noise(rng, restarts, sd, BAND)})[""] for _ in range(runs)]
+    assert sum(of.verdict == "slower" for of in found) / runs <= 1.5 * LEVEL
+    held = sum(of.ci99[0] <= math.exp(BAND) <= of.ci99[1] for of in found if of.ci99)
+    assert held / runs >= 1 - 1.5 * LEVEL
 
 
 def test_no_restart_at_all_is_an_error() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from rlox_opt.harness.packages import SIDES, Packages
 from rlox_opt.harness.restarts import ContestError
@@ -21,12 +21,13 @@ from rlox_opt.history import watched
 from rlox_opt.history.cause import Cause
 from rlox_opt.history.grown_parts import Parts
 from rlox_opt.project import changed, releases
+from rlox_opt.project.builders import criterion
 from rlox_opt.project.builds import Artefact
 from rlox_opt.project.changed import Changed
 from rlox_opt.project.explained import BENCHMARK_S, Why
 from rlox_opt.project.project import Project
 from rlox_opt.project.side_by_side import side_by_side
-from rlox_opt.sampling.functions import own
+from rlox_opt.sampling.functions import Text, own
 from rlox_opt.sampling.whose import Whose
 from rlox_opt.system.usage import UsageError
 
@@ -79,15 +80,19 @@ def _looked(
     with side_by_side(project, *builds, again=False) as packages:
         packages.beginning = benchmark
         base, head = (packages.sides[side].folder for side in SIDES[:2])
-        whose = Whose(project.settings.layers, [base, head], [packages.suite.folder])
-        commits = [of.revision.commit for of in builds]
-        texts = [own(project, partial(project.commits.text, commit)) for commit in commits]
+        layers, suites = project.settings.layers, [packages.suite.folder]
+        if packages.suite.program in _COMPILED_SUITES:
+            sources = [criterion.compiled_in(of) for of in builds]
+            whose = Whose(layers, [base, head, *sources], suites, programs=[base, head])
+            texts: list[Text] = [lru_cache(partial(criterion.source, of)) for of in builds]
+            samplers = _samplers_of_programs(found)
+        else:
+            whose = Whose(layers, [base, head], suites)
+            commits = [of.revision.commit for of in builds]
+            texts = [own(project, partial(project.commits.text, commit)) for commit in commits]
+            samplers = _samplers(found)
         differs = Changed(base, head, _compiled(project, builds, found))
         parts = Parts(whose, differs, ratio, dict(zip(SIDES, texts, strict=False)))
-        samplers = _samplers(found)
-        if packages.suite.program in _COMPILED_SUITES:
-            found.missing.append("benches of criterion run in programs that are not looked into")
-            samplers = []
         rounds = 0
         # A round takes as long as those before; one more must end in time.
         while samplers and (time.monotonic() - start) * (1 + 1 / max(rounds, 1)) <= seconds:
@@ -127,6 +132,14 @@ def _samplers(found: Why) -> list[str]:
     if no_perf:
         found.missing.append(f"the kernel's part: {no_perf}")
     return ["py-spy" if no_perf else "perf", watched.PYTHON]
+
+
+def _samplers_of_programs(found: Why) -> list[str]:
+    """Of programs without Python: perf, where it works here."""
+    if no_perf := watched.unavailable("perf"):
+        found.missing.append(f"anything at all, for perf alone looks into programs: {no_perf}")
+        return []
+    return ["perf"]
 
 
 def _seen(

@@ -44,7 +44,7 @@ def moved(folder: Path, lock: int, source: Repository, commit: str) -> tuple[Pat
     Raises:
         GitError: `source` does not have the commit, or not all of it.
     """
-    place, kept = Checkout(folder / "checkout", lock), submodules_of(folder)
+    place, kept = Checkout(of(folder), lock), submodules_of(folder)
     try:
         # What is unchanged keeps its time stamp, so that cargo need not compile it again.
         lacking = submodules.moved(place, source, commit, kept)
@@ -56,6 +56,11 @@ def moved(folder: Path, lock: int, source: Repository, commit: str) -> tuple[Pat
                 place.folder.rename(making / "broken")
             new.folder.rename(place.folder)
     return place.folder, lacking
+
+
+def of(folder: Path) -> Path:
+    """Where the checkout in `folder` is."""
+    return folder / "checkout"
 
 
 def submodules_of(folder: Path) -> Path:

@@ -110,9 +110,9 @@ class Suites:
             said = str(error).replace(f"{top}", f"{project.top}")
             raise UsageError(f"{revision.title}: {said}") from None
         if not (top / found.suite).exists():
+            by = "" if found.suite == found.path else f", named by {found.path},"
             raise UsageError(
-                f"{revision.title}: has no suite: {found.suite}, named by {found.path}, is no "
-                f"folder of it; {self._remedy()}"
+                f"{revision.title}: has no suite: {found.suite}{by} is not in it; {self._remedy()}"
             )
         told = (f"{revision.title}: not checked out for the suite: {of}" for of in lacking)
         found = dataclasses.replace(found, notes=(*found.notes, *told))

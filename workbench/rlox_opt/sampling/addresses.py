@@ -11,14 +11,17 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from rlox_opt.sampling.samples import Frame
+from rlox_opt.system import elf
 
 Resolver = Callable[[Frame], tuple[Frame, ...]]
 
 
-def resolver(raw: Iterable[Frame]) -> Resolver:
-    """Frames (outermost first) for a frame whose `line` is an address in its `module`.
+def resolver(raw: Iterable[Frame], *, places: bool = False) -> Resolver:
+    """Frames (outermost first) for a frame whose `line` is an address in its `module`, or, as perf
+    tells it, the place in that file.
 
     Of other frames nothing is known; without addr2line the frames keep their symbols.
     """
@@ -27,17 +30,25 @@ def resolver(raw: Iterable[Frame]) -> Resolver:
         by_library[frame.module].append(frame)
     known: dict[Frame, tuple[Frame, ...]] = {}
     for library, frames in by_library.items():
-        for frame, inlined in zip(frames, _addr2line(library, frames), strict=True):
+        parts = elf.segments(Path(library)) if places else []
+        asked = [_address(frame.line or 0, parts) for frame in frames]
+        for frame, inlined in zip(frames, _addr2line(library, asked), strict=True):
             known[frame] = inlined or (frame._replace(line=None),)
     return lambda frame: known.get(frame, (frame,))
 
 
-def _addr2line(library: str, frames: list[Frame]) -> list[tuple[Frame, ...]]:
+def _address(place: int, parts: Iterable[tuple[int, int, int]]) -> int:
+    """Of a place in a file whose parts are loaded at these addresses; some linkers keep both the
+    same."""
+    return next((place - begin + at for begin, n, at in parts if 0 <= place - begin < n), place)
+
+
+def _addr2line(library: str, addresses: list[int]) -> list[tuple[Frame, ...]]:
     if shutil.which("addr2line") is None:
-        return [()] * len(frames)
+        return [()] * len(addresses)
     asked = subprocess.run(
         ["addr2line", "--exe", library, "--addresses", "--inlines", "--functions", "--demangle"],
-        input="\n".join(f"{frame.line:#x}" for frame in frames) + "\n",
+        input="\n".join(map(hex, addresses)) + "\n",
         capture_output=True,
         text=True,
         check=False,
@@ -49,8 +60,9 @@ def _addr2line(library: str, frames: list[Frame]) -> list[tuple[Frame, ...]]:
             chains.append([])
             continue
         file, _, number = next(lines, "").partition(" (")[0].rpartition(":")
-        if chains and file and not file.startswith("?"):
+        # Without line tables a unit of the compiler is all that is known, which is no path.
+        if chains and "/" in file:
             chains[-1].append(Frame(line, file, int(number) if number.isdigit() else None))
-    if len(chains) != len(frames):
-        return [()] * len(frames)
+    if len(chains) != len(addresses):
+        return [()] * len(addresses)
     return [tuple(reversed(chain)) for chain in chains]

@@ -40,12 +40,20 @@ def title(part: str) -> str:
 
 class Whose(Classifier):
     """A `Classifier` that also tells parts, of a program whose `own` code lies in these folders,
-    called by what lies in `suites`."""
+    called by what lies in `suites`. The line tables of what lies in `programs` tell more of a
+    native frame than its symbol: the functions that are inlined there, and their sources."""
 
-    def __init__(self, layers: Layers, own: Iterable[Path], suites: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        layers: Layers,
+        own: Iterable[Path],
+        suites: Iterable[Path] = (),
+        programs: Iterable[Path] = (),
+    ) -> None:
         super().__init__(layers)
         self._own = _beginnings(own)
         self._suites = _beginnings(suites)
+        self._programs = _beginnings(programs)
 
     def shown(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
         """As they are: `inner`, `owner` and `part` need their whole paths."""
@@ -94,6 +102,9 @@ class Whose(Classifier):
         if native and (system := _SYSTEM.search(module)) and module.startswith("/"):
             return system[2]
         return None
+
+    def _is_extension(self, module: str) -> bool:
+        return super()._is_extension(module) or module.startswith(self._programs)
 
     def place(self, module: str) -> str:
         """A path as it may be told: without this machine's part."""

@@ -53,6 +53,17 @@ def loaded(content: bytes) -> bytes:
     return b"".join(parts)
 
 
+def segments(path: Path) -> list[tuple[int, int, int]]:
+    """What of a program or library is loaded: where each part begins in the file, its bytes there,
+    and its address; none of a file that cannot be read."""
+    with contextlib.suppress(OSError, ELFError), path.open("rb") as file:
+        return [
+            (of["p_offset"], of["p_filesz"], of["p_vaddr"])
+            for of in ELFFile(file).iter_segments("PT_LOAD")
+        ]
+    return []
+
+
 def told(paths: Iterable[Path]) -> dict[str, str]:
     """What the libraries among some files tell together: by "compiler", "optimisation" (where debug
     information has it), "debug information", "assertions", "Cython's tracing", "allocator". Empty

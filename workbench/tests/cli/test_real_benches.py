@@ -10,6 +10,8 @@ import pytest
 from command_line import rlox_opt
 from small_projects import repository
 
+from rlox_opt.sampling import perf
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(900),
@@ -17,6 +19,7 @@ pytestmark = [
 ]
 
 LIB = """
+#[inline(never)]
 pub fn work(n: u64) -> u64 { (0..n + MORE).fold(0u64, |a, b| a ^ a.rotate_left(5).wrapping_add(b)) }
 const MORE: u64 = {more};
 """
@@ -120,6 +123,19 @@ def test_both_sides_are_measured_by_the_suite_of_the_later(
     assert "#[global_allocator] in its sources is Counting in thing/src/lib.rs in base" in notes
     assert "benches/old.rs of thing: is built with the harness of `#[bench]`" in notes
     assert not (root / "target").exists(), "the user's checkout is left alone"
+
+
+@pytest.mark.skipif(bool(perf.unavailable()), reason="perf cannot be used here")
+def test_the_function_that_the_change_slows_is_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = diff(root, monkeypatch, "HEAD~3", "HEAD~2", "--bench", "work", "--why")
+    assert [row["verdict"] for row in said["results"]] == ["slower"]
+    (why,) = said["why"]
+    assert not why["missing"]
+    assert why["layers"][0]["whose"] == "own native code"
+    assert (why["native"][0]["place"], why["native"][0]["name"]) == ("sums", "thing::work")
+    assert why["touched"][0]["name"] == "thing::work"
 
 
 def test_where_the_suite_does_not_compile_each_side_has_its_own(

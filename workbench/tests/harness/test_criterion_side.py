@@ -24,6 +24,10 @@ if "--list" in sys.argv:
     for id_ in IDS:
         print(f"{{id_}}: {listed}\\n")
     sys.exit()
+warm_up = sys.argv[sys.argv.index("--warm-up-time") + 1] if "--warm-up-time" in sys.argv else "1"
+if {old} and "." in warm_up:  # seconds were whole ones
+    print(f"error: Invalid value: The argument '{{warm_up}}' isn't a valid value")
+    sys.exit(1)
 # As an old regex crate does, it refuses an escape of what has no meaning.
 assert not re.search(r"\\\\[ /]", sys.argv[-1]), sys.argv[-1]
 (id_,) = [id_ for id_ in IDS if re.search(sys.argv[-1], id_)]
@@ -96,6 +100,16 @@ def test_a_benchmark_is_run_alone_and_briefly(tmp_path: Path) -> None:
         assert float(options[options.index("--warm-up-time") + 1]) <= 0.1
         assert float(options[options.index("--measurement-time") + 1]) <= 0.2
         assert "--noplot" in options
+
+
+def test_for_a_sampler_it_is_called_and_not_timed(tmp_path: Path) -> None:
+    both = packages(side(tmp_path, 1.0), side(tmp_path, 1.5))
+    with both.processes(("base",), random.Random(0)) as asks:
+        ask, number = asks["base"]
+        both.prepare(ask, "base", "toy::slow/10", number=number)
+        ask("call", 2)
+    looked_at = [options for _, *options in runs(tmp_path) if "--profile-time" in options]
+    assert looked_at == [["--bench", "--profile-time", "1"]] * 2
 
 
 def test_one_restart_has_one_contest_for_each_run_is_a_process_of_its_own(tmp_path: Path) -> None:

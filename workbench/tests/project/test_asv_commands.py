@@ -59,6 +59,20 @@ def test_asvs_commands_build_with_the_versions_of_the_other_side_also_apart(tmp_
     assert "alpha==2.0" in told[0]
 
 
+@pytest.mark.parametrize("words", ["", " --no-build-isolation"])
+def test_pip_is_told_no_versions_of_a_build_apart_that_it_is_to_do_without(
+    words: str, tmp_path: Path
+) -> None:
+    tells = 'told = os.environ["PIP_BUILD_CONSTRAINT"]; '
+    tells += 'files["told.py"] = f"TOLD = {told!r}".encode()'
+    (first,) = repository(tmp_path / "thing", own(more=tells, **{"zips.py": ZIPS}))
+    for name in ("pip", "build"):
+        small_projects.wheel(tmp_path / "index", name, "1.0")
+    command = f"python zips.py {{build_cache_dir}}{words}"
+    built = builds(tmp_path / "thing", build_command=(command,)).build(of(first))
+    assert (said(built, "import told; print(told.TOLD)") == "") is bool(words)
+
+
 def test_asvs_commands_that_only_install_leave_what_they_installed(tmp_path: Path) -> None:
     (first,) = repository(tmp_path / "thing", own())
     copies = "import shutil, sysconfig as s; to = s.get_path('purelib'); "

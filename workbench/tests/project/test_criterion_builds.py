@@ -1,6 +1,7 @@
 """Programs of benches as they are built and kept; the cargo here is a stand-in, whose programs are
 the sources that it was given."""
 
+import dataclasses
 import json
 import os
 import sys
@@ -22,7 +23,8 @@ words = sys.argv[1:]
 asked = dict(zip(words, words[1:]))
 manifest = pathlib.Path(asked.get("--manifest-path", "Cargo.toml"))
 with open(os.environ["CARGO_NOTES"], "a") as notes:
-    print(json.dumps(words), file=notes)
+    told = sorted(f"{{a}}={{b}}" for a, b in os.environ.items() if a.startswith("CARGO_PROFILE"))
+    print(json.dumps(words + told), file=notes)
 if words[0] == "locate-project":
     print(manifest)
 elif words[0] == "bench":
@@ -103,6 +105,54 @@ def test_base_has_its_code_and_heads_benches_which_run_where_their_files_lie(
     assert Path(bench["folder"], "src", "lib.rs").read_text() == "// old"
     assert built.notes == ()
     assert built.made["builder"] == "cargo bench"
+
+
+@pytest.mark.parametrize(
+    ("profile", "variables"),
+    [
+        ("", ["CARGO_PROFILE_BENCH_DEBUG=1"]),
+        ("[profile.release]\nlto = true\n", ["CARGO_PROFILE_BENCH_DEBUG=1"]),
+        (
+            "[profile.release]\nstrip = true\n",
+            ["CARGO_PROFILE_BENCH_DEBUG=1", "CARGO_PROFILE_BENCH_STRIP=none"],
+        ),
+        ("[profile.release]\ndebug = false\n", []),
+        ("[profile.bench]\ndebug = true\n", []),
+    ],
+)
+def test_line_tables_are_added_unless_the_profile_says_how_much_is_told(
+    profile: str, variables: list[str], tmp_path: Path, notes: Path
+) -> None:
+    files = commit("// lib", "first")
+    by = builder(tmp_path / "repo", {**files, "Cargo.toml": CRATE + profile})
+    by.build(resolved(by, "HEAD"), None)
+    (words,) = [w for w in map(json.loads, notes.read_text().splitlines()) if w[0] == "bench"]
+    assert [word for word in words if word.startswith("CARGO_PROFILE")] == variables
+
+
+def test_line_tables_are_left_to_a_user_who_chose(
+    tmp_path: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CARGO_PROFILE_BENCH_DEBUG", "0")
+    by = builder(tmp_path / "repo", commit("// lib", "first"))
+    by.build(resolved(by, "HEAD"), None)
+    assert '"CARGO_PROFILE_BENCH_DEBUG=0"' in notes.read_text()
+
+
+def test_a_suite_from_elsewhere_is_laid_over_the_crate_of_its_name(tmp_path: Path) -> None:
+    files = {f"crates/thing/{path}": text for path, text in commit("// code", "own").items()}
+    by = builder(tmp_path / "repo", files)
+    suite = tmp_path / "elsewhere" / "suites" / "thing"
+    for path, text in commit("// not this", "theirs").items():
+        (suite / path).parent.mkdir(parents=True, exist_ok=True)
+        (suite / path).write_text(text)
+    inner = PurePosixPath("suites/thing")
+    asked = Configuration(inner / "Cargo.toml", inner, PurePosixPath(), kind="criterion")
+    built = dataclasses.replace(by, suite=suite, configuration=asked).build(
+        resolved(by, "HEAD"), None
+    )
+    assert (built.folder / "sums").read_text() == BENCH.format("theirs") + "// code"
+    assert built.notes == ()
 
 
 def test_where_heads_benches_do_not_compile_base_has_its_own_and_that_is_told(

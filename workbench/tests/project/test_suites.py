@@ -155,6 +155,22 @@ def test_what_is_no_suite_is_told_in_one_line(
     assert ".rlox-opt/cache" not in str(raised.value)
 
 
+def test_commands_that_only_the_working_tree_has_are_told_and_how_to_use_them(
+    tmp_path: Path,
+) -> None:
+    root = make(tmp_path)
+    for name in ("asv.conf.json", "pyproject.toml"):
+        (root / name).unlink(missing_ok=True)
+    shutil.rmtree(root / "benchmarks")
+    commit(root)
+    (root / "pyproject.toml").write_text('[tool.rlox-opt.suite]\ncommands = ["true"]\n')
+    told = (
+        r"has no suite: pyproject\.toml is not in it; --suite \. gives it that of the working tree"
+    )
+    with pytest.raises(UsageError, match=told):
+        of(root)
+
+
 def test_a_link_to_nowhere_is_told(tmp_path: Path) -> None:
     root = make(tmp_path)
     (root / "asv.conf.json").symlink_to("nowhere")

@@ -24,6 +24,9 @@ FRAMES = {
     "malloc": Frame("malloc", "/usr/lib/x86_64-linux-gnu/libc.so.6"),
     "dict": Frame("dict_dealloc", "/python/lib/libpython3.12.so.1.0"),
     "kernel": Frame("schedule", "[kernel.kallsyms]"),
+    "rust": Frame("pest::parse", f"{OWN}/pest/src/parser.rs", 7),
+    "crate": Frame("memchr::find", "/root/.cargo/registry/src/index-1f/memchr-2.7.4/src/lib.rs", 1),
+    "core": Frame("core::str::find", "/rustc/29483883/library/core/src/str/mod.rs", 9),
 }
 
 
@@ -41,6 +44,7 @@ FRAMES = {
         ("shapely", ["own", "own ext", "bundled"]),
         ("NumPy", ["own", "numpy"]),
         ("Kernel", ["own", "kernel"]),
+        ("Rust", ["rust", "crate", "core"]),
     ],
 )
 def test_the_innermost_frame_with_an_owner_tells_whose_it_is(told: str, names: list[str]) -> None:

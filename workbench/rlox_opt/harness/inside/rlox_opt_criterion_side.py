@@ -37,10 +37,13 @@ from rlox_opt_side import pin
 # than 0.01 %; where it takes 100 ms each sample is one call, and the run lasts 1.1 s. All in all
 # most runs last 0.2 s, so that both sides are timed within the same moment of the machine.
 _WARM_UP_S, _MEASURED_S, _SAMPLES = 0.05, 0.1, 10
-_BRIEF = (
-    *("--warm-up-time", f"{_WARM_UP_S}", "--measurement-time", f"{_MEASURED_S}"),
-    *("--sample-size", f"{_SAMPLES}"),
-)
+# Some before criterion 0.4 take whole seconds alone, so that a run lasts some two and a half.
+_BRIEF, _BRIEF_OF_OLD = (
+    ("--warm-up-time", f"{warm_up_s}", "--measurement-time", f"{measured_s}",
+     "--sample-size", f"{_SAMPLES}")
+    for warm_up_s, measured_s in ((_WARM_UP_S, _MEASURED_S), (1, 1))
+)  # fmt: skip
+_NO_FRACTION = f"The argument '{_WARM_UP_S}' isn't a valid value"
 # A group may ask for longer in its source, which goes before the command line, and ten calls may
 # take long. Where a run takes more than this, it is run as `--quick` from then on: the function is
 # called 1, 2, 4, … times until two in a row agree, or the time is over, whatever the group says.
@@ -48,6 +51,8 @@ _LONG_S = 2.0
 _QUICK = ("--quick", "--measurement-time", "1")
 _OF_QUICK = b"until the significance level has been reached"  # of its help
 _TOLD_OF_QUICK = f"a run of it takes more than {_LONG_S:g} s, so it is timed by criterion's --quick"
+# Criterion's own way to be looked at: the function is called for so many seconds, and nothing else.
+_LOOKED_AT = ("--profile-time", "1")
 # What criterion does with the samples is of no use here: without pictures, and with few resamples.
 _NO_ANALYSIS = ("--noplot", "--nresamples", "100")
 _LISTED = re.compile(r"^(.+): bench(?:mark)?$")  # "bench" before criterion 0.4
@@ -90,6 +95,7 @@ class Side:
         told = json.loads((self._folder / "benches.json").read_text(encoding="utf-8"))
         self._benches = [Bench(**each) for each in told]
         self._listed: dict[str, list[str]] = {}  # criterion's own ids, by program
+        self._brief = dict.fromkeys((bench.program for bench in self._benches), _BRIEF)
         self._prepared: tuple[Bench, str, bool] | None = None
 
     def all(self, beginning: str) -> list[dict[str, Any]]:
@@ -143,6 +149,15 @@ class Side:
         ran = self._run(*self._of_prepared())
         return ran.seconds * calls, ran.whole, ran.busy
 
+    def call(self, calls: int) -> None:
+        """Run a benchmark so often for a second each, for a sampler that looks on."""
+        bench, id_, _ = self._of_prepared()
+        for _ in range(calls):
+            with _home() as home:
+                command = self._command(bench, *_LOOKED_AT, _only(id_))
+                with _started(command, bench, self._env(bench, home)) as process:
+                    _answer(process, None)
+
     def value(self) -> float:
         """Seconds of a call."""
         return self._run(*self._of_prepared()).seconds
@@ -187,23 +202,36 @@ class Side:
         return {**own, **bench.env, **told}
 
     def _run(self, bench: Bench, id_: str, quick: bool, limit_s: float | None = None) -> Ran:
-        only = f"^{_SPECIAL.sub(_escaped, id_)}$"
-        how = _QUICK if quick else _BRIEF
-        home = tempfile.mkdtemp(prefix="criterion-", dir=_HERE)
+        how = _QUICK if quick else self._brief[bench.program]
+        command = self._command(bench, *how, *_NO_ANALYSIS, _only(id_))
         try:
-            command = self._command(bench, *how, *_NO_ANALYSIS, only)
-            start = time.perf_counter()
-            with _started(command, bench, self._env(bench, home)) as process:
-                before = of_children()
-                _answer(process, limit_s)
-                whole = time.perf_counter() - start
-            return Ran(_seconds(Path(home)), whole, of_children() - before)
-        finally:
-            shutil.rmtree(home, ignore_errors=True)
+            with _home() as home:
+                start = time.perf_counter()
+                with _started(command, bench, self._env(bench, home)) as process:
+                    before = of_children()
+                    _answer(process, limit_s)
+                    whole = time.perf_counter() - start
+                return Ran(_seconds(Path(home)), whole, of_children() - before)
+        except RuntimeError as error:
+            if how is not _BRIEF or _NO_FRACTION not in f"{error}":
+                raise
+            self._brief[bench.program] = _BRIEF_OF_OLD
+            return self._run(bench, id_, quick, limit_s)
 
 
-def _escaped(match: re.Match[str]) -> str:
-    return "\\" + match[0]
+def _only(id_: str) -> str:
+    """The pattern that one benchmark alone fits."""
+    return "^" + _SPECIAL.sub(lambda match: "\\" + match[0], id_) + "$"
+
+
+@contextlib.contextmanager
+def _home() -> Iterator[str]:
+    """A folder for what a run of criterion writes, until the block ends."""
+    home = tempfile.mkdtemp(prefix="criterion-", dir=_HERE)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -238,7 +266,8 @@ def _answer(process: subprocess.Popen[str], limit_s: float | None) -> str:
     if process.returncode:
         status = process.returncode
         how = signal.Signals(-status).name if status < 0 else f"exit status {status}"
-        lines = [line for line in said.splitlines() if line.strip() and "Benchmarking" not in line]
+        lines = [line for line in f"{out}\n{said}".splitlines()
+                 if line.strip() and "Benchmarking" not in line]  # fmt: skip
         why = " ".join(" ".join(lines[-_TAIL_LINES:]).split())
         raise RuntimeError(f"its program fails ({how}): {why or 'it says nothing'}")
     return out

@@ -66,11 +66,10 @@ def found(roots: Iterable[Path], manifests: Sequence[Path]) -> Mapping[str, str]
     that are on by default."""
     profiles = []
     for root in roots:
-        table = _table(root).get("profile") or {}
         profiles += [
             f"{name}.{key}={msgspec.json.encode(value).decode()}"
-            for name in _PROFILES
-            for key, value in sorted((table.get(name) or {}).items())
+            for name, table in bench_profiles(root).items()
+            for key, value in sorted(table.items())
         ]
     features = []
     for manifest in manifests:
@@ -82,6 +81,12 @@ def found(roots: Iterable[Path], manifests: Sequence[Path]) -> Mapping[str, str]
         "cargo's profile": ", ".join(dict.fromkeys(profiles)) or "cargo's own",
         "the default features": "; ".join(features) or "none",
     }
+
+
+def bench_profiles(root: Path) -> dict[str, dict[str, Any]]:
+    """What a workspace's manifest says of the profiles that its benches are built by."""
+    said = _table(root).get("profile") or {}
+    return {name: said.get(name) or {} for name in _PROFILES}
 
 
 def _table(manifest: Path) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 from rlox_opt.project import bench_targets
 from rlox_opt.project.artefacts import NotBuiltError
 from rlox_opt.project.bench_targets import Crate
-from rlox_opt.project.builders import wheels
+from rlox_opt.project.builders import cargo_told, wheels
 from rlox_opt.project.builders.cargo import own_features, turned_on
 from rlox_opt.project.commits import Revision
 from rlox_opt.system import git, schema
@@ -80,9 +80,10 @@ class Compiler:
         words += ["--manifest-path", str(crate.manifest), "--target-dir", str(self.target)]
         words += [word for name in names for word in ("--bench", name)]
         words += ["--features", ",".join(features)] if features else []
-        done = self._cargo(crate, *words)
+        lines = _line_tables(root)
+        done = self._cargo(crate, *words, **lines)
         if done.status and self._scripts_touched():
-            done = self._cargo(crate, *words)
+            done = self._cargo(crate, *words, **lines)
         made = _programs(done.output)
         if done.status or not {*names} <= {*made}:
             said = (line for line in done.output.splitlines() if not line.startswith("{"))
@@ -155,9 +156,9 @@ class Compiler:
         there = not done.status and path.is_relative_to(self.checkout)
         return (path if there else None), done
 
-    def _cargo(self, crate: Crate, *words: str) -> Done:
-        trusted = git.environment(trusted=self.checkout)
-        return run([cargo(), *words], crate.folder, trusted, limit_s=_LIMIT_S)
+    def _cargo(self, crate: Crate, *words: str, **variables: str) -> Done:
+        env = {**git.environment(trusted=self.checkout), **variables}
+        return run([cargo(), *words], crate.folder, env, limit_s=_LIMIT_S)
 
 
 def files_of(crate: Crate) -> Iterator[Path]:
@@ -169,6 +170,20 @@ def files_of(crate: Crate) -> Iterator[Path]:
         {path for folder in folders for path in folder.rglob("*") if path.is_file()}
         | {of.source for of in crate.targets}
     )
+
+
+def _line_tables(root: Path) -> dict[str, str]:
+    """What has cargo write line tables into a workspace's benches, which change none of its code:
+    by them alone a profile tells functions that were inlined. Nothing where the workspace or the
+    user says how much is to be written."""
+    own = cargo_told.bench_profiles(root).values()
+    chosen = {"CARGO_PROFILE_BENCH_DEBUG", "CARGO_PROFILE_RELEASE_DEBUG"} & {*os.environ}
+    if chosen or any("debug" in of for of in own):
+        return {}
+    lines = {"CARGO_PROFILE_BENCH_DEBUG": "1"}  # an old cargo knows no "line-tables-only"
+    if any("strip" in of for of in own):
+        lines["CARGO_PROFILE_BENCH_STRIP"] = "none"
+    return lines
 
 
 def _programs(output: str) -> dict[str, Path]:

@@ -1,8 +1,9 @@
 """Compiled benches: the programs by criterion of a revision, with the suite that is asked for laid
 over its sources.
 
-They are built by `cargo bench --no-run`, so with the project's own bench profile, and run in a copy
-of the sources that they were built from, since many read files that lie there.
+They are built by `cargo bench --no-run`, so with the project's own bench profile, to which line
+tables are added, and run in a copy of the sources that they were built from, since many read files
+that lie there.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from rlox_opt.system.files import NotReadError
 from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
-_FORM = "1"  # of what is kept; another number makes all anew
+_FORM = "2"  # of what is kept; another number makes all anew
 _FACTS, _PROGRAMS, _SOURCES = "built.json", "programs", "sources"
 _RUSTC = re.compile(r"rustc version [^,]*")
 _TAG = "CACHEDIR.TAG"
@@ -135,7 +136,16 @@ class ByCriterion:
     def lay_over(self, checkout: Path) -> None:
         """The suite in a checkout. Raises NotLaidOverError."""
         for crate in self.crates():
-            lay_over(crate, checkout / crate.folder.relative_to(self.home))
+            lay_over(crate, self.folder_of(crate, checkout))
+
+    def folder_of(self, crate: Crate, checkout: Path) -> Path:
+        """Where a crate of the suite is in a checkout: in the same folder, or, where it was moved
+        or the suite is from another repository, in that of the one crate of its name."""
+        same = checkout / crate.folder.relative_to(self.home)
+        if not (same / bench_targets.MANIFEST).is_file():
+            named = [of.folder for of in bench_targets.crates(checkout) if of.name == crate.name]
+            return named[0] if len(named) == 1 else same
+        return same
 
     def sources(self, revision: Revision) -> list[str]:
         """What git calls the files of a commit, a row each."""
@@ -204,7 +214,7 @@ class _Making:
 
     def _here(self, crate: Crate) -> Crate:
         """The same crate in this checkout, once the suite is laid over it."""
-        folder = self.checkout / crate.folder.relative_to(self.by.home)
+        folder = self.by.folder_of(crate, self.checkout)
         moved = [
             dataclasses.replace(of, source=folder / os.path.relpath(of.source, crate.folder))
             for of in crate.targets
@@ -260,6 +270,19 @@ class _Making:
 
     def _write(self, built: Built) -> None:
         files.write(self.new / _FACTS, json.dumps(msgspec.to_builtins(built), indent=1))
+
+
+def compiled_in(built: Artefact) -> Path:
+    """Where the sources of programs lay when they were compiled, which their line tables tell."""
+    return checkouts.of(built.folder.parents[1])
+
+
+def source(built: Artefact, path: str) -> str | None:
+    """The text of a source in Rust that programs were compiled from; None of another file."""
+    there = built.folder.with_name(_SOURCES) / path
+    if there.suffix != ".rs" or not there.is_file():
+        return None
+    return there.read_text(encoding="utf-8", errors="replace")
 
 
 def _by_rustc(told: Mapping[str, str]) -> dict[str, str]:

@@ -303,7 +303,7 @@ def _recorded(
             progress.end(f"exit status {alone.status}")
         progress.begin("report")
         with not_interrupted():
-            told = report(read_run(part / "run"), part / "trace.json", arguments.project)
+            told, stacks = report(read_run(part / "run"), part / "trace.json", arguments.project)
             told["versions"] |= getattr(arguments, "versions", {})
             if alone is not None:
                 _add_serial(told, part, alone)
@@ -314,7 +314,7 @@ def _recorded(
             told = json.loads(text)
             texts = {
                 "report.json": text,
-                "report.html": shown.render_html(told),
+                "report.html": shown.render_html(told, stacks),
                 "report.md": shown.render_markdown(told),
             }
             for file, content in texts.items():

@@ -46,13 +46,13 @@ def self_seconds(report: Mapping[str, Any]) -> dict[str, float]:
     return {phase: max(0.0, seconds) for phase, seconds in own.items()}
 
 
-def tree(samples: Samples, own: Mapping[str, float]) -> dict[str, Any]:
+def tree(samples: Samples, own: Mapping[str, float], whole: str = "training") -> dict[str, Any]:
     """One tool's tree of the training thread, flat: `nodes` in pre-order, [depth, index into
     `names`, index into `layers`, seconds, share of the node that is that layer]; `names` are
     [name, module, is phase].
 
     A node's layer is the one that most of its time belongs to. `own` is `self_seconds`; without
-    any, samples keep the time that they stand for under the tool.
+    any, samples keep the time that they stand for under the tool. `whole` is the root's name.
     """
     ours = [s for s in samples.samples if s.thread == MAIN_THREAD and s.weight > 0]
     sampled: defaultdict[str, float] = defaultdict(float)
@@ -64,7 +64,7 @@ def tree(samples: Samples, own: Mapping[str, float]) -> dict[str, Any]:
     for sample, stack in zip(ours, stacks, strict=True):
         by_phase[sample.phase].append(stack)
     trunk = _trunk(group for group in by_phase.values() if len(group) >= FEW * len(ours))
-    root = _FlameNode(("training", "", True))
+    root = _FlameNode((whole, "", True))
     for sample, stack in zip(ours, stacks, strict=True):
         seconds = sample.weight * scale[sample.phase]
         keys: list[Key] = [(part, "", True) for part in (sample.phase or OUTSIDE).split("/")]

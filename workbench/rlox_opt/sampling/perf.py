@@ -169,7 +169,7 @@ def place(
     said of its threads, by the same clock."""
     samples = Samples("perf", period_s=1 / rate, errors=errors)
     ours = {f for e in events for f in e.frames if classifier.is_extension(f.module)}
-    resolved = addresses.resolver(ours)
+    resolved = addresses.resolver(ours, places=True)
     names = {thread.native_id: thread.name for thread in log.threads}
     by_thread: defaultdict[int, list[PerfEvent]] = defaultdict(list)
     for event in events:

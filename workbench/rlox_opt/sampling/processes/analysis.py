@@ -28,16 +28,35 @@ def analyse(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> dict
 
     `threads` and `kinds` (equal ones folded into one, with their spread) are of all of it; `gains`,
     the `critical_path` and `work`, seconds on a CPU by component and phase, of the part that was
-    replayed. `notes` say what they cannot bear.
+    replayed. `notes` say what they cannot bear. One process that says no phases has no parts to
+    tell apart, so that it is not replayed: `replayed` is None, and those three are empty.
     """
     every = tracks(run, from_ns, until_ns)
     if not every:
         return None
     watch = Watch.load(run.folder)
     divisions = divide(every, watch)
-    begin, end = replayed(every)
     notes = _notes(run, divisions)
-    part = tracks(run, max(from_ns, begin), min(until_ns, end))
+    told: dict[str, Any] = {"replayed": None, "work": {}, "gains": [], "critical_path": {}}
+    if len(run.processes) > 1 or any(track.blocks for track in every):
+        begin, end = replayed(every)
+        part = tracks(run, max(from_ns, begin), min(until_ns, end))
+        told, doubts = _replayed(run, part, watch)
+        notes += doubts
+    return {
+        "wall_s": (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9,
+        "threads": [_row(division) for division in divisions],
+        "kinds": kinds(divisions),
+        "notes": notes,
+        **told,
+    }
+
+
+def _replayed(
+    run: RecordedRun, part: Sequence[Track], watch: Watch
+) -> tuple[dict[str, Any], list[str]]:
+    """What the replay of a part tells, and sentences on what it cannot bear."""
+    notes = []
     spent = {division.track: division.spent for division in divide(part, watch)}
     wanted = goals(part)
     goal = {id(track) for track in wanted}
@@ -51,16 +70,13 @@ def analyse(run: RecordedRun, from_ns: int = 0, until_ns: int = 1 << 62) -> dict
         )
     if worth.stuck:
         notes.append(f"The replay lost {', '.join(worth.stuck)}, who wait for what none sent.")
-    return {
-        "wall_s": (max(t.end_ns for t in every) - min(t.begin_ns for t in every)) * 1e-9,
+    told = {
         "replayed": {"recorded_s": took, "replayed_s": worth.seconds},
-        "threads": [_row(division) for division in divisions],
-        "kinds": kinds(divisions),
         "work": worth.work,
         "gains": [asdict(gain) for gain in worth.gains],
         "critical_path": worth.path,
-        "notes": notes,
     }
+    return told, notes
 
 
 def _cores(run: RecordedRun) -> int:

@@ -26,7 +26,7 @@ an object with one key:
     {"counter": [name, time, value]}
     {"totals": [[source, thread, index, calls, ns], …]}   sums so far of `Timing`s' living threads
     {"loaded": {"versions": {…}}}          of Python and of what is imported; of our extension also
-                                           its "features"; the last one counts
+                                           what it was "built" by, its "features"; the last counts
     {"pair": [channel, channel]}           two ends: what is sent at one is received at the other
     {"recorded": [from, until]}            spans that closed then are here; outside, only totals are
     {"end": [time, how]}                   "exit", or "exec" where another program took its place;

@@ -13,7 +13,7 @@ from rlox_opt.sampling.processes.programs import HAND_OVER, NOT_BEGUN, UNKNOWN, 
 from rlox_opt.sampling.processes.replay import Program, path, replay
 
 MOST = 20  # parts that are replayed
-_MOST_TIMES = 1000.0  # as fast is told of a program that nothing is left of
+MOST_TIMES = 1000.0  # as fast is told of a program that nothing is left of
 _LEAST = 0.01  # of the whole: what all threads together spend less on is not
 _STRAGGLES = 1.2  # times what equal threads take at the median
 _NOT_WORK = (HAND_OVER, UNKNOWN, NOT_BEGUN)
@@ -62,7 +62,7 @@ def gains(recorded: Recorded, cores: int) -> Gains:
             return left if part in parts else 1.0
 
         taken = replay(programs, cores, scale, recorded.there).seconds
-        return base.seconds / max(taken, base.seconds / _MOST_TIMES)
+        return base.seconds / max(taken, base.seconds / MOST_TIMES)
 
     ranked = []
     for (kind, what), parts in _groups(work).items():

@@ -36,7 +36,7 @@ from rlox_opt.system.process import end_group
 
 INSIDE = Path(__file__).with_name("inside")
 # What oneDNN compiles at run time gets names, in a file that perf reads.
-NAMED = {"ONEDNN_JIT_PROFILE": "3"}  # for VTune, as without it, and for perf
+_NAMED = {"ONEDNN_JIT_PROFILE": "3"}  # for VTune, as without it, and for perf
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # what a driver is ended with
 _GRACE_S = 40.0  # for a program to end after Ctrl-C; torchrun gives its ranks 30 of them
 _HELPERS_S = 2.0
@@ -113,7 +113,8 @@ def launch(
     )
     _write(folder, about)
     gate, opener = os.pipe()
-    env = NAMED | dict(os.environ if environment is None else environment)
+    env = _NAMED if options.frames else {}
+    env = env | dict(os.environ if environment is None else environment)
     paths = [str(INSIDE), *filter(None, [env.get("PYTHONPATH")])]
     env |= {
         "PYTHONPATH": os.pathsep.join(paths),

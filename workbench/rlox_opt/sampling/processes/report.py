@@ -6,6 +6,9 @@
 - `processes`: each `title`, `pid`, `parent`, `begin_s`, `end_s`, `how` it ended (None: killed), and
   its `threads`: `name`, `seconds`, `samples`, `layers`.
 - `components`, `layers`, `ranking`: as `components` makes them.
+- `startup_s`: seconds that the first process's main thread imported, or compiled what ran later;
+  they are in no share.
+- `functions`, `lines`, `parts`: those of the program's own that take most, as `hot` makes them.
 - `device`: what was waited for on a device, as `on_device` makes it; None without one.
 - `waiting`: who waits for whom, and what each part is worth, as `analysis` makes it; None where no
   thread recorded anything.
@@ -14,7 +17,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timezone
 from itertools import chain
 from pathlib import Path
@@ -23,9 +26,10 @@ from typing import Any
 from rlox_opt.project import installed
 from rlox_opt.project.project import Project
 from rlox_opt.sampling import perf, pyspy
-from rlox_opt.sampling.layers import Classifier
+from rlox_opt.sampling.layers import STARTUP
 from rlox_opt.sampling.processes.analysis import analyse
 from rlox_opt.sampling.processes.components import components, titles, together
+from rlox_opt.sampling.processes.hot import Seen, hot, libraries, stacks_of
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import EXEC, FOLDER
 from rlox_opt.sampling.processes.on_device import on_device
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
@@ -34,6 +38,8 @@ from rlox_opt.sampling.processes.samples_file import read_samples
 from rlox_opt.sampling.processes.threads import ThreadUse, threads_of
 from rlox_opt.sampling.processes.trace import write_trace
 from rlox_opt.sampling.results import anonymous
+from rlox_opt.sampling.samples import MAIN_THREAD, Samples
+from rlox_opt.sampling.whose import Whose
 from rlox_opt.system.machine import commit
 
 SCHEMA = 1
@@ -45,20 +51,27 @@ _HELPERS = ("resource tracker", "fork server")  # multiprocessing's, which it en
 Json = dict[str, Any]
 
 
-def report(run: RecordedRun, trace: Path, project: Project) -> Json:
-    """Read all that a run left, write its trace, and tell what it shows."""
-    incomplete = read_samplers(run, Classifier(project.settings.layers))
+def report(run: RecordedRun, trace: Path, project: Project) -> tuple[Json, Samples]:
+    """Read all that a run left, write its trace, and tell what it shows; and all that was done, for
+    a flamegraph."""
+    rules = project.settings.layers
+    incomplete = read_samplers(run, Whose(rules, ()))
     uses: dict[str, list[ThreadUse]] = {}
+    seen: dict[str, Seen] = {}
+    names = titles(run.processes)
     for process in run.processes:
-        uses[process.key] = threads_of(process, read_samples(run.folder, process.key))
+        samples = read_samples(run.folder, process.key)
+        uses[process.key] = threads_of(process, samples)
+        if samples is not None:
+            seen[process.key] = Seen(names[process.key], samples)
     shown = [process for process in run.processes if _worth_telling(process, uses[process.key])]
     layers, ranking = together(shown, uses)
-    names = titles(run.processes)
-    head, dirty = commit(project.root)
+    head, dirty = commit(_home(run))
     now = datetime.now(timezone.utc)
     told = write_trace(trace, run)
     start_ns = run.clock.after_ns
-    return {
+    every = [*seen.values()]
+    report = {
         "schema": SCHEMA,
         "kind": KIND,
         "command": [anonymous(word, project.root) for word in run.about.command],
@@ -70,7 +83,7 @@ def report(run: RecordedRun, trace: Path, project: Project) -> Json:
         "dirty": dirty,
         "features": _features(run.processes),
         "machine": run.about.machine,
-        "versions": _versions(run),
+        "versions": _versions(run, libraries(every, rules)),
         "options": run.about.options,
         "sampler": run.about.sampler,
         "wall_s": _wall_s(run),
@@ -80,18 +93,35 @@ def report(run: RecordedRun, trace: Path, project: Project) -> Json:
         "components": components(shown, uses),
         "layers": layers,
         "ranking": ranking,
+        "startup_s": _startup_s(run, uses),
+        **hot(every, rules),
         "waiting": analyse(run),
         "device": on_device(run),
         "trace": told,
     }
+    return report, stacks_of(every, rules)
 
 
-def _versions(run: RecordedRun) -> dict[str, str]:
-    """Those that the program's processes ran with, which are in its own environment; and of what
-    looked on, which is in ours."""
+def _home(run: RecordedRun) -> Path:
+    """The folder of the program; of a module the one that it was started in."""
+    script = "".join(run.about.command[1:2])
+    return Path(script).absolute().parent if script.endswith(".py") else Path.cwd()
+
+
+def _startup_s(run: RecordedRun, uses: Mapping[str, Sequence[ThreadUse]]) -> float:
+    first = (process.key for process in run.processes if process.header.parent_key is None)
+    main = (use for key in first for use in uses[key] if use.name == MAIN_THREAD)
+    return next((use.layers().get(STARTUP, 0.0) for use in main), 0.0)
+
+
+def _versions(run: RecordedRun, at_work: Collection[str]) -> dict[str, str]:
+    """Of Python and the libraries that were at work, or of all where that is not known, which are
+    those of the program's own environment; and of what looked on, which is in ours."""
     versions: dict[str, set[str]] = {}
     for process in run.processes:
-        for name, version in process.loaded.get("versions", {}).items():
+        loaded = process.loaded.get("versions", {})
+        told = {n: v for n, v in loaded.items() if not at_work or n in at_work or n == "python"}
+        for name, version in (told | process.loaded.get("built", {})).items():
             versions.setdefault(name, set()).add(version)
     told = {name: " and ".join(sorted(each)) for name, each in versions.items()}
     tool = run.about.sampler

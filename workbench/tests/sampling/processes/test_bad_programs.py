@@ -14,7 +14,8 @@ from command_line import rlox_opt
 
 from rlox_opt.sampling.processes import samplers
 
-WORKS = "import time\nuntil = time.monotonic() + 0.6\nwhile time.monotonic() < until: pass\n"
+# Seconds of the processor: who shares it with others gets less of it than the clock says.
+WORKS = "import time\nuntil = time.process_time() + 1\nwhile time.process_time() < until: pass\n"
 DAEMON = """\
 import os, sys, time
 if os.fork():
@@ -43,8 +44,8 @@ def reported(folder: Path, program: str, *options: str) -> tuple[int, dict[str, 
     return status, report
 
 
-def said(report: dict[str, Any], text: str) -> bool:
-    return any(text in sentence for sentence in report["incomplete"])
+def said(report: dict[str, Any]) -> str:
+    return "\n".join(report["incomplete"])
 
 
 @pytest.fixture(params=["perf", "none"])
@@ -64,13 +65,13 @@ def test_a_program_that_ends_in_a_second_is_reported(tmp_path: Path, sampler: st
     if sampler == "perf":
         assert {layer["name"] for layer in main["threads"][0]["layers"]} >= {"python"}
     else:
-        assert said(report, "layers are not known")
+        assert "layers are not known" in said(report)
 
 
 def test_a_program_that_fails_is_reported_with_its_status(tmp_path: Path, sampler: str) -> None:
     status, report = reported(tmp_path, f"{WORKS}raise SystemExit(5)\n", "--sampler", sampler)
     assert (status, report["status"]) == (2, 5)
-    assert said(report, "exit status 5")
+    assert "exit status 5" in said(report)
 
 
 def test_a_program_that_becomes_another_one_is_reported_until_then(
@@ -79,7 +80,7 @@ def test_a_program_that_becomes_another_one_is_reported_until_then(
     program = f"{WORKS}import os\nos.execv('/bin/sleep', ['sleep', '1'])\n"
     status, report = reported(tmp_path, program, "--sampler", sampler)
     assert status == 0
-    assert said(report, "Replaced by a program that is not recorded (exec)")
+    assert "Replaced by a program that is not recorded (exec)" in said(report)
 
 
 def test_a_daemon_that_runs_on_is_said_to(tmp_path: Path, sampler: str) -> None:
@@ -87,7 +88,7 @@ def test_a_daemon_that_runs_on_is_said_to(tmp_path: Path, sampler: str) -> None:
     try:
         status, report = reported(tmp_path, DAEMON.format(pid=str(pid)), "--sampler", sampler)
         assert status == 0
-        assert said(report, "running still when the program's first process had ended")
+        assert "running still when the program's first process had ended" in said(report)
     finally:
         with contextlib.suppress(OSError, ValueError):
             os.kill(int(pid.read_text()), signal.SIGKILL)
@@ -102,10 +103,10 @@ def test_a_program_that_clears_its_environment_is_reported_without_its_children(
     assert status == 0
     assert [process["title"] for process in report["processes"]] == ["main"]
     if sampler == "perf":
-        assert said(report, "were started without this run's PYTHONPATH")
+        assert "were started without this run's PYTHONPATH" in said(report)
 
 
 def test_what_is_no_python_is_reported_as_not_seen(tmp_path: Path, sampler: str) -> None:
     status, report = reported(tmp_path, "sleep 1\n", "--sampler", sampler, "--python", "/bin/sh")
     assert (status, report["processes"]) == (0, [])
-    assert said(report, "No process was recorded")
+    assert "No process was recorded" in said(report)

@@ -44,6 +44,23 @@ def test_a_threads_cells_sum_to_its_time_whatever_the_samples_weigh(tmp_path: Pa
     assert sum(use.layers().values()) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(("tool", "points"), [("perf", 1.5), ("py-spy", 7.5)])
+def test_no_number_of_samples_makes_an_interval_narrower_than_attributing_is_wrong(
+    tool: str, points: float, tmp_path: Path
+) -> None:
+    Record(tmp_path, 5).until(1000)
+    by_hand(tmp_path)
+    widths = []
+    for many in (20, 20_000):
+        samples = sampled(*[("", "python", 1.0), ("", "rust", 1.0)] * many)
+        samples.tool, samples.period_s = tool, 1.0
+        (use,) = threads_of(read_run(tmp_path).processes[0], samples)
+        low, high = use.interval("rust", use.layers()["rust"])
+        assert low < 0.5 < high
+        widths.append(100 * (high - low))
+    assert widths[0] > widths[1] > 2 * points
+
+
 def test_time_that_nobody_sampled_is_told_apart(tmp_path: Path) -> None:
     Record(tmp_path, 5).span("a", 0, 250).until(1000)
     (use,) = threads_of(by_hand(tmp_path).processes[0], None)

@@ -38,6 +38,15 @@ def heeded() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+@pytest.mark.parametrize("frames", [True, False])
+def test_only_for_perf_are_kernels_of_the_run_time_named_in_a_file(
+    frames: bool, tmp_path: Path
+) -> None:
+    program = f"import os; open({str(tmp_path / 'told')!r}, 'w').write(str(sorted(os.environ)))"
+    launch([sys.executable, "-c", program], tmp_path / "run", Options(frames=frames), None, SILENT)
+    assert ("ONEDNN_JIT_PROFILE" in (tmp_path / "told").read_text()) is frames
+
+
 @pytest.mark.parametrize("number", ENDING)
 def test_a_second_ctrl_c_does_not_lose_what_the_first_one_kept(
     number: signal.Signals, heeded: None

@@ -19,7 +19,6 @@ _QUIET_NS = 500_000_000
 _DEVICE_NS = 2_000_000_000  # for a program that works, to begin to use its device
 _POLLS = 20
 _NOTING = {"build_info", "record_spans", "take_spans"}
-_TOLD = ("torch", "numpy", "gymnasium", "jax", "numba")  # whose versions are
 _DEVICES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 
 
@@ -180,21 +179,24 @@ class _Blocks:
 
 
 def loaded() -> dict[str, Any]:
-    """What this process runs with: `versions` of Python and of what it has imported, and, where an
-    extension notes its calls, the `features` it was built with."""
+    """What this process runs with: `versions` of Python and of what it has imported that is not
+    Python's; and, where an extension notes its calls, what it was `built` by, with what `features`.
+    """
     versions = {"python": sys.version.split()[0]}
-    for name in _TOLD:
-        version = getattr(sys.modules.get(name), "__version__", None)
-        if version is not None:
-            versions[name] = str(version)
+    pythons = getattr(sys, "stdlib_module_names", ())
+    for name, module in tuple(sys.modules.items()):
+        if "." not in name and name not in pythons:
+            version = getattr(module, "__dict__", {}).get("__version__")
+            if isinstance(version, str):
+                versions[name] = str(version)
     core = _noting()
     if core is None:
         return {"versions": versions}
     build = core.build_info()
     rustc = build["rustc"].removeprefix("rustc ").split(" ")[0]
     package = core.__name__.partition(".")[0]
-    versions |= {package: build["version"], "rustc": rustc, "build_profile": build["profile"]}
-    return {"versions": versions, "features": build["features"]}
+    built = {package: build["version"], "rustc": rustc, "build_profile": build["profile"]}
+    return {"versions": versions, "built": built, "features": build["features"]}
 
 
 def _noting() -> Any:
@@ -202,7 +204,7 @@ def _noting() -> Any:
     module is asked for an attribute, since some import others when they are."""
     for module in tuple(sys.modules.values()):
         members = getattr(module, "__dict__", {})
-        if _NOTING.issubset(members) and not str(members.get("__file__", ".py")).endswith(".py"):
+        if members.keys() >= _NOTING and not str(members.get("__file__", ".py")).endswith(".py"):
             return module
     return None
 

@@ -11,9 +11,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -33,13 +35,13 @@ def programs() -> list[str]:
 
 
 def profile(
-    name: str, sampler: str, python: str, seconds: float, folder: Path
+    rlox_opt: Sequence[str], name: str, sampler: str, python: str, seconds: float, folder: Path
 ) -> tuple[list[Any], Any] | str:
     """What the program's threads tell, and the report of its profile; or why there is none."""
     truth = folder / "truth"
     truth.mkdir(parents=True)
     command = [
-        *(sys.executable, "-m", "rlox_opt.cli.main", "profile", "script"),
+        *(*rlox_opt, "profile", "script"),
         *(str(PROGRAMS / f"{name}.py"), "--sampler", sampler, "--out", str(folder / "report")),
         *("--python", python, "--json", "--", str(seconds)),
     ]
@@ -66,18 +68,21 @@ def main() -> int:
     parser.add_argument("--sampler", choices=tuple(TOLERANCE), action="append")
     parser.add_argument("--seconds", type=float, default=10.0, help="that each program works for")
     parser.add_argument("--python", default=sys.executable, help="that runs the programs")
+    ours = shlex.join([sys.executable, "-m", "rlox_opt.cli.main"])
+    parser.add_argument("--rlox-opt", default=ours, help="the command, as of another commit")
     parser.add_argument("--keep", type=Path, help="a folder for the reports")
     asked = parser.parse_args()
     wrong = sorted(set(asked.programs) - set(programs()))
     if wrong:
         parser.error(f"no program {wrong[0]!r}; there are {', '.join(programs())}")
+    command = shlex.split(asked.rlox_opt)
     every: list[Row] = []
     with tempfile.TemporaryDirectory() as scratch:
         folder = asked.keep or Path(scratch)
         for sampler in asked.sampler or ["perf"]:
             for name in asked.programs or programs():
                 into = folder / f"{name}-{sampler}"
-                found = profile(name, sampler, asked.python, asked.seconds, into)
+                found = profile(command, name, sampler, asked.python, asked.seconds, into)
                 print(f"### {name}, {sampler}\n")
                 if isinstance(found, str):
                     print(found, end="\n\n")
@@ -102,15 +107,16 @@ def _summary(every: list[Row]) -> str:
             f"{max(abs(row.error) for row in own):.1f}; {held} intervals hold the truth "
             f"({100 * held / len(own):.0f} %)."
         )
+    return "\n".join([*lines, "", conditions()])
+
+
+def conditions() -> str:
+    """Of a measurement: day, commit, machine."""
     where, (head, dirty) = machine(), commit(HERE.parents[3])
-    return "\n".join(
-        [
-            *lines,
-            "",
-            f"{date.today()}, commit {(head or 'unknown')[:12]}{' and changes' if dirty else ''}, "
-            f"{where['cpu']} ({where['cores']} cores), {where['kernel']}, "
-            f"Python {sys.version.split()[0]}.",
-        ]
+    return (
+        f"{date.today()}, commit {(head or 'unknown')[:12]}{' and changes' if dirty else ''}, "
+        f"{where['cpu']} ({where['cores']} cores), {where['kernel']}, "
+        f"Python {sys.version.split()[0]}."
     )
 
 

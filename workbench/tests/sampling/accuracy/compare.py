@@ -77,7 +77,8 @@ def _thread(
         share, low, high = 0.0, 0.0, _LEAST
         if (of := counted.get(layer)) is not None:
             share = of["seconds"] / whole
-            low, high = (share * end / of["share"] for end in of["ci95"])
+            ends = of.get("ci95") or (of["share"], of["share"])  # an old report has a point alone
+            low, high = (share * end / of["share"] for end in ends)
         real = true.get(layer, 0.0) / work
         if max(share, real) >= _TRACE:
             found.append(Row(name, layer, real, share, low, high, sampler))

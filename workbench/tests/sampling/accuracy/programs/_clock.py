@@ -73,6 +73,7 @@ class Clock:
             "pid": os.getpid(),
             "thread": "MainThread" if main else current.name,
             "seconds": dict(self.seconds),
+            "rounds": self.rounds,
             "window": [self.began, time.monotonic()],
             "spans": self.spans,  # layer, begin, end, its CPU time and that in the kernel
         }

@@ -81,7 +81,7 @@ def flame_script() -> Markup:
 
 
 def _headline(report: Report) -> list[tuple[str, str]]:
-    layers = sorted(report.get("layers") or [], key=lambda layer: -layer["share"])
+    layers = tables.ranked_layers(report)
     sps, mean = report.get("sps"), report.get("mean_return")
     random = report.get("random_return")
     beside = "" if random is None else f" (random policy {random:,.1f})"
@@ -106,7 +106,7 @@ def _drawn(section: Section, report: Report) -> Section:
 
 
 def _layers(report: Report) -> Markup:
-    layers = sorted(report["layers"], key=lambda layer: -layer["share"])
+    layers = tables.ranked_layers(report)
     most = max(max(layer["share"], *(layer.get("ci95") or [0])) for layer in layers)
     step = round_step(0, most, _TICKS, _PERCENT)
     ticks = [step * number for number in range(max(1, math.ceil(most / step - 1e-9)) + 1)]
@@ -125,6 +125,16 @@ def _flamegraph(report: Report, samples: Mapping[str, Samples]) -> Section:
     """The stacks of each tool that has any."""
     clock = self_seconds(report)
     trees = {name: tree(found, clock) for name, found in samples.items()}
+    explained = (
+        "Phases first, then the stack of calls within each; widths are seconds of the plain run."
+    )
+    return flamegraph(trees, samples, report.get("layer_source"), explained)
+
+
+def flamegraph(
+    trees: Mapping[str, Any], samples: Mapping[str, Samples], chosen: str | None, explained: str
+) -> Section:
+    """The trees of samples of each tool that has any; `chosen` is the one that is shown first."""
     trees = {name: found for name, found in trees.items() if found["nodes"]}
     if not trees:
         none = "No tool took samples, so there are no stacks to draw."
@@ -133,14 +143,13 @@ def _flamegraph(report: Report, samples: Mapping[str, Samples]) -> Section:
     chart = pages.render(
         "flamegraph.html",
         label="Flamegraph",
-        explained="Phases first, then the stack of calls within each; widths are seconds of the "
-        "plain run, colours are layers. Click or press Enter to zoom, Escape to go back, arrows to "
-        "walk, / to search.",
+        explained=f"{explained} Colours are layers. Click or press Enter to zoom, Escape to go "
+        "back, arrows to walk, / to search.",
         options=[(name, f"{name}, {len(samples[name].samples):,} samples") for name in trees],
-        chosen=report.get("layer_source"),
+        chosen=chosen,
         legend=[(layer, title) for layer, title in TITLES.items() if layer in present],
         titles=TITLES,
         tools=trees,
-        without_script="The flamegraph needs JavaScript; the folded stacks lie beside this page.",
+        without_script="The flamegraph needs JavaScript.",
     )
     return Section("flamegraph", "Flamegraph", chart=chart)

@@ -1,4 +1,4 @@
-"""The report of a run of several processes, as a page and as Markdown."""
+"""The report of a program and all its processes, as a page and as Markdown."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rlox_opt.sampling.samples import OUTSIDE
+from rlox_opt.sampling.flamegraph import tree
+from rlox_opt.sampling.samples import OUTSIDE, Samples
 from rlox_opt.views import details, html, pages, tables, units, waiting
 from rlox_opt.views.component_tree import tree_lines
 from rlox_opt.views.markdown import table_lines
-from rlox_opt.views.model import Report, Section, Table
+from rlox_opt.views.model import Cell, Report, Section, Table
 from rlox_opt.views.titles import layer_title
 
 UNSAMPLED = "not sampled"
 _MOST_SPREADS = 12
+_WHOLE = 0.95  # of a row: a layer with more is told alone, and one with as little less is not
 _LONGEST = 100  # characters of a heading: two lines of the page
 
 
@@ -27,7 +29,9 @@ def sections(report: Report) -> list[Section]:
     if own := report.get("own_timing"):
         waits.append(own_timing(own))
     waits += details.on_device(report.get("device"))
-    return [_ranking(report), *waits, _layers(report), _components(report), _processes(report)]
+    several = [_components(report)] if len(report["processes"]) > 1 else []
+    return [_ranking(report), *_own_code(report), *waits, _layers(report), *several,
+            _processes(report)]  # fmt: skip
 
 
 def heading(report: Report) -> str:
@@ -49,29 +53,33 @@ def notices(report: Report) -> list[tuple[str, list[str]]]:
     return [(title, sentences) for title, sentences in found if sentences]
 
 
-def render_html(report: Report) -> str:
+def render_html(report: Report, stacks: Samples) -> str:
     """The page: one file that needs no other."""
     trees = "\n\n".join("\n".join(lines) for c in report["components"] if (lines := tree_lines(c)))
-    phases = Section(
-        "trees",
-        "Phases by component",
-        [] if trees else ["No phases."],
-        chart=pages.render("report/trees.html", trees=trees) if trees else None,
+    chart = pages.render("report/trees.html", trees=trees) if trees else None
+    phases = [Section("trees", "Phases by component", chart=chart)] if trees else []
+    flame = html.flamegraph(
+        {stacks.tool: tree(stacks, {}, "all threads")},
+        {stacks.tool: stacks},
+        stacks.tool,
+        "Each thread with its phases first, then the stack of calls; widths are seconds in which "
+        "anything was done.",
     )
     ranking, *others = sections(report)
     return html.document(
-        "Profile of several processes",
+        "Profile of a program",
         heading(report),
         figures(report),
         notices(report),
-        [ranking, phases, *others],
+        [ranking, *phases, *others[:1], flame, *others[1:]],
         tables.facts(report),
+        html.flame_script() if flame.chart else "",
     )
 
 
 def render_markdown(report: Report) -> str:
     """The same as text, for a terminal or a pull request."""
-    lines = [f"# {heading(report)}: profile of several processes", ""]
+    lines = [f"# {heading(report)}: profile of a program", ""]
     for title, sentences in notices(report):
         lines += [f"> **{title}.**", *(f"> - {text}" for text in sentences), ""]
     lines += [f"- **{what}**: {value}" for what, value in (*figures(report), *tables.facts(report))]
@@ -85,12 +93,77 @@ def render_markdown(report: Report) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).rstrip() + "\n"
 
 
+def _own_code(report: Report) -> list[Section]:
+    """Which functions and lines of the program's own take the time; nothing of what has none."""
+    if not report["lines"]:
+        return []
+    functions: list[tuple[Cell, ...]] = [
+        (row["name"], row["place"], _made_of(row), units.seconds(row["seconds"]),
+         units.percent(row["share"]))
+        for row in report["functions"]
+    ]  # fmt: skip
+    lines: list[tuple[Cell, ...]] = [
+        (f"{row['place']}:{row['line']}", row["text"], _made_of(row),
+         units.seconds(row["seconds"]), units.percent(row["share"]))
+        for row in report["lines"]
+    ]  # fmt: skip
+    text = [
+        "Python of the program's own, each with what it calls of libraries, and without what it "
+        "calls of its own."
+    ]
+    text += [told for told in (lines_told_by(report), worth_a_span(report)) if told]
+    columns = ("Spent in", "Time", "Share")
+    return [
+        Section(
+            "own-code",
+            "The program's own functions and lines",
+            text,
+            [
+                Table(("Function", "File", *columns), functions, "Functions", left=3),
+                Table(("Line", "Source", *columns), lines, "Lines", left=3),
+            ],
+        )
+    ]
+
+
+def _made_of(row: Mapping[str, Any]) -> str:
+    """ "NumPy 80 %, Python 20 %": the layers that a row is spent in, but for what is little."""
+    return ", ".join(
+        layer_title(layer) + (f" {units.whole_percent(share)}" if share < _WHOLE else "")
+        for layer, share in row["layers"]
+        if share >= 1 - _WHOLE
+    )
+
+
+def lines_told_by(report: Report) -> str:
+    """How exact lines are, where they are not; else ""."""
+    if report["sampler"] != "perf":
+        return ""
+    return (
+        "perf does not see them: Python that runs for less than 5 ms between two calls counts for "
+        "the line of one of them. With --sampler py-spy each line is as it was."
+    )
+
+
+def worth_a_span(report: Report) -> str:
+    """Which lines the program divides into, where it says no phases itself; "" where it does."""
+    if phased(report) or not report["parts"]:
+        return ""
+    lines = (f"{row['place']}:{row['line']} ({units.percent(row['share'])})"
+             for row in report["parts"])  # fmt: skip
+    return (
+        "The program says no phases. A block of its own (`with timing.add_time(…)`, or `@span`) "
+        f"would tell most around each of these lines: {', '.join(lines)}."
+    )
+
+
 def figures(report: Report) -> list[tuple[str, str]]:
     """The page's headline."""
     clocks = report["trace"]["clocks"]
     error = max((clock["error_us"] for clock in clocks), default=0.0)
     return [
         ("Wall time", units.seconds(report["wall_s"])),
+        ("Start-up, in no share", units.seconds(report["startup_s"] or None)),
         ("Processes", units.count(len(report["processes"]))),
         ("Sampled by", report["sampler"] or "nothing"),
         ("Clocks aligned to", "one clock" if not error else f"± {error:.0f} µs"),
@@ -213,5 +286,9 @@ def _layer(name: str) -> str:
 
 def summary(report: Mapping[str, Any]) -> str:
     """ "python train.py: 4 processes, 61.2 s"."""
-    processes = len(report["processes"])
-    return f"{heading(report)}: {processes} processes, {units.seconds(report['wall_s'])}"
+    number = len(report["processes"])
+    told = f"{heading(report)}: {number} process{'' if number == 1 else 'es'}, "
+    told += units.seconds(report["wall_s"])
+    if report["startup_s"]:
+        told += f", of which {units.seconds(report['startup_s'])} start-up, which is in no share"
+    return told

@@ -12,6 +12,8 @@ from rlox_opt.views import details, units
 from rlox_opt.views.model import Report, Section, Table
 from rlox_opt.views.titles import layer_title
 
+_SEEN = 0.0005  # of the whole: less is 0.0 %
+
 
 def heading(report: Report) -> str:
     """ "PPO on CartPole-v1"."""
@@ -124,11 +126,18 @@ def _rounded(value: float | None) -> str:
     return units.count(None if value is None else round(value))
 
 
+def ranked_layers(report: Report) -> list[Mapping[str, Any]]:
+    """Those that take most first, without those of which no time to speak of was seen."""
+    seen = [layer for layer in report.get("layers") or () if layer["share"] >= _SEEN]
+    return sorted(seen, key=lambda layer: -layer["share"])
+
+
 def _layers(report: Report) -> Section:
     layers = report.get("layers") or []
     if not layers:
         return Section("layers", "Layers", ["No tool took samples, so there is no ranking."])
     source = report.get("layer_source")
+    found = ranked_layers(report)
     ranked = Table(
         ("Layer", "Time", "Share", "95 % interval"),
         [
@@ -138,7 +147,7 @@ def _layers(report: Report) -> Section:
                 units.percent(layer["share"]),
                 units.interval(layer.get("ci95")),
             )
-            for layer in sorted(layers, key=lambda layer: -layer["share"])
+            for layer in found
         ],
     )
     text = [
@@ -149,8 +158,9 @@ def _layers(report: Report) -> Section:
     views = _views(report)
     if len(views) < 2:
         return Section("layers", "Layers", text, [ranked])
-    names = [layer["name"] for layer in sorted(layers, key=lambda layer: -layer["share"])]
-    names += sorted({name for view in views.values() for name in view} - set(names))
+    names = [layer["name"] for layer in found]
+    others = {name for view in views.values() for name, of in view.items() if of["share"] >= _SEEN}
+    names += sorted(others - set(names))
     side = Table(
         ("Layer", *views),
         [

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rlox_opt.sampling.layers import TITLES
-from rlox_opt.views import units
+from rlox_opt.views import tables, units
 from rlox_opt.views.model import Section
 
 _BAR = 16  # characters of a share of 100 %
@@ -83,7 +83,7 @@ def _layers_title(report: Mapping[str, Any]) -> str:
 
 def _layers(report: Mapping[str, Any]) -> Table:
     table = _table()
-    for layer in sorted(report["layers"], key=lambda layer: -layer["share"]):
+    for layer in tables.ranked_layers(report):
         table.add_row(
             TITLES.get(layer["name"], layer["name"]),
             bar(layer["share"]),

@@ -15,9 +15,12 @@ from rlox_opt.views import processes, units, waiting
 from rlox_opt.views.component_tree import tree_lines
 from rlox_opt.views.terminal import bar
 from rlox_opt.views.titles import layer_title
+from rlox_opt.views.wrapping import cut
 
 _MOST_RANKED = 12
 _MOST_GAINS = 6
+_MOST_LINES = 8
+_SOURCE = 44  # characters of a line's
 _BAR = 8  # columns, so that names keep most of a terminal of 80
 
 
@@ -49,6 +52,22 @@ def summary(report: Mapping[str, Any], folder: Path) -> Group:
     if ranked.row_count:
         parts += ["", "[bold]Where time goes, all processes together (share of busy time)[/]"]
         parts.append(ranked)
+    if rows := report["lines"][:_MOST_LINES]:
+        own = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+        own.add_column(justify="right")
+        own.add_column(overflow="fold")
+        for row in rows:
+            where = f"{row['place']}:{row['line']}"
+            text = Text(cut(row["text"], _SOURCE))
+            own.add_row(units.percent(row["share"]), Text(where), text)
+        parts += [
+            "",
+            "[bold]Lines of its own that take most, with what they call of libraries[/]",
+            own,
+        ]
+        parts += [Text(told, "dim")] if (told := processes.lines_told_by(report)) else []
+    if told := processes.worth_a_span(report):
+        parts += ["", Text(told)]
     gains = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     for what, twice, gone in waiting.worth(report.get("waiting"))[:_MOST_GAINS]:
         gains.add_row(Text(what), f"twice as fast: {twice}", f"without it: {gone}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rlox_opt.sampling.processes.gains import MOST_TIMES
 from rlox_opt.views import units
 from rlox_opt.views.model import Cell, Section, Table
 
@@ -20,7 +21,7 @@ def sections(found: Mapping[str, Any]) -> list[Section]:
     part is worth is its share, and no replay says more."""
     if alone(found):
         return []
-    return [_states(found), _gains(found), _path(found)]
+    return [_states(found), *((_gains(found), _path(found)) if found["replayed"] else ())]
 
 
 def alone(found: Mapping[str, Any]) -> bool:
@@ -62,10 +63,14 @@ def worth(found: Mapping[str, Any] | None) -> list[tuple[str, str, str]]:
     if found is None or alone(found):
         return []
     return [
-        (gain["what"], units.factor(gain["twice"]), units.factor(gain["gone"]))
+        (gain["what"], units.factor(gain["twice"]), _without(gain))
         for gain in found.get("gains", ())
         if gain["gone"] >= _WORTH
     ]
+
+
+def _without(gain: Mapping[str, Any]) -> str:
+    return "all of it" if gain["gone"] >= MOST_TIMES else units.factor(gain["gone"])
 
 
 def _states(found: Mapping[str, Any]) -> Section:
@@ -112,7 +117,7 @@ def _gains(found: Mapping[str, Any]) -> Section:
             units.seconds(gain["seconds"]),
             units.percent(gain["on_path"]),
             units.factor(gain["twice"]),
-            units.factor(gain["gone"]),
+            _without(gain),
             units.factor(gain["evened"]),
         )
         for gain in found["gains"]

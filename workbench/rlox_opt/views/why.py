@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlox_opt.sampling.whose import OWN, title
 from rlox_opt.views import units
+from rlox_opt.views.wrapping import cut
 
 if TYPE_CHECKING:
     from rlox_opt.project.explained import Told, Why
@@ -101,6 +102,11 @@ def notes(of: Why) -> Iterator[str]:
             )
     if of.ratio and of.functions and of.functions[0].surely and not of.touched:
         yield "No function of Python that the change touches is on the stacks of what changed."
+    if of.ratio and any(told.low > 1 for told in (*of.layers, *of.functions, *of.native)):
+        yield (
+            "A part of more than 100 % changed by more than the whole did: others changed the "
+            "other way, and took back some of it."
+        )
     for reason in of.missing:
         yield f"Not seen: {reason}."
     if of.samples:
@@ -153,7 +159,7 @@ def _native(told: Told) -> str:
 
 
 def _line(told: Told) -> str:
-    text = told.text if len(told.text) <= _LONGEST else f"{told.text[: _LONGEST - 1]}…"
+    text = cut(told.text, _LONGEST)
     there = f"{told.place}:{told.line}" if told.line else f"{told.place}, a line that is gone"
     return f"{'+' if told.in_diff else ' '} {there}  {text}".rstrip()
 

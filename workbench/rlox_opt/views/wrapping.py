@@ -1,4 +1,4 @@
-"""Names of benchmarks in a column that is narrower than they are: folded between their parts."""
+"""What is wider than its column: names of benchmarks are folded between their parts, lines cut."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ def wrapped(name: str, width: int) -> str:
             lines.append(_INDENT)
         lines[-1] += part
     return "\n".join(line.rstrip() for line in lines)
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many characters; of a longer one its beginning, and a sign."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _parts(text: str, width: int, strength: int = 0) -> list[str]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hostile_html import harm
+from test_processes import STACKS
 from test_processes import report as report_of_processes
 
 from rlox_opt.sampling.samples import Samples
@@ -25,7 +26,7 @@ def written(
     """A page of the kind asked for."""
     kind: str = request.param
     if kind == "processes":
-        text = processes.render_html(report_of_processes())
+        text = processes.render_html(report_of_processes(), STACKS)
     else:
         text = html.render(report, samples if kind == "training" else {})
     path = tmp_path / "page.html"

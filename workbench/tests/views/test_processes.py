@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 from rlox_opt.views import processes, terminal_processes
 from rlox_opt.views.component_tree import tree_lines
 
@@ -40,6 +41,10 @@ def component(title: str, names: list[str], *phases: Any) -> Any:
     }
     return {"title": title, "processes": names, "threads": [thread]}
 
+
+FRAMES = Frame("<module>", "train.py", 30), Frame("step", "train.py", 12)
+STEP = Sample(FRAMES, "main", "python", 1.0, MAIN_THREAD)
+STACKS = Samples("perf", [STEP])
 
 LEARNER = component(
     "Learner",
@@ -86,8 +91,22 @@ def report(**more: Any) -> Any:
         "components": [LEARNER, WORKERS],
         "layers": [{"name": "env_python", "seconds": 340.0, "share": 0.9}],
         "ranking": [row],
+        "startup_s": 3.25,
+        "functions": [],
+        "lines": [],
+        "parts": [],
         "trace": {"clocks": [{"process": "a", "shift_us": 0, "error_us": 0, "seen_us": 3}]},
     } | more
+
+
+ROW: dict[str, Any] = {"place": "train.py", "line": 12, "name": "step", "seconds": 300.0}
+OWN: dict[str, Any] = {
+    "functions": [ROW | {"line": 0, "share": 0.8, "layers": [["numpy", 0.7], ["python", 0.3]]}],
+    "lines": [
+        ROW | {"text": "x = f(<y>)" + " + 1" * 20, "share": 0.6, "layers": [["numpy", 0.96]]}
+    ],
+    "parts": [ROW | {"text": "a()", "share": 0.6}, ROW | {"line": 13, "text": "b()", "share": 0.3}],
+}
 
 
 @pytest.mark.parametrize("n", range(1, 20))
@@ -155,7 +174,7 @@ def test_names_are_whole_in_a_terminal_of_80_columns(tmp_path: Path) -> None:
 
 
 def test_the_page_and_the_text_tell_the_same_and_no_folder_of_the_machine() -> None:
-    page, text = processes.render_html(report()), processes.render_markdown(report())
+    page, text = processes.render_html(report(), STACKS), processes.render_markdown(report())
     plain = re.sub(r"<[^>]*>", "", page)
     for figure in ("90.0 %", "170.0000", "env worker 0 was killed.", "highest in env worker 1"):
         assert figure in plain, figure
@@ -166,12 +185,50 @@ def test_the_page_and_the_text_tell_the_same_and_no_folder_of_the_machine() -> N
 
 
 def test_what_comes_from_the_program_is_escaped() -> None:
-    assert "<3>" not in processes.render_html(report())
+    page = processes.render_html(report(**OWN), STACKS)
+    assert "<3>" not in page
+    assert "<y>" not in page
+
+
+def test_lines_of_its_own_stand_with_their_source_within_80_columns(tmp_path: Path) -> None:
+    (ranked,) = report()["ranking"]
+    of = report(ranking=[ranked | {"phase": ""}], **OWN)
+    console = Console(width=80, file=io.StringIO())
+    console.print(terminal_processes.summary(of, tmp_path))
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "60.0 %  train.py:12  x = f(<y>) + 1" in told
+    assert all(len(line) <= 80 for line in told.splitlines() if str(tmp_path) not in line)
+    text = processes.render_markdown(of)
+    assert "NumPy 70 %, Python 30 %" in text
+    assert "| NumPy |" in text.replace("  ", " ")  # of a line that is hardly anything else
+    for said in (" ".join(told.split()), text):
+        assert "train.py:12 (60.0 %), train.py:13 (30.0 %)." in said
+        assert "3.25 s" in said
+
+
+@pytest.mark.parametrize("sampler", ["perf", "py-spy"])
+def test_lines_that_perf_does_not_see_are_said_to_be_less_exact(
+    sampler: str, tmp_path: Path
+) -> None:
+    of = report(sampler=sampler, **OWN)
+    console = Console(width=300, file=io.StringIO())
+    console.print(terminal_processes.summary(of, tmp_path))
+    for told in (processes.render_markdown(of), console.file.getvalue()):  # type: ignore[attr-defined]
+        assert ("perf does not see them" in told) is (sampler == "perf")
+
+
+def test_a_program_with_phases_is_not_told_which_lines_are_worth_one() -> None:
+    assert processes.worth_a_span(report(**OWN)) == ""
+
+
+def test_one_process_has_no_equals_to_be_compared_with() -> None:
+    assert len(report()["processes"]) == 1
+    assert "Equal workers" not in processes.render_markdown(report())
 
 
 def test_a_run_that_nothing_sampled_still_has_its_trees() -> None:
     empty = report(ranking=[], layers=[], sampler=None)
-    assert "train: 28.5942" in processes.render_html(empty)
+    assert "train: 28.5942" in processes.render_html(empty, Samples("", []))
     assert "nothing is ranked" in processes.render_markdown(empty)
 
 
@@ -187,7 +244,9 @@ def test_the_page_fits_its_window_and_asks_for_nothing(
 ) -> None:
     file = tmp_path / "report.html"
     words = [f"--option{n}={n}" for n in range(20)]
-    file.write_text(processes.render_html(report(command=["python", "train.py", *words])))
+    file.write_text(
+        processes.render_html(report(command=["python", "train.py", *words], **OWN), STACKS)
+    )
     context = browser.new_context(offline=True, viewport={"width": width, "height": 900})
     page = context.new_page()
     said: list[str] = []
@@ -197,6 +256,7 @@ def test_the_page_fits_its_window_and_asks_for_nothing(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.locator("#trees pre").inner_text().startswith("Learner profile tree view")
     assert page.locator("#ranking tbody tr").count() == 1
+    assert page.locator("#flame").inner_text().split()[:2] == ["all", "threads"]
     lines = "h => h.clientHeight / parseFloat(getComputedStyle(h).lineHeight)"
     assert page.locator("h1").evaluate(lines) <= 2.1
     assert said == []

@@ -52,6 +52,14 @@ def test_markdown_takes_the_runs_text_literally() -> None:
     assert r"a\|b \<i\>\*c\*\</i\> \`d\` e_f" in text
 
 
+def test_a_layer_of_which_nothing_was_seen_has_no_row(report: dict[str, Any]) -> None:
+    never = {"name": "gil", "seconds": 0.0, "share": 0.0, "ci95": [0.0, 0.0]}
+    assert "GIL" in markdown.render(
+        report | {"layers": [*report["layers"], never | {"share": 0.01}]}
+    )
+    assert "GIL" not in markdown.render(report | {"layers": [*report["layers"], never]})
+
+
 def test_a_sound_run_has_no_notice(report: dict[str, Any]) -> None:
     whole = report | {"tools": {k: v for k, v in report["tools"].items() if k != "scalene"}}
     assert notices(whole) == []

@@ -57,6 +57,12 @@ def test_functions_that_the_change_does_not_touch_are_said_to_be_so() -> None:
     assert "No function of Python that the change touches is on the stacks" in told
 
 
+def test_a_part_that_is_surely_more_than_the_whole_is_explained() -> None:
+    for low, told in ((1.2, True), (0.9, False)):
+        of = found(native=[Told("own native code", 7.3, low, 9.0, "_multidict.so", "_md_resize")])
+        assert ("took back some of it" in " ".join(why.notes(of))) is told
+
+
 def test_what_could_not_be_seen_and_what_no_time_was_left_for_is_told() -> None:
     of = found(missing=["the kernel's part: perf is away"])
     told = " ".join(why.lines(compared(of, unexplained=tuple("abcd")), 1000))

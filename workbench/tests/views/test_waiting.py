@@ -66,6 +66,18 @@ def test_of_one_thread_that_waits_for_nobody_no_gains_and_no_path_are_told() -> 
         assert len(waiting.sections(FOUND | {"kinds": kinds})) == 3
 
 
+def test_where_nothing_was_replayed_only_the_waits_are_told() -> None:
+    unplayed = FOUND | {"replayed": None, "gains": [], "critical_path": {}}
+    assert [section.id for section in waiting.sections(unplayed)] == ["waiting"]
+    assert waiting.worth(unplayed) == []
+
+
+def test_a_part_that_is_all_there_is_has_no_number_of_times() -> None:
+    whole = {**FOUND["gains"][0], "gone": 1000.0}  # type: ignore[index]
+    ((_, _, without),) = waiting.worth(FOUND | {"gains": [whole]})
+    assert without == "all of it"
+
+
 @pytest.mark.parametrize("cpu", [1.3, None])
 def test_what_the_processes_cost_is_said_in_a_sentence(cpu: float | None) -> None:
     side = {"train_s": 2.0, "cpu_s": 3.0, "waits": {"pipe": 0.5}}

@@ -4,7 +4,9 @@ histories, and what other projects reported."""
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from textwrap import shorten
 from typing import Any, NamedTuple
 
 from rlox_opt.history import elsewhere
@@ -13,6 +15,8 @@ from rlox_opt.stats.paired import FLAGGED
 from rlox_opt.stats.rate import upper_bound
 from rlox_opt.views import units
 from rlox_opt.views.site.layout import Table
+
+_LONGEST = 40  # characters of why something failed; the record has all of them
 
 _Record = Mapping[str, Any]
 
@@ -182,54 +186,69 @@ def _attribution(machine: str, records: Sequence[_Record]) -> Score:
     return Score("Is the cause found?", [(Table(columns, counted, caption), "")])
 
 
-def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
-    newest = list(_newest_of_each(records))
-    every = [row for _, own in newest for row in own]
-    pairs = [row for row in every if row["what"] == "pair"]
-    of_all: dict[str, list[elsewhere.Told]] = {}
-    rows = []
+def scoreboard(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Score | None:
+    """Of slowdowns of other projects, over all machines; None where none was looked for."""
+    records = [(name, of) for name, kinds in found.items() for of in kinds.get("elsewhere", ())]
+    newest = list(_newest_of_each(sorted(records, key=lambda of: of[1]["date"])))
+    every = [row for *_, own in newest for row in own]
+    if not every:
+        return None
+    of_all: defaultdict[str, defaultdict[str, list[elsewhere.Told]]]
+    of_all = defaultdict(lambda: defaultdict(list))
+    each: list[tuple[str, ...]] = []
+    named: list[str] = []
     reasons = {
         (row["project"], row["head"]): elsewhere.reasons(row)
         for row in every
         if row["what"] == "why" and "failed" not in row
     }
-    for row in pairs:
+    for row in every:
+        if row["what"] != "pair":
+            continue
+        reported = f"{row.get('reported', '')} ({row['source']})" if "source" in row else ""
+        why = reasons.get((row["project"], row["head"]), ())
+        commit = f"{row['project']} {row['head'][:10]}"
         for of in elsewhere.told(row):
-            of_all.setdefault(of.tool, []).append(of)
-            built, measured = elsewhere.minutes(row) or (None, None)
+            of_all[of.tool][commit].append(of)
             beside = f"{of.flagged} of {of.beside}" if of.beside else units.MISSING
-            why = reasons.get((row["project"], row["head"]), []) if of.tool == "diff" else []
-            rows.append((
-                f"{row['project']} {row['head'][:10]}", row.get("reported", ""),
-                row.get("source", ""), of.tool, row.get("failed", of.outcome).splitlines()[0],
-                of.span, beside, _share(each.named for each in why),
-                *(_minutes(part) for part in (built, measured)),
+            took = " + ".join(f"{part:.1f}" for part in elsewhere.minutes(row) or ())
+            each.append((
+                commit, reported, of.tool, _outcome(row, of.outcome), of.span, beside,
+                took or units.MISSING,
             ))  # fmt: skip
+            named.append(_share(one.named for one in why if of.tool == "diff"))
+    columns = _columns("Commit", "Reported", "Tool", "Outcome", "Times as long (99 %)",
+                       "Flagged beside", "Builds + the rest, min")  # fmt: skip
+    columns |= dict.fromkeys(("Reported", "Tool", "Outcome"), "word")
+    note = (
+        "Beside benchmarks that are expected to be slower, others may be so, too: such flags need "
+        "not be false."
+    )
+    if reasons:
+        columns["Reason named"] = None
+        each = [(*row, name) for row, name in zip(each, named, strict=True)]
+        note += (
+            " Named is: the first function told is one that the fix, or the change, is known to be "
+            "of; of the benchmarks that were looked into."
+        )
     scored = [(tool, *_counted(told), _of_nothing(every, tool)) for tool, told in of_all.items()]
-    each = _columns("Commit", "Reported", "Source", "Tool", "Outcome", "Times as long (99 %)",
-                    "Flagged beside", "Reason named", "Builds, min", "Measuring, min")  # fmt: skip
-    each |= dict.fromkeys(("Reported", "Source", "Tool", "Outcome"), "word")
-    all_ = _columns("Tool", *(word.capitalize() for word in elsewhere.OUTCOMES), "Flagged beside",
-                    "Flagged for nothing")  # fmt: skip
+    counts = _columns("Tool", "Commits found", *(word.capitalize() for word in elsewhere.OUTCOMES),
+                      "Flagged beside", "Flagged for nothing")  # fmt: skip
     when = "; ".join(
         f"{_of(machine, record)}: {', '.join(dict.fromkeys(row['project'] for row in own))}"
-        for record, own in newest
+        for machine, record, own in newest
     )
     caption = "Commits that made something slower"
     return Score(
         "Are slowdowns of other projects found?",
         [
             (
-                Table(all_, scored, f"{caption}: counts"),
-                "Found with the least rate that agrees with it, flags with the largest (95 %). "
-                f"Measured on {when}.",
+                Table(counts, scored, f"{caption}: counts"),
+                "A commit that a benchmark reaches is found by any of its comparisons, which are "
+                "counted after it. What is found has the least rate that agrees with it, flags "
+                f"have the largest (95 %). Measured on {when}.",
             ),
-            (
-                Table(each, rows, f"{caption}: each"),
-                "Beside benchmarks that are expected to be slower, others may be so, too: such "
-                "flags need not be false. Named is: the first function told is one that the fix, "
-                "or the change, is known to be of; of the benchmarks that were looked into.",
-            ),
+            (Table(columns, each, f"{caption}: each"), note),
             (_searches(every), ""),
         ],
         "Public projects whose threads name a slowdown and the commit that made it. Found is: "
@@ -238,14 +257,26 @@ def _elsewhere(machine: str, records: Sequence[_Record]) -> Score:
     )
 
 
-def _newest_of_each(records: Sequence[_Record]) -> Iterator[tuple[_Record, list[_Record]]]:
-    """Records, the newest first, each with its rows of what no newer one tells of a project."""
-    told: set[tuple[str, str]] = set()
-    for record in reversed(records):
-        own = [row for row in record["rows"] if (row["project"], row["what"]) not in told]
+def _newest_of_each(
+    records: Sequence[tuple[str, _Record]],
+) -> Iterator[tuple[str, _Record, list[_Record]]]:
+    """Records with their machines, the newest first, each with its rows of what no newer one tells
+    of a project by the same tool."""
+    told: set[tuple[str, ...]] = set()
+    for machine, record in reversed(records):
+        keyed = [
+            ((row["project"], row["what"], row.get("tool", "")), row) for row in record["rows"]
+        ]
+        own = [row for key, row in keyed if key not in told]
         if own:
-            yield record, own
-        told |= {(row["project"], row["what"]) for row in own}
+            yield machine, record, own
+        told |= {key for key, _ in keyed}
+
+
+def _outcome(row: _Record, outcome: str | None) -> str:
+    if "failed" in row:
+        return shorten(f"failed: {row['failed']}", _LONGEST, placeholder=" …")
+    return outcome or units.MISSING
 
 
 def _searches(every: Sequence[_Record]) -> Table:
@@ -253,7 +284,7 @@ def _searches(every: Sequence[_Record]) -> Table:
         (
             row["project"],
             str(row.get("commits", units.MISSING)),
-            row.get("failed", row.get("outcome")).splitlines()[0],
+            _outcome(row, row.get("outcome")),
             (row.get("commit") or units.MISSING)[:10],
             _minutes(row["seconds"] / 60 if "seconds" in row else None),
         )
@@ -265,12 +296,24 @@ def _searches(every: Sequence[_Record]) -> Table:
     return Table(columns, rows, "Search for the commit")
 
 
-def _counted(told: Sequence[elsewhere.Told]) -> Sequence[str]:
+def _counted(of_commits: Mapping[str, Sequence[elsewhere.Told]]) -> Sequence[str]:
+    """Of a tool: commits found of those that it reaches, its comparisons by outcome, and flags."""
+    told = [of for each in of_commits.values() for of in each]
     outcomes = [of.outcome for of in told]
-    counts = [f"{outcomes.count(word)} of {len(told)}" for word in elsewhere.OUTCOMES]
-    least = 1 - upper_bound(len(told) - outcomes.count("found"), len(told))
-    counts[0] += f" (> {units.percent(least)})"
-    return *counts, _rate([n < of.flagged for n in range(of.beside)] for of in told)
+    counts = [f"{outcomes.count(word)}" for word in elsewhere.OUTCOMES]
+    counts[0] = _least([outcome == "found" for outcome in outcomes])
+    by_commit = [{of.outcome for of in each} for each in of_commits.values()]
+    found = _least(["found" in of for of in by_commit if of != {"blind"}])
+    beside = _rate([n < of.flagged for n in range(of.beside)] for of in told)
+    return found, *counts, beside
+
+
+def _least(hits: Sequence[bool]) -> str:
+    """Hits of trials, with the rate that it is at least."""
+    if not hits:
+        return units.MISSING
+    least = 1 - upper_bound(len(hits) - sum(hits), len(hits))
+    return f"{_share(hits)} (> {units.percent(least)})"
 
 
 def _of_nothing(every: Sequence[_Record], tool: str) -> str:
@@ -309,5 +352,4 @@ SCORES: Mapping[str, tuple[str, Callable[[str, Sequence[_Record]], Score]]] = {
     "injected-bisect": ("bisect", _bisect),
     "injected-attribute": ("attribution", _attribution),
     "levels": ("levels", _levels),
-    "elsewhere": ("elsewhere", _elsewhere),
 }

@@ -11,7 +11,7 @@ from rlox_opt.views import units
 from rlox_opt.views.site.axis import Placed, Row, axis
 from rlox_opt.views.site.layout import Page
 from rlox_opt.views.site.operating import Operating, operating
-from rlox_opt.views.site.scores import SCORES, Score
+from rlox_opt.views.site.scores import SCORES, Score, scoreboard
 
 _WANTED = 1.03  # the change that should be found
 
@@ -61,7 +61,8 @@ def read(folder: Path) -> dict[str, dict[str, list[_Record]]]:
 def trust(found: Mapping[str, Mapping[str, Sequence[_Record]]]) -> Page:
     """`trust.html`."""
     machines = [_machine(name, kinds) for name, kinds in sorted(found.items())]
-    return Page("trust.html", "trust", {"machines": [of for of in machines if any(of[1:])]})
+    told = {"machines": [of for of in machines if any(of[1:])], "scoreboard": scoreboard(found)}
+    return Page("trust.html", "trust", told)
 
 
 def _machine(name: str, kinds: Mapping[str, Sequence[_Record]]) -> _Machine:

@@ -5,6 +5,7 @@ tool that they use themselves?"""
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -112,8 +113,11 @@ def _run(arguments: argparse.Namespace) -> int:
         project.name: {"url": project.url, "asv": project.asv.why if project.asv else None}
         for project in chosen
     }
-    facts = {"commit": at, "dirty": dirty, "workbench": measured, "projects": own, "rows": rows}
-    path, _ = calibration.keep(PROJECT, "elsewhere", **facts)
+    told = json.dumps(rows)
+    for folder in (PROJECT.root, sys.base_prefix, Path.home()):  # reasons name files
+        told = told.replace(f"{folder}/", "")
+    facts = {"commit": at, "dirty": dirty, "workbench": measured, "projects": own}
+    path, _ = calibration.keep(PROJECT, "elsewhere", **facts, rows=json.loads(told))
     print(f"\n{path}")
     return DIFFERENCE if failures else GOOD
 

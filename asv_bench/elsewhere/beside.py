@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -85,9 +86,14 @@ class Beside:
         config |= {"branches": ["HEAD"], "environment_type": self.project.asv.environment_type}
         config |= {f"{of}_dir": str(self.folder / of) for of in ("env", "results", "html")}
         config["results_dir"] += f"-{benchmarks.parent.name}"  # of benchmarks of one name
-        config["pythons"] = config["pythons"][:1]
+        own_version = ".".join(platform.python_version_tuple()[:2])  # asv's, where none is named
+        named = [self.project.python] if self.project.python else config.get("pythons")
+        config["pythons"] = (named or [own_version])[:1]
         if self.project.asv.build_command:
             config["build_command"] = [*self.project.asv.build_command]
+        if requires := " ".join(self.project.requires):
+            install = f"in-dir={{env_dir}} python -m pip install {{wheel_file}} {requires}"
+            config["install_command"] = [install]
         ours = self.folder / "asv.conf.json"
         ours.write_text(json.dumps(config, indent=1) + "\n", encoding="utf-8")
         return ours
@@ -98,7 +104,8 @@ class Beside:
         paths = (str(interpreters.named(version).path.parent), os.environ.get("PATH", os.defpath))
         return subprocess.run(
             [sys.executable, "-m", "asv", "--config", str(config), *words],
-            cwd=self.folder, env={**os.environ, "PATH": os.pathsep.join(paths)},
+            cwd=self.folder,
+            env={**os.environ, **self.project.env(self.folder), "PATH": os.pathsep.join(paths)},
             stdin=subprocess.DEVNULL, capture_output=True, text=True,
         )  # fmt: skip
 

@@ -115,10 +115,11 @@ class Record(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Project(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the list, with a suite of a `kind`, and what the tool of that kind is given.
-    `requires` is added to the environments of rlox-opt's comparisons, as of commits that are older
-    than what runs here; `first` goes the way from a wheel to the first verdict; `uncovered` is what
-    `init` is to tell of its suite, "" for nothing."""
+    """One of the list, with a suite of a `kind`, and what the tool of that kind is given. For
+    commits that are older than what runs here, `requires` is added to the environments that are
+    compared, `constraints` hold for what builds them too, and `python` is the version in place of
+    ours. `first` goes the way from a wheel to the first verdict; `uncovered` is what `init` is to
+    tell of its suite, "" for nothing."""
 
     name: Name
     url: str
@@ -129,6 +130,8 @@ class Project(Struct, frozen=True, forbid_unknown_fields=True):
     pytest: Pytest | None = None
     criterion: Criterion | None = None
     requires: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    python: str = ""
     first: bool = False
     uncovered: str = ""
     bisect: Bisect | None = None
@@ -139,6 +142,15 @@ class Project(Struct, frozen=True, forbid_unknown_fields=True):
         if given[self.kind] is None:
             table = self.kind.partition("-")[0]
             raise ValueError(f"{self.name}: `kind` is {self.kind!r}; add [project.{table}]")
+
+    def env(self, folder: Path) -> dict[str, str]:
+        """The variables that tell uv and pip of `constraints`, which are written into `folder`."""
+        if not self.constraints:
+            return {}
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "constraints.txt"
+        path.write_text("".join(f"{of}\n" for of in self.constraints), encoding="utf-8")
+        return {"UV_CONSTRAINT": path.as_uri(), "PIP_CONSTRAINT": path.as_uri()}
 
     def suite(self, named: str) -> Path | None:
         """The folder beside the list that a suite is, or None for a commit's."""

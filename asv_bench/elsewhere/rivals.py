@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from rlox_opt.project import bench_targets
+from rlox_opt.project.builders.overlay import lay_over
 from rlox_opt.system.usage import UsageError
 from rlox_opt.system.uv import reason, uv
 
@@ -24,6 +26,8 @@ from asv_bench.injected.tools import Cell, Cells, ToolError
 Took = dict[str, Any]
 
 PERCENT = 5
+# A tree has no history to tell its version by.
+_VERSION = {"SETUPTOOLS_SCM_PRETEND_VERSION": "1.0"}
 _REGRESSED = re.compile(r"^\t?\s*(?P<name>\S.*?) - Field 'mean' has failed", re.MULTILINE)
 _TIME = re.compile(r"^(?P<name>\S.*?)?\s+time:\s+\[[^%\]]*\]\s*$")
 _CHANGE = re.compile(r"(?:change|time):\s+\[\S+%\s+(?P<change>[+−-][\d.]+)%\s+\S+%\]")
@@ -48,7 +52,9 @@ def pytest_benchmark(
     runs = folder / "runs"
     shutil.rmtree(runs, ignore_errors=True)
     storage = ("--benchmark-storage", f"file://{runs}")
-    listed = _pytest(environments[1], tests, "--collect-only", "-q")
+    # Named, since a project's settings may leave its benchmarks out.
+    folders = [name for name in project.pytest.files if (tests / name).is_dir()]
+    listed = _pytest(environments[1], tests, "--collect-only", "-q", *folders)
     chosen = [
         line for line in listed.stdout.splitlines() if "::" in line and re.search(bench, line)
     ]
@@ -86,18 +92,28 @@ def criterion(
     project: Project, clone: Path, folder: Path, base: str, head: str, suite: str, bench: str
 ) -> tuple[dict[str, Cells], Took]:
     """`--save-baseline` at base and `--baseline` at head, each with its own benches: criterion has
-    no other way. Raises ToolError."""
+    no other way but to write a suite that is supplied over them. Raises ToolError."""
     of = project.criterion
     assert of
-    if suite not in (base, head):
+    apart = project.suite(suite)
+    if apart is None and suite not in (base, head):
         raise UsageError(f"suite: is {suite}, of neither side; criterion measures a side's own")
-    env = {**os.environ, "CARGO_TARGET_DIR": str(folder / "target")}
-    targets = [word for target in of.targets for word in ("--bench", target)]
+    # An old criterion saves in the target that the environment names, whatever cargo builds in.
+    saved = folder / "saved"
+    own = {"CARGO_TARGET_DIR": str(saved), "CRITERION_HOME": str(saved / "criterion")}
+    env = {**os.environ, **own}
+    supplied = bench_targets.measured(apart) if apart else []
+    names = [target.name for crate in supplied for target in crate.targets] or of.targets
+    targets = [word for name in names for word in ("--bench", name)]
     took = {"build_seconds": 0.0, "seconds": 0.0}
-    shutil.rmtree(folder / "target" / "criterion", ignore_errors=True)
+    shutil.rmtree(saved, ignore_errors=True)
     for commit, baseline in ((base, "--save-baseline"), (head, "--baseline")):
-        top = tree(clone, commit, folder / "trees")
-        cargo = ("cargo", "bench", "--quiet", *targets)
+        top = tree(clone, commit, folder / (f"trees-{apart.name}" if apart else "trees"))
+        for crate in supplied:
+            lay_over(crate, top / of.folder)
+        # In one folder cargo would take what it built of the other commit for this one's.
+        built = ("--target-dir", str(top / "target"))
+        cargo = ("cargo", "bench", "--quiet", *built, *targets)
         for words, where, given, part in (
             (of.run_before, top, None, "build_seconds"),
             ((*cargo, "--no-run"), top / of.folder, env, "build_seconds"),
@@ -148,11 +164,11 @@ def _environment(project: Project, clone: Path, folder: Path, commit: str) -> Pa
         requires = (*project.pytest.requires, *project.requires)
         python = part / "bin" / "python"
         steps: tuple[tuple[str | Path, ...], ...] = (
-            ("venv", "--quiet", "--python", sys.executable, part),
+            ("venv", "--quiet", "--python", project.python or sys.executable, part),
             ("pip", "install", "--quiet", "--python", python, files, *requires),
         )
         for words in steps:
-            if (done := uv(*words, cwd=folder)).status:
+            if (done := uv(*words, cwd=folder, env=_VERSION | project.env(folder))).status:
                 raise ToolError(f"uv {words[0]} at {commit[:10]}: {reason(done)}")
         part.rename(environment)
     return environment

@@ -21,7 +21,7 @@ from rlox_opt.system.scratch import scratch
 from rlox_opt.system.usage import UsageError
 
 from asv_bench.elsewhere.beside import Beside
-from asv_bench.elsewhere.installed import RloxOpt
+from asv_bench.elsewhere.installed import RloxOpt, Run
 from asv_bench.elsewhere.projects import Pair, Part, Project, Unchanged
 from asv_bench.elsewhere.rivals import RIVALS
 from asv_bench.injected import commits
@@ -152,7 +152,9 @@ class Trials:
     def unchanged(self, part: Part) -> Row:
         """What `rlox-opt diff` says of a commit and the same with one more comment."""
         of = self.project.unchanged
-        row = self._diff(of.at, self._commented(of), part.bench, part.budget, of.at)
+        # Anyway: a comment in Rust leaves the package byte for byte as it was.
+        more = ("--no-why", "--anyway")
+        row = self._diff(of.at, self._commented(of), part.bench, part.budget, of.at, more)
         return row | {"said": _flags(row)}
 
     def unchanged_by(self, bench: str) -> Row:
@@ -166,7 +168,7 @@ class Trials:
         of = self.project.bisect
         assert of
         words = ("bisect", of.good, of.bad, "--bench", of.bench, *self._suite(of.suite), "--json")
-        done = self.rlox_opt(*words, cwd=self.clone)
+        done = self._run(*words)
         said = done.json()
         right = (said["commit"] or "?").startswith(of.guilty)
         within = _git("-C", str(self.clone), "rev-list", "--count", f"{of.good}..{of.bad}")
@@ -182,12 +184,12 @@ class Trials:
         assert of
         shutil.rmtree(self.clone / ".rlox-opt" / "history", ignore_errors=True)
         words = ("record", of.commits, "--bench", of.bench, "--budget", str(of.budget))
-        done = self.rlox_opt(*words, "--every", "--json", cwd=self.clone)
+        done = self._run(*words, "--every", "--json")
         said = done.json()
-        listed = self.rlox_opt("regressions", "--json", cwd=self.clone)
+        listed = self._run("regressions", "--json")
         with scratch() as folder:
             start = time.monotonic()
-            published = self.rlox_opt("publish", str(folder / "p"), "--json", cwd=self.clone)
+            published = self._run("publish", str(folder / "p"), "--json")
             pages = published.json()
             seconds = time.monotonic() - start
             texts = [path.read_text(encoding="utf-8") for path in folder.glob("p/**/*.html")]
@@ -210,7 +212,8 @@ class Trials:
         words = ["diff", base, head, "--bench", bench, "--budget", str(budget), "--no-counts"]
         words += more
         words += [word for one in self.project.requires for word in ("--with", one)]
-        done = self.rlox_opt(*words, *self._suite(suite), "--json", cwd=self.clone)
+        words += ["--python", self.project.python] if self.project.python else []
+        done = self._run(*words, *self._suite(suite), "--json")
         said = done.json()
         if not said["complete"]:
             raise ToolError("rlox-opt diff was interrupted")
@@ -229,8 +232,7 @@ class Trials:
         }
 
     def _rival(self, base: str, head: str, bench: str, suite: str) -> Row:
-        project = self.project
-        folder = FOLDER / project.kind / project.name
+        project, folder = self.project, self.folder
         folder.mkdir(parents=True, exist_ok=True)
         if project.kind == "asv":
             cells, took = Beside(project, self.clone, folder).compared(base, head, suite, bench)
@@ -238,6 +240,15 @@ class Trials:
             rival = RIVALS[project.kind]
             cells, took = rival(project, self.clone, folder, base, head, suite, bench)
         return {"compared": [base, head], "cells": cells, **took}
+
+    @property
+    def folder(self) -> Path:
+        """What is made for it besides its clone."""
+        return FOLDER / self.project.kind / self.project.name
+
+    def _run(self, *words: str) -> Run:
+        """`rlox-opt` in the clone."""
+        return self.rlox_opt(*words, cwd=self.clone, env=self.project.env(self.folder))
 
     def _suite(self, named: str) -> tuple[str, str]:
         return "--suite", str(self.project.suite(named) or named)

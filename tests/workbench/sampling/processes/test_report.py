@@ -21,7 +21,8 @@ UNSAMPLED = "Nothing was sampled, so layers are not known; phases are."
 
 
 def incomplete(run: RecordedRun) -> list[str]:
-    found: list[str] = report(run, run.folder / "trace.json", projects.HERE)["incomplete"]
+    told, _ = report(run, run.folder / "trace.json", projects.HERE)
+    found: list[str] = told["incomplete"]
     return found
 
 
@@ -54,7 +55,8 @@ def launched(program: str, folder: Path, packages: Path) -> dict[str, Any]:
     env = os.environ | {"PYTHONPATH": str(packages)}
     done = launch([sys.executable, "-c", program], folder, Options(), None, silent, None, env)
     assert done.status == 0
-    return report(read_run(folder), folder / "trace.json", projects.HERE)
+    told, _ = report(read_run(folder), folder / "trace.json", projects.HERE)
+    return told
 
 
 def test_a_profile_names_the_versions_of_the_program_and_not_ours(tmp_path: Path) -> None:

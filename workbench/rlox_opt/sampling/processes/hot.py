@@ -25,6 +25,7 @@ _LEAST = 0.005  # of what was done
 _ONE = 0.9  # of a block: a line that takes so much has the block in it that is to be divided
 _PART = 0.05  # of what was done: what takes less is no part worth a name
 _LAYERS = 3  # of a function or a line
+_INSIDE = f"{Path(__file__).with_name('inside')}/"  # what records, and calls some of torch instead
 
 Json = dict[str, Any]
 Place = tuple[str, str, int]  # a file, a function in it, and a line (0: all of them)
@@ -157,4 +158,5 @@ def _busy(seen: Iterable[Seen]) -> Iterator[Sample]:
     for _, samples in seen:
         for sample in samples.samples:
             if sample.weight > 0 and sample.layer not in NOT_BUSY and sample.thread != RECORDER:
-                yield sample
+                frames = tuple(f for f in sample.frames if not f.module.startswith(_INSIDE))
+                yield sample._replace(frames=frames)

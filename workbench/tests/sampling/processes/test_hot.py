@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlox_opt.project.layers import Layers
+from rlox_opt.sampling.processes import hot as hot_module
 from rlox_opt.sampling.processes.hot import Seen, hot, libraries, stacks_of
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import RECORDER
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
@@ -49,6 +50,14 @@ def test_what_a_line_calls_of_libraries_is_its_own_and_what_it_calls_of_ours_is_
         "<module>": 4.0,
     }
     assert {row["place"] for row in found["lines"]} == {"train.py"}
+
+
+def test_what_records_a_program_is_none_of_its_lines() -> None:
+    wrapper = at(70, "timed", f"{Path(hot_module.__file__).with_name('inside')}/rlox_opt_torch.py")
+    stack = seen(sample(at(3), wrapper, TORCH, s=2.0, layer="torch_backward"))
+    assert [row["line"] for row in hot(stack, RULES)["lines"]] == [3]
+    (drawn,) = stacks_of(stack, RULES).samples
+    assert [frame.name for frame in drawn.frames] == ["<module>", "linear"]
 
 
 def test_what_waits_starts_up_or_is_the_recorders_is_no_time_of_the_program() -> None:

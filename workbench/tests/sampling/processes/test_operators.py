@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from made_up_torch import recorded
+from made_up_torch import TORCH_S, recorded
 
 from rlox_opt.sampling.processes.run import RecordedProcess
 
@@ -21,6 +21,19 @@ def test_a_program_that_names_no_blocks_is_recorded_once_it_has_imported_all(
     kinds = {name.path: name.kind for name in quiet.names.values()}
     assert kinds["aten::mm"] == "torch"
     assert (kinds["triton_kernel"], kinds["gemm"]) == ("device", "device")
+
+
+def test_the_seconds_asked_for_begin_when_torchs_profiler_has_begun(
+    quiet: RecordedProcess | None,
+) -> None:
+    assert quiet is not None
+    (seconds,) = [
+        (end - begin) * 1e-9
+        for block in quiet.spans()
+        for index, begin, end in block.data.tolist()
+        if quiet.names[block.source, index].path == "looked on"
+    ]
+    assert seconds >= TORCH_S
 
 
 def test_blocks_of_sample_factory_say_as_well_that_a_program_works(tmp_path: Path) -> None:

@@ -142,8 +142,8 @@ class Libraries:
             # What begins before the program uses its device does not see it ever after.
             late = torch.cuda.is_initialized() or now >= self.ready + _DEVICE_NS
             if late or not _has_device(torch):
-                self.torch = Operators(self.recorder)
-                self.torch_until = now + options["torch_s"] * 1e9
+                self.torch = Operators(self.recorder)  # which takes seconds where there is a GPU
+                self.torch_until = monotonic_ns() + options["torch_s"] * 1e9
         elif now >= self.torch_until or self.recorder.ending:
             self.torch.write()
         return []

@@ -18,8 +18,11 @@ def bearing(mark: str, but: str = "guard.py") -> list[str]:
 
 
 def none_left(mark: str) -> bool:
-    """Whether all that bear the mark end; they are given long, for machines may be busy."""
+    """Whether all that bear the mark end; they are given long, for machines may be busy. One that
+    is becoming another program has no environment for a moment, so one look is not enough."""
     deadline = time.monotonic() + 60
-    while bearing(mark) and time.monotonic() < deadline:
+    looks = 0
+    while looks < 5 and time.monotonic() < deadline:
+        looks = 0 if bearing(mark) else looks + 1
         time.sleep(0.05)
-    return not bearing(mark)
+    return looks == 5

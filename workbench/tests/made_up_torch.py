@@ -40,7 +40,8 @@ class profile:
         values = {
             "name": name, "device_type": SimpleNamespace(name=kind), "device_index": device,
             "device_resource_id": resource, "correlation_id": launch, "is_hidden_event": False,
-            "is_user_annotation": annotation, "start_ns": self.begin, "end_ns": end or self.begin + 1000,
+            "is_user_annotation": annotation, "start_ns": self.begin,
+            "end_ns": end or self.begin + 1000,
         }
         return SimpleNamespace(**{key: lambda value=value: value for key, value in values.items()})
 

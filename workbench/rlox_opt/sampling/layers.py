@@ -23,11 +23,11 @@ LAYERS = tuple(TITLES)
 UNKNOWN, STARTUP = "unknown", "startup"
 GRAD = "grad"  # the part of torch's work in which gradients are recorded, to be used
 
-# A thread in one of these is waiting. Names of libc, Python, Rust's standard library.
+# A thread in one of these is waiting. Names of libc, Python, Rust's standard library, Abseil.
 _WAIT = re.compile(
     r"nanosleep|futex.*wait|cond_(timed|clock)?wait|sem_(timed|clock)?wait|^p?poll$|^p?select$"
     r"|^epoll_p?wait|^wait(4|id|pid)$|^accept4?$|PyThread_acquire_lock|^take_gil$"
-    r"|[Cc]ondvar.*wait|thread::park|mpmc.*recv|mpsc.*recv"
+    r"|[Cc]ondvar.*wait|thread::park|mpmc.*recv|mpsc.*recv|PerThreadSemWait"
 )
 # The one of libc's waits that the interpreter uses for its own lock alone, and hardly anybody else:
 # py-spy does not name who calls it.

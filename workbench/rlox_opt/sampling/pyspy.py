@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rlox_opt.sampling import onlooker
-from rlox_opt.sampling.layers import GRAD, Classifier, is_python
+from rlox_opt.sampling.layers import GRAD, UNKNOWN, Classifier, is_python
 from rlox_opt.sampling.owners import Stack, layers_of
 from rlox_opt.sampling.phases import BACKWARD, part_by_line, phase_by_line
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import allow_ptrace as allow_ptrace
@@ -112,9 +112,10 @@ def load(
     rate: int = RATE,
     *,
     parts: bool = False,
+    made: str = UNKNOWN,
 ) -> Samples:
     """Read what `attach` left in the folder. `spans` is not needed: lines give the phases, and with
-    `parts` which part of torch's work it was.
+    `parts` which part of torch's work it was. `made` is whose code is that was made at run time.
 
     Raises:
         ValueError: there is no profile; the message ends with what py-spy said.
@@ -132,7 +133,7 @@ def load(
                 seen.append((*_stack(stack, samples.period_s, parts), int(count)))
     if any(stack.part == BACKWARD for _, stack, _ in seen):  # so that gradients are used
         seen = [(who, stack._replace(part=stack.part or GRAD), n) for who, stack, n in seen]
-    layers = layers_of([stack for _, stack, _ in seen], classifier)
+    layers = layers_of([stack for _, stack, _ in seen], classifier, made)
     for (thread, of, times), layer in zip(seen, layers, strict=True):
         frames = classifier.shown(of.native)
         sample = Sample(frames, of.phase, layer, samples.period_s, thread)

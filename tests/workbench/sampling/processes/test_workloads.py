@@ -135,7 +135,7 @@ def test_a_watch_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path) ->
     from rlox_opt.sampling.processes.watch import Watch
     from rlox_opt.sampling.processes.watcher import STATES, WATCH
 
-    looks = [{"look": [at, [[7, 8, at // 2, 0, at % 2]]]} for at in range(0, 1000, 100)]
+    looks = [{"look": [at, [[7, 8, at // 2, 0, at % 2, 0]]]} for at in range(0, 1000, 100)]
     text = "".join(json.dumps(look) + "\n" for look in looks)
     (tmp_path / f"{WATCH}.0.jsonl").write_text(text[:-9])
     seen = Watch.load(tmp_path).of(7, 8)

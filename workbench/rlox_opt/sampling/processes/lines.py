@@ -30,8 +30,13 @@ class Beside:
 
     def __init__(self, process: RecordedProcess) -> None:
         self.lines, self.parts = Lines(process).at, Parts(process).at
-        loaded = process.loaded.get("versions", {})
-        self.made = UNKNOWN if _COMPILERS.isdisjoint(loaded) else "native"
+        self.made = made_by(process)
+
+
+def made_by(process: RecordedProcess) -> str:
+    """Whose code is that a process made at run time, where nothing else tells."""
+    loaded = process.loaded.get("versions", {})
+    return UNKNOWN if _COMPILERS.isdisjoint(loaded) else "native"
 
 
 class Lines:

@@ -14,10 +14,12 @@ from rlox_opt.sampling.layers import Classifier
 from rlox_opt.sampling.perf import PerfEvent
 from rlox_opt.sampling.processes import samplers
 from rlox_opt.sampling.processes.components import titles
-from rlox_opt.sampling.processes.lines import Beside
+from rlox_opt.sampling.processes.lines import Beside, made_by
 from rlox_opt.sampling.processes.phases import log_of
 from rlox_opt.sampling.processes.run import RecordedProcess, RecordedRun
 from rlox_opt.sampling.processes.samples_file import write_samples
+from rlox_opt.sampling.processes.watch import Watch
+from rlox_opt.sampling.processes.weighed import weighed
 from rlox_opt.sampling.samples import Sample, Samples
 from rlox_opt.sampling.spans import SpanLog
 
@@ -34,7 +36,8 @@ def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
     if data.exists():
         return _read_perf(run, data, classifier)
     young = _too_young(run) if run.about.sampler == samplers.PySpy.name else []
-    said = [_read_pyspy(run.folder, process, classifier) for process in run.processes]
+    watch = Watch.load(run.folder)
+    said = [_read_pyspy(run.folder, process, classifier, watch) for process in run.processes]
     if run.about.sampler == samplers.Perf.name:
         return [onlooker.nothing("perf", run.folder / perf.LOG)]
     return [*(sentence for sentence in said if sentence), *young]
@@ -152,12 +155,16 @@ def _recorded(process: RecordedProcess, samples: Iterable[Sample]) -> Iterator[S
             yield sample
 
 
-def _read_pyspy(folder: Path, process: RecordedProcess, classifier: Classifier) -> str | None:
+def _read_pyspy(
+    folder: Path, process: RecordedProcess, classifier: Classifier, watch: Watch
+) -> str | None:
     left = folder / f"{process.key}.py-spy"
     if not left.exists():
         return None
     try:
-        samples: Samples = pyspy.load(left, classifier, rate=samplers.PYSPY_RATE, parts=True)
+        samples: Samples = pyspy.load(
+            left, classifier, rate=samplers.PYSPY_RATE, parts=True, made=made_by(process)
+        )
     except ValueError as error:
         return f"{process.title}: {error}"
     finally:
@@ -167,6 +174,7 @@ def _read_pyspy(folder: Path, process: RecordedProcess, classifier: Classifier) 
         _told_from_work(sample)._replace(thread=names.get(sample.thread, sample.thread))
         for sample in samples.samples
     ]
+    samples.samples = weighed(samples, process, watch, classifier)
     write_samples(folder, process.key, samples)
     return None
 

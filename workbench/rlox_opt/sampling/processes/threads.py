@@ -160,8 +160,8 @@ def _cells(
 ) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
     """The thread's seconds by phase and layer: of each phase, as its samples are divided. A phase
     without any is taken to be made like the phase around it, or like the whole (`attribution`).
-    And half the width of each layer's interval: what stands for more or less than a period was
-    timed, and not sampled, so that it adds nothing to it.
+    And half the width of each layer's interval: what perf has stand for more or less than a period
+    was timed, and not sampled, so that it adds nothing to it.
     """
     own = {phase.name: phase.self_seconds for phase in use.phases}
     own[""] = max(0.0, use.seconds - sum(own.values()))
@@ -169,8 +169,9 @@ def _cells(
     whole = _Stratum()
     for sample in samples:
         if sample.weight > 0:
-            strata[sample.phase].add(sample, period_s)
-            whole.add(sample, period_s)
+            sampled = tool != "perf" or abs(sample.weight - period_s) < 1e-9
+            strata[sample.phase].add(sample, sampled)
+            whole.add(sample, sampled)
     cells: dict[tuple[str, str], float] = {}
     variances: defaultdict[str, float] = defaultdict(float)
     borrowed: defaultdict[str | None, float] = defaultdict(float)
@@ -197,9 +198,9 @@ class _Stratum:
         self.counts: Counter[str] = Counter()
         self.sampled = 0.0
 
-    def add(self, sample: Sample, period_s: float) -> None:
+    def add(self, sample: Sample, sampled: bool) -> None:
         self.layers[sample.layer] += sample.weight
-        if abs(sample.weight - period_s) < 1e-9:
+        if sampled:
             self.counts[sample.layer] += 1
             self.sampled += sample.weight
 

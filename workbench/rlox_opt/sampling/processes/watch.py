@@ -21,13 +21,14 @@ _FEW = 5  # looks at a thread, with fewer of which nothing is said
 
 @dataclass
 class Seen:
-    """Looks at one thread: when, the nanoseconds that it had run and was kept from running, and its
-    state as an index into `STATES`."""
+    """Looks at one thread: when, the nanoseconds that it had run and was kept from running, its
+    state as an index into `STATES`, and the nanoseconds that it had run in the kernel, by ticks."""
 
     at: list[int] = field(default_factory=list)
     ran: list[int] = field(default_factory=list)
     kept: list[int] = field(default_factory=list)
     state: list[int] = field(default_factory=list)
+    kernel: list[int] = field(default_factory=list)
 
     def spent(self, what: Sequence[int], begin_ns: int, end_ns: int) -> float:
         """Seconds of `ran` or `kept` between two times; of a stretch that was watched in part, as
@@ -78,12 +79,13 @@ class Watch:
         seen: dict[tuple[int, int], Seen] = {}
         for path in segments(folder, WATCH):
             for _, (at, tasks) in lines(path):
-                for pid, tid, ran, kept, state in tasks:
+                for pid, tid, ran, kept, state, kernel in tasks:
                     thread = seen.setdefault((pid, tid), Seen())
                     thread.at.append(at)
                     thread.ran.append(ran)
                     thread.kept.append(kept)
                     thread.state.append(state)
+                    thread.kernel.append(kernel)
         return cls(seen)
 
     def of(self, pid: int, tid: int) -> Seen | None:

@@ -6,11 +6,13 @@ from other futexes by its address, which lies among the interpreter's static var
 kernel forbids to look, or where there is no /proc, nothing is known, and is said so.
 
 A watch is files of JSON lines, of a long run the last: `{"look": [ns, [[pid, tid, ran, kept,
-state], …]]}`, times in nanoseconds, of tasks that were there; states are those of `STATES`.
+state, kernel], …]]}`, times in nanoseconds, of tasks that were there; states are those of `STATES`,
+and `kernel` is how much of its time a task ran in the kernel.
 """
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import threading
@@ -20,7 +22,8 @@ from pathlib import Path
 from rlox_opt.sampling.processes.inside.rlox_opt_segments import Segments
 
 WATCH = "watch.seen"  # what its files' names begin with
-STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other")
+# The last: by a debugger, as py-spy does for every stack.
+STATES = ("running", "gil", "lock", "pipe", "poll", "sleep", "process", "other", "stopped")
 _BYTES, _FILES = 8 << 20, 8  # of a file, and how many are kept: an hour of ten threads
 _PERIOD_S = 0.02
 _REST = 9  # times as long as a look cost, it looks away: of many threads that is long
@@ -34,6 +37,7 @@ _CALLS = {
     **dict.fromkeys((61, 247), "process"),
 }
 _FUTEX = 202
+_TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _INTERPRETER = re.compile(r"/(lib)?python3[^/]*$")
 
 
@@ -73,17 +77,23 @@ class Watcher:
             if self._stop.wait(max(_PERIOD_S, _REST * (time.thread_time() - begin))):
                 return
 
-    def _tasks(self, pid: int) -> list[tuple[int, int, int, int, int]]:
-        tasks = []
+    def _tasks(self, pid: int) -> list[tuple[int, ...]]:
+        tasks: list[tuple[int, ...]] = []
         try:
             for folder in Path(f"/proc/{pid}/task").iterdir():
                 ran, kept, _ = (folder / "schedstat").read_text().split()
-                tasks.append((pid, int(folder.name), int(ran), int(kept), self._state(folder, pid)))
+                state, *stat = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                at, kernel_ns = self._state(folder, pid, state), int(stat[11]) * _TICK_NS
+                tasks.append((pid, int(folder.name), int(ran), int(kept), at, kernel_ns))
         except (OSError, ValueError):  # it has just ended
             pass
         return tasks
 
-    def _state(self, folder: Path, pid: int) -> int:
+    def _state(self, folder: Path, pid: int, state: bytes) -> int:
+        if state == b"R":
+            return STATES.index("running")
+        if state in b"tT":
+            return STATES.index("stopped")
         try:
             call = (folder / "syscall").read_text().split()
         except OSError:  # the kernel forbids it

@@ -1,0 +1,101 @@
+"""py-spy's samples, weighed by what the watch saw of their threads.
+
+py-spy begins late, looks seldom, sees nothing of the kernel, and of some native code it can take no
+stack. The watch looks all the while, and the kernel itself counts for how long a thread runs, in it
+and outside. So how much of a thread's time it waited, had the interpreter's lock to wait for,
+worked in the kernel, and did other work is as the watch saw it; each of these is divided as py-spy
+saw it. What py-spy could take no stack of is unknown. While it keeps the program stopped, nothing
+counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rlox_opt.sampling.layers import UNKNOWN, Classifier
+from rlox_opt.sampling.processes.run import RecordedProcess
+from rlox_opt.sampling.processes.watch import Seen, Watch
+from rlox_opt.sampling.samples import Sample, Samples
+
+_FEW = 50  # looks at a thread, with fewer of which its samples count as they are
+_HARDLY_TOLD = {"running", "other", "stopped"}  # states where the kernel forbids to see calls
+
+
+def weighed(
+    samples: Samples, process: RecordedProcess, watch: Watch, classifier: Classifier
+) -> list[Sample]:
+    """The samples of a process. Each thread's sum of weights stays what it is."""
+    tids: defaultdict[str, list[int | None]] = defaultdict(list)
+    for thread in process.threads.values():
+        tids[thread.name].append(thread.native_id)
+    by_thread: defaultdict[str, list[Sample]] = defaultdict(list)
+    for sample in samples.samples:
+        by_thread[sample.thread].append(sample)
+    looks = max(map(len, by_thread.values()), default=0) + samples.errors
+    lost = samples.errors / looks if looks else 0.0
+    found: list[Sample] = []
+    for name, own in by_thread.items():
+        (tid, *others) = tids.get(name, [None])
+        seen = None if tid is None or others else watch.of(process.header.pid, tid)
+        spent = None if seen is None else _spent(seen, process.begin_ns, process.end_ns)
+        found += own if spent is None else _of_thread(own, spent, lost, classifier)
+    return found
+
+
+class _Spent(NamedTuple):
+    """Shares of a thread's time; `gil` is None where that is not told from other waits."""
+
+    runs: float
+    kernel: float
+    gil: float | None
+
+
+def _spent(seen: Seen, begin_ns: int, end_ns: int) -> _Spent | None:
+    """What a thread's time was; None of one that was hardly looked at."""
+    states = seen.states((), begin_ns, end_ns)
+    looks = states.total() - states["stopped"]
+    if looks < _FEW:
+        return None
+    runs = states["running"] / looks
+    ran, kernel = (seen.within(what, begin_ns, end_ns) for what in (seen.ran, seen.kernel))
+    gil = states["gil"] / looks if states.keys() - _HARDLY_TOLD else None
+    return _Spent(runs, runs * min(1.0, kernel / ran) if ran else 0.0, gil)
+
+
+def _of_thread(
+    own: Sequence[Sample], spent: _Spent, lost: float, classifier: Classifier
+) -> Iterator[Sample]:
+    groups: defaultdict[str, list[Sample]] = defaultdict(list)
+    for sample in own:
+        group = _group(sample, classifier)
+        groups["waits" if group == "gil" and spent.gil is None else group].append(sample)
+    unseen = _by_phase(groups["work"] or own)
+    whole = sum(sample.weight for sample in own)
+    gil, work = spent.gil or 0.0, spent.runs - spent.kernel
+    for group, layer, share in (
+        ("waits", "idle", 1 - spent.runs - gil),
+        ("gil", "gil", gil),
+        ("kernel", "kernel", spent.kernel),
+        ("work", UNKNOWN, work * (1 - lost)),
+        ("lost", UNKNOWN, work * lost),
+    ):
+        samples = groups[group] or [sample._replace(layer=layer) for sample in unseen]
+        factor = share * whole / sum(sample.weight for sample in samples)
+        yield from (s._replace(weight=s.weight * factor) for s in samples if factor > 0)
+
+
+def _group(sample: Sample, classifier: Classifier) -> str:
+    if sample.layer in ("kernel", "gil"):
+        return sample.layer
+    waits = sample.layer == "idle" or classifier.wait_layer(sample.frames, sample.phase) is not None
+    return "waits" if waits else "work"
+
+
+def _by_phase(samples: Sequence[Sample]) -> list[Sample]:
+    """One sample without a stack for each phase, of as much weight as all of it."""
+    weights: Counter[str] = Counter()
+    for sample in samples:
+        weights[sample.phase] += sample.weight  # type: ignore[assignment]
+    return [Sample((), phase, "", of, samples[0].thread) for phase, of in weights.items()]

@@ -173,9 +173,9 @@ def files_of(crate: Crate) -> Iterator[Path]:
 
 
 def _line_tables(root: Path) -> dict[str, str]:
-    """What has cargo write line tables into a workspace's benches, which change none of its code:
-    by them alone a profile tells functions that were inlined. Nothing where the workspace or the
-    user says how much is to be written."""
+    """What has cargo write line tables into a workspace's benches: by them alone a profile tells
+    functions that were inlined. Nothing where the workspace or the user says how much is to be
+    written."""
     own = cargo_told.bench_profiles(root).values()
     chosen = {"CARGO_PROFILE_BENCH_DEBUG", "CARGO_PROFILE_RELEASE_DEBUG"} & {*os.environ}
     if chosen or any("debug" in of for of in own):

@@ -55,12 +55,17 @@ class _Spent(NamedTuple):
 def _spent(seen: Seen, begin_ns: int, end_ns: int) -> _Spent | None:
     """What a thread's time was; None of one that was hardly looked at."""
     states = seen.states((), begin_ns, end_ns)
-    looks = states.total() - states["stopped"]
-    if looks < _FEW:
+    waits = states.total() - states["stopped"] - states["running"]
+    if waits + states["running"] < _FEW:
         return None
-    runs = states["running"] / looks
-    ran, kernel = (seen.within(what, begin_ns, end_ns) for what in (seen.ran, seen.kernel))
-    gil = states["gil"] / looks if states.keys() - _HARDLY_TOLD else None
+    ran, kept, kernel = (
+        seen.within(what, begin_ns, end_ns) for what in (seen.ran, seen.kept, seen.kernel)
+    )
+    free = 1 - states["stopped"] / states.total()
+    whole = (end_ns - begin_ns) * 1e-9 * free - kept  # to be kept from a CPU is nobody's time
+    runs = min(1.0, ran / whole) if whole > 0 else 1.0
+    told = waits and states.keys() - _HARDLY_TOLD
+    gil = (1 - runs) * states["gil"] / waits if told else None
     return _Spent(runs, runs * min(1.0, kernel / ran) if ran else 0.0, gil)
 
 

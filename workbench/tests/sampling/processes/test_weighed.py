@@ -3,6 +3,7 @@ was watched; what it worked at is divided as it was sampled."""
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +17,7 @@ from rlox_opt.sampling.processes.watcher import STATES
 from rlox_opt.sampling.processes.weighed import weighed
 from rlox_opt.sampling.samples import MAIN_THREAD, Frame, Sample, Samples
 
-PID, LOOKS, PERIOD_NS = 7, 100, 10_000_000
+PID, LOOKS = 7, 100
 STACK = (Frame("work", "/home/me/train.py", 3),)
 
 
@@ -30,15 +31,16 @@ def process(tmp_path_factory: pytest.TempPathFactory) -> RecordedProcess:
 
 
 def watched(process: RecordedProcess, states: list[str], kernel: float = 0.0) -> Watch:
-    """Looks at the main thread, which ran all the while, such a share of it in the kernel."""
-    seen = Seen()
-    for number, state in enumerate(states):
-        ns = number * PERIOD_NS
-        seen.at.append(process.begin_ns + ns)
-        seen.ran.append(ns)
+    """Looks at the main thread, evenly from its begin to its end; such a share of what it ran was
+    in the kernel."""
+    whole = process.end_ns - process.begin_ns
+    runs = states.count("running") / len(states)
+    seen = Seen(state=[STATES.index(state) for state in states])
+    for ns in np.linspace(0, whole, len(states)):
+        seen.at.append(process.begin_ns + round(ns))
+        seen.ran.append(round(runs * ns))
         seen.kept.append(0)
-        seen.state.append(STATES.index(state))
-        seen.kernel.append(round(kernel * ns))
+        seen.kernel.append(round(kernel * runs * ns))
     return Watch({(PID, PID): seen})
 
 
@@ -78,12 +80,8 @@ def test_a_thread_waits_and_works_in_the_kernel_as_it_was_watched(
     errors: int,
 ) -> None:
     states = ["running"] * running + ["gil"] * gil + ["lock"] * (LOOKS - running - gil)
+    states += ["stopped"] * stopped  # by py-spy, which is no time of its own
     watch = watched(process, states, kernel)
-    seen = watch.of(PID, PID)
-    assert seen is not None
-    seen.state[:0] = [STATES.index("stopped")] * stopped  # by py-spy, which is no time of its own
-    for what in (seen.at, seen.ran, seen.kept, seen.kernel):
-        what[:0] = [what[0]] * stopped
     samples = sampled(errors, **layers)
     found = weighed(samples, process, watch, CLASSIFIER)
     assert sum(s.weight for s in found) == pytest.approx(sum(s.weight for s in samples.samples))

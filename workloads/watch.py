@@ -49,7 +49,7 @@ class Clock(BaseCallback):
         self._next = 0
         self._stopped = False
 
-    def on_training_start(self) -> None:
+    def on_training_start(self, *given: Any) -> None:
         self._tick(perf_counter_ns())
 
     def on_step(self) -> bool:

@@ -1,11 +1,11 @@
-"""What PPO and SAC share: environment, seeds, the frame of `learn`, `predict`, `save`, `load`."""
+"""What PPO and SAC share: environment, seeds, the frame of `learn`, `predict`."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import gymnasium as gym
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -13,29 +13,30 @@ from torch import Tensor, nn
 
 from rlox.env.gymnasium_backend import exact_id
 from rlox.learner import switchboard
+from rlox.learner.acting import Acting, Predicted, as_floats
 from rlox.learner.arguments import plain, require_device, require_integers, require_one_of
-from rlox.learner.callbacks import BaseCallback, CallbackList
+from rlox.learner.callbacks import CallbackList
 from rlox.learner.compiled import Compilation
 from rlox.learner.distributed import Workers
-from rlox.learner.environments import (
-    AnyEnv,
-    flatten_obs,
-    make_vector_env,
-    require_box_observations,
-)
+from rlox.learner.environments import make_vector_env
 from rlox.learner.finite import FiniteSteps
+from rlox.learner.in_envs import InEnvs
 from rlox.learner.logger import Logger
 from rlox.learner.policies import StochasticPolicy
-from rlox.learner.spaces import as_saved, given_observations, is_image, require_same_space
-from rlox.learner.step_locals import step_locals
+from rlox.learner.saved import Saved
+from rlox.learner.schedules import Scheduled
+from rlox.learner.spaces import (
+    is_image,
+    require_supported_observations,
+    row_length,
+)
+from rlox.learner.step_locals import Locals, step_locals
 from rlox.learner.switchboard import Twins
 from rlox.learner.torch_settings import PRECISIONS, threads_for, torch_settings
 from rlox.timing import Timing
 
-RETURN_WINDOW = 100  # episodes in the mean return that is shown, as in Stable-Baselines3
 
-
-class Algorithm:
+class Algorithm(InEnvs, Saved):
     """A trainer: `learn`, `predict`, `save`, `load`.
 
     Attributes: `timing`, disabled unless a `TimingCallback` is given; `num_timesteps`, environment
@@ -49,14 +50,16 @@ class Algorithm:
     policy: StochasticPolicy
     batch_size: int
     update_path: str
-    _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
-    _state_of: ClassVar[Mapping[str, str]] = {}  # of those, the ones that an argument makes anew
     _generators: tuple[str, ...] = ("_act_generator", "_predict_generator")
     _joins = False  # whether several processes can train one model
 
+    _differs = ""  # defaults that are others than Stable-Baselines3's, as `differences` says them
+    _said: ClassVar[set[str]] = set()  # what this process has said of that
+    _squashes = False  # whether the policy acts in [-1, 1]
+
     def __init__(
         self,
-        env: str | gym.Env[Any, Any] | AnyEnv,
+        env: Any,
         n_envs: int | None,
         usual_envs: Twins[int],
         optimizations: Collection[str] | None,
@@ -65,6 +68,10 @@ class Algorithm:
         threads: int | None,
         matmul_precision: str,
         tensorboard_log: str | Path | None,
+        verbose: int,
+        stats_window_size: int,
+        learning_rate: Any,
+        scales_images: bool,
         arguments: dict[str, Any],
     ) -> None:
         self.optimizations = self._chosen = switchboard.choose(optimizations)
@@ -74,6 +81,7 @@ class Algorithm:
         if device is None:
             device = switchboard.DEVICE.of(self.optimizations)
         require_integers(1, n_envs=n_envs, threads=1 if threads is None else threads)
+        require_integers(1, stats_window_size=stats_window_size)
         require_integers(0, seed=0 if seed is None else seed)
         require_one_of("matmul_precision", matmul_precision, PRECISIONS)
         self.device = require_device(device)
@@ -81,13 +89,19 @@ class Algorithm:
         if isinstance(env, str):
             env = exact_id(env)  # so that `load` takes the same version
         self.env_id = env if isinstance(env, str) else None
+        self.verbose, self.stats_window_size = int(verbose), int(stats_window_size)
+        self._learning_rate = Scheduled("learning_rate", learning_rate)
         self._workers = self._join()
         self.env = make_vector_env(env, self._workers.share(n_envs) if self._workers else n_envs)
         self.n_envs = int(self.env.num_envs)
-        self.observation_space = require_box_observations(self.env)
+        self.observation_space = require_supported_observations(self.env.single_observation_space)
         self.action_space = self.env.single_action_space
-        self.obs_dim = int(np.prod(self.observation_space.shape))
-        self._sees_images = is_image(self.observation_space)
+        self.obs_dim = row_length(self.observation_space)
+        self._sees_images = scales_images and is_image(self.observation_space)
+        self._acting = Acting(
+            self.observation_space, self.action_space, self._sees_images, self._squashes
+        )
+        self._watch_env()
         self.seed = seed
         asked = None if optimizations is None else sorted(self._chosen)
         self._arguments = plain(arguments | {"n_envs": n_envs, "optimizations": asked})
@@ -106,7 +120,8 @@ class Algorithm:
         self.compilations: list[Compilation] = []
         self.timing = Timing(type(self).__name__, enabled=False)
         self.env.timing = self.timing  # type: ignore[attr-defined]
-        self.logger = Logger(tensorboard_log if self._rank == 0 else None)
+        shown = self.verbose if self._rank == 0 else 0
+        self.logger = Logger(tensorboard_log if self._rank == 0 else None, shown)
         self.num_timesteps = 0
         self.episode_returns: list[float] = []
         self.episode_lengths: list[int] = []
@@ -118,39 +133,52 @@ class Algorithm:
     def learn(
         self,
         total_timesteps: float,
-        callback: BaseCallback | Sequence[BaseCallback] | None = None,
-        progress_bar: bool = False,
+        callback: Any = None,
+        log_interval: int | None = -1,
+        tb_log_name: str | None = None,
         reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
     ) -> Self:
         """Train for `total_timesteps` environment steps, counted over all environments.
 
-        A callback that returns False ends training. Training may be interrupted (Ctrl-C) and goes
-        on with the next `learn`. With `reset_num_timesteps=False` it goes on counting, in the same
-        episodes (new ones after an interruption and after `load`) and in the same run of
-        TensorBoard; else the environments are reset and a new run is begun.
+        `callback`: a callback of ours or of Stable-Baselines3's, a function of two dictionaries, or
+        several of these. One that returns False ends training. Training may be interrupted
+        (Ctrl-C) and goes on with the next `learn`. With `reset_num_timesteps=False` it goes on
+        counting, in the same episodes (new ones after an interruption and after `load`) and in the
+        same run of TensorBoard; else the environments are reset and a new run is begun.
+
+        Figures are shown every `log_interval` rollouts (PPO: 1) or episodes (SAC: 4), never with
+        None; `tb_log_name` is the name of the run, in place of the algorithm's.
         """
         steps = total_timesteps
         if isinstance(steps, float) and steps.is_integer():
             steps = int(steps)  # as 1e6 is often written
         require_integers(1, total_timesteps=steps)
-        callbacks: Any = callback if isinstance(callback, Sequence) else [callback]
-        self._callback = CallbackList([] if callback is None else callbacks)
+        if log_interval is not None and log_interval != -1:
+            require_integers(1, log_interval=log_interval)
+        self._log_interval = self._usual_log_interval if log_interval == -1 else log_interval
+        callbacks = callback if isinstance(callback, list | tuple) else [callback]
+        self._callback = CallbackList([] if callback is None else list(callbacks))
         self._callback.init_callback(self)
         self._each_step = self._callback.overriding("_on_step")
         if reset_num_timesteps:
             self._last_obs = None
             self.num_timesteps = 0
             self.episode_returns, self.episode_lengths = [], []
+        self._say_what_differs()
         self._end = self.num_timesteps + int(steps)
         self.optimizations = switchboard.for_run(self._asked, self._chosen, int(steps))
         if self._rank == 0:
             self.timing.gauge("env steps", lambda: self.num_timesteps, rate=True)
         shown = progress_bar and self._rank == 0
         self.logger.start(
-            type(self).__name__, self.num_timesteps, self._end, shown, reset_num_timesteps
-        )
+            tb_log_name or type(self).__name__, self.num_timesteps, self._end, shown,
+            reset_num_timesteps,
+        )  # fmt: skip
         try:
-            self._callback.on_training_start()
+            # Only what callbacks read: a dictionary of the trainer's own is told at each step.
+            known = Locals(self=self, total_timesteps=self._end, callback=self._callback)
+            self._callback.on_training_start(known, {})
             with torch_settings(*self._torch_settings()):
                 self._train_until_end()
         except BaseException:
@@ -161,135 +189,62 @@ class Algorithm:
             self.logger.stop()
         return self
 
+    def _say_what_differs(self) -> None:
+        """Print, once a process, which defaults are not Stable-Baselines3's."""
+        name = type(self).__name__
+        message = f'{name}(env) has {self._differs} of {name}("MlpPolicy", env)'
+        if self._differs and self._rank == 0 and message not in self._said:
+            self._said.add(message)
+            print(message, file=sys.stderr)
+
     def _train_until_end(self) -> None:
         """The algorithm: collect and update until `_finished()`."""
         raise NotImplementedError
 
-    def predict(self, obs: Any, deterministic: bool = False) -> tuple[NDArray[Any], None]:
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> Predicted:
         """Actions for one observation or a batch of them, as the environment takes them.
 
-        `obs`: of the observation space's shape, or a batch `[n, …]` of such. ValueError for another
-        shape, for what are no finite numbers, and for what the space's type cannot hold.
+        `observation`: of the observation space's shape, or a batch `[n, …]` of such; ValueError for
+        another shape, for what are no finite numbers, and for what the space's type cannot hold.
+        `state` and `episode_start` are for recurrent policies, of which there are none.
 
         Returns `(actions, None)`: Stable-Baselines3 has a recurrent state there.
         """
-        batch, one = given_observations(obs, self.observation_space)
-        rows = batch.reshape(len(batch), -1)
-        self.policy.train(False)
-        with torch.no_grad():
-            actions, _ = self.policy.get_action_and_logprob(
-                self._tensor(rows), deterministic=deterministic, generator=self._predict_generator
-            )
-        env_actions = self._env_actions(actions.cpu().numpy())
-        return (env_actions[0] if one else env_actions), None
+        return self._acting.predict(
+            self.policy, observation, deterministic, self._predict_generator, self.device
+        )
+
+    def set_logger(self, logger: Any) -> None:
+        """Hand all figures to `logger`, one of Stable-Baselines3's, too."""
+        self.logger.handed_to = logger
+
+    @property
+    def learning_rate(self) -> Any:
+        """As it was given: a number, or a function of the part of training that remains."""
+        return self._learning_rate.function or self._learning_rate.value
+
+    @property
+    def _current_progress_remaining(self) -> float:
+        return 1.0 - self.num_timesteps / max(self._end, 1)
+
+    def _follow_schedules(self, *optimizers: Any) -> None:
+        """Set the learning rate of what remains; left alone where it was given as a number, so that
+        a callback may move it."""
+        if self._learning_rate.moves:
+            rate = self._learning_rate.at(self._current_progress_remaining)
+            for optimizer in optimizers:
+                for group in optimizer.param_groups:
+                    group["lr"] = rate
 
     def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
         """The policy's actions as the environment takes them."""
         raise NotImplementedError
-
-    def save(self, path: str | Path) -> None:
-        """Write weights, optimisers, arguments, and where training stands: steps, episodes and
-        random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
-        what it would do here with new episodes, on the same kind of device: episodes under way are
-        not kept. Nor is a replay buffer; SAC fills a new one before it learns on.
-
-        A file that is there is replaced at once, never left half. Where several processes train
-        one model, all call this, and the first one writes.
-        """
-        streams = self._streams()
-        saved = {
-            "algorithm": type(self).__name__,
-            "env_id": self.env_id,
-            "arguments": self._arguments,
-            "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
-            "num_timesteps": self.num_timesteps,
-            "episodes": (self.episode_returns, self.episode_lengths),
-            "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
-            "streams": self._workers.gathered(streams) if self._workers else [streams],
-            "state": {name: getattr(self, name).state_dict() for name in self._state},
-        }
-        if self._rank == 0:
-            part = Path(f"{path}.part")
-            torch.save(saved, part)
-            part.replace(path)
-
-    @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        env: str | gym.Env[Any, Any] | AnyEnv | None = None,
-        device: str | torch.device = "cpu",
-        **arguments: Any,
-    ) -> Self:
-        """The trainer that `save` wrote. No code is run from the file.
-
-        `env` is needed if training was in an environment object; `arguments` replace those of the
-        saved trainer; modules that the user had given are given again here. ValueError for an
-        environment of other spaces: what was learnt is scaled to them.
-        """
-        saved = torch.load(path, map_location=device, weights_only=True)
-        if saved["algorithm"] != cls.__name__:
-            raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
-        if env is None and saved["env_id"] is None:
-            raise ValueError("env is needed: the model was trained in an environment object")
-        model = cls(
-            saved["env_id"] if env is None else env,
-            **{**saved["arguments"], "device": device, **arguments},
-        )
-        if "spaces" in saved:  # files of earlier versions do not tell
-            seen, taken = saved["spaces"]
-            require_same_space("observation", seen, model.observation_space)
-            require_same_space("action", taken, model.action_space)
-        for name, state in saved["state"].items():
-            if cls._state_of.get(name) in arguments:
-                continue
-            part = getattr(model, name)
-            try:
-                part.load_state_dict(state)
-            except (RuntimeError, ValueError) as error:
-                raise ValueError(
-                    f"{name}: what {path} holds does not fit this trainer; modules that were given "
-                    f"at its making must be given to load, too ({error})"
-                ) from error
-            if isinstance(part, torch.optim.Optimizer) and "learning_rate" in arguments:
-                for group in part.param_groups:  # the state brought the saved trainer's
-                    group["lr"] = float(arguments["learning_rate"])
-        model.num_timesteps = saved["num_timesteps"]
-        model.episode_returns, model.episode_lengths = map(list, saved["episodes"])
-        if "seed" not in arguments:
-            model._take_up(saved["seeds"], saved["streams"])
-        return model
-
-    def _take_up(
-        self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]
-    ) -> None:
-        """Go on drawing where the trainer that was saved stood."""
-        entropy, spawned, env_seed = seeds
-        self._seeds = np.random.SeedSequence(entropy, n_children_spawned=spawned)
-        if self._env_seed is not None:
-            self._env_seed = env_seed
-        if self._rank < len(streams):  # more workers than there were draw as new ones do
-            self._set_streams(streams[self._rank])
-
-    def _streams(self) -> dict[str, Tensor]:
-        """Where the streams of random numbers stand that training draws from."""
-        return {name: getattr(self, name).get_state() for name in self._generators}
-
-    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
-        for name in self._generators:
-            generator, state = getattr(self, name), streams[name].cpu()
-            # That of another kind of device is of another kind: it cannot go on here.
-            if state.shape == generator.get_state().shape:
-                generator.set_state(state)
-
-    @property
-    def _rank(self) -> int:
-        return self._workers.rank if self._workers else 0
-
-    @property
-    def _all_envs(self) -> int:
-        """Environments of all processes that train this model."""
-        return self.n_envs * (self._workers.size if self._workers else 1)
 
     def _join(self) -> Workers | None:
         """The processes that torchrun has started, of which this is one; None if it is alone."""
@@ -300,10 +255,10 @@ class Algorithm:
             )
         return workers
 
-    def _adam(self, module: nn.Module, lr: float, eps: float = 1e-8) -> torch.optim.Adam:
+    def _adam(self, module: nn.Module, lr: float, **settings: Any) -> torch.optim.Adam:
         """Adam as one kernel over all parameters. It rounds otherwise than the one that goes
         operation by operation: by some 1e-7 of a step."""
-        return torch.optim.Adam(module.parameters(), lr=float(lr), eps=eps, fused=True)
+        return torch.optim.Adam(module.parameters(), lr=lr, fused=True, **settings)
 
     def _torch_settings(self) -> tuple[int, str, bool]:
         """Torch's threads, the precision of its products, and whether NumPy computes its tanh while
@@ -344,41 +299,17 @@ class Algorithm:
         tensor = torch.from_numpy(array)
         if self.device.type != "cpu":  # asking for it costs as much as the line before
             tensor = tensor.to(self.device)
-        if tensor.dtype != torch.uint8:
-            return tensor
-        return tensor.float() / 255 if self._sees_images else tensor.float()
-
-    def _reset_env(self) -> NDArray[Any]:
-        """First observations. Every training begins with episodes of another seed."""
-        seed = self._env_seed
-        if seed is not None:
-            self._env_seed = self._new_seed()
-            seed += self._rank * self.n_envs  # as if one process had them all
-        self._running_return = np.zeros(self.n_envs)
-        self._running_length = np.zeros(self.n_envs, dtype=np.int64)
-        obs = flatten_obs(self.env.reset(seed=seed)[0], self.observation_space)
-        self._finite.reset(obs)
-        return obs
-
-    def _current_obs(self) -> NDArray[Any]:
-        """What the environments show; new episodes where none are under way."""
-        if self._last_obs is None:
-            self._last_obs = self._reset_env()
-        return self._last_obs
+        return as_floats(tensor, self._sees_images)
 
     def _finished(self) -> bool:
         return self.num_timesteps >= self._end
 
-    def _count_step(self, rewards: NDArray[Any], dones: NDArray[np.bool_]) -> None:
-        """Book one vectorised step."""
-        self.num_timesteps += self._all_envs
-        self._running_return += rewards
-        self._running_length += 1
-        if np.count_nonzero(dones):  # a fifth of what dones.any() takes
-            self.episode_returns += [float(x) for x in self._running_return[dones]]
-            self.episode_lengths += [int(x) for x in self._running_length[dones]]
-            self._running_return[dones] = 0
-            self._running_length[dones] = 0
+    _usual_log_interval = 1
+    _log_interval: int | None = 1
+
+    def _shows(self) -> bool:
+        """Whether figures are shown now."""
+        return self._log_interval is not None
 
     def _tell_step(self, *step: Any) -> bool:
         """Callbacks hear of a step that was counted (as `step_locals` takes it); False: stop."""
@@ -388,12 +319,21 @@ class Algorithm:
 
     def _log(self, figures: Mapping[str, float]) -> None:
         """Record figures with the mean of the latest episodes, and show them."""
+        self._record_episodes()
+        self.logger.record({**figures, "train/learning_rate": self._learning_rate.value})
+        if self._shows():
+            self.logger.dump(self.num_timesteps)
+
+    def _record_episodes(self) -> None:
+        """Record the means of the latest episodes."""
         if self.episode_returns:
             self.logger.record(
                 {
-                    "rollout/ep_rew_mean": float(np.mean(self.episode_returns[-RETURN_WINDOW:])),
-                    "rollout/ep_len_mean": float(np.mean(self.episode_lengths[-RETURN_WINDOW:])),
+                    "rollout/ep_rew_mean": float(
+                        np.mean(self.episode_returns[-self.stats_window_size :])
+                    ),
+                    "rollout/ep_len_mean": float(
+                        np.mean(self.episode_lengths[-self.stats_window_size :])
+                    ),
                 }
             )
-        self.logger.record(figures)
-        self.logger.dump(self.num_timesteps)

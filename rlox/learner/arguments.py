@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from numbers import Real
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from rlox.env.arguments import integer
+from rlox.learner.classes import NotKept, encoded
 
 LARGEST = sys.float_info.max  # of finite numbers
 
@@ -49,12 +51,94 @@ def require_one_of(name: str, value: Any, allowed: Iterable[str], else_: str = "
         raise ValueError(f"{name} must be {words}{else_ and ' '}{else_}, got {value!r}")
 
 
+# What Stable-Baselines3 has and this library has not: the value that asks for nothing, and what to
+# do instead.
+LEFT_OUT: dict[str, tuple[Any, str]] = {
+    "use_sde": (
+        False,
+        "gSDE is not here; SAC(action_noise=…) or PPO(ent_coef=…) explore otherwise",
+    ),
+    "sde_sample_freq": (-1, "gSDE is not here; SAC(action_noise=…) explores otherwise"),
+    "use_sde_at_warmup": (False, "gSDE is not here; the first actions are uniformly random"),
+    "rollout_buffer_class": (
+        None,
+        "a rollout is kept as rlox.learner.ppo.Rollout; derive from PPO",
+    ),
+    "rollout_buffer_kwargs": (None, "a rollout is kept as rlox.learner.ppo.Rollout"),
+    "replay_buffer_class": (
+        None,
+        "HER and other buffers are not here; relabel goals in the environment, or use "
+        "Stable-Baselines3's SAC; SAC(prioritized=True) replays by priority",
+    ),
+    "replay_buffer_kwargs": (None, "other buffers are not here"),
+    "optimize_memory_usage": (False, "the buffer keeps both observations; lower buffer_size"),
+    "n_steps": (1, "SAC learns from single steps"),
+    "monitor_wrapper": (True, "episodes are booked without a Monitor"),
+    "_init_setup_model": (True, "networks are made at once"),
+    "full_std": (True, "it belongs to gSDE, which is not here"),
+    "use_expln": (False, "it belongs to gSDE, which is not here"),
+    "squash_output": (False, "PPO clips its actions; SAC squashes them"),
+    "clip_mean": (2.0, "it belongs to gSDE, which is not here"),
+    "n_critics": (2, "SAC has two critics; critic=… takes a module of your own"),
+}
+
+
+def policy_and_env(first: Any, second: Any, policy: Any, env: Any) -> tuple[Any, Any]:
+    """Policy and environment of a trainer that was made in either form: `(policy, env)`, as
+    Stable-Baselines3's, or `(env)`, the policy being None, a module, or named."""
+    if isinstance(second, int):
+        raise TypeError(
+            f"env: is {second}; after env, arguments are given by name: n_envs={second}"
+        )
+    if (second is not None or (first is not None and env is not None)) and policy is not None:
+        raise TypeError("policy is given twice")
+    if second is not None and env is not None:
+        raise TypeError("env is given twice")
+    if second is not None or (first is not None and env is not None):
+        return first, env if second is None else second
+    found = env if first is None else first
+    if found is None:
+        raise TypeError('env is needed: PPO("MlpPolicy", env), or PPO(env)')
+    return policy, found
+
+
+def differences(
+    given: Mapping[str, Any], usual: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> str:
+    """Of what is not `given`, what is usual, where Stable-Baselines3 has something else."""
+    left = [name for name, value in given.items() if value is None and usual[name] != theirs[name]]
+    return ", ".join(f"{name}={usual[name]} for {theirs[name]}" for name in left)
+
+
+def refuse_left_out(where: str, others: Mapping[str, Any]) -> None:
+    """Ignore what asks for nothing; ValueError with the alternative for what is not here, TypeError
+    for what nobody knows."""
+    for name, value in others.items():
+        if name not in LEFT_OUT:
+            raise TypeError(f"{where} got an unexpected argument {name!r}")
+        nothing, alternative = LEFT_OUT[name]
+        if value != nothing:
+            raise ValueError(f"{where}: {name}={value!r} is not supported: {alternative}")
+
+
+# Of a constructor's locals: what is given anew, and what is no argument.
+NOT_KEPT = {
+    *("self", "__class__", "first", "second", "env", "device"),
+    *("usual", "others", "given"),
+}
+
+
 def plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What `save` writes of a constructor's arguments: those that are plain values, as Python's
-    own, since `load` takes no others. The environment and the device are given anew."""
-    own = {name: _plain(value) for name, value in arguments.items() if name != "device"}
-    kept = (int, float, str, list, type(None))
-    return {name: v for name, v in own.items() if name != "env" and isinstance(v, kept)}
+    own, and classes by their names, since `load` takes no others. The environment and the device
+    are given anew."""
+    kept = {}
+    for name, value in arguments.items():
+        if name in NOT_KEPT:
+            continue
+        with suppress(NotKept):
+            kept[name] = encoded(_plain(value))
+    return kept
 
 
 def _plain(value: Any) -> Any:

@@ -1,22 +1,110 @@
-"""Rollouts for PPO from a background thread: environments and GAE in Rust, the policy in torch."""
+"""Rollouts for PPO with the policy in torch: step by step, and from a background thread with
+environments and GAE in Rust."""
 
 import copy
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from rlox import _core
+from rlox import _core, compute_gae_batched
 from rlox.learner import switchboard
 from rlox.learner.arguments import require_finite
-from rlox.learner.environments import rust_core
+from rlox.learner.environments import final_obs, rust_core
+from rlox.learner.finite import NOBODY
+from rlox.learner.spaces import flatten_obs
 
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO
 
 Array = NDArray[Any]
+# In a pass through the policy at a rollout's end, unless a minibatch has more: so many that the
+# calls themselves cost little a row.
+ROWS = 1024
+
+
+class Rollout(NamedTuple):
+    """What one update learns from; the first axis is n_steps * n_envs, step-major."""
+
+    obs: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+
+def rollout_in_torch(model: "PPO") -> Rollout | None:
+    """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
+    timing, last_obs = model.timing, model._current_obs()
+    model.policy.train(False)
+    act = switchboard.ACT.of(model.optimizations)
+    evaluation = switchboard.EVALUATE.of(model.optimizations)(model.policy, act)
+    storage = switchboard.STORAGE.of(model.optimizations)(model.n_steps)
+    truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
+    idle: list[NDArray[np.bool_]] = []
+
+    for step in range(model.n_steps):
+        with timing.add_time("policy_forward"), torch.no_grad():
+            obs = model._tensor(last_obs)
+            acted = evaluation.act(obs, model._act_generator, timing)
+            env_actions = model._env_actions(acted[0].cpu().numpy())
+        with timing.add_time("env_step"):
+            timing.flow("rollout", model._rollout_number)
+            new_obs, rewards, terminations, truncations, infos = model.env.step(env_actions)
+        with timing.add_time("store"):
+            dones = terminations | truncations
+            last_obs = flatten_obs(new_obs, model.observation_space)
+            cut_short = truncations & ~terminations
+            rows, ended_in = NOBODY, None
+            if np.count_nonzero(cut_short):
+                rows = np.flatnonzero(cut_short)
+                ended_in = final_obs(infos, rows, model.observation_space)
+                truncated.append((step, rows, ended_in))
+            model._finite.step(last_obs, rewards, dones, rows, ended_in)
+            storage.append(obs, *acted, rewards, dones)
+            if model._next_step is not None:
+                idle.append(model._next_step.idle)
+            model._last_obs = last_obs
+            model._count_step(rewards, dones)
+        if not model._tell_step(env_actions, new_obs, rewards, terminations, truncations, infos):
+            return None
+
+    with timing.add_time("gae_compute"):
+        obs, *stored, rewards, dones = storage.stacked()
+        with timing.add_time("value"), torch.no_grad():
+            at_once = max(ROWS, model.batch_size, model.n_envs)
+            actions, log_probs, values = evaluation.evaluated(obs, stored, at_once)
+            require_finite(log_probs)
+            last_values = model.policy.get_value(model._tensor(last_obs))
+            # A time limit is not part of the task: what would have followed is worth
+            # V(final observation), although the return of this episode ends here.
+            for step, rows, ended_in in truncated:
+                bootstrap = model.policy.get_value(model._tensor(ended_in))
+                rewards[step, rows] += model.gamma * bootstrap.cpu()
+        advantages, returns = compute_gae_batched(
+            rewards.numpy(),
+            values.cpu().numpy(),
+            dones.numpy(),
+            last_values.contiguous().cpu().numpy(),
+            model.gamma,
+            model.gae_lambda,
+            layout="step_major",
+        )
+        rollout = Rollout(
+            obs,
+            actions,
+            log_probs,
+            torch.from_numpy(advantages).to(model.device),
+            torch.from_numpy(returns).to(model.device),
+        )
+        flat = Rollout(*(column.flatten(0, 1) for column in rollout))
+        if not idle:
+            return flat
+        # Of steps that only began an episode there is nothing to learn.
+        taken = torch.from_numpy(np.flatnonzero(~np.concatenate(idle))).to(model.device)
+        return Rollout(*(column.index_select(0, taken) for column in flat))
 
 
 class AsyncRollouts:
@@ -75,6 +163,11 @@ class AsyncRollouts:
             self._act = switchboard.ACT.of(model.optimizations)(self.snapshot)
             self.collector.start()
         return columns
+
+    def flat(self, column: Array) -> Tensor:
+        """`[n_steps, n_envs, …]` as a tensor `[n_steps * n_envs, …]`, float32 if it has floats."""
+        tensor = torch.from_numpy(column).to(self.model.device).flatten(0, 1)
+        return tensor.float() if tensor.is_floating_point() else tensor
 
     @torch.no_grad()
     def act(self, obs: Array) -> tuple[Array, Array, Array]:

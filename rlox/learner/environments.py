@@ -1,19 +1,19 @@
 """What the trainers learn in: one vectorised environment, whatever the user gave."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from rlox import _core
 from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
+from rlox.learner.spaces import flatten_obs, stacked
+from rlox.learner.vector_envs import AnyEnv, FromTheirs, NextStep, is_theirs
 from rlox.timing import Timing
-
-AnyEnv = VectorEnv[Any, Any, Any]
 
 
 class TimedEnv(VectorWrapper):
@@ -28,24 +28,50 @@ class TimedEnv(VectorWrapper):
             return self.env.step(actions)
 
 
-def make_vector_env(env: str | gym.Env[Any, Any] | AnyEnv, n_envs: int) -> AnyEnv:
-    """A vector environment that resets within the step and has a `timing`.
+class NoEnv(VectorEnv[Any, Any, Any]):
+    """In place of environments: the spaces of a trainer that was loaded without any."""
 
-    `env` is the id of a registered environment (`n_envs` of them are made), one environment, or a
-    vector environment; the last two bring their own number of environments.
+    def __init__(self, spaces: Sequence[Any], n_envs: int) -> None:
+        self.num_envs, self.timing = n_envs, Timing(enabled=False)
+        self.single_observation_space, self.single_action_space = spaces
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+
+    def reset(self, **_: Any) -> Any:
+        raise RuntimeError(
+            "env: the trainer was loaded without an environment; give one, load(path, env=…) or "
+            "set_env(env)"
+        )
+
+
+def make_vector_env(env: Any, n_envs: int) -> AnyEnv:
+    """A vector environment that resets within the step, or is a `NextStep`, and has a `timing`.
+
+    `env` is the id of a registered environment (`n_envs` of them are made), one environment, a
+    callable that makes one, several callables, or a vector environment, of Gymnasium's kind or of
+    Stable-Baselines3's; all but an id bring their own number of environments.
     """
     if isinstance(env, str):
         return VecEnv(env, n_envs, copy=False)  # what is kept of a step is copied
+    if is_theirs(env):
+        return FromTheirs(env)
+    if isinstance(env, NoEnv):
+        return env
     if isinstance(env, VectorEnv):
         mode = env.metadata.get("autoreset_mode")
+        if mode == AutoresetMode.NEXT_STEP:
+            return NextStep(env)
         if mode != AutoresetMode.SAME_STEP:
             raise ValueError(_remedy(env, mode))
         return env if hasattr(env, "timing") else TimedEnv(env)
     if isinstance(env, gym.Env):
         return VecEnv(env, 1)
+    if isinstance(env, list | tuple) and env and all(map(callable, env)):
+        return VecEnv(list(env), len(env))
+    if callable(env):
+        return VecEnv(env, 1)
     raise TypeError(
-        "env must be an environment id, a gymnasium.Env or a gymnasium.vector.VectorEnv, "
-        f"got {type(env).__name__}"
+        "env must be an environment id, a gymnasium.Env, a gymnasium.vector.VectorEnv, a VecEnv of "
+        f"Stable-Baselines3, or callables that make environments; got {type(env).__name__}"
     )
 
 
@@ -73,27 +99,6 @@ def rust_core(env: object) -> _core.VecEnv | None:
     return None
 
 
-def require_box_observations(env: AnyEnv) -> spaces.Box:
-    """The observation space of one environment; ValueError if it is not a `Box`."""
-    space = env.single_observation_space
-    if not isinstance(space, spaces.Box):
-        raise ValueError(
-            f"observation space {space} is not supported: the trainers take Box; "
-            "`gymnasium.wrappers.FlattenObservation(env)` turns any other into one"
-        )
-    return space
-
-
-def flatten_obs(obs: Any, space: spaces.Box) -> NDArray[Any]:
-    """Observations `[n, *space.shape]` as a fresh `[n, obs_dim]`, float32, or uint8 if they are.
-
-    Always a copy: a vector environment with `copy=False` writes the next step into the same array.
-    """
-    dtype = np.uint8 if space.dtype == np.uint8 else np.float32
-    array = np.array(obs, dtype=dtype)
-    return array.reshape(len(array), -1)
-
-
-def final_obs(infos: dict[str, Any], rows: NDArray[np.intp], space: spaces.Box) -> NDArray[Any]:
-    """Last observations, `[len(rows), obs_dim]`, of the episodes that ended in `rows`."""
-    return flatten_obs(np.stack([infos["final_obs"][row] for row in rows]), space)
+def final_obs(infos: Any, rows: NDArray[np.intp], space: gym.Space[Any]) -> NDArray[Any]:
+    """Last observations, as rows, of the episodes that ended in `rows`."""
+    return flatten_obs(stacked([infos["final_obs"][row] for row in rows], space), space)

@@ -24,11 +24,17 @@ class Logger:
     """Latest value of each figure in `values`, under the names of Stable-Baselines3.
 
     `tensorboard_log` is the folder that gets a folder of event files for each run, as PPO_1, PPO_2;
-    None writes none.
+    None writes none. With `verbose` figures are printed. What `set_logger` of a trainer was given
+    is `handed_to`: it hears of all figures, and what this class lacks is looked up there.
     """
 
-    def __init__(self, tensorboard_log: str | Path | None = None) -> None:
+    def __init__(self, tensorboard_log: str | Path | None = None, verbose: int = 0) -> None:
         self.values: dict[str, float] = {}
+        self.verbose = verbose
+        self.handed_to: Any = None
+        self._means: dict[str, tuple[float, int]] = {}
+        self._excluded: dict[str, tuple[str, ...]] = {}
+        self._others: dict[str, Any] = {}  # pictures and the like, for TensorBoard, once
         self._writer: SummaryWriter | None = None
         self._progress: Progress | None = None
         self._task: TaskID | None = None
@@ -53,29 +59,77 @@ class Logger:
                 self._writer.close()
             self._writer = self._writer_in(str(_run(self._folder, name, new_run)))
         if progress_bar:
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-            from rich.progress import TimeRemainingColumn as Remaining
+            self.show_progress(name, num_timesteps, end)
 
-            # On stderr: stdout belongs to whoever prints a result.
-            self._progress = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                Remaining(),
-                TextColumn("{task.fields[figures]}"),
-                console=Console(stderr=True),
-            )
-            self._task = self._progress.add_task(
-                name, total=end, completed=num_timesteps, figures=""
-            )
-            self._progress.start()
+    def show_progress(self, name: str, num_timesteps: int, end: int) -> None:
+        """Show a progress bar until training ends."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
 
-    def record(self, figures: Mapping[str, Any] | str, value: Any = None) -> None:
-        """Set figures, or the one of that name."""
-        if isinstance(figures, str):
-            figures = {figures: value}
-        self.values |= {key: float(value) for key, value in figures.items()}
+        # On stderr: stdout belongs to whoever prints a result.
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            Remaining(),
+            TextColumn("{task.fields[figures]}"),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task(name, total=end, completed=num_timesteps, figures="")
+        self._progress.start()
+
+    def record(
+        self,
+        key: Mapping[str, Any] | str,
+        value: Any = None,
+        exclude: str | tuple[str, ...] | None = None,
+    ) -> None:
+        """Set figures, or the one of that name; `exclude` names where it is not shown: "stdout",
+        "tensorboard". Stable-Baselines3's `Figure`, `Image`, `Video` and `HParam`, and texts, are
+        written to TensorBoard."""
+        for name, one in (key if isinstance(key, Mapping) else {key: value}).items():
+            excluded = (exclude,) if isinstance(exclude, str) else exclude
+            self._excluded[name] = excluded or ()
+            if self.handed_to is not None:
+                self.handed_to.record(name, one, exclude)
+            try:
+                self.values[name] = float(one)
+            except (TypeError, ValueError):
+                self._others[name] = one
+
+    def record_mean(
+        self, key: str, value: float, exclude: str | tuple[str, ...] | None = None
+    ) -> None:
+        """Set a figure to the mean of what was given for it since figures were shown."""
+        total, n = self._means.get(key, (0.0, 0))
+        self._means[key] = total + float(value), n + 1
+        self.record(key, (total + float(value)) / (n + 1), exclude)
+
+    @property
+    def name_to_value(self) -> dict[str, float]:
+        """`values`, by Stable-Baselines3's name."""
+        return self.values
+
+    @property
+    def output_formats(self) -> list[Any]:
+        """Stable-Baselines3's outputs: those of a logger that was handed in, or its writer for
+        TensorBoard around ours."""
+        if self.handed_to is not None:
+            return list(self.handed_to.output_formats)
+        if self._writer is None:
+            return []
+        from stable_baselines3.common.logger import TensorBoardOutputFormat
+
+        output = TensorBoardOutputFormat.__new__(TensorBoardOutputFormat)
+        output.writer = self._writer
+        return [output]
+
+    def __getattr__(self, name: str) -> Any:
+        handed_to = self.__dict__.get("handed_to")
+        if handed_to is None:
+            raise AttributeError(f"the logger has no {name!r}; set_logger takes one that has")
+        return getattr(handed_to, name)
 
     def advance(self, num_timesteps: int) -> None:
         """Move the progress bar."""
@@ -91,7 +145,28 @@ class Logger:
             self._progress.update(self._task, completed=num_timesteps, figures=", ".join(shown))
         if self._writer is not None:
             for key, value in self.values.items():
-                self._writer.add_scalar(key, value, num_timesteps)
+                if "tensorboard" not in self._excluded.get(key, ()):
+                    self._writer.add_scalar(key, value, num_timesteps)
+            for key, other in self._others.items():
+                _write_other(self._writer, key, other, num_timesteps)
+        self._others.clear()
+        self._means.clear()
+        if self.handed_to is not None:
+            self.handed_to.record("time/total_timesteps", num_timesteps, exclude="tensorboard")
+            self.handed_to.dump(num_timesteps)
+        elif self.verbose:
+            self._print(num_timesteps)
+
+    def _print(self, num_timesteps: int) -> None:
+        shown = {
+            key: value
+            for key, value in {**self.values, "time/total_timesteps": num_timesteps}.items()
+            if "stdout" not in self._excluded.get(key, ())
+        }
+        width = max(map(len, shown))
+        rows = [f"| {key:<{width}} | {shown[key]:>12.6g} |" for key in sorted(shown)]
+        line = "-" * len(rows[0])
+        print("\n".join([line, *rows, line]))
 
     def stop(self) -> None:
         """End the progress bar and bring what is written to the disk."""
@@ -114,3 +189,22 @@ def _run(folder: Path, name: str, new: bool) -> Path:
             (folder / f"{name}_{last}").mkdir()
             break
     return folder / f"{name}_{last}"
+
+
+def _write_other(writer: "SummaryWriter", key: str, value: Any, step: int) -> None:
+    """What is no number: a text, or one of Stable-Baselines3's classes, known by its attributes."""
+    if hasattr(value, "figure"):
+        writer.add_figure(key, value.figure, step, close=value.close)
+    elif hasattr(value, "frames"):
+        writer.add_video(key, value.frames, step, value.fps)
+    elif hasattr(value, "dataformats"):
+        writer.add_image(key, value.image, step, dataformats=value.dataformats)
+    elif hasattr(value, "hparam_dict"):
+        from torch.utils.tensorboard.summary import hparams
+
+        made: Any = hparams
+        for summary in made(value.hparam_dict, metric_dict=value.metric_dict):
+            file: Any = writer
+            file._get_file_writer().add_summary(summary)
+    else:
+        writer.add_text(key, str(value), step)

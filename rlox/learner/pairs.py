@@ -20,12 +20,7 @@ from rlox.learner import switchboard
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC
-from rlox.learner.torch_settings import (
-    SMALL_PRODUCT,
-    torch_settings,
-    why_not_numpy,
-    why_not_onednn,
-)
+from rlox.learner.torch_settings import SMALL_PRODUCT, torch_settings, why_not_numpy, why_not_onednn
 
 Size = Mapping[str, int]
 ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
@@ -87,7 +82,7 @@ class Pair(NamedTuple):
 
 def _act(on: Collection[str], size: Size, seed: int) -> Arm:
     """R1: actions, log-probabilities and values for one step of all environments."""
-    model = PPO(ENVS[seed % 2], size["n_envs"], seed, optimizations=on)
+    model = PPO(ENVS[seed % 2], n_envs=size["n_envs"], seed=seed, optimizations=on)
     obs = model._tensor(model._reset_env())
     act = switchboard.ACT.of(model.optimizations)(model.policy)
 
@@ -215,12 +210,18 @@ def _compiled_sac_update(on: Collection[str], size: Size, seed: int) -> Arm:
     return _sac_update({"R3", "R13", *on}, size, seed)
 
 
+def _collecting(on: Collection[str], size: Size, seed: int) -> PPO:
+    """A trainer that collects, and learns nothing."""
+    shape: dict[str, Any] = {name: size[name] for name in ("n_envs", "n_steps")}
+    model = PPO(ENVS[seed % 2], seed=seed, optimizations=on, **shape)
+    model.train = lambda rollout: None  # type: ignore[method-assign]
+    return model.learn(1)
+
+
 def _rollout(on: Collection[str], size: Size, seed: int) -> Arm:
     """R4: a rollout. Either twin draws its own actions; what agrees is that torch finds them as
     likely, and their states worth as much, as the rollout says: both differences are nought."""
-    model = PPO(ENVS[seed % 2], size["n_envs"], seed, size["n_steps"], optimizations=on)
-    model.train = lambda rollout: None  # type: ignore[method-assign]
-    model.learn(1)
+    model = _collecting(on, size, seed)
 
     def differences(rollout: Rollout | None) -> list[Tensor]:
         assert rollout is not None
@@ -235,9 +236,7 @@ def _eager_rollout(on: Collection[str], size: Size, seed: int) -> Arm:
     """R14: a rollout in torch, of the same draws; with R1, whose place it takes, and what else is
     of use there."""
     on = {"R1", "R7", "R8", *on}
-    model = PPO(ENVS[seed % 2], size["n_envs"], seed, size["n_steps"], optimizations=on)
-    model.train = lambda rollout: None  # type: ignore[method-assign]
-    model.learn(1)
+    model = _collecting(on, size, seed)
     settings = model._torch_settings()
 
     def call() -> Rollout | None:
@@ -269,7 +268,7 @@ def _polyak(on: Collection[str], size: Size, seed: int) -> Arm:
 
 def _step(on: Collection[str], size: Size, seed: int) -> Arm:
     """R7: actions handed over, and a step of the environments."""
-    model = PPO("CartPole-v1", size["n_envs"], seed, optimizations=on)
+    model = PPO("CartPole-v1", n_envs=size["n_envs"], seed=seed, optimizations=on)
     model._reset_env()
     actions = np.random.default_rng(seed).integers(2, size=model.n_envs)
     return Arm(
@@ -309,7 +308,9 @@ def _train(
     def make(on: Collection[str], size: Size, seed: int) -> Arm:
         n_envs = size["n_envs"] if id_ in on else least
         arguments: dict[str, Any] = {"learning_starts": 0} if algorithm is SAC else {}
-        model = algorithm(ENVS[algorithm is SAC], n_envs, seed, optimizations=(), **arguments)
+        model = algorithm(
+            ENVS[algorithm is SAC], n_envs=n_envs, seed=seed, optimizations=(), **arguments
+        )
         steps = math.lcm(size["n_envs"], least) * n_steps
         return Arm(lambda: model.learn(steps), lambda _: [model.num_timesteps])
 

@@ -12,12 +12,14 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import cast
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
-from gymnasium import spaces
 from torch import Tensor, nn
+
+from rlox.learner.acting import Acting, Predicted
+from rlox.learner.names import ACTOR_CRITIC, SQUASHED, TWINS, use_their_names
 
 LOG_STD_MIN, LOG_STD_MAX = -20.0, 2.0
 HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
@@ -25,7 +27,13 @@ LOG_2 = math.log(2)
 
 
 class StochasticPolicy(nn.Module):
-    """A policy that can be sampled from: what `predict` and the collectors need."""
+    """A policy that can be sampled from: what `predict` and the collectors need.
+
+    Called, it does what Stable-Baselines3's do with a batch of observations as they come from the
+    environment; it is told by its trainer how these are shown (`acting`).
+    """
+
+    acting: Acting | None = None
 
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
@@ -36,9 +44,47 @@ class StochasticPolicy(nn.Module):
         """
         raise NotImplementedError
 
+    def forward(self, obs: Any, deterministic: bool = False) -> Any:
+        """Actions in [-1, 1], as SAC's actor gives them."""
+        return self.get_action_and_logprob(self._rows(obs), deterministic)[0]
+
+    def _rows(self, obs: Any) -> Tensor:
+        return obs.flatten(1) if self.acting is None else self.acting.rows_of(obs)
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[Any, ...] | None = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+    ) -> Predicted:
+        """As the trainer's, and without it."""
+        if self.acting is None:
+            raise ValueError("policy.predict: the policy belongs to no trainer yet")
+        return self.acting.predict(self, observation, deterministic, None, self.device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its parameters are."""
+        return next((p.device for p in self.parameters()), torch.device("cpu"))
+
+    def set_training_mode(self, mode: bool) -> None:
+        """As `train`."""
+        self.train(mode)
+
 
 class ActorCritic(StochasticPolicy):
     """Policy and value function: what PPO learns."""
+
+    def forward(self, obs: Any, deterministic: bool = False) -> Any:
+        """Actions, values and log-probabilities, as Stable-Baselines3's policies give them."""
+        rows = self._rows(obs)
+        actions, log_probs = self.get_action_and_logprob(rows, deterministic)
+        return actions, self.get_value(rows).unsqueeze(-1), log_probs
+
+    def predict_values(self, obs: Any) -> Tensor:
+        """Values `[B, 1]` of observations as they come from the environment."""
+        return self.get_value(self._rows(obs)).unsqueeze(-1)
 
     def get_value(self, obs: Tensor) -> Tensor:
         """State values, `[B]`."""
@@ -83,10 +129,19 @@ def orthogonal_(net: nn.Sequential, last_gain: float) -> nn.Sequential:
 class CategoricalActorCritic(ActorCritic):
     """Separate tanh networks for the logits of a `Discrete(n_actions)` and for the value."""
 
-    def __init__(self, obs_dim: int, n_actions: int, hidden: tuple[int, ...] = (64, 64)) -> None:
+    def __init__(
+        self,
+        obs_dim: int,
+        n_actions: int,
+        hidden: tuple[int, ...] = (64, 64),
+        critic_hidden: tuple[int, ...] | None = None,
+        activation: type[nn.Module] = nn.Tanh,
+    ) -> None:
         super().__init__()
-        self.actor = orthogonal_(mlp([obs_dim, *hidden, n_actions], nn.Tanh), 0.01)
-        self.critic = orthogonal_(mlp([obs_dim, *hidden, 1], nn.Tanh), 1.0)
+        self.actor = orthogonal_(mlp([obs_dim, *hidden, n_actions], activation), 0.01)
+        of_critic = hidden if critic_hidden is None else critic_hidden
+        self.critic = orthogonal_(mlp([obs_dim, *of_critic, 1], activation), 1.0)
+        use_their_names(self, ACTOR_CRITIC)
 
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
@@ -122,11 +177,21 @@ class CategoricalActorCritic(ActorCritic):
 class GaussianActorCritic(ActorCritic):
     """As `CategoricalActorCritic`, for a `Box`: diagonal Gaussian, log_std free of the state."""
 
-    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (64, 64)) -> None:
+    def __init__(
+        self,
+        obs_dim: int,
+        act_dim: int,
+        hidden: tuple[int, ...] = (64, 64),
+        critic_hidden: tuple[int, ...] | None = None,
+        activation: type[nn.Module] = nn.Tanh,
+        log_std_init: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.actor = orthogonal_(mlp([obs_dim, *hidden, act_dim], nn.Tanh), 0.01)
-        self.critic = orthogonal_(mlp([obs_dim, *hidden, 1], nn.Tanh), 1.0)
-        self.log_std = nn.Parameter(torch.zeros(act_dim))
+        self.actor = orthogonal_(mlp([obs_dim, *hidden, act_dim], activation), 0.01)
+        of_critic = hidden if critic_hidden is None else critic_hidden
+        self.critic = orthogonal_(mlp([obs_dim, *of_critic, 1], activation), 1.0)
+        use_their_names(self, ACTOR_CRITIC)
+        self.log_std = nn.Parameter(torch.full((act_dim,), float(log_std_init)))
 
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
@@ -160,11 +225,19 @@ class SquashedGaussianActor(StochasticPolicy):
     Haarnoja et al. 2018b, appendix C: log pi(a|s) = log N(u) - sum log(1 - tanh(u)^2).
     """
 
-    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (256, 256)) -> None:
+    def __init__(
+        self,
+        obs_dim: int,
+        act_dim: int,
+        hidden: tuple[int, ...] = (256, 256),
+        activation: type[nn.Module] = nn.ReLU,
+    ) -> None:
         super().__init__()
-        self.trunk = nn.Sequential(mlp([obs_dim, *hidden], nn.ReLU), nn.ReLU())
-        self.mean = nn.Linear(hidden[-1], act_dim)
-        self.log_std = nn.Linear(hidden[-1], act_dim)
+        between = [mlp([obs_dim, *hidden], activation), activation()] if hidden else []
+        self.trunk = nn.Sequential(*between)
+        self.mean = nn.Linear([obs_dim, *hidden][-1], act_dim)
+        self.log_std = nn.Linear([obs_dim, *hidden][-1], act_dim)
+        use_their_names(self, SQUASHED)
 
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
@@ -194,10 +267,17 @@ def _squashed(mean: Tensor, log_std: Tensor, noise: Tensor | None) -> tuple[Tens
 class TwinCritic(nn.Module):
     """Two independent Q functions; `forward(obs, actions) -> (q1, q2)`, `[B]` each."""
 
-    def __init__(self, obs_dim: int, act_dim: int, hidden: tuple[int, ...] = (256, 256)) -> None:
+    def __init__(
+        self,
+        obs_dim: int,
+        act_dim: int,
+        hidden: tuple[int, ...] = (256, 256),
+        activation: type[nn.Module] = nn.ReLU,
+    ) -> None:
         super().__init__()
-        self.q1 = mlp([obs_dim + act_dim, *hidden, 1], nn.ReLU)
-        self.q2 = mlp([obs_dim + act_dim, *hidden, 1], nn.ReLU)
+        self.q1 = mlp([obs_dim + act_dim, *hidden, 1], activation)
+        self.q2 = mlp([obs_dim + act_dim, *hidden, 1], activation)
+        use_their_names(self, TWINS)
 
     def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         x = torch.cat([obs, actions], dim=-1)
@@ -230,11 +310,3 @@ def gaussian_log_prob(x: Tensor, mean: Tensor, log_std: Tensor) -> Tensor:
     """Log-density of independent normals, summed over the last axis: `[B, D]` to `[B]`."""
     z = (x - mean) * torch.exp(-log_std)
     return (-0.5 * z * z - log_std - HALF_LOG_2PI).sum(dim=-1)
-
-
-def default_actor_critic(obs_dim: int, action_space: spaces.Space[object]) -> ActorCritic:
-    """PPO's policy for `action_space`, which is `Discrete` or `Box`."""
-    if isinstance(action_space, spaces.Discrete):
-        return CategoricalActorCritic(obs_dim, int(action_space.n))
-    assert action_space.shape is not None
-    return GaussianActorCritic(obs_dim, math.prod(action_space.shape))

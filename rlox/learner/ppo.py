@@ -1,46 +1,47 @@
 """Proximal Policy Optimization, Schulman et al. 2017 (arXiv 1707.06347).
 
-Names, habits and defaults are those of Stable-Baselines3, except for the size of a rollout and of
-its minibatches.
+Names and habits are those of Stable-Baselines3. So are the defaults of `PPO("MlpPolicy", env)`; in
+the short form, `PPO(env)`, rollouts, minibatches and their number are others (`SHORT`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
-import gymnasium as gym
 import numpy as np
 import torch
 import torch.nn.functional as F
 from gymnasium import spaces
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from rlox import compute_gae_batched
 from rlox.learner import switchboard
+from rlox.learner.acting import clipped
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import (
-    require_finite,
+    differences,
+    policy_and_env,
+    refuse_left_out,
     require_flags,
     require_integers,
     require_methods,
     require_numbers,
     require_one_of,
 )
-from rlox.learner.collectors import AsyncRollouts, native_envs
+from rlox.learner.collectors import AsyncRollouts, Rollout, native_envs, rollout_in_torch
 from rlox.learner.compiled_ppo import EagerMinibatch
-from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
-from rlox.learner.finite import NOBODY
 from rlox.learner.native.networks import Unfit, native_if_fit, warn_of_torch
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
-from rlox.learner.policies import ActorCritic, default_actor_critic
-from rlox.learner.spaces import warn_of_flattening
+from rlox.learner.policies import ActorCritic
+from rlox.learner.policy_arguments import ppo_policy
+from rlox.learner.schedules import Schedule, Scheduled
 
-# In a pass through the policy at a rollout's end, unless a minibatch has more: so many that the
-# calls themselves cost little a row.
-ROWS = 1024
+# Defaults of `PPO("MlpPolicy", env)`, which are Stable-Baselines3's, and of `PPO(env)`.
+THEIRS = {"n_steps": 2048, "batch_size": 64, "n_epochs": 10, "n_envs": 1}
+SHORT = {"n_steps": 128, "batch_size": 512, "n_epochs": 4}
 POLICY_METHODS = ("get_action_and_logprob", "get_value", "evaluate_actions")
 FIGURES = (
     "train/loss",
@@ -52,46 +53,54 @@ FIGURES = (
 )
 
 
-class Rollout(NamedTuple):
-    """What one update learns from; the first axis is n_steps * n_envs, step-major."""
-
-    obs: Tensor
-    actions: Tensor
-    log_probs: Tensor
-    advantages: Tensor
-    returns: Tensor
+__all__ = ["PPO", "Rollout"]
+ACTION_SPACES = (spaces.Discrete, spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
 class PPO(Algorithm):
-    """Clipped PPO for `Box` observations and `Discrete` or `Box` actions.
+    """Clipped PPO: `PPO("MlpPolicy", env)`, or `PPO(env)`, which has other defaults.
 
     Args:
-        env: id of a registered environment, one environment, or a vector environment. What is
-            made of an id returns the same arrays at every step, as `VecEnv(…, copy=False)` does:
-            who steps `model.env` copies what is kept.
-        n_envs: environments to make of an id (8, or 32 with R11); other forms of `env` bring their
-            own number.
-        seed: same seed, same result (on a CPU with the same number of threads, to the bit).
-        n_steps: steps per environment between updates.
-        batch_size: transitions per minibatch; the last one of an epoch may be smaller.
-        n_epochs: passes over a rollout.
-        learning_rate: Adam's.
+        policy: "MlpPolicy", "CnnPolicy" (images), "MultiInputPolicy" (a Dict), a policy class of
+            Stable-Baselines3's kind, or an `rlox.learner.policies.ActorCritic`. None: two 64 x 64
+            tanh networks, above a features extractor where observations are no vector.
+        env: id of a registered environment, one environment, a vector environment of Gymnasium's or
+            Stable-Baselines3's kind, or callables that make environments. What is made of an id
+            returns the same arrays at every step, as `VecEnv(…, copy=False)` does: who steps
+            `model.env` copies what is kept.
+        learning_rate: Adam's; a number, or a function of the part of training that remains.
+        n_steps: steps per environment between updates (2048; short form 128).
+        batch_size: transitions per minibatch (64; short form 512); the last one of an epoch may be
+            smaller.
+        n_epochs: passes over a rollout (10; short form 4).
         gamma: discount.
         gae_lambda: bias against variance of the advantages (Schulman et al. 2016).
-        clip_range: epsilon of equation 7.
+        clip_range: epsilon of equation 7; as learning_rate, a number or a function.
+        clip_range_vf: the same for values, which may move so far from those of the rollout; None
+            lets them.
         normalize_advantage: to mean 0 and deviation 1, in each minibatch.
         ent_coef: c2 of equation 9.
         vf_coef: c1 of equation 9.
         max_grad_norm: the gradient is clipped to this length.
+        target_kl: an update ends where the policies differ by more than 1.5 times this.
+        stats_window_size: episodes in the means that are shown.
+        tensorboard_log: folder for TensorBoard's event files, each run in a folder of its own
+            within: PPO_1, PPO_2, ….
+        policy_kwargs: Stable-Baselines3's: net_arch, activation_fn, ortho_init, log_std_init,
+            features_extractor_class, features_extractor_kwargs, share_features_extractor,
+            normalize_images, optimizer_class, optimizer_kwargs.
+        verbose: 1 prints figures.
+        seed: same seed, same result (on a CPU with the same number of threads, to the bit).
+        device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
+            one.
+        n_envs: environments to make of an id (1; short form 8, or 32 with R11); other forms of
+            `env` bring their own number.
         collector: "sync" steps and learns in turn. "async" steps in a background thread while
             learning, with the policy as it was before the update; natively implemented
             environments only.
-        policy: an `rlox.learner.policies.ActorCritic` to use instead of two 64 x 64 tanh networks.
         optimizations: ids of the planned optimisations to train with, such as {"R1", "R2"}; None:
             those whose numbers are in (`rlox.learner.switchboard.ACCEPTED`), of which compiling
             only serves runs long enough to repay it.
-        device: where torch computes ("cpu", or "auto" with R10); "auto" takes a GPU if there is
-            one.
         threads: torch's while learning; None: one where every product is small, else torch's own.
             Updates in Rust take two at most, and no more than are given.
         matmul_precision: of float32 products while learning, as
@@ -99,57 +108,84 @@ class PPO(Algorithm):
             machine can, which changes the numbers in their third digit; what PPO learns with it is
             in `tests/learning/lean-torch/`. (Callbacks see "medium" where R13 has oneDNN
             multiply, in float32.)
-        tensorboard_log: folder for TensorBoard's event files, each run in a folder of its own
-            within: PPO_1, PPO_2, ….
+        others: what Stable-Baselines3 has beside these is refused, with what to do instead.
 
     Attributes `rollout_path` and `update_path`: "native" where rollouts (R4) and updates (R9) run
     in Rust, else "torch", with the reason if the optimisation was asked for.
     """
 
     policy: ActorCritic
+    optimizer: Any
     _state: tuple[str, ...] = ("policy", "optimizer")
+    _their_parts: ClassVar[Mapping[str, str]] = {
+        "policy": "policy",
+        "policy.optimizer": "optimizer",
+    }
     _generators = (*Algorithm._generators, "_shuffle_generator")
     _joins = True
 
     def __init__(
         self,
-        env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int | None = None,
-        seed: int | None = None,
-        n_steps: int = 128,
-        batch_size: int = 512,
-        n_epochs: int = 4,
-        learning_rate: float = 3e-4,
+        first: Any = None,
+        second: Any = None,
+        /,
+        learning_rate: float | Schedule = 3e-4,
+        n_steps: int | None = None,
+        batch_size: int | None = None,
+        n_epochs: int | None = None,
         gamma: float = 0.99,
         gae_lambda: float = 0.95,
-        clip_range: float = 0.2,
+        clip_range: float | Schedule = 0.2,
+        clip_range_vf: float | Schedule | None = None,
         normalize_advantage: bool = True,
         ent_coef: float = 0.0,
         vf_coef: float = 0.5,
         max_grad_norm: float = 0.5,
-        collector: Literal["sync", "async"] = "sync",
-        policy: ActorCritic | None = None,
-        optimizations: Collection[str] | None = None,
+        *,
+        target_kl: float | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | Path | None = None,
+        policy_kwargs: Mapping[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
         device: str | torch.device | None = None,
+        policy: Any = None,
+        env: Any = None,
+        n_envs: int | None = None,
+        collector: Literal["sync", "async"] = "sync",
+        optimizations: Collection[str] | None = None,
         threads: int | None = None,
         matmul_precision: Literal["highest", "high", "medium"] = "highest",
-        tensorboard_log: str | Path | None = None,
+        **others: Any,
     ) -> None:
+        refuse_left_out("PPO", others)
+        policy, env = policy_and_env(first, second, policy, env)
+        usual = THEIRS if isinstance(policy, str | type) else SHORT
+        given = {"n_steps": n_steps, "batch_size": batch_size, "n_epochs": n_epochs}
+        self._differs = differences(given, usual, THEIRS)
+        n_steps = usual["n_steps"] if n_steps is None else n_steps
+        batch_size = usual["batch_size"] if batch_size is None else batch_size
+        n_epochs = usual["n_epochs"] if n_epochs is None else n_epochs
+        n_envs = usual.get("n_envs") if n_envs is None else n_envs
         super().__init__(
             env, n_envs, switchboard.PPO_ENVS, optimizations, seed, device, threads,
-            matmul_precision, tensorboard_log, arguments=locals(),
+            matmul_precision, tensorboard_log, verbose, stats_window_size, learning_rate,
+            not isinstance(policy, type) and (policy_kwargs or {}).get("normalize_images", True),
+            arguments=locals(),
         )  # fmt: skip
         require_integers(1, n_steps=n_steps, batch_size=batch_size, n_epochs=n_epochs)
-        require_numbers(0, learning_rate=learning_rate, vf_coef=vf_coef)
-        require_numbers(0, np.inf, clip_range=clip_range, max_grad_norm=max_grad_norm)
+        require_numbers(0, vf_coef=vf_coef)
+        require_numbers(0, np.inf, max_grad_norm=max_grad_norm)
         require_numbers(0, 1, gamma=gamma, gae_lambda=gae_lambda)
         require_numbers(ent_coef=ent_coef)
+        require_numbers(0, target_kl=0 if target_kl is None else target_kl)
         require_flags(normalize_advantage=normalize_advantage)
         require_one_of("collector", collector, ("sync", "async"))
-        if not isinstance(self.action_space, spaces.Discrete | spaces.Box):
+        if not isinstance(self.action_space, ACTION_SPACES):
             raise ValueError(
-                f"action space {self.action_space} is not supported: PPO acts in Discrete and Box; "
-                "wrap the environment with gymnasium.wrappers.TransformAction"
+                f"action space {self.action_space} is not supported: PPO acts in Discrete, Box, "
+                "MultiDiscrete and MultiBinary; wrap the environment with "
+                "gymnasium.wrappers.TransformAction"
             )
         if collector == "async":
             native_envs(self.env)  # or a ValueError
@@ -158,17 +194,24 @@ class PPO(Algorithm):
         # Python's: what is counted with them is saved.
         self.n_steps, self.batch_size, self.n_epochs = int(n_steps), int(batch_size), int(n_epochs)
         self.gamma, self.gae_lambda = float(gamma), float(gae_lambda)
-        self.clip_range, self.max_grad_norm = float(clip_range), float(max_grad_norm)
+        self._clip_range = Scheduled("clip_range", clip_range, np.inf)
+        self._clip_range_vf, self.clip_range_vf = None, None
+        if clip_range_vf is not None:
+            self._clip_range_vf = Scheduled("clip_range_vf", clip_range_vf)
+            self.clip_range_vf = self._clip_range_vf.value
+        self.clip_range, self.max_grad_norm = self._clip_range.value, float(max_grad_norm)
+        self.target_kl = None if target_kl is None else float(target_kl)
         self.ent_coef, self.vf_coef, self.collector = float(ent_coef), float(vf_coef), collector
         self.normalize_advantage = bool(normalize_advantage)
+        self._n_updates = 0
 
-        if policy is None:
-            warn_of_flattening(self.observation_space, "policy=…")
-            with self._seeded_initialisation():
-                policy = default_actor_critic(self.obs_dim, self.action_space)
+        named = not isinstance(policy, nn.Module)
+        rate = self._learning_rate.value
+        with self._seeded_initialisation() if named else nullcontext():
+            policy, made = ppo_policy(policy, policy_kwargs, self._acting, rate)
         require_methods("policy", policy, POLICY_METHODS)
         self.policy = policy.to(self.device)
-        self.optimizer = self._adam(self.policy, learning_rate, eps=1e-5)
+        self.optimizer = made(self.policy) if made else self._adam(self.policy, rate, eps=1e-5)
         self._shuffle_generator = self._generator()
         self._rollout_number = 0  # of the rollout that is collected, or learnt from
         self._minibatches: dict[tuple[Any, ...], EagerMinibatch] = {}
@@ -198,7 +241,7 @@ class PPO(Algorithm):
                     self._callback.on_rollout_start()
                     if (columns := rollouts.take()) is None:
                         return
-                    self._update(Rollout(*(self._flat(columns[c]) for c in Rollout._fields)))
+                    self._update(Rollout(*(rollouts.flat(columns[c]) for c in Rollout._fields)))
         else:
             if self._workers:
                 self._workers.align([*self.policy.parameters(), *self.policy.buffers()])
@@ -240,71 +283,7 @@ class PPO(Algorithm):
                 self._native_rollouts.say(str(reason))
             else:
                 return None if columns is None else Rollout(*columns)
-        timing, last_obs = self.timing, self._current_obs()
-        self.policy.train(False)
-        act = switchboard.ACT.of(self.optimizations)
-        evaluation = switchboard.EVALUATE.of(self.optimizations)(self.policy, act)
-        storage = switchboard.STORAGE.of(self.optimizations)(self.n_steps)
-        truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
-
-        for step in range(self.n_steps):
-            with timing.add_time("policy_forward"), torch.no_grad():
-                obs = self._tensor(last_obs)
-                acted = evaluation.act(obs, self._act_generator, timing)
-                env_actions = self._env_actions(acted[0].cpu().numpy())
-            with timing.add_time("env_step"):
-                timing.flow("rollout", self._rollout_number)
-                new_obs, rewards, terminations, truncations, infos = self.env.step(env_actions)
-            with timing.add_time("store"):
-                dones = terminations | truncations
-                last_obs = flatten_obs(new_obs, self.observation_space)
-                cut_short = truncations & ~terminations
-                rows, ended_in = NOBODY, None
-                if np.count_nonzero(cut_short):
-                    rows = np.flatnonzero(cut_short)
-                    ended_in = final_obs(infos, rows, self.observation_space)
-                    truncated.append((step, rows, ended_in))
-                self._finite.step(last_obs, rewards, dones, rows, ended_in)
-                storage.append(obs, *acted, rewards, dones)
-                self._last_obs = last_obs
-                self._count_step(rewards, dones)
-            if not self._tell_step(env_actions, new_obs, rewards, terminations, truncations, infos):
-                return None
-
-        with timing.add_time("gae_compute"):
-            obs, *stored, rewards, dones = storage.stacked()
-            with timing.add_time("value"), torch.no_grad():
-                at_once = max(ROWS, self.batch_size, self.n_envs)
-                actions, log_probs, values = evaluation.evaluated(obs, stored, at_once)
-                require_finite(log_probs)
-                last_values = self.policy.get_value(self._tensor(last_obs))
-                # A time limit is not part of the task: what would have followed is worth
-                # V(final observation), although the return of this episode ends here.
-                for step, rows, ended_in in truncated:
-                    bootstrap = self.policy.get_value(self._tensor(ended_in))
-                    rewards[step, rows] += self.gamma * bootstrap.cpu()
-            advantages, returns = compute_gae_batched(
-                rewards.numpy(),
-                values.cpu().numpy(),
-                dones.numpy(),
-                last_values.contiguous().cpu().numpy(),
-                self.gamma,
-                self.gae_lambda,
-                layout="step_major",
-            )
-            rollout = Rollout(
-                obs,
-                actions,
-                log_probs,
-                torch.from_numpy(advantages).to(self.device),
-                torch.from_numpy(returns).to(self.device),
-            )
-            return Rollout(*(column.flatten(0, 1) for column in rollout))
-
-    def _flat(self, column: NDArray[Any]) -> Tensor:
-        """`[n_steps, n_envs, …]` as a tensor `[n_steps * n_envs, …]`, float32 if it has floats."""
-        tensor = torch.from_numpy(column).to(self.device).flatten(0, 1)
-        return tensor.float() if tensor.is_floating_point() else tensor
+        return rollout_in_torch(self)
 
     def _update(self, rollout: Rollout) -> None:
         self._callback.on_rollout_end()
@@ -314,6 +293,11 @@ class PPO(Algorithm):
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""
+        self._follow_schedules(self.optimizer)
+        if self._clip_range.moves:
+            self.clip_range = self._clip_range.at(self._current_progress_remaining)
+        if self._clip_range_vf is not None and self._clip_range_vf.moves:
+            self.clip_range_vf = self._clip_range_vf.at(self._current_progress_remaining)
         if self._native is not None and not self._native.fits(self):
             self._choose_update()
         if self._workers:
@@ -325,21 +309,47 @@ class PPO(Algorithm):
         self.policy.train(True)
         minibatch = self._minibatch()
         minibatch.begin()
-        learnt = []
+        learnt: list[Tensor] = []
         for _ in range(self.n_epochs):
             order = torch.randperm(
                 len(rollout.obs), generator=self._shuffle_generator, device=self.device
             )
-            learnt += [minibatch(rollout, at) for at in torch.split(order, self.batch_size)]
-        self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
+            for at in torch.split(order, self.batch_size):
+                if self.target_kl is not None and self._too_far(rollout, at):
+                    break
+                learnt.append(minibatch(rollout, at))
+            else:
+                continue
+            break
+        if learnt:
+            self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
+
+    def _too_far(self, rollout: Rollout, at: Tensor) -> bool:
+        """Whether the policy has moved further than `target_kl` allows."""
+        assert self.target_kl is not None
+        batch = Rollout(*(column.index_select(0, at) for column in rollout))
+        with torch.no_grad():
+            _, log_probs, _ = self.policy.evaluate_actions(batch.obs, batch.actions)
+            log_ratio = log_probs - batch.log_probs
+            return bool((log_ratio.exp() - 1 - log_ratio).mean() > 1.5 * self.target_kl)
 
     def _show(self, figures: Sequence[float] | NDArray[np.float32]) -> None:
-        self._log(dict(zip(FIGURES, figures, strict=True)))
+        self._n_updates += 1
+        told = {
+            "train/n_updates": self._n_updates * self.n_epochs,
+            "train/clip_range": self.clip_range,
+        }
+        self._log({**dict(zip(FIGURES, figures, strict=True)), **told})
+
+    def _shows(self) -> bool:
+        return self._log_interval is not None and self._n_updates % self._log_interval == 0
 
     def _minibatch(self) -> EagerMinibatch:
         """How a minibatch is learnt from; what has been compiled is kept, for the objects that it
         was compiled with."""
         form = switchboard.MINIBATCH.of(self.optimizations)
+        if self._clip_range.moves or self.clip_range_vf is not None:
+            form = EagerMinibatch  # what is compiled holds the range as a constant
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._minibatches:
             params = list(self.policy.parameters())
@@ -363,6 +373,9 @@ class PPO(Algorithm):
         ratio = log_ratio.exp()
         clipped = ratio.clamp(1 - self.clip_range, 1 + self.clip_range)
         policy_loss = -torch.min(ratio * advantages, clipped * advantages).mean()  # equation 7
+        if self.clip_range_vf is not None:
+            old = batch.returns - batch.advantages
+            values = old + (values - old).clamp(-self.clip_range_vf, self.clip_range_vf)
         value_loss = F.mse_loss(values, batch.returns)
         entropy_loss = -entropy.mean()
         loss = policy_loss + self.vf_coef * value_loss
@@ -379,9 +392,6 @@ class PPO(Algorithm):
 
     def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
         """Discrete actions from `start` on; continuous ones clipped to the box, for it alone."""
-        space = self.action_space
-        if isinstance(space, spaces.Discrete):
-            hand_over = switchboard.ENV_ACTIONS.of(self.optimizations)
-            return np.asarray(hand_over(actions) + space.start)
-        assert isinstance(space, spaces.Box)
-        return np.asarray(np.clip(actions.reshape(-1, *space.shape), space.low, space.high))
+        if isinstance(self.action_space, spaces.Discrete):
+            actions = switchboard.ENV_ACTIONS.of(self.optimizations)(actions)
+        return clipped(actions, self.action_space)

@@ -1,6 +1,7 @@
 """Soft Actor-Critic with automatic temperature, Haarnoja et al. 2018b (arXiv 1812.05905).
 
-Names, habits and defaults are those of Stable-Baselines3, except `learning_starts`.
+Names and habits are those of Stable-Baselines3. So are the defaults of `SAC("MlpPolicy", env)`; in
+the short form, `SAC(env)`, `learning_starts` and `gradient_steps` are others (`SHORT`).
 """
 
 import copy
@@ -11,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import gymnasium as gym
 import numpy as np
 import torch
 from gymnasium import spaces
@@ -21,8 +21,11 @@ from torch import Tensor, nn
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.env.arguments import integer
 from rlox.learner import switchboard
-from rlox.learner.algorithm import Algorithm
+from rlox.learner.acting import unscaled
 from rlox.learner.arguments import (
+    differences,
+    policy_and_env,
+    refuse_left_out,
     require_flags,
     require_integers,
     require_methods,
@@ -30,21 +33,19 @@ from rlox.learner.arguments import (
     require_one_of,
 )
 from rlox.learner.compiled_sac import EagerUpdate, Updated
-from rlox.learner.environments import AnyEnv, final_obs, flatten_obs
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
-from rlox.learner.policies import (
-    SquashedGaussianActor,
-    StochasticPolicy,
-    Temperature,
-    TwinCritic,
-    frozen,
-)
+from rlox.learner.off_policy import OffPolicy, TrainFreq
+from rlox.learner.policies import StochasticPolicy, Temperature, frozen
+from rlox.learner.policy_arguments import sac_networks
+from rlox.learner.schedules import Schedule
 from rlox.learner.seams import StepByParameter
-from rlox.learner.spaces import warn_of_flattening
+from rlox.learner.spaces import row_dtype
 
 BETA_0 = 0.4  # exponent of the importance weights at the start
-LOG_EPISODES = 4  # figures are shown every so many episodes
+# Defaults of `SAC("MlpPolicy", env)`, which are Stable-Baselines3's, and of `SAC(env)`.
+THEIRS = {"learning_starts": 100, "gradient_steps": 1, "n_envs": 1}
+SHORT = {"learning_starts": 1000, "gradient_steps": -1}
 
 
 class Batch(NamedTuple):
@@ -59,31 +60,38 @@ class Batch(NamedTuple):
     indices: NDArray[np.int64] | None = None
 
 
-class SAC(Algorithm):
-    """SAC for `Box` observations and bounded `Box` actions.
+class SAC(OffPolicy):
+    """SAC for bounded `Box` actions: `SAC("MlpPolicy", env)`, or `SAC(env)`, with other defaults.
 
     Args:
+        policy: "MlpPolicy", "CnnPolicy" (images), "MultiInputPolicy" (a Dict), or an
+            `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1]. None: a 256 x 256
+            squashed Gaussian, above a features extractor where observations are no vector.
         env: as PPO's.
-        n_envs: environments to make of an id (1, or 4 with R6); other forms of `env` bring their
-            own number.
-        seed: same seed, same result (on a CPU with the same number of threads, to the bit).
+        learning_rate: Adam's, of actor, critics and temperature; a number, or a function of the
+            part of training that remains.
         buffer_size: transitions that the replay buffer holds.
-        learning_starts: steps with uniformly random actions before the first update. What `load`
-            returns has an empty replay buffer: its own policy fills it for as many steps before
-            updates go on.
+        learning_starts: steps with uniformly random actions before the first update (100; short
+            form 1000). What `load` returns has an empty replay buffer: its own policy fills it for
+            as many steps before updates go on.
         batch_size: transitions per update.
         tau: step of the target networks (Polyak averaging).
         gamma: discount.
-        learning_rate: Adam's, of actor, critics and temperature.
-        gradient_steps: updates after each vectorised step; -1: one per environment step.
+        train_freq: vectorised steps between updates, or `(n, "step")`, or `(n, "episode")`.
+        gradient_steps: updates after these (1); -1: one per environment step (short form).
+        action_noise: a callable that gives noise to add to actions in [-1, 1], with a `reset` for
+            the end of an episode, as Stable-Baselines3's; each environment has a copy.
         ent_coef: alpha. "auto" learns it from 1.0 on, "auto_0.1" from 0.1 on; a number fixes it.
+        target_update_interval: the targets move at every so many updates after a step.
         target_entropy: of the learned temperature; "auto" is minus the number of action values.
+        stats_window_size, tensorboard_log, policy_kwargs, verbose, seed, device: as PPO's; net_arch
+            may be dict(pi=…, qf=…).
+        n_envs: environments to make of an id (1, or in the short form 4 with R6); other forms of
+            `env` bring their own number.
         prioritized: draw transitions by their TD error (Schaul et al. 2016), corrected by
             importance weights whose exponent goes from 0.4 to 1 during `learn`.
-        policy: an `rlox.learner.policies.StochasticPolicy` with actions in [-1, 1], to use
-            instead of a 256 x 256 squashed Gaussian.
         critic: a module `(obs, actions) -> (q1, q2)`, to use instead of two 256 x 256 networks.
-        optimizations, device, threads, matmul_precision, tensorboard_log: as PPO's.
+        optimizations, threads, matmul_precision, others: as PPO's.
 
     Attribute `update_path`: "native" where the latest update ran in Rust (R9), else "torch", with
     the reason if R9 was asked for.
@@ -102,36 +110,68 @@ class SAC(Algorithm):
         "alpha_optimizer": "ent_coef",
     }
 
+    _their_parts: ClassVar[Mapping[str, str]] = {
+        "policy/actor": "policy",
+        "policy/critic": "critic",
+        "policy/critic_target": "critic_target",
+        "actor.optimizer": "actor_optimizer",
+        "critic.optimizer": "critic_optimizer",
+        "ent_coef_optimizer": "alpha_optimizer",
+    }
+    _squashes = True
+    _usual_log_interval = 4
+    _moves_targets = True
+
     def __init__(
         self,
-        env: str | gym.Env[Any, Any] | AnyEnv,
-        n_envs: int | None = None,
-        seed: int | None = None,
+        first: Any = None,
+        second: Any = None,
+        /,
+        learning_rate: float | Schedule = 3e-4,
         buffer_size: int = 1_000_000,
-        learning_starts: int = 1000,
+        learning_starts: int | None = None,
         batch_size: int = 256,
         tau: float = 0.005,
         gamma: float = 0.99,
-        learning_rate: float = 3e-4,
-        gradient_steps: int = -1,
+        train_freq: int | tuple[int, str] = 1,
+        gradient_steps: int | None = None,
+        action_noise: Any = None,
+        *,
         ent_coef: float | str = "auto",
+        target_update_interval: int = 1,
         target_entropy: float | str = "auto",
+        stats_window_size: int = 100,
+        tensorboard_log: str | Path | None = None,
+        policy_kwargs: Mapping[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: str | torch.device | None = None,
+        policy: Any = None,
+        env: Any = None,
+        n_envs: int | None = None,
         prioritized: bool = False,
-        policy: StochasticPolicy | None = None,
         critic: nn.Module | None = None,
         optimizations: Collection[str] | None = None,
-        device: str | torch.device | None = None,
         threads: int | None = None,
         matmul_precision: Literal["highest", "high", "medium"] = "highest",
-        tensorboard_log: str | Path | None = None,
+        **others: Any,
     ) -> None:
+        refuse_left_out("SAC", others)
+        policy, env = policy_and_env(first, second, policy, env)
+        usual = THEIRS if isinstance(policy, str) else SHORT
+        given = {"learning_starts": learning_starts, "gradient_steps": gradient_steps}
+        self._differs = differences(given, usual, THEIRS)
+        learning_starts = usual["learning_starts"] if learning_starts is None else learning_starts
+        gradient_steps = usual["gradient_steps"] if gradient_steps is None else gradient_steps
+        n_envs = usual.get("n_envs") if n_envs is None else n_envs
         super().__init__(
             env, n_envs, switchboard.SAC_ENVS, optimizations, seed, device, threads,
-            matmul_precision, tensorboard_log, arguments=locals(),
+            matmul_precision, tensorboard_log, verbose, stats_window_size, learning_rate,
+            (policy_kwargs or {}).get("normalize_images", True), arguments=locals(),
         )  # fmt: skip
         require_integers(1, batch_size=batch_size, buffer_size=buffer_size)
+        require_integers(1, target_update_interval=target_update_interval)
         require_integers(0, learning_starts=learning_starts)
-        require_numbers(0, learning_rate=learning_rate)
         require_numbers(0, 1, tau=tau, gamma=gamma)
         require_flags(prioritized=prioritized)
         if integer("gradient_steps", gradient_steps) < 1 and gradient_steps != -1:
@@ -145,30 +185,32 @@ class SAC(Algorithm):
         self.act_dim = math.prod(space.shape)
         self.learning_starts, self.batch_size = int(learning_starts), int(batch_size)
         self.tau, self.gamma, self.prioritized = float(tau), float(gamma), bool(prioritized)
-        self.gradient_steps = self.n_envs if gradient_steps == -1 else int(gradient_steps)
+        self.train_freq = TrainFreq.of(train_freq, self.n_envs)
+        self.gradient_steps = int(gradient_steps)
+        if gradient_steps == -1 and self.train_freq.unit == "step":
+            self.gradient_steps = self.train_freq.frequency * self.n_envs
+        self.target_update_interval = int(target_update_interval)
+        self.action_noise = action_noise
+        self._noises = [copy.deepcopy(action_noise) for _ in range(self.n_envs) if action_noise]
         if isinstance(target_entropy, str):
             require_one_of("target_entropy", target_entropy, ("auto",), "or a number")
             target_entropy = -self.act_dim
         require_numbers(target_entropy=target_entropy)
         self.target_entropy = float(target_entropy)
 
-        if policy is None or critic is None:
-            warn_of_flattening(self.observation_space, "policy=… and critic=…")
         with self._seeded_initialisation():
-            if policy is None:
-                policy = SquashedGaussianActor(self.obs_dim, self.act_dim)
-            if critic is None:
-                critic = TwinCritic(self.obs_dim, self.act_dim)
+            policy, critic, adam = sac_networks(policy, critic, policy_kwargs, self._acting)
         require_methods("policy", policy, ["get_action_and_logprob"])
         require_methods("critic", critic, ["forward"])
         self.policy, self.critic = policy.to(self.device), critic.to(self.device)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
         self.temperature = Temperature(ent_coef).to(self.device)
 
-        self.actor_optimizer = self._adam(self.policy, learning_rate)
-        self.critic_optimizer = self._adam(self.critic, learning_rate)
+        rate = self._learning_rate.value
+        self.actor_optimizer = self._adam(self.policy, rate, **adam)
+        self.critic_optimizer = self._adam(self.critic, rate, **adam)
         self.alpha_optimizer = (
-            self._adam(self.temperature, learning_rate) if self.temperature.learned else None
+            self._adam(self.temperature, rate) if self.temperature.learned else None
         )
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
@@ -177,13 +219,26 @@ class SAC(Algorithm):
         self._updates: dict[tuple[Any, ...], EagerUpdate] = {}
         self._figures: dict[str, Tensor | float] = {}
         self._explore_rng = np.random.default_rng(self._new_seed())
-        buffer = PrioritizedReplayBuffer if prioritized else ReplayBuffer
-        obs_dtype: Literal["uint8", "float32"]
-        obs_dtype = "uint8" if self.observation_space.dtype == np.uint8 else "float32"
-        self.replay_buffer = buffer(
-            buffer_size, self.obs_dim, self.act_dim, obs_dtype=obs_dtype, seed=self._new_seed()
-        )
+        self._buffer_size = int(buffer_size)
+        self.replay_buffer = self._new_buffer()
         self._choose_update()
+
+    def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
+        buffer = PrioritizedReplayBuffer if self.prioritized else ReplayBuffer
+        obs_dtype: Literal["uint8", "float32"]
+        obs_dtype = "uint8" if row_dtype(self.observation_space) == np.uint8 else "float32"
+        return buffer(
+            self._buffer_size,
+            self.obs_dim,
+            self.act_dim,
+            obs_dtype=obs_dtype,
+            seed=self._new_seed(),
+        )
+
+    @property
+    def actor(self) -> StochasticPolicy:
+        """The policy, by Stable-Baselines3's name."""
+        return self.policy
 
     def _choose_update(self) -> None:
         """R9: updates run in Rust if all that takes part in them is known there."""
@@ -198,66 +253,12 @@ class SAC(Algorithm):
         with self._native.torch_held() if self._native else nullcontext():
             self._step_and_update()
 
-    def _step_and_update(self) -> None:
-        timing = self.timing
-        obs = self._current_obs()
-        while not self._finished():
-            self._callback.on_rollout_start()
-            with timing.add_time("policy_forward"):
-                actions = self._explore(obs)
-            with timing.add_time("env_step"):
-                env_actions = self._env_actions(actions)
-                raw, rewards, terminations, truncations, infos = self.env.step(env_actions)
-            with timing.add_time("store"):
-                new_obs = flatten_obs(raw, self.observation_space)
-                dones = terminations | truncations
-                # The target of the last step of an episode looks at its final observation, not at
-                # the first one of the next episode; it bootstraps unless the task itself ended.
-                next_obs, rows, last = new_obs.copy(), np.flatnonzero(dones), None
-                if len(rows):
-                    next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
-                self._finite.step(new_obs, rewards, dones, rows, last)
-                self.replay_buffer.push_batch(
-                    obs, next_obs, actions, rewards.astype(np.float32), terminations, truncations
-                )
-                self._last_obs = obs = new_obs
-                n_episodes = len(self.episode_returns)
-                self._count_step(rewards, dones)
-            if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):
-                return
-            self._callback.on_rollout_end()
-            if self._has_enough():
-                with timing.add_time("gradient_update"):
-                    for _ in range(self.gradient_steps):
-                        self.train_once()
-            self.logger.advance(self.num_timesteps)
-            if n_episodes // LOG_EPISODES < len(self.episode_returns) // LOG_EPISODES:
-                self._log({name: float(value) for name, value in self._figures.items()})
-
-    def _has_enough(self) -> bool:
-        """Whether training has begun, with the transitions for it: after `load` there are none."""
-        if self.num_timesteps <= self.learning_starts:
-            return False
-        stored = len(self.replay_buffer)
-        return stored > self.learning_starts or stored == self.replay_buffer.capacity
-
-    def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
-        """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
-        if self.num_timesteps < self.learning_starts:
-            return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
-        if self._native is not None:
-            return self._native.act(self, obs)
-        self.policy.train(False)
-        with torch.no_grad():
-            actions, _ = self.policy.get_action_and_logprob(
-                self._tensor(obs), generator=self._act_generator
-            )
-        return actions.cpu().numpy()
-
     def _torch_update(self) -> EagerUpdate:
         """How to update, with what there is now; what has been compiled is kept, for the objects
         that it was compiled with."""
         form = switchboard.UPDATE.of(self.optimizations)
+        if self.target_update_interval > 1:
+            form = EagerUpdate  # what is compiled moves the targets each time
         key = (form, *(getattr(self, name) for name in self._state))
         if key not in self._updates:
             self._updates[key] = form(self)
@@ -333,9 +334,10 @@ class SAC(Algorithm):
                 with timing.add_time("optimizer"):
                     alpha.step()
 
-        with timing.add_time("polyak"):
-            polyak_update = switchboard.POLYAK.of(self.optimizations)
-            polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
+        if self._moves_targets:
+            with timing.add_time("polyak"):
+                polyak_update = switchboard.POLYAK.of(self.optimizations)
+                polyak_update(self.critic.parameters(), self.critic_target.parameters(), self.tau)
         return Updated(critic_loss.detach(), actor_loss.detach(), td_errors)
 
     def _draw(self) -> Any:
@@ -392,8 +394,5 @@ class SAC(Algorithm):
 
     def _env_actions(self, actions: NDArray[Any]) -> NDArray[Any]:
         """From [-1, 1] to the box."""
-        space = self.action_space
-        assert isinstance(space, spaces.Box)
-        actions = actions.reshape(-1, *space.shape)
-        scaled = space.low + 0.5 * (actions + 1) * (space.high - space.low)
-        return np.asarray(np.clip(scaled, space.low, space.high))  # rounding may step over
+        assert isinstance(self.action_space, spaces.Box)
+        return unscaled(actions, self.action_space)

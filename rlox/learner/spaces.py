@@ -1,7 +1,7 @@
 """Observation and action spaces: what networks are shown of them, what a file keeps of them."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,17 +9,76 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 
-def is_image(space: spaces.Box) -> bool:
+def is_image(space: spaces.Space[Any]) -> bool:
     """Whether observations are images: bytes from 0 to 255 in three axes. Networks are shown
     these as floats from 0 to 1, and other bytes (one-hot vectors, boards) as they are. So does
     Stable-Baselines3."""
+    if not isinstance(space, spaces.Box):
+        return False
     bounds = not space.low.any() and bool((space.high == 255).all())
     return space.dtype == np.uint8 and len(space.shape) == 3 and bounds
 
 
-def warn_of_flattening(space: spaces.Box, given: str) -> None:
+def parts(space: spaces.Space[Any]) -> dict[str, spaces.Space[Any]]:
+    """The spaces that observations consist of, by key; one, without a name, unless a `Dict`."""
+    return dict(space.spaces) if isinstance(space, spaces.Dict) else {"": space}
+
+
+def require_supported_observations(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """`space`; ValueError if it is none that the trainers take."""
+    kinds = spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+    if not all(isinstance(part, kinds) for part in parts(space).values()):
+        raise ValueError(
+            f"observation space {space} is not supported: the trainers take Box, Discrete, "
+            "MultiDiscrete, MultiBinary, and a Dict of these; "
+            "`gymnasium.wrappers.FlattenObservation(env)` turns any other into a Box"
+        )
+    return space
+
+
+def part_shape(space: spaces.Space[Any]) -> tuple[int, ...]:
+    """Shape of one observation of a part."""
+    assert space.shape is not None
+    return tuple(space.shape)
+
+
+def row_dtype(space: spaces.Space[Any]) -> Any:
+    """Of the rows that observations are kept in: uint8 if all of them are, else float32."""
+    boxes = [isinstance(part, spaces.Box) for part in parts(space).values()]
+    as_bytes = all(boxes) and all(part.dtype == np.uint8 for part in parts(space).values())
+    return np.uint8 if as_bytes else np.float32
+
+
+def row_length(space: spaces.Space[Any]) -> int:
+    """Numbers in the row of one observation: a `Discrete` is one, a `Dict` its parts in turn."""
+    return sum(int(np.prod(part_shape(part))) for part in parts(space).values())
+
+
+def flatten_obs(obs: Any, space: spaces.Space[Any]) -> NDArray[Any]:
+    """A batch of observations as fresh rows `[n, row_length(space)]`.
+
+    Always a copy: a vector environment with `copy=False` writes the next step into the same array.
+    """
+    if not isinstance(space, spaces.Dict):
+        array = np.array(obs, dtype=row_dtype(space))
+        return array.reshape(len(array), -1)
+    dtype = row_dtype(space)
+    columns = (np.asarray(obs[key], dtype=dtype) for key in space.spaces)
+    return np.concatenate([column.reshape(len(column), -1) for column in columns], axis=1)
+
+
+def stacked(observations: Sequence[Any], space: spaces.Space[Any]) -> Any:
+    """Single observations as a batch."""
+    if isinstance(space, spaces.Dict):
+        return {key: np.stack([one[key] for one in observations]) for key in space.spaces}
+    return np.stack(observations)
+
+
+def warn_of_flattening(space: spaces.Space[Any], given: str) -> None:
     """Say so where images go into fully connected networks; `given` are the arguments by which a
     trainer takes others."""
+    if not isinstance(space, spaces.Box):
+        return
     shape = space.shape
     if len(shape) == 3 or (len(shape) == 2 and space.dtype == np.uint8):
         n, axes = int(np.prod(shape)), ", ".join(map(str, shape))
@@ -32,47 +91,74 @@ def warn_of_flattening(space: spaces.Box, given: str) -> None:
         )
 
 
-def given_observations(obs: Any, space: spaces.Box) -> tuple[NDArray[Any], bool]:
-    """`obs` as a new batch `[n, *space.shape]`, float32 or, if the space's are, uint8, and whether
-    it was one observation alone.
+def given_observations(obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[Any], bool]:
+    """`obs` as rows `[n, row_length(space)]`, and whether it was one observation alone.
 
     Raises ValueError for what is no array of numbers of this shape, holds what the space's type
     cannot hold, or is not finite.
     """
+    if not isinstance(space, spaces.Dict):
+        array, one = _given_part("obs", obs, space)
+        return array.reshape(len(array), -1), one
+    if not isinstance(obs, Mapping) or not obs.keys() >= space.spaces.keys():
+        keys = ", ".join(space.spaces)
+        raise ValueError(f"obs: is {type(obs).__name__}; expected a dictionary with {keys}")
+    found = [_given_part(f"obs[{key!r}]", obs[key], part) for key, part in space.spaces.items()]
+    if len({(len(array), one) for array, one in found}) > 1:
+        raise ValueError(f"obs: its parts hold {[len(array) for array, _ in found]} observations")
+    rows = [array.reshape(len(array), -1).astype(row_dtype(space)) for array, _ in found]
+    return np.concatenate(rows, axis=1), found[0][1]
+
+
+def _given_part(name: str, obs: Any, space: spaces.Space[Any]) -> tuple[NDArray[Any], bool]:
     try:
         array = np.asarray(obs)
     except ValueError as error:
-        raise ValueError(f"obs: is no array ({error})") from error
-    one = array.shape == space.shape
-    if not one and array.shape[1:] != space.shape:
-        batch = ", ".join(map(str, ("n", *space.shape)))
+        raise ValueError(f"{name}: is no array ({error})") from error
+    shape = part_shape(space)
+    one = array.shape == shape
+    if not one and array.shape[1:] != shape:
+        batch = ", ".join(map(str, ("n", *shape)))
         raise ValueError(
-            f"obs: has shape {array.shape}; one observation has {space.shape}, a batch ({batch})"
+            f"{name}: has shape {array.shape}; one observation has {shape}, a batch ({batch})"
         )
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"obs: has dtype {array.dtype}, expected numbers as {space.dtype}")
-    dtype = space.dtype if space.dtype == np.uint8 else np.dtype(np.float32)
+        raise ValueError(f"{name}: has dtype {array.dtype}, expected numbers as {space.dtype}")
+    dtype = np.dtype(row_dtype(space))
     with np.errstate(over="ignore", invalid="ignore"):
         rows = array.astype(dtype)
     if dtype == np.uint8:
         wrong = rows != array
         if wrong.any():
-            raise ValueError(f"obs: holds {array[wrong][0]}, which {dtype} cannot")
+            raise ValueError(f"{name}: holds {array[wrong][0]}, which {dtype} cannot")
     elif not np.isfinite(rows).all():
-        raise ValueError(f"obs: holds {rows[~np.isfinite(rows)][0]}, expected finite numbers")
+        raise ValueError(f"{name}: holds {rows[~np.isfinite(rows)][0]}, expected finite numbers")
     return rows[None] if one else rows, one
 
 
 def as_saved(space: spaces.Space[Any]) -> dict[str, Any]:
-    """A `Box` or `Discrete` in plain values."""
+    """A space in plain values."""
+    if isinstance(space, spaces.Dict):
+        return {"spaces": {key: as_saved(part) for key, part in space.spaces.items()}}
     if isinstance(space, spaces.Discrete):
         return {"n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"nvec": space.nvec.tolist(), "starts": space.start.tolist()}
+    if isinstance(space, spaces.MultiBinary):
+        return {"bits": list(space.shape)}
     assert isinstance(space, spaces.Box)
     low, high = space.low.tobytes(), space.high.tobytes()
     return {"low": low, "high": high, "shape": space.shape, "dtype": str(space.dtype)}
 
 
-def _from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
+def from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
+    """What `as_saved` was given."""
+    if "spaces" in saved:
+        return spaces.Dict({key: from_saved(part) for key, part in saved["spaces"].items()})
+    if "nvec" in saved:
+        return spaces.MultiDiscrete(saved["nvec"], start=saved["starts"])
+    if "bits" in saved:
+        return spaces.MultiBinary(saved["bits"])
     if "n" in saved:
         return spaces.Discrete(saved["n"], start=saved["start"])
     shape, dtype = saved["shape"], np.dtype(saved["dtype"])
@@ -82,7 +168,7 @@ def _from_saved(saved: Mapping[str, Any]) -> spaces.Space[Any]:
 
 def require_same_space(what: str, saved: Mapping[str, Any], space: spaces.Space[Any]) -> None:
     """ValueError if `space` is another than the one that was saved; `what` it is of."""
-    was = _from_saved(saved)
+    was = from_saved(saved)
     if was != space:
         raise ValueError(
             f"env: its {what} space is {space}, and the model was trained with {was}; "

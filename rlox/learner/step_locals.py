@@ -29,8 +29,8 @@ def step_locals(
 ) -> dict[str, Any]:
     """The `locals` of a step that has just been counted; nothing in it is overwritten later."""
     dones = terminations | truncations
-    told = _each(infos, model.n_envs)
-    ended = np.flatnonzero(dones).tolist()
+    told = [dict(info) for info in getattr(infos, "each", [])] or each_info(infos, model.n_envs)
+    ended = [] if hasattr(infos, "each") else np.flatnonzero(dones).tolist()
     first = len(model.episode_returns) - len(ended)
     for row, r, length in zip(
         ended, model.episode_returns[first:], model.episode_lengths[first:], strict=True
@@ -43,7 +43,7 @@ def step_locals(
         info["TimeLimit.truncated"] = truncated
     return {
         "self": model,
-        "env": model.env,
+        "env": model.get_env(),
         "actions": np.array(actions),
         "new_obs": np.array(new_obs),
         "rewards": np.array(rewards),
@@ -52,14 +52,14 @@ def step_locals(
     }
 
 
-def _each(infos: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
+def each_info(infos: Mapping[str, Any], n: int) -> list[dict[str, Any]]:
     """Gymnasium's infos of a vector environment as a dictionary for each; `_name` says which of
     them have a `name`."""
     found: list[dict[str, Any]] = [{} for _ in range(n)]
     for name, values in infos.items():
         if name.startswith("_") and name[1:] in infos:
             continue
-        column = _each(values, n) if isinstance(values, Mapping) else values
+        column = each_info(values, n) if isinstance(values, Mapping) else values
         if not isinstance(column, list | tuple | np.ndarray) or len(column) != n:
             column = [column] * n  # of all together
         for row in np.flatnonzero(infos.get(f"_{name}", np.ones(n, bool))):

@@ -23,29 +23,17 @@ def made(expression, **names):
     return eval(expression, {"gymnasium": gym, "rlox": rlox, **names})
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
-        lambda: gym.make_vec("CartPole-v1", num_envs=3),
-        lambda: gym.make_vec("CartPole-v1", num_envs=3, vectorization_mode="sync"),
-        lambda: gym.make_vec("Acrobot-v1", num_envs=3),
-        lambda: SyncVectorEnv([lambda: gym.make("CartPole-v1")] * 3),
-    ],
-)
-def test_the_remedy_for_another_autoreset_works(env):
-    found = remedies(env())
+@pytest.mark.parametrize("env", [lambda: gym.make_vec("CartPole-v1", num_envs=3), Clock])
+def test_the_remedy_for_an_autoreset_that_does_not_reset_works(env):
+    one = env()
+    if isinstance(one, Clock):
+        one = SyncVectorEnv([Clock] * 3)
+    one.metadata = {**one.metadata, "autoreset_mode": AutoresetMode.DISABLED}
+    found = remedies(one)
     assert len(found) == 2
     for expression in found:
-        one = made(expression, make_env=lambda: gym.make("CartPole-v1"))
-        assert ppo(one).learn(128).n_envs == 3
-
-
-def test_the_remedy_for_environments_of_no_id_works():
-    """A vector environment of the user's own makers."""
-    found = remedies(SyncVectorEnv([Clock] * 3))
-    assert found
-    for expression in found:
-        assert ppo(made(expression, make_env=Clock)).learn(128).n_envs == 3
+        made_one = made(expression, make_env=Clock)
+        assert ppo(made_one).learn(128).n_envs == 3
 
 
 def test_a_mode_by_its_name_is_a_mode():
@@ -54,7 +42,7 @@ def test_a_mode_by_its_name_is_a_mode():
     assert env.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
 
 
-@pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Blackjack-v1"])
+@pytest.mark.parametrize("env_id", ["Blackjack-v1"])
 def test_the_remedy_for_observations_that_are_no_box_works(env_id):
     (expression,) = remedies(gym.make(env_id))
     wrapped = made(expression, env=gym.make(env_id))

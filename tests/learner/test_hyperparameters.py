@@ -47,7 +47,7 @@ def test_what_counts_has_its_range(make, name):
 
 
 @each(NUMBERS)
-@pytest.mark.parametrize("value", [True, np.bool_(False), [0.5], 1j, lambda progress: 0.1])
+@pytest.mark.parametrize("value", [True, np.bool_(False), [0.5], 1j, lambda progress: "0.1"])
 def test_what_measures_is_a_number(make, name, value):
     with pytest.raises((TypeError, ValueError), match=f"{name}.* (number|auto)"):
         make(**{name: value})

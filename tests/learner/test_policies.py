@@ -1,6 +1,5 @@
 """Networks and distributions, against torch.distributions."""
 
-import gymnasium as gym
 import pytest
 import torch
 from torch.distributions import Categorical, Normal, TanhTransform, TransformedDistribution
@@ -10,7 +9,6 @@ from rlox.learner.policies import (
     GaussianActorCritic,
     SquashedGaussianActor,
     Temperature,
-    default_actor_critic,
 )
 
 
@@ -88,7 +86,7 @@ def test_samples_have_the_frequencies_of_the_policy():
 def test_initial_weights_are_those_of_stable_baselines3():
     sb3 = pytest.importorskip("stable_baselines3")
     theirs = sb3.PPO("MlpPolicy", "CartPole-v1", device="cpu").policy
-    ours = default_actor_critic(4, gym.spaces.Discrete(2))
+    ours = CategoricalActorCritic(4, 2)
     pairs = [
         (theirs.mlp_extractor.policy_net[0], ours.actor[0]),
         (theirs.mlp_extractor.policy_net[2], ours.actor[2]),

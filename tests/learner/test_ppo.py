@@ -205,7 +205,9 @@ def test_a_policy_may_give_views_as_values():
     collected = []
     for policy in (CategoricalActorCritic, TwoValues):
         torch.manual_seed(0)
-        model = rlox.PPO("CartPole-v1", 3, 0, 4, policy=policy(4, 2), optimizations=())
+        model = rlox.PPO(
+            "CartPole-v1", n_envs=3, seed=0, n_steps=4, policy=policy(4, 2), optimizations=()
+        )
         collected += rollouts_of(model, 12)
     for one, other in zip(*collected, strict=True):
         assert torch.equal(one, other)

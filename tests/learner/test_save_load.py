@@ -118,8 +118,13 @@ def test_file_of_another_algorithm_is_refused(tmp_path):
 
 def test_environment_objects_are_given_again(tmp_path):
     rlox.PPO(Clock(), n_steps=8).save(tmp_path / "model.pt")
-    with pytest.raises(ValueError, match="env is needed"):
-        rlox.PPO.load(tmp_path / "model.pt")
+    alone = rlox.PPO.load(tmp_path / "model.pt")
+    assert alone.predict(np.zeros(1))[0] in Clock().action_space
+    assert alone.get_env() is None
+    with pytest.raises(RuntimeError, match=r"env: .* without an environment; .*set_env"):
+        alone.learn(8)
+    alone.set_env(Clock())
+    assert alone.learn(8).num_timesteps == 8
     assert rlox.PPO.load(tmp_path / "model.pt", env=Clock()).n_envs == 1
 
 

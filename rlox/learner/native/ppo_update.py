@@ -28,6 +28,8 @@ class NativeUpdate:
     def __init__(self, model: "PPO") -> None:
         if model.loss.__module__ != "rlox.learner.ppo":
             raise Unfit("the loss is replaced")
+        if model.target_kl is not None or model.clip_range_vf is not None:
+            raise Unfit("target_kl and clip_range_vf are known to torch alone")
         actor, critic, log_std = actor_critic_networks(model.policy)
         if actor.widths[0] != model.obs_dim or critic.widths[0] != model.obs_dim:
             raise Unfit("a network does not take the observations as they are")
@@ -57,6 +59,8 @@ class NativeUpdate:
             model.policy is self.policy
             and model.optimizer is self.flat.optimizer
             and "loss" not in vars(model)
+            and model.target_kl is None
+            and model.clip_range_vf is None
             and self.flat.holds()
         )
 

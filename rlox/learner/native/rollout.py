@@ -111,7 +111,7 @@ class NativeRollouts:
         trainer's counters as they were then; the environments are n_steps on.
         """
         model = self.model
-        if not model._callback.overriding("on_step"):
+        if not model._callback.asks_for_steps():
             model._callback.count_calls(model.n_steps)
             model.num_timesteps += model.n_steps * model._all_envs
             model.episode_returns += returns

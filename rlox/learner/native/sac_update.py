@@ -21,6 +21,7 @@ from rlox.learner.native.networks import (
     require_plain_parameters,
 )
 from rlox.learner.policies import Temperature
+from rlox.learner.spaces import row_dtype
 
 if TYPE_CHECKING:
     from rlox.learner.sac import SAC
@@ -45,8 +46,10 @@ class NativeUpdate:
         for step in STEPS:
             if getattr(model, step).__module__ != "rlox.learner.sac":
                 raise Unfit(f"{step} is replaced")
-        if model.observation_space.dtype == np.uint8:
+        if row_dtype(model.observation_space) == np.uint8:
             raise Unfit("observations are bytes")
+        if model.target_update_interval > 1:
+            raise Unfit("target_update_interval is above 1")
         if type(model.temperature) is not Temperature:
             raise Unfit(f"the temperature is a {type(model.temperature).__name__}")
         actor = actor_network(model.policy)

@@ -1,0 +1,88 @@
+"""From an observation to what the environment takes: with a policy, and without its trainer."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import Tensor
+
+from rlox.learner.spaces import given_observations
+
+Predicted = tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]
+
+
+def as_floats(tensor: Tensor, scales_images: bool) -> Tensor:
+    """Rows of observations as networks take them: bytes become floats, those of images in [0, 1]
+    if `scales_images`."""
+    if tensor.dtype != torch.uint8:
+        return tensor
+    return tensor.float() / 255 if scales_images else tensor.float()
+
+
+def clipped(actions: NDArray[Any], space: spaces.Space[Any]) -> NDArray[Any]:
+    """A policy's actions in the space's shape and type: choices from `start` on, numbers clipped to
+    the box."""
+    if isinstance(space, spaces.Discrete):
+        return np.asarray(actions + space.start)
+    assert space.shape is not None
+    actions = actions.reshape(-1, *space.shape)
+    if isinstance(space, spaces.MultiDiscrete):
+        return np.asarray((actions + space.start).astype(space.dtype))
+    if isinstance(space, spaces.MultiBinary):
+        return actions.astype(space.dtype)
+    assert isinstance(space, spaces.Box)
+    return np.asarray(np.clip(actions, space.low, space.high))
+
+
+def unscaled(actions: NDArray[Any], space: spaces.Box) -> NDArray[Any]:
+    """Actions in [-1, 1] as numbers of the box."""
+    actions = actions.reshape(-1, *space.shape)
+    scaled = space.low + 0.5 * (actions + 1) * (space.high - space.low)
+    return np.asarray(np.clip(scaled, space.low, space.high))  # rounding may step over
+
+
+@dataclass
+class Acting:
+    """How a policy's trainer shows it observations and reads its actions; `squashed` ones lie in
+    [-1, 1]."""
+
+    observation_space: spaces.Space[Any]
+    action_space: spaces.Space[Any]
+    scales_images: bool
+    squashed: bool
+
+    def rows(self, obs: Any, device: torch.device) -> tuple[Tensor, bool]:
+        """Observations as a policy takes them, and whether it was one alone; ValueError for what is
+        none."""
+        rows, one = given_observations(obs, self.observation_space)
+        return as_floats(torch.from_numpy(rows).to(device), self.scales_images), one
+
+    def rows_of(self, obs: Any) -> Tensor:
+        """A batch of observations, as tensors, as a policy takes them."""
+        if isinstance(self.observation_space, spaces.Dict):
+            parts = [obs[key] for key in self.observation_space.spaces]
+            return torch.cat([part.float().view(len(part), -1) for part in parts], dim=1)
+        rows: Tensor = obs.float().view(len(obs), -1)
+        return rows / 255 if self.scales_images else rows
+
+    def predict(
+        self, policy: Any, obs: Any, deterministic: bool, generator: torch.Generator | None,
+        device: torch.device,
+    ) -> Predicted:  # fmt: skip
+        """Actions for one observation, or a batch, as the environment takes them."""
+        rows, one = self.rows(obs, device)
+        policy.train(False)
+        with torch.no_grad():
+            drawn, _ = policy.get_action_and_logprob(
+                rows, deterministic=deterministic, generator=generator
+            )
+        actions = drawn.cpu().numpy()
+        if self.squashed:
+            assert isinstance(self.action_space, spaces.Box)
+            actions = unscaled(actions, self.action_space)
+        else:
+            actions = clipped(actions, self.action_space)
+        return (actions[0] if one else actions), None

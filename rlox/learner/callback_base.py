@@ -1,0 +1,292 @@
+"""What callbacks are made of, and how several of them are called as one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rlox.learner.arguments import require_integers
+from rlox.learner.step_locals import Locals
+
+if TYPE_CHECKING:
+    from rlox.learner.algorithm import Algorithm
+    from rlox.learner.logger import Logger
+
+OURS = "rlox.learner.callback_"  # modules whose _on_step asks for nothing but counters
+
+
+class BaseCallback:
+    """Called by `learn`; override what is needed. `self.model` is the trainer.
+
+    There are two ways to write one. Methods with an underscore (`_on_step`, `_on_rollout_end`, …)
+    are Stable-Baselines3's and are called when it would call them; those without are ours, and call
+    them. They differ in steps: a callback with an `_on_step` is called between a step and the next,
+    with `self.locals`, so that PPO collects step by step in Python: several times slower than in
+    Rust, and with other random numbers. `collector="async"` refuses it. One with an `on_step`, or
+    with neither, leaves rollouts in Rust, and so do those of this package.
+
+    Attributes: `n_calls`, steps of the environments that it was told of; `num_timesteps`,
+    environment steps of the trainer; `locals`, in `_on_step`: `actions`, `rewards` and `dones` as
+    arrays `[n_envs]`, `new_obs`, `infos` (a dictionary for each environment; where an episode has
+    ended with `episode`, its return `r` and length `l`, and `terminal_observation`), `env` and
+    `self`, the trainer; `training_env`, as the trainer's `get_env()`; `logger`.
+    """
+
+    model: "Algorithm"
+    n_calls = 0
+    verbose = 0
+    parent: "BaseCallback | None" = None
+    locals: Locals
+    globals: Mapping[str, Any] = {}
+
+    def __init__(self, verbose: int = 0) -> None:
+        self.verbose = verbose
+
+    @property
+    def num_timesteps(self) -> int:
+        """Environment steps taken so far, over all environments."""
+        return self.model.num_timesteps
+
+    @property
+    def training_env(self) -> Any:
+        """The trainer's environments, as its `get_env()` gives them."""
+        return self.model.get_env()
+
+    @property
+    def logger(self) -> "Logger":
+        """The trainer's figures; `record(name, value)` adds one."""
+        return self.model.logger
+
+    def init_callback(self, model: "Algorithm") -> None:
+        """Before everything else of a `learn`."""
+        self.model, self.locals = model, Locals()
+        self._init_callback()
+
+    def on_training_start(self, *given: Mapping[str, Any]) -> None:
+        """Before the first step. `given`: `locals` and `globals`, as Stable-Baselines3 has them."""
+        if given:
+            self.locals.update(given[0])
+        self._on_training_start()
+
+    def on_rollout_start(self) -> None:
+        """Before a rollout is collected (with `collector="async"`: waited for), and before each
+        step of SAC: the update before is done."""
+        self._on_rollout_start()
+
+    def on_step(self) -> bool:
+        """After each vectorised step (with `collector="async"`: each rollout).
+
+        A rollout in one call into Rust is there before its steps are told: the trainer's counters
+        are those of the step, the environments are at the rollout's end.
+
+        False stops training; forgetting to return anything does not.
+        """
+        self.n_calls += 1
+        return self._on_step()
+
+    def on_rollout_end(self) -> None:
+        """Before each update."""
+        self._on_rollout_end()
+
+    def on_training_end(self) -> None:
+        """After the last update, or when training is interrupted."""
+        self._on_training_end()
+
+    def update_locals(self, locals_: Mapping[str, Any]) -> None:
+        """What `locals` hold from now on."""
+        self.locals.update(locals_)
+        self.update_child_locals(locals_)
+
+    def update_child_locals(self, locals_: Mapping[str, Any]) -> None:
+        """For callbacks that call others: hand `locals_` on."""
+
+    def _init_callback(self) -> None:
+        """As `init_callback`."""
+
+    def _on_training_start(self) -> None:
+        """As `on_training_start`."""
+
+    def _on_rollout_start(self) -> None:
+        """As `on_rollout_start`."""
+
+    def _on_step(self) -> bool:
+        """After each vectorised step, before the next; False stops training."""
+        return True
+
+    def _on_rollout_end(self) -> None:
+        """As `on_rollout_end`."""
+
+    def _on_training_end(self) -> None:
+        """As `on_training_end`."""
+
+
+def is_callback(value: object) -> bool:
+    """Whether it can be called as a callback: ours, or one of Stable-Baselines3's classes."""
+    methods = ("init_callback", "on_step", "on_rollout_start", "update_locals")
+    is_object = not isinstance(value, type)
+    return is_object and all(callable(getattr(value, method, None)) for method in methods)
+
+
+def start(callback: Any, locals_: dict[str, Any], globals_: Mapping[str, Any]) -> None:
+    """Call `on_training_start`: Stable-Baselines3's keeps the two dictionaries."""
+    if isinstance(callback, BaseCallback):
+        callback.locals.update(locals_)
+        callback.on_training_start()
+    else:
+        callback.on_training_start(locals_, globals_)
+
+
+class ConvertCallback(BaseCallback):
+    """A function of `locals` and `globals`, called after each step; False stops training."""
+
+    def __init__(self, callback: Callable[..., Any], verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self.callback = callback
+
+    def _on_step(self) -> bool:
+        return self.callback(self.locals, self.globals) is not False
+
+
+class CallbackList(BaseCallback):
+    """Several callbacks as one, called in order."""
+
+    def __init__(self, callbacks: Sequence[Any]) -> None:
+        super().__init__()
+        self.callbacks: list[Any] = []
+        for callback in callbacks:
+            if is_callback(callback):
+                self.callbacks.append(callback)
+            elif callable(callback) and not isinstance(callback, type):
+                self.callbacks.append(ConvertCallback(callback))
+            else:
+                raise TypeError(
+                    "callback must be a rlox.learner.callbacks.BaseCallback, one of "
+                    "Stable-Baselines3's, a function of two dictionaries, or a list of these; got "
+                    f"{callback!r}"
+                )
+
+    def overriding(self, method: str) -> list[str]:
+        """Classes of the callbacks, and of those that they call, that have a `method` of their own
+        which this package did not write."""
+        return [name for callback in self.callbacks for name in _overriding(callback, method)]
+
+    def count_calls(self, n: int) -> None:
+        """`n` steps have passed that nobody had to be told of."""
+        for callback in self.callbacks:
+            if isinstance(callback, CallbackList):
+                callback.count_calls(n)
+            callback.n_calls += n
+
+    def asks_for_steps(self) -> bool:
+        """Whether a callback does anything when it is told of a step."""
+        for callback in self.callbacks:
+            if isinstance(callback, CallbackList):
+                if callback.asks_for_steps():
+                    return True
+                continue
+            told = (getattr(type(callback), name, None) for name in ("on_step", "_on_step"))
+            if list(told) != [BaseCallback.on_step, BaseCallback._on_step]:
+                return True
+            if {"on_step", "_on_step"} & vars(callback).keys():
+                return True
+        return False
+
+    def _init_callback(self) -> None:
+        for callback in self.callbacks:
+            callback.init_callback(self.model)
+            if callback.parent is None:
+                callback.parent = self.parent
+
+    def _on_training_start(self) -> None:
+        for callback in self.callbacks:
+            start(callback, self.locals, self.globals)
+
+    def on_step(self) -> bool:
+        # Every callback sees every step, also when an earlier one asks to stop.
+        wishes = [callback.on_step() for callback in self.callbacks]
+        return all(wish is not False for wish in wishes)
+
+    def on_rollout_start(self) -> None:
+        for callback in self.callbacks:
+            callback.on_rollout_start()
+
+    def on_rollout_end(self) -> None:
+        for callback in self.callbacks:
+            callback.on_rollout_end()
+
+    def on_training_end(self) -> None:
+        for callback in self.callbacks:
+            callback.on_training_end()
+
+    def update_child_locals(self, locals_: Mapping[str, Any]) -> None:
+        for callback in self.callbacks:
+            callback.update_locals(locals_)
+
+
+def _overriding(callback: Any, method: str) -> list[str]:
+    found: list[str] = []
+    children = getattr(callback, "callbacks", None) or [
+        child
+        for name in ("callback", "callback_on_new_best")
+        if is_callback(child := getattr(callback, name, None))
+    ]
+    for child in children:
+        found += _overriding(child, method)
+    own = getattr(callback, method)
+    function = getattr(own, "__func__", None)
+    written_here = getattr(function, "__module__", "").startswith(OURS)
+    if not written_here or isinstance(callback, ConvertCallback):
+        found.append(type(callback).__name__)
+    return found
+
+
+class EventCallback(BaseCallback):
+    """Calls `callback` when something has happened."""
+
+    def __init__(self, callback: Any = None, verbose: int = 0) -> None:
+        super().__init__(verbose)
+        self.callback = callback
+        if callback is not None:
+            callback.parent = self
+
+    def init_callback(self, model: "Algorithm") -> None:
+        super().init_callback(model)
+        if self.callback is not None:
+            self.callback.init_callback(model)
+
+    def _on_training_start(self) -> None:
+        if self.callback is not None:
+            start(self.callback, self.locals, self.globals)
+
+    def _on_event(self) -> bool:
+        """It has happened; False stops training."""
+        return self.callback is None or self.callback.on_step() is not False
+
+    def update_child_locals(self, locals_: Mapping[str, Any]) -> None:
+        if self.callback is not None:
+            self.callback.update_locals(locals_)
+
+
+class EveryNTimesteps(EventCallback):
+    """Calls `callback` every `n_steps` environment steps."""
+
+    def __init__(self, n_steps: int, callback: Any) -> None:
+        require_integers(1, n_steps=n_steps)
+        super().__init__(callback)
+        self.n_steps, self.last_time_trigger = n_steps, 0
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps - self.last_time_trigger < self.n_steps:
+            return True
+        self.last_time_trigger = self.num_timesteps
+        return self._on_event()
+
+
+class LogEveryNTimesteps(EveryNTimesteps):
+    """Shows figures every `n_steps` environment steps; goes with `learn(log_interval=None)`."""
+
+    def __init__(self, n_steps: int) -> None:
+        super().__init__(n_steps, None)
+
+    def _on_event(self) -> bool:
+        self.model._record_episodes()
+        self.logger.dump(self.num_timesteps)
+        return True

@@ -1,0 +1,49 @@
+"""Classes in a file: by their names, and found again among what is imported already, since a file
+must not have code run."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+KEPT = (int, float, str, type(None))
+
+
+class NotKept(Exception):
+    """What a file does not hold."""
+
+
+def encoded(value: Any) -> Any:
+    """Plain values for numbers, texts, lists, dictionaries, and classes of torch's modules and
+    optimisers; NotKept for anything else."""
+    if isinstance(value, type) and issubclass(value, nn.Module | torch.optim.Optimizer):
+        return {"class": f"{value.__module__}:{value.__qualname__}"}
+    if isinstance(value, Mapping):
+        return {"dict": {str(key): encoded(one) for key, one in value.items()}}
+    if isinstance(value, list | tuple):
+        return [encoded(one) for one in value]
+    if isinstance(value, KEPT):
+        return value
+    raise NotKept(type(value).__name__)
+
+
+def decoded(name: str, value: Any) -> Any:
+    """What `encoded` was given, as the argument `name`; ValueError for a class not there."""
+    if isinstance(value, list):
+        return [decoded(name, one) for one in value]
+    if not isinstance(value, Mapping):
+        return value
+    if "dict" in value:
+        return {key: decoded(name, one) for key, one in value["dict"].items()}
+    module, _, qualname = value["class"].partition(":")
+    found: Any = sys.modules.get(module)
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    if isinstance(found, type) and issubclass(found, nn.Module | torch.optim.Optimizer):
+        return found
+    raise ValueError(
+        f"{name}: the file names the class {qualname} of {module}, which is not imported; import "
+        f"it before load, or give {name} to load again"
+    )

@@ -1,0 +1,66 @@
+"""How well a policy does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rlox.learner.environments import make_vector_env
+from rlox.learner.step_locals import each_info
+from rlox.learner.vector_envs import NextStep
+
+
+def evaluate_policy(
+    model: Any,
+    env: Any,
+    n_eval_episodes: int = 10,
+    deterministic: bool = True,
+    render: bool = False,
+    callback: Callable[[dict[str, Any], dict[str, Any]], Any] | None = None,
+    reward_threshold: float | None = None,
+    return_episode_rewards: bool = False,
+    warn: bool = True,
+) -> tuple[Any, Any]:
+    """Mean and deviation of the returns of `n_eval_episodes`; with `return_episode_rewards` their
+    returns and lengths.
+
+    `model` has a `predict`; `env` is as a trainer's, and each of several environments plays its
+    share. Returns are those of a `Monitor` where there is one.
+    """
+    made = make_vector_env(env, 1)
+    if isinstance(made, NextStep):
+        raise ValueError("env: evaluation needs AutoresetMode.SAME_STEP; rlox.VecEnv has it")
+    n = made.num_envs
+    shares = np.array([(n_eval_episodes + i) // n for i in range(n)])
+    played, returns, lengths = np.zeros(n, int), np.zeros(n), np.zeros(n, int)
+    found: list[tuple[float, int]] = []
+    obs, _ = made.reset()
+    state, starts = None, np.ones(n, bool)
+    while (played < shares).any():
+        actions, state = model.predict(
+            obs, state=state, episode_start=starts, deterministic=deterministic
+        )
+        obs, rewards, terminations, truncations, infos = made.step(actions)
+        starts = terminations | truncations
+        returns += rewards
+        lengths += 1
+        if callback is not None:
+            told = getattr(infos, "each", None) or each_info(infos, n)
+            for i in np.flatnonzero(played < shares).tolist():
+                callback({"info": told[i], "done": starts[i], "reward": rewards[i]}, {})
+        for i in np.flatnonzero(starts).tolist():
+            if played[i] < shares[i]:
+                episode = [(float(returns[i]), int(lengths[i]))]
+                if hasattr(made, "told_episodes"):
+                    monitored = made.told_episodes([i])
+                    episode = episode if monitored is None else monitored
+                played[i] += len(episode)
+                found += episode
+            returns[i], lengths[i] = 0, 0
+        if render:
+            made.render()
+    rewards_of, lengths_of = ([one[i] for one in found] for i in (0, 1))
+    mean, spread = float(np.mean(rewards_of)), float(np.std(rewards_of))
+    if reward_threshold is not None and mean <= reward_threshold:
+        raise AssertionError(f"the mean return {mean:.2f} is not above {reward_threshold:.2f}")
+    return (rewards_of, lengths_of) if return_episode_rewards else (mean, spread)

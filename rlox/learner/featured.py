@@ -1,0 +1,282 @@
+"""Policies made of a features extractor and layers above it, as `policy_kwargs` describe them.
+
+Where observations are a vector and actions a `Discrete` or a `Box`, the plain policies of
+`rlox.learner.policies` do the same, and Rust knows those.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
+
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from rlox.learner.arguments import refuse_left_out
+from rlox.learner.features import (
+    CombinedExtractor,
+    FlattenExtractor,
+    NatureCNN,
+    Shown,
+    features_size,
+    shown,
+)
+from rlox.learner.heads import head_for
+from rlox.learner.names import HEAD, use_their_names
+from rlox.learner.policies import (
+    ActorCritic,
+    CategoricalActorCritic,
+    GaussianActorCritic,
+    SquashedGaussianActor,
+    StochasticPolicy,
+    TwinCritic,
+)
+
+EXTRACTORS: dict[str, type[nn.Module]] = {
+    "MlpPolicy": FlattenExtractor,
+    "CnnPolicy": NatureCNN,
+    "MultiInputPolicy": CombinedExtractor,
+}
+
+
+@dataclass
+class PolicyKwargs:
+    """What `policy_kwargs` may hold, with the defaults of Stable-Baselines3; None: the policy's."""
+
+    net_arch: list[int] | dict[str, list[int]] | None = None
+    activation_fn: type[nn.Module] | None = None
+    ortho_init: bool = True
+    log_std_init: float = 0.0
+    features_extractor_class: type[nn.Module] | None = None
+    features_extractor_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    share_features_extractor: bool | None = None
+    normalize_images: bool = True
+    optimizer_class: type[torch.optim.Optimizer] | None = None
+    optimizer_kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any] | None) -> "PolicyKwargs":
+        """`given`; TypeError for what it must not hold."""
+        known = {one.name for one in fields(cls)}
+        given = dict(given or {})
+        refuse_left_out("policy_kwargs", {k: v for k, v in given.items() if k not in known})
+        return cls(**{name: value for name, value in given.items() if name in known})
+
+    def hidden(self, usual: list[int], second: str) -> tuple[list[int], list[int]]:
+        """Widths of the policy's layers and of those of `second` ("vf" or "qf")."""
+        usual = [] if self.features_extractor_class is NatureCNN else usual
+        arch = usual if self.net_arch is None else self.net_arch
+        if isinstance(arch, Mapping):
+            return list(arch.get("pi", [])), list(arch.get(second, []))
+        if any(not isinstance(width, int) for width in arch):
+            raise ValueError(
+                f"policy_kwargs: net_arch is {arch}; give widths, [64, 64], or "
+                f"dict(pi=[64, 64], {second}=[64, 64])"
+            )
+        return list(arch), list(arch)
+
+    def extractor(self, space: spaces.Space[Any]) -> nn.Module:
+        """A new features extractor for observations of `space`."""
+        assert self.features_extractor_class is not None
+        return self.features_extractor_class(shown(space), **self.features_extractor_kwargs)
+
+    def optimizer(self, rate: float, eps: float) -> Callable[[nn.Module], torch.optim.Optimizer]:
+        """What makes the optimiser that was asked for; Adam has `eps`, unless that is given."""
+        kind: Any = self.optimizer_class or torch.optim.Adam
+        settings = {"eps": eps} if kind is torch.optim.Adam else {}
+        settings |= self.optimizer_kwargs
+        return lambda module: kind(module.parameters(), lr=rate, **settings)
+
+    @property
+    def flattens(self) -> bool:
+        """Whether the extractor is none but a change of shape."""
+        return self.features_extractor_class is FlattenExtractor
+
+
+def kwargs_for(
+    name: str, space: spaces.Space[Any], given: Mapping[str, Any] | None
+) -> PolicyKwargs:
+    """`policy_kwargs` of the policy `name`, for observations of `space`."""
+    if name not in EXTRACTORS:
+        known = ", ".join(f'"{known}"' for known in EXTRACTORS)
+        raise ValueError(f"policy is {name!r}; there are {known}, and modules of your own")
+    kwargs = PolicyKwargs.of(given)
+    if kwargs.features_extractor_class is None:
+        kwargs.features_extractor_class = EXTRACTORS[name]
+    if kwargs.flattens and isinstance(space, spaces.Dict):
+        raise ValueError(f'policy: "{name}" takes no Dict ({space}); use "MultiInputPolicy"')
+    return kwargs
+
+
+def layers(n_in: int, widths: list[int], activation: type[nn.Module]) -> nn.Sequential:
+    """Linear layers with an activation after each."""
+    modules: list[nn.Module] = []
+    for width in widths:
+        modules += [nn.Linear(n_in, width), activation()]
+        n_in = width
+    return nn.Sequential(*modules)
+
+
+def orthogonal(module: nn.Module, gain: float) -> None:
+    """Orthogonal weights with `gain`, biases zero, in all linear layers and convolutions."""
+    for part in module.modules():
+        if isinstance(part, nn.Linear | nn.Conv2d):
+            nn.init.orthogonal_(part.weight, gain)
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+
+
+class MlpExtractor(nn.Module):
+    """The layers of the policy and those of the value function."""
+
+    def __init__(
+        self, n_in: int, pi: list[int], vf: list[int], activation: type[nn.Module]
+    ) -> None:
+        super().__init__()
+        self.policy_net, self.value_net = layers(n_in, pi, activation), layers(n_in, vf, activation)
+
+
+class FeaturesActorCritic(ActorCritic):
+    """Policy and value function above a features extractor, which they share unless told not to;
+    the parts are called as in Stable-Baselines3."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        kwargs: PolicyKwargs,
+    ) -> None:
+        super().__init__()
+        self.shown = Shown(observation_space, kwargs.normalize_images)
+        self.features_extractor = kwargs.extractor(observation_space)
+        self.vf_features_extractor: nn.Module | None = None
+        if kwargs.share_features_extractor is False:
+            self.vf_features_extractor = kwargs.extractor(observation_space)
+        pi, vf = kwargs.hidden([64, 64], "vf")
+        n = int(self.features_extractor.features_dim)  # type: ignore[arg-type]
+        self.mlp_extractor = MlpExtractor(n, pi, vf, kwargs.activation_fn or nn.Tanh)
+        self.head = head_for(action_space, kwargs.log_std_init)
+        self.action_net = nn.Linear(pi[-1] if pi else n, self.head.n_inputs)
+        self.value_net = nn.Linear(vf[-1] if vf else n, 1)
+        use_their_names(self, HEAD)
+        if kwargs.ortho_init:
+            inner = [self.features_extractor, self.vf_features_extractor, self.mlp_extractor]
+            for part in filter(None, inner):
+                orthogonal(part, math.sqrt(2))
+            orthogonal(self.action_net, 0.01)
+            orthogonal(self.value_net, 1.0)
+
+    def _features(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Those of the policy and those of the value function."""
+        observations = self.shown(obs)
+        features = self.features_extractor(observations)
+        if self.vf_features_extractor is None:
+            return features, features
+        return features, self.vf_features_extractor(observations)
+
+    def _said(self, features: Tensor) -> Tensor:
+        return cast(Tensor, self.action_net(self.mlp_extractor.policy_net(features)))
+
+    def _value(self, features: Tensor) -> Tensor:
+        return cast(Tensor, self.value_net(self.mlp_extractor.value_net(features))).squeeze(-1)
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        said = self._said(self.features_extractor(self.shown(obs)))
+        actions = self.head.draw(said, deterministic, generator)
+        return actions, self.head.log_prob(said, actions)
+
+    def get_value(self, obs: Tensor) -> Tensor:
+        extractor = self.vf_features_extractor or self.features_extractor
+        return self._value(extractor(self.shown(obs)))
+
+    def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        of_policy, of_value = self._features(obs)
+        said = self._said(of_policy)
+        log_probs, entropy = self.head.log_prob(said, actions), self.head.entropy(said)
+        return self._value(of_value), log_probs, entropy
+
+
+class FeaturesActor(StochasticPolicy):
+    """SAC's actor above a features extractor."""
+
+    def __init__(
+        self, space: spaces.Space[Any], kwargs: PolicyKwargs, act_dim: int,
+        hidden: list[int], activation: type[nn.Module],
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.shown = Shown(space, kwargs.normalize_images)
+        self.features_extractor = kwargs.extractor(space)
+        n = int(self.features_extractor.features_dim)  # type: ignore[arg-type]
+        self.net = SquashedGaussianActor(n, act_dim, tuple(hidden), activation)
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        features = self.features_extractor(self.shown(obs))
+        return self.net.get_action_and_logprob(features, deterministic, generator)
+
+    def from_noise(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """As `SquashedGaussianActor`'s."""
+        return self.net.from_noise(self.features_extractor(self.shown(obs)), noise)
+
+
+class FeaturesCritic(nn.Module):
+    """SAC's twins above a features extractor of their own."""
+
+    def __init__(
+        self, space: spaces.Space[Any], kwargs: PolicyKwargs, act_dim: int,
+        hidden: list[int], activation: type[nn.Module],
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.shown = Shown(space, kwargs.normalize_images)
+        self.features_extractor = kwargs.extractor(space)
+        n = int(self.features_extractor.features_dim)  # type: ignore[arg-type]
+        self.twins = TwinCritic(n, act_dim, tuple(hidden), activation)
+
+    def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.features_extractor(self.shown(obs))
+        return cast(tuple[Tensor, Tensor], self.twins(features, actions))
+
+
+def _plain(space: spaces.Space[Any], kwargs: PolicyKwargs) -> bool:
+    return kwargs.flattens and isinstance(space, spaces.Box)
+
+
+def make_actor_critic(
+    space: spaces.Space[Any], action_space: spaces.Space[Any], kwargs: PolicyKwargs
+) -> ActorCritic:
+    """PPO's policy."""
+    simple = isinstance(action_space, spaces.Discrete | spaces.Box)
+    if not (_plain(space, kwargs) and simple and kwargs.ortho_init):
+        return FeaturesActorCritic(space, action_space, kwargs)
+    n, activation = features_size(space), kwargs.activation_fn or nn.Tanh
+    pi, vf = (tuple(widths) for widths in kwargs.hidden([64, 64], "vf"))
+    if isinstance(action_space, spaces.Discrete):
+        return CategoricalActorCritic(n, int(action_space.n), pi, vf, activation)
+    assert action_space.shape is not None
+    act_dim = math.prod(action_space.shape)
+    return GaussianActorCritic(n, act_dim, pi, vf, activation, kwargs.log_std_init)
+
+
+def make_actor_and_critic(
+    space: spaces.Space[Any], act_dim: int, kwargs: PolicyKwargs
+) -> tuple[StochasticPolicy, nn.Module]:
+    """SAC's actor and critic."""
+    pi, qf = kwargs.hidden([256, 256], "qf")
+    activation = kwargs.activation_fn or nn.ReLU
+    if kwargs.share_features_extractor:
+        raise ValueError(
+            "policy_kwargs: share_features_extractor=True is not supported by SAC; actor and "
+            "critic have an extractor each, or give modules of your own: policy=… and critic=…"
+        )
+    if _plain(space, kwargs):
+        n = features_size(space)
+        actor = SquashedGaussianActor(n, act_dim, tuple(pi), activation)
+        return actor, TwinCritic(n, act_dim, tuple(qf), activation)
+    return (
+        FeaturesActor(space, kwargs, act_dim, pi, activation),
+        FeaturesCritic(space, kwargs, act_dim, qf, activation),
+    )

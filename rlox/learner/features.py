@@ -1,0 +1,150 @@
+"""What stands between observations and a policy's layers: rows taken apart again, and the features
+extractors of Stable-Baselines3, under its names."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from rlox.learner.spaces import is_image, part_shape, parts
+
+
+def channels_first(space: spaces.Box) -> bool:
+    """Whether the first axis of images is that of the channels: the shortest one is."""
+    return int(np.argmin(space.shape)) == 0
+
+
+def shown(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """`space` as a features extractor sees it: images with their channels first."""
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({key: shown(part) for key, part in space.spaces.items()})
+    if isinstance(space, spaces.Box) and is_image(space) and not channels_first(space):
+        low, high = (np.transpose(end, (2, 0, 1)) for end in (space.low, space.high))
+        return spaces.Box(low, high, dtype=np.uint8)
+    return space
+
+
+def features_size(space: spaces.Space[Any]) -> int:
+    """Numbers of one observation as it is shown to networks: a `Discrete` is one-hot."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.MultiDiscrete):
+        return int(space.nvec.sum())
+    return int(np.prod(part_shape(space)))
+
+
+class Shown(nn.Module):
+    """Rows `[B, row_length]`, as float32, to what a features extractor is given: a tensor, or for a
+    `Dict` one for each key. Discrete ones become one-hot, images have their channels first.
+
+    `scales`: whether images within a `Dict` become floats from 0 to 1. Where the whole observation
+    is an image, the trainer has done so.
+    """
+
+    def __init__(self, space: spaces.Space[Any], scales: bool = True) -> None:
+        super().__init__()
+        self.space, self.scales = space, scales
+        self._parts = parts(space)
+        self._lengths = [int(np.prod(part_shape(part))) for part in self._parts.values()]
+
+    def forward(self, rows: Tensor) -> Any:
+        columns = torch.split(rows, self._lengths, dim=1)
+        found = {
+            key: self._shown(column, part)
+            for (key, part), column in zip(self._parts.items(), columns, strict=True)
+        }
+        return found if isinstance(self.space, spaces.Dict) else found[""]
+
+    def _shown(self, rows: Tensor, space: spaces.Space[Any]) -> Tensor:
+        if isinstance(space, spaces.Discrete):
+            return _one_hot(rows[:, 0] - int(space.start), int(space.n))
+        if isinstance(space, spaces.MultiDiscrete):
+            starts = torch.as_tensor(space.start.flatten(), device=rows.device)
+            each = zip((rows - starts).T, space.nvec.flatten().tolist(), strict=True)
+            return torch.cat([_one_hot(column, n) for column, n in each], dim=1)
+        if not is_image(space):
+            return rows.view(-1, *part_shape(space))
+        assert isinstance(space, spaces.Box)
+        images = rows.view(-1, *space.shape)
+        if self.scales and isinstance(self.space, spaces.Dict):
+            images = images / 255
+        return images if channels_first(space) else images.permute(0, 3, 1, 2)
+
+
+def _one_hot(numbers: Tensor, n: int) -> Tensor:
+    """`[B, n]`; torch's own cannot be compiled."""
+    return (numbers[:, None] == torch.arange(n, device=numbers.device)).float()
+
+
+class FlattenExtractor(nn.Module):
+    """Observations as one vector."""
+
+    def __init__(self, observation_space: spaces.Space[Any]) -> None:
+        super().__init__()
+        self.features_dim = features_size(observation_space)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        return observations.flatten(1)
+
+
+class NatureCNN(nn.Module):
+    """The convolutions of Mnih et al. 2015 and one linear layer."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        features_dim: int = 512,
+        normalized_image: bool = False,
+    ) -> None:
+        super().__init__()
+        floats = normalized_image and isinstance(observation_space, spaces.Box)
+        if not (
+            is_image(observation_space) or (floats and len(part_shape(observation_space)) == 3)
+        ):
+            raise ValueError(
+                f"CnnPolicy takes images, bytes from 0 to 255 in three axes, and the observation "
+                f'space is {observation_space}; use "MlpPolicy", or for a Dict "MultiInputPolicy"'
+            )
+        self.features_dim = features_dim
+        shape = part_shape(observation_space)
+        self.cnn = nn.Sequential(
+            *(nn.Conv2d(shape[0], 32, 8, stride=4), nn.ReLU()),
+            *(nn.Conv2d(32, 64, 4, stride=2), nn.ReLU()),
+            *(nn.Conv2d(64, 64, 3, stride=1), nn.ReLU(), nn.Flatten()),
+        )
+        with torch.no_grad():
+            length = self.cnn(torch.zeros(1, *shape)).shape[1]
+        self.linear = nn.Sequential(nn.Linear(length, features_dim), nn.ReLU())
+
+    def forward(self, observations: Tensor) -> Tensor:
+        return cast(Tensor, self.linear(self.cnn(observations)))
+
+
+class CombinedExtractor(nn.Module):
+    """A `NatureCNN` for each image of a `Dict`, all else as it is; side by side."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        cnn_output_dim: int = 256,
+        normalized_image: bool = False,
+    ) -> None:
+        super().__init__()
+        if not isinstance(observation_space, spaces.Dict):
+            raise ValueError(
+                f"MultiInputPolicy takes a Dict, and the observation space is {observation_space}; "
+                'use "MlpPolicy" or "CnnPolicy"'
+            )
+        extractors = {
+            key: NatureCNN(part, cnn_output_dim) if is_image(part) else FlattenExtractor(part)
+            for key, part in observation_space.spaces.items()
+        }
+        self.extractors = nn.ModuleDict(extractors)
+        self.features_dim = sum(part.features_dim for part in extractors.values())
+
+    def forward(self, observations: Mapping[str, Tensor]) -> Tensor:
+        found = [extractor(observations[key]) for key, extractor in self.extractors.items()]
+        return torch.cat(found, dim=1)

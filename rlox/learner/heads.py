@@ -1,0 +1,113 @@
+"""Distributions of actions, from what a policy's last layer says."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from rlox.learner.policies import HALF_LOG_2PI, gaussian_log_prob
+
+
+class Head(nn.Module):
+    """`n_inputs` numbers a row make a distribution of actions."""
+
+    n_inputs: int
+
+    def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
+        """Actions; the most likely ones if `deterministic`."""
+        raise NotImplementedError
+
+    def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
+        """Of the actions, `[B]`."""
+        raise NotImplementedError
+
+    def entropy(self, said: Tensor) -> Tensor:
+        """`[B]`."""
+        raise NotImplementedError
+
+
+class Categoricals(Head):
+    """One choice, or several independent ones; `numbers` of possibilities."""
+
+    def __init__(self, numbers: list[int], alone: bool) -> None:
+        super().__init__()
+        self.numbers, self.alone, self.n_inputs = numbers, alone, sum(numbers)
+
+    def _log_probs(self, said: Tensor) -> list[Tensor]:
+        return [F.log_softmax(part, dim=-1) for part in torch.split(said, self.numbers, dim=-1)]
+
+    def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
+        drawn = []
+        for part in self._log_probs(said):
+            if not deterministic:
+                part = part - torch.empty_like(part).exponential_(generator=generator).log_()
+            drawn.append(part.argmax(dim=-1))
+        return drawn[0] if self.alone else torch.stack(drawn, dim=-1)
+
+    def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
+        chosen = actions.unsqueeze(-1) if self.alone else actions
+        each = [
+            part.gather(-1, chosen[:, i : i + 1]) for i, part in enumerate(self._log_probs(said))
+        ]
+        return torch.cat(each, dim=-1).sum(dim=-1)
+
+    def entropy(self, said: Tensor) -> Tensor:
+        each = [-(part.exp() * part).sum(dim=-1) for part in self._log_probs(said)]
+        return torch.stack(each).sum(dim=0)
+
+
+class Bernoullis(Head):
+    """Independent bits."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n_inputs = n
+
+    def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
+        probs = torch.sigmoid(said)
+        drawn = probs > 0.5 if deterministic else torch.bernoulli(probs, generator=generator)
+        return drawn.float()
+
+    def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
+        return -F.binary_cross_entropy_with_logits(said, actions, reduction="none").sum(dim=-1)
+
+    def entropy(self, said: Tensor) -> Tensor:
+        probs = torch.sigmoid(said)
+        each = F.binary_cross_entropy_with_logits(said, probs, reduction="none")
+        return each.sum(dim=-1)
+
+
+class Gaussian(Head):
+    """A diagonal Gaussian whose `log_std` is free of the state."""
+
+    def __init__(self, n: int, log_std_init: float) -> None:
+        super().__init__()
+        self.n_inputs = n
+        self.log_std = nn.Parameter(torch.full((n,), float(log_std_init)))
+
+    def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
+        if deterministic:
+            return said
+        noise = torch.randn(said.shape, generator=generator, device=said.device)
+        return said + self.log_std.exp() * noise
+
+    def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
+        return gaussian_log_prob(actions, said, self.log_std)
+
+    def entropy(self, said: Tensor) -> Tensor:
+        return (self.log_std + 0.5 + HALF_LOG_2PI).sum().expand(len(said))
+
+
+def head_for(space: spaces.Space[object], log_std_init: float = 0.0) -> Head:
+    """The one that acts in `space`."""
+    if isinstance(space, spaces.Discrete):
+        return Categoricals([int(space.n)], alone=True)
+    if isinstance(space, spaces.MultiDiscrete):
+        return Categoricals([int(n) for n in np.ravel(space.nvec)], alone=False)
+    assert space.shape is not None
+    if isinstance(space, spaces.MultiBinary):
+        return Bernoullis(math.prod(space.shape))
+    return Gaussian(math.prod(space.shape), log_std_init)

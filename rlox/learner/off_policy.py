@@ -1,0 +1,140 @@
+"""What a trainer with a replay buffer does between updates: step, with noise, and store."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from rlox import PrioritizedReplayBuffer, ReplayBuffer
+from rlox.learner.algorithm import Algorithm
+from rlox.learner.arguments import require_integers, require_one_of
+from rlox.learner.environments import final_obs
+from rlox.learner.spaces import flatten_obs
+
+
+class TrainFreq(NamedTuple):
+    """How much is collected between updates."""
+
+    frequency: int
+    unit: str
+
+    @classmethod
+    def of(cls, given: Any, n_envs: int) -> "TrainFreq":
+        """An integer, or `(integer, "step" or "episode")`."""
+        frequency, unit = given if isinstance(given, tuple | list) else (given, "step")
+        require_integers(1, train_freq=frequency)
+        require_one_of("train_freq", unit, ("step", "episode"))
+        if unit == "episode" and n_envs > 1:
+            raise ValueError(f"train_freq: episodes are counted in one environment, not {n_envs}")
+        return cls(int(frequency), unit)
+
+    def over(self, steps: int, episodes: int) -> bool:
+        """Whether so much is enough."""
+        return (steps if self.unit == "step" else episodes) >= self.frequency
+
+
+class OffPolicy(Algorithm):
+    """Collects transitions, and calls `train_once` for each update."""
+
+    train_freq: TrainFreq
+    replay_buffer: ReplayBuffer | PrioritizedReplayBuffer
+    learning_starts: int
+    gradient_steps: int
+    target_update_interval: int
+    act_dim: int
+    _moves_targets = True  # whether the next update moves the target networks
+    _noises: list[Any]  # for each environment, if there is any
+    _explore_rng: np.random.Generator
+    _figures: dict[str, torch.Tensor | float]
+    _native: Any
+    actor_optimizer: torch.optim.Adam
+    critic_optimizer: torch.optim.Adam
+    alpha_optimizer: torch.optim.Adam | None
+
+    def train_once(self) -> None:
+        """One update."""
+        raise NotImplementedError
+
+    def _step_and_update(self) -> None:
+        timing, freq = self.timing, self.train_freq
+        obs = self._current_obs()
+        steps = ended = 0  # since the last updates
+        shown = len(self.episode_returns)  # when figures were
+        while steps or not self._finished():  # what is begun is learnt from
+            if steps == 0:
+                self._callback.on_rollout_start()
+            with timing.add_time("policy_forward"):
+                actions = self._explore(obs)
+            with timing.add_time("env_step"):
+                env_actions = self._env_actions(actions)
+                raw, rewards, terminations, truncations, infos = self.env.step(env_actions)
+            with timing.add_time("store"):
+                new_obs = flatten_obs(raw, self.observation_space)
+                dones = terminations | truncations
+                # The target of the last step of an episode looks at its final observation, not at
+                # the first one of the next episode; it bootstraps unless the task itself ended.
+                next_obs, rows, last = new_obs.copy(), np.flatnonzero(dones), None
+                if len(rows):
+                    next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
+                self._finite.step(new_obs, rewards, dones, rows, last)
+                paid = rewards.astype(np.float32)
+                step: Any = (obs, next_obs, actions, paid, terminations, truncations)
+                if self._next_step is not None and self._next_step.idle.any():
+                    step = tuple(part[~self._next_step.idle] for part in step)
+                if len(step[0]):
+                    self.replay_buffer.push_batch(*step)
+                self._last_obs = obs = new_obs
+                self._count_step(rewards, dones)
+            if self._noises:
+                for row in rows:
+                    self._noises[row].reset()
+            if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):
+                return
+            steps, ended = steps + 1, ended + len(rows)
+            if not freq.over(steps, ended):
+                continue
+            self._callback.on_rollout_end()
+            if self._has_enough():
+                updates = self.gradient_steps if self.gradient_steps > 0 else steps * self.n_envs
+                optimizers = self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer
+                self._follow_schedules(*filter(None, optimizers))
+                with timing.add_time("gradient_update"):
+                    for number in range(updates):
+                        self._moves_targets = number % self.target_update_interval == 0
+                        self.train_once()
+            steps = ended = 0
+            self.logger.advance(self.num_timesteps)
+            every = self._log_interval
+            if every and shown // every < len(self.episode_returns) // every:
+                shown = len(self.episode_returns)
+                self._log({name: float(value) for name, value in self._figures.items()})
+
+    def _has_enough(self) -> bool:
+        """Whether training has begun, with the transitions for it: after `load` there are none."""
+        if self.num_timesteps <= self.learning_starts:
+            return False
+        stored = len(self.replay_buffer)
+        return stored > self.learning_starts or stored == self.replay_buffer.capacity
+
+    def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
+        """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's; noisy."""
+        actions = self._chosen_actions(obs)
+        if not self._noises:
+            return actions
+        noise = np.array([one() for one in self._noises], np.float32).reshape(actions.shape)
+        noisy: NDArray[np.float32] = np.clip(actions + noise, -1, 1)
+        return noisy
+
+    def _chosen_actions(self, obs: NDArray[Any]) -> NDArray[np.float32]:
+        if self.num_timesteps < self.learning_starts:
+            return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
+        if self._native is not None:
+            drawn: NDArray[np.float32] = self._native.act(self, obs)
+            return drawn
+        self.policy.train(False)
+        with torch.no_grad():
+            actions, _ = self.policy.get_action_and_logprob(
+                self._tensor(obs), generator=self._act_generator
+            )
+        return actions.cpu().numpy()

@@ -1,0 +1,210 @@
+"""What of a trainer is kept in a file, and taken up again."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rlox.learner.classes import decoded
+from rlox.learner.distributed import Workers
+from rlox.learner.environments import NoEnv
+from rlox.learner.schedules import Scheduled
+from rlox.learner.spaces import as_saved, from_saved, require_same_space
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
+
+    from rlox.learner.policies import StochasticPolicy
+
+
+class Saved:
+    """The part of a trainer that saves and loads it."""
+
+    policy: "StochasticPolicy"
+    device: torch.device
+    env_id: str | None
+    num_timesteps: int
+    episode_returns: list[float]
+    episode_lengths: list[int]
+    observation_space: "spaces.Space[Any]"
+    action_space: "spaces.Space[Any]"
+    _arguments: dict[str, Any]
+    _seeds: np.random.SeedSequence
+    _env_seed: int | None
+    _workers: Workers | None
+    _rank: Any
+    _all_envs: Any
+    _learning_rate: Scheduled
+    _state: tuple[str, ...]  # attributes with a state_dict, which `save` writes
+    _state_of: ClassVar[Mapping[str, str]] = {}  # of those, the ones that an argument makes anew
+    _generators: tuple[str, ...]
+    _their_parts: ClassVar[Mapping[str, str]]  # their names of modules and optimisers, and ours
+
+    def _reached(self) -> dict[str, float]:
+        """What functions of the remaining training have come to: a file holds no functions."""
+        scheduled = [one for one in vars(self).values() if isinstance(one, Scheduled)]
+        return {one.name: one.value for one in scheduled if one.moves}
+
+    def get_parameters(self) -> dict[str, dict[str, Any]]:
+        """Weights and optimisers, named as in Stable-Baselines3."""
+        found: dict[str, dict[str, Any]] = {}
+        for name, own in self._their_parts.items():
+            part = getattr(self, own, None)
+            if part is None:
+                continue
+            top, _, within = name.partition("/")
+            state = part.state_dict()
+            if within:
+                state = {f"{within}.{key}": value for key, value in state.items()}
+            found.setdefault(top, {}).update(state)
+        return found
+
+    def set_parameters(
+        self,
+        load_path_or_dict: str | Path | Mapping[str, Mapping[str, Any]],
+        exact_match: bool = True,
+        device: str | torch.device = "auto",
+    ) -> None:
+        """Take up what `get_parameters` returned, or what `save` wrote. ValueError where, with
+        `exact_match`, a part is missing, and for parts that are unknown."""
+        if isinstance(load_path_or_dict, str | Path):
+            given = type(self).load(load_path_or_dict, device=self.device).get_parameters()
+        else:
+            given = {name: dict(state) for name, state in load_path_or_dict.items()}
+        known = {name.partition("/")[0] for name in self.get_parameters()}
+        if unknown := sorted(given.keys() - known):
+            raise ValueError(f"parameters hold {', '.join(unknown)}; there are {sorted(known)}")
+        if exact_match and (missing := sorted(known - given.keys())):
+            raise ValueError(f"parameters lack {', '.join(missing)}, which exact_match asks for")
+        for name, own in self._their_parts.items():
+            top, _, within = name.partition("/")
+            part = getattr(self, own, None)
+            if part is None or top not in given:
+                continue
+            state = given[top]
+            if within:
+                begin = f"{within}."
+                state = {k.removeprefix(begin): v for k, v in state.items() if k.startswith(begin)}
+            if isinstance(part, torch.optim.Optimizer):
+                part.load_state_dict(state)
+            else:
+                part.load_state_dict(state, strict=exact_match)
+
+    def save(self, path: str | Path | IO[bytes]) -> None:
+        """Write weights, optimisers, arguments, and where training stands: steps, episodes and
+        random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
+        what it would do here with new episodes, on the same kind of device: episodes under way are
+        not kept. Nor is a replay buffer; SAC fills a new one before it learns on.
+
+        A path without an ending gets `.zip`; folders are made. A file that is there is replaced at
+        once, never left half. Where several processes train one model, all call this, and the
+        first one writes.
+        """
+        streams = self._streams()
+        saved = {
+            "algorithm": type(self).__name__,
+            "env_id": self.env_id,
+            "arguments": self._arguments | {"n_envs": self._all_envs} | self._reached(),
+            "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
+            "num_timesteps": self.num_timesteps,
+            "episodes": (self.episode_returns, self.episode_lengths),
+            "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
+            "streams": self._workers.gathered(streams) if self._workers else [streams],
+            "state": {name: getattr(self, name).state_dict() for name in self._state},
+        }
+        if self._rank != 0:
+            return
+        if not isinstance(path, str | Path):
+            torch.save(saved, path)
+            return
+        path = Path(path)
+        path = path if path.suffix else path.with_name(f"{path.name}.zip")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(f"{path}.part")
+        torch.save(saved, part)
+        part.replace(path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path | IO[bytes],
+        env: Any = None,
+        device: str | torch.device = "cpu",
+        custom_objects: Mapping[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **arguments: Any,
+    ) -> Self:
+        """The trainer that `save` wrote. No code is run from the file.
+
+        Without `env`, what was trained in an environment object acts, and learns after `set_env`.
+        `arguments`, and `custom_objects`, replace those of the saved trainer; modules and functions
+        that the user had given are given again here. ValueError for an environment of other
+        spaces: what was learnt is scaled to them.
+        """
+        if isinstance(path, str | Path) and not Path(path).suffix and not Path(path).exists():
+            path = f"{path}.zip"
+        saved = torch.load(path, map_location="cpu" if device == "auto" else device,
+                           weights_only=True)  # fmt: skip
+        if saved["algorithm"] != cls.__name__:
+            raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
+        # Of Stable-Baselines3's programs, which name attributes there as well.
+        known = {k: v for k, v in (custom_objects or {}).items() if k in saved["arguments"]}
+        arguments = {**known, **arguments}
+        held = {name: one for name, one in saved["arguments"].items() if name not in arguments}
+        held = {name: decoded(name, one) for name, one in held.items()}
+        given = {**held, "device": device, **arguments}
+        if env is None and saved["env_id"] is None:
+            if "spaces" not in saved:
+                raise ValueError("env is needed: the file, of an earlier version, has no spaces")
+            env = NoEnv([from_saved(one) for one in saved["spaces"]], given["n_envs"] or 1)
+        make: Any = cls
+        model: Self = make(env=saved["env_id"] if env is None else env, **given)
+        if "spaces" in saved:  # files of earlier versions do not tell
+            seen, taken = saved["spaces"]
+            require_same_space("observation", seen, model.observation_space)
+            require_same_space("action", taken, model.action_space)
+        for name, state in saved["state"].items():
+            if cls._state_of.get(name) in arguments:
+                continue
+            part = getattr(model, name)
+            try:
+                part.load_state_dict(state)
+            except (RuntimeError, ValueError) as error:
+                raise ValueError(
+                    f"{name}: what {path} holds does not fit this trainer; modules that were given "
+                    f"at its making must be given to load, too ({error})"
+                ) from error
+            if isinstance(part, torch.optim.Optimizer) and "learning_rate" in arguments:
+                for group in part.param_groups:  # the state brought the saved trainer's
+                    group["lr"] = model._learning_rate.value
+        model.num_timesteps = saved["num_timesteps"]
+        model.episode_returns, model.episode_lengths = map(list, saved["episodes"])
+        if "seed" not in arguments:
+            model._take_up(saved["seeds"], saved["streams"])
+        return model
+
+    def _take_up(
+        self, seeds: tuple[int, int, int | None], streams: Sequence[Mapping[str, Tensor]]
+    ) -> None:
+        """Go on drawing where the trainer that was saved stood."""
+        entropy, spawned, env_seed = seeds
+        self._seeds = np.random.SeedSequence(entropy, n_children_spawned=spawned)
+        if self._env_seed is not None:
+            self._env_seed = env_seed
+        if self._rank < len(streams):  # more workers than there were draw as new ones do
+            self._set_streams(streams[self._rank])
+
+    def _streams(self) -> dict[str, Tensor]:
+        """Where the streams of random numbers stand that training draws from."""
+        return {name: getattr(self, name).get_state() for name in self._generators}
+
+    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
+        for name in self._generators:
+            generator, state = getattr(self, name), streams[name].cpu()
+            # That of another kind of device is of another kind: it cannot go on here.
+            if state.shape == generator.get_state().shape:
+                generator.set_state(state)

@@ -1,0 +1,79 @@
+"""A policy class written for Stable-Baselines3, as PPO's policy here."""
+
+from typing import Any
+
+import torch
+from gymnasium import spaces
+from torch import Tensor, nn
+
+from rlox.learner.features import channels_first, shown
+from rlox.learner.policies import ActorCritic
+from rlox.learner.spaces import is_image, part_shape, parts
+
+
+class TheirPolicy(ActorCritic):
+    """An object of `policy_class`, a subclass of Stable-Baselines3's `ActorCriticPolicy`. It is
+    shown observations as they come from the environment, images with their channels first, and
+    draws from torch's global generator. What is not found here is looked up there."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        policy_class: type[nn.Module],
+        learning_rate: float,
+        kwargs: dict[str, Any],
+    ) -> None:
+        super().__init__()
+        self.space = observation_space
+        self.theirs: Any = policy_class(
+            shown(observation_space), action_space, lambda _: learning_rate, **kwargs
+        )
+
+    @property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """The one that the policy has made."""
+        found: torch.optim.Optimizer = self.theirs.optimizer
+        return found
+
+    def _raw(self, rows: Tensor) -> Any:
+        """Rows as batches of what the environment gives."""
+        found, at = {}, 0
+        for key, part in parts(self.space).items():
+            shape = part_shape(part)
+            n = int(torch.Size(shape).numel())
+            batch = rows[:, at : at + n].view(-1, *shape)
+            at += n
+            if isinstance(part, spaces.Discrete | spaces.MultiDiscrete):
+                batch = batch.long()
+            if isinstance(part, spaces.Box) and is_image(part) and not channels_first(part):
+                batch = batch.permute(0, 3, 1, 2)
+            found[key] = batch
+        return found if isinstance(self.space, spaces.Dict) else found[""]
+
+    def get_action_and_logprob(
+        self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
+    ) -> tuple[Tensor, Tensor]:
+        actions, _, log_probs = self.theirs(self._raw(obs), deterministic=deterministic)
+        return (actions.flatten(1) if actions.ndim > 1 else actions), log_probs
+
+    def get_value(self, obs: Tensor) -> Tensor:
+        values: Tensor = self.theirs.predict_values(self._raw(obs))
+        return values.flatten()
+
+    def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        values, log_probs, entropy = self.theirs.evaluate_actions(self._raw(obs), actions)
+        return values.flatten(), log_probs, -log_probs if entropy is None else entropy
+
+    def train(self, mode: bool = True) -> "TheirPolicy":
+        self.training = mode
+        self.theirs.set_training_mode(mode)
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == "theirs":
+                raise
+            return getattr(self.theirs, name)

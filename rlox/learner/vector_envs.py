@@ -1,0 +1,263 @@
+"""Vector environments of other habits, as the trainers step them: Stable-Baselines3's, and
+Gymnasium's that reset in the step after an episode's end. And the trainers' own, as
+Stable-Baselines3's. That library is needed only by those who bring, or ask for, its kind."""
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, cached_property
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, VectorEnv, VectorWrapper
+from gymnasium.vector.utils import batch_space
+
+from rlox.timing import Timing
+
+AnyEnv = VectorEnv[Any, Any, Any]
+THEIRS = "stable_baselines3.common.vec_env"
+
+
+class Infos(dict[str, Any]):
+    """Infos of a step whose environments each have told a dictionary of their own."""
+
+    each: list[dict[str, Any]]
+
+
+def is_theirs(env: object) -> bool:
+    """Whether `env` is a vector environment of Stable-Baselines3."""
+    return THEIRS in sys.modules and isinstance(env, their_base())
+
+
+class FromTheirs(VectorEnv[Any, Any, Any]):
+    """A vector environment of Stable-Baselines3, `theirs`, as one of Gymnasium's with same-step
+    autoreset. Its wrappers stay in force, such as `VecNormalize`."""
+
+    def __init__(self, theirs: Any) -> None:
+        self.theirs, self.timing = theirs, Timing(enabled=False)
+        self.num_envs = int(theirs.num_envs)
+        self.metadata = {"autoreset_mode": AutoresetMode.SAME_STEP}
+        self.single_observation_space = theirs.observation_space
+        self.single_action_space = theirs.action_space
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._infos: list[dict[str, Any]] = []
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        if isinstance(seed, int):
+            self.theirs.seed(seed)
+        return self.theirs.reset(), {}
+
+    def step(self, actions: Any) -> Any:
+        with self.timing.add_time("python_env"):
+            obs, rewards, dones, self._infos = self.theirs.step(actions)
+        truncated = [info.get("TimeLimit.truncated", False) for info in self._infos]
+        truncations = np.asarray(truncated, dtype=np.bool_) & dones
+        infos = Infos()
+        infos.each = self._infos
+        if dones.any():
+            infos["final_obs"] = [info.get("terminal_observation") for info in self._infos]
+        return obs, np.asarray(rewards), dones & ~truncations, truncations, infos
+
+    def told_episodes(self, rows: Iterable[int]) -> list[tuple[float, int]] | None:
+        """Returns and lengths of the episodes that a `Monitor` saw end at the last step; None where
+        there is no such wrapper."""
+        if not any("episode" in self._infos[row] for row in rows) and not self._monitored:
+            return None
+        told = [self._infos[row].get("episode") for row in rows]
+        return [(float(one["r"]), int(one["l"])) for one in told if one]
+
+    @cached_property
+    def _monitored(self) -> bool:
+        from stable_baselines3.common.monitor import Monitor
+        from stable_baselines3.common.vec_env import VecEnvWrapper, VecMonitor
+
+        env = self.theirs
+        while isinstance(env, VecEnvWrapper):
+            if isinstance(env, VecMonitor):
+                return True
+            env = env.venv
+        return bool(self.theirs.env_is_wrapped(Monitor)[0])
+
+    def close_extras(self, **kwargs: Any) -> None:
+        self.theirs.close()
+
+
+class NextStep(VectorWrapper):
+    """An environment that resets in the step after an episode's end, its action unused. `idle` says
+    of which environments the last step was but that: nothing is learnt from those rows."""
+
+    def __init__(self, env: AnyEnv) -> None:
+        super().__init__(env)
+        self.timing = Timing(enabled=False)
+        self.idle = np.zeros(env.num_envs, np.bool_)
+        self._ended = self.idle
+
+    def reset(self, **kwargs: Any) -> Any:
+        self._ended = np.zeros(self.num_envs, np.bool_)
+        return self.env.reset(**kwargs)
+
+    def step(self, actions: Any) -> Any:
+        with self.timing.add_time("python_env"):
+            obs, rewards, terminations, truncations, infos = self.env.step(actions)
+        self.idle, self._ended = self._ended, terminations | truncations
+        if self._ended.any():
+            final = _each_obs(obs, self.single_observation_space)
+            infos = {**infos, "final_obs": final, "_final_obs": self._ended}
+        return obs, rewards, terminations, truncations, infos
+
+
+def _each_obs(obs: Any, space: spaces.Space[Any]) -> list[Any]:
+    """A batch of observations one by one."""
+    if isinstance(space, spaces.Dict):
+        n = len(next(iter(obs.values())))
+        return [{key: obs[key][row] for key in space.spaces} for row in range(n)]
+    return list(obs)
+
+
+def single_envs(env: AnyEnv) -> list[gym.Env[Any, Any]] | None:
+    """The environments that are stepped one by one behind `env`; None where there are none."""
+    inner: Any = env.unwrapped
+    inner = getattr(getattr(inner, "backend", None), "envs", inner)
+    found: list[gym.Env[Any, Any]] | None = getattr(inner, "envs", None)
+    return found
+
+
+def to_theirs(env: AnyEnv, moved: Callable[[], None]) -> Any:
+    """`env`, which resets in the step, as Stable-Baselines3's kind; `moved` is called when somebody
+    resets or steps it; a subclass of its `VecEnv` where the program has that."""
+    if isinstance(env, FromTheirs):
+        return env.theirs
+    return _to_theirs_class(their_base())(env, moved)
+
+
+def their_base() -> Any:
+    """Stable-Baselines3's `VecEnv`, if the program has imported it, else `object`."""
+    module = sys.modules.get(THEIRS)
+    return object if module is None else module.VecEnv
+
+
+@cache
+def _to_theirs_class(base: Any) -> Any:
+    class ToTheirs(base):  # type: ignore[misc]
+        """A trainer's environments with the methods of Stable-Baselines3's `VecEnv`. Returns and
+        lengths of episodes are in the infos, as a `Monitor` has them there."""
+
+        def __init__(self, env: AnyEnv, moved: Callable[[], None]) -> None:
+            self.env, self.moved = env, moved
+            self.num_envs = env.num_envs
+            self.observation_space = env.single_observation_space
+            self.action_space = env.single_action_space
+            self.render_mode = env.render_mode
+            self.reset_infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+            self.metadata: dict[str, Any] = {"render_modes": []}
+            self._seed: int | None = None
+            self._actions: Any = None
+
+        def reset(self) -> Any:
+            if isinstance(self.env, NextStep):
+                raise ValueError(
+                    "env: resets in the step after an episode's end, which a VecEnv must not; make "
+                    "it with autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP"
+                )
+            self.moved()
+            self._returns = np.zeros(self.num_envs)
+            self._lengths = np.zeros(self.num_envs, np.int64)
+            obs, _ = self.env.reset(seed=self._seed)
+            self._seed = None
+            return _copied(obs)
+
+        def step(self, actions: Any) -> Any:
+            self.step_async(actions)
+            return self.step_wait()
+
+        def step_async(self, actions: Any) -> None:
+            self._actions = np.asarray(actions)
+
+        def step_wait(self) -> Any:
+            from rlox.learner.step_locals import each_info
+
+            self.moved()
+            obs, rewards, terminations, truncations, infos = self.env.step(self._actions)
+            dones = terminations | truncations
+            self._returns += rewards
+            self._lengths += 1
+            told = each_info(infos, self.num_envs)
+            for row in np.flatnonzero(dones).tolist():
+                last, final = told[row]["final_obs"], told[row].get("final_info", {})
+                episode = {"r": float(self._returns[row]), "l": int(self._lengths[row])}
+                told[row] = {**final, "terminal_observation": last, "episode": episode}
+                told[row]["TimeLimit.truncated"] = bool(truncations[row] & ~terminations[row])
+            self._returns[dones], self._lengths[dones] = 0, 0
+            return _copied(obs), np.array(rewards, np.float32), dones, told
+
+        def seed(self, seed: int | None = None) -> list[int | None]:
+            self._seed = seed
+            return [None if seed is None else seed + i for i in range(self.num_envs)]
+
+        def close(self) -> None:
+            self.env.close()
+
+        def get_images(self) -> Any:
+            return self.env.render()
+
+        def render(self, mode: str | None = None) -> Any:
+            if self.render_mode is None:
+                return None
+            frames = self.env.render()
+            return frames[0] if mode == "rgb_array" and frames and len(frames) == 1 else frames
+
+        def _of(self, indices: Any) -> list[Any]:
+            envs = single_envs(self.env)
+            if envs is None:
+                raise AttributeError(
+                    "these environments run in Rust, or in other processes, and have no Python "
+                    "object each; make them with gymnasium.make and give the trainer that"
+                )
+            rows = range(self.num_envs) if indices is None else np.atleast_1d(indices).tolist()
+            return [envs[row] for row in rows]
+
+        def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+            return [env.get_wrapper_attr(attr_name) for env in self._of(indices)]
+
+        def has_attr(self, attr_name: str) -> bool:
+            return all(env.has_wrapper_attr(attr_name) for env in self._of(None))
+
+        def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+            for env in self._of(indices):
+                env.set_wrapper_attr(attr_name, value)
+
+        def env_method(self, method_name: str, *args: Any, **kwargs: Any) -> list[Any]:
+            indices = kwargs.pop("indices", None)
+            return [env.get_wrapper_attr(method_name)(*args, **kwargs) for env in self._of(indices)]
+
+        def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+            if wrapper_class.__name__ == "Monitor":
+                return [True] * self.num_envs
+            envs = single_envs(self.env)
+            if envs is None:
+                return [False] * self.num_envs
+            return [_wrapped(env, wrapper_class) for env in envs]
+
+        @property
+        def unwrapped(self) -> Any:
+            return self
+
+    return ToTheirs
+
+
+def _copied(obs: Any) -> Any:
+    if isinstance(obs, dict):
+        return {key: np.array(value) for key, value in obs.items()}
+    return np.array(obs)
+
+
+def _wrapped(env: Any, wrapper_class: Any) -> bool:
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, wrapper_class):
+            return True
+        env = env.env
+    return False

@@ -1,0 +1,126 @@
+"""Vector environments of either library, and those that reset a step after an episode's end."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from stable_baselines3 import PPO as TheirPPO
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecFrameStack, VecNormalize
+from toys import Clock, TenPerStep
+
+import rlox
+
+BOX = spaces.Box(-1, 1, (2,), np.float32)
+SMALL = {"n_steps": 16, "batch_size": 16, "n_epochs": 1, "seed": 0}
+
+
+@pytest.mark.parametrize("ends", ["truncated", "terminated"])
+def test_their_vector_environment_gives_the_same_rollout_as_ours(ends):
+    def clocks():
+        return [lambda: Clock(3, ends == "truncated"), lambda: Clock(4, ends == "truncated")]
+
+    envs = [rlox.VecEnv(clocks(), 2), DummyVecEnv(clocks()), clocks()]
+    rollouts = []
+    for env in envs:
+        model = rlox.PPO(env, n_steps=8, policy=TenPerStep())
+        rollouts.append(model.collect_rollout())
+        assert model.episode_lengths == [3, 4, 3, 4]
+    for other in rollouts[1:]:
+        for one, expected in zip(other, rollouts[0], strict=True):
+            np.testing.assert_array_equal(one.numpy(), expected.numpy())
+
+
+def test_episodes_are_a_monitors_and_not_those_that_a_wrapper_scaled():
+    def make():
+        return VecNormalize(DummyVecEnv([lambda: Monitor(Clock(3))]), norm_reward=True)
+
+    ours = rlox.PPO("MlpPolicy", make(), **SMALL).learn(32)
+    theirs = TheirPPO("MlpPolicy", make(), device="cpu", **SMALL).learn(32)
+    assert [one["r"] for one in ours.ep_info_buffer] == [3.0] * 10
+    assert [one["r"] for one in theirs.ep_info_buffer] == [3.0] * 10
+    np.testing.assert_allclose(
+        ours.get_vec_normalize_env().obs_rms.mean, theirs.get_vec_normalize_env().obs_rms.mean
+    )
+    assert ours.get_vec_normalize_env().obs_rms.count > 32
+    assert ours.get_env() is ours.env.theirs
+
+
+def test_wrappers_of_theirs_change_what_is_seen():
+    model = rlox.PPO("MlpPolicy", VecFrameStack(DummyVecEnv([lambda: Clock(5)]), 3), **SMALL)
+    assert model.observation_space.shape == (3,)
+    rollout = model.collect_rollout()
+    np.testing.assert_array_equal(rollout.obs[:4], [[0, 0, 0], [0, 0, 1], [0, 1, 2], [1, 2, 3]])
+
+
+def test_our_environments_are_theirs_by_get_env():
+    model = rlox.PPO("MlpPolicy", rlox.VecEnv([lambda: Clock(3), lambda: Clock(2)], 2), **SMALL)
+    env = model.get_env()
+    assert isinstance(env, VecEnv)
+    assert env is model.get_env()
+    expected = DummyVecEnv([lambda: Monitor(Clock(3)), lambda: Monitor(Clock(2))])
+    np.testing.assert_array_equal(env.reset(), expected.reset())
+    for _ in range(5):
+        ours, theirs = (one.step(np.zeros(2, int)) for one in (env, expected))
+        for a, b in zip(ours[:3], theirs[:3], strict=True):
+            np.testing.assert_array_equal(a, b)
+        for a, b in zip(ours[3], theirs[3], strict=True):
+            assert a.get("terminal_observation") == b.get("terminal_observation")
+            assert a.get("TimeLimit.truncated", False) == b["TimeLimit.truncated"]
+            for key in ("r", "l"):
+                assert a.get("episode", {}).get(key) == b.get("episode", {}).get(key)
+    assert env.get_attr("length") == [3, 2]
+    env.set_attr("length", 9, indices=[1])
+    assert env.get_attr("length", [1]) == [9]
+    TheirPPO("MlpPolicy", env, device="cpu", **SMALL).learn(32)
+
+
+def test_stepping_the_trainers_environments_begins_new_episodes():
+    model = rlox.PPO("MlpPolicy", Clock(10), **SMALL).learn(16)
+    env = model.get_env()
+    env.reset()
+    env.step(np.zeros(1, int))
+    model.learn(16, reset_num_timesteps=False)
+    assert model.episode_lengths == [10, 10]
+
+
+@pytest.mark.parametrize("ends", ["truncated", "terminated"])
+def test_steps_that_only_begin_an_episode_are_not_learnt_from(ends):
+    def clocks():
+        return [lambda: Clock(3, ends == "truncated"), lambda: Clock(2, ends == "truncated")]
+
+    def rollout(mode, n_steps):
+        env = SyncVectorEnv(clocks(), autoreset_mode=mode)
+        model = rlox.PPO(env, n_steps=n_steps, policy=TenPerStep(), gamma=0.9)
+        found = model.collect_rollout()
+        return model, sorted(map(tuple, np.column_stack([found.obs, found.returns]).tolist()))
+
+    # Clock(3) needs four steps for an episode, Clock(2) three: 12 steps are 3 and 4 episodes.
+    model, masked = rollout(AutoresetMode.NEXT_STEP, 12)
+    assert len(masked) == 3 * 3 + 4 * 2
+    assert sorted(model.episode_lengths) == [2] * 4 + [3] * 3
+    _, whole = rollout(AutoresetMode.SAME_STEP, 12)
+    assert set(masked) == set(whole)
+
+
+def test_sac_stores_no_step_that_only_begins_an_episode():
+    env = SyncVectorEnv([lambda: Clock(3, action_space=BOX)] * 2)
+    model = rlox.SAC(env, learning_starts=100, batch_size=4).learn(16)
+    assert len(model.replay_buffer) == 12
+    sample = model.replay_buffer.sample(200, seed=0)
+    np.testing.assert_array_equal(sample["next_obs"], sample["obs"] + 1)
+    np.testing.assert_array_equal(sample["reward"], 1)
+
+
+@pytest.mark.parametrize("make", [rlox.PPO, rlox.SAC])
+def test_vectors_of_gymnasium_train_as_they_come(make):
+    env = gym.make_vec("Pendulum-v1", num_envs=2, vectorization_mode="sync")
+    assert env.metadata["autoreset_mode"] == AutoresetMode.NEXT_STEP
+    model = make("MlpPolicy", env)
+    if make is rlox.PPO:
+        model.n_steps = 16
+    model.learn(64)
+    assert model.num_timesteps == 64
+    with pytest.raises(ValueError, match=r"env: resets in the step after .*SAME_STEP"):
+        model.get_env().reset()

@@ -1,0 +1,77 @@
+"""Stable-Baselines3's own tests, run on this library's PPO and SAC.
+
+    python tests/learner/stable_baselines/their_tests.py FOLDER [FILE.py …] [--least SHARE]
+
+FOLDER is a checkout of Stable-Baselines3; nothing of it is kept. `PPO` and `SAC` of the package are
+replaced before the test files are imported; of all cases, those run whose parameters hold one of
+the two. Exit code 0 if at least `--least` of them pass, else 1, and each other one is listed with
+its reason.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+import stable_baselines3
+
+import rlox
+
+TRAINERS = (rlox.PPO, rlox.SAC)
+
+
+class Cases:
+    """Picks the cases of the two trainers, and keeps how each went."""
+
+    def __init__(self):
+        self.went = {}
+
+    def pytest_collection_modifyitems(self, items):
+        items[:] = [
+            item
+            for item in items
+            if hasattr(item, "callspec")
+            and any(value in TRAINERS for value in item.callspec.params.values() if callable(value))
+        ]
+
+    def pytest_runtest_logreport(self, report):
+        if report.skipped or (report.when != "call" and report.passed):
+            return
+        reason = ""
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            reason = (crash.message if crash else str(report.longrepr)).strip().splitlines()[0]
+        self.went[report.nodeid.rpartition("/")[2]] = reason
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path, help="a checkout of Stable-Baselines3")
+    parser.add_argument("files", nargs="*", help="test files; all without")
+    parser.add_argument("--least", type=float, default=0.85, help="share that is to pass")
+    parser.add_argument("-k", default="", help="cases, as pytest's -k")
+    asked = parser.parse_args()
+    tests = asked.folder.resolve() / "tests"
+    if not tests.is_dir():
+        parser.error(f"folder: {asked.folder} has no tests; name a checkout of Stable-Baselines3")
+    stable_baselines3.PPO, stable_baselines3.SAC = TRAINERS
+    cases = Cases()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # what tests write stays there
+        paths = [str(tests / name) for name in asked.files] or [str(tests)]
+        options = ["-q", "--no-header", "--no-summary", "-p", "no:cacheprovider", "-W", "ignore"]
+        pytest.main(
+            [*paths, *options, "-c", os.devnull, "--rootdir", str(tests), "-k", asked.k],
+            plugins=[cases],
+        )
+    for case, reason in sorted(cases.went.items()):
+        print(f"{'fails ' if reason else 'passes'} {case}{': ' if reason else ''}{reason[:150]}")
+    passed = sum(not reason for reason in cases.went.values())
+    print(f"{passed} of {len(cases.went)} pass ({passed / max(len(cases.went), 1):.0%})")
+    return int(not cases.went or passed < asked.least * len(cases.went))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

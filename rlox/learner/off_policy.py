@@ -97,8 +97,9 @@ class OffPolicy(Algorithm):
             self._callback.on_rollout_end()
             if self._has_enough():
                 updates = self.gradient_steps if self.gradient_steps > 0 else steps * self.n_envs
-                optimizers = self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer
-                self._follow_schedules(*filter(None, optimizers))
+                if self._learning_rate.moves:
+                    adams = self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer
+                    self._follow_schedules(*filter(None, adams))
                 with timing.add_time("gradient_update"):
                     for number in range(updates):
                         self._moves_targets = number % self.target_update_interval == 0

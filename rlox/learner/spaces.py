@@ -44,9 +44,11 @@ def part_shape(space: spaces.Space[Any]) -> tuple[int, ...]:
 
 def row_dtype(space: spaces.Space[Any]) -> Any:
     """Of the rows that observations are kept in: uint8 if all of them are, else float32."""
-    boxes = [isinstance(part, spaces.Box) for part in parts(space).values()]
-    as_bytes = all(boxes) and all(part.dtype == np.uint8 for part in parts(space).values())
-    return np.uint8 if as_bytes else np.float32
+    if isinstance(space, spaces.Dict):
+        return (
+            np.uint8 if all(row_dtype(part) is np.uint8 for part in space.values()) else np.float32
+        )
+    return np.uint8 if isinstance(space, spaces.Box) and space.dtype == np.uint8 else np.float32
 
 
 def row_length(space: spaces.Space[Any]) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlox_opt.sampling.samples import Samples
+from rlox_opt.views import details, html
 from rlox_opt.views.report_folder import write
 
 if TYPE_CHECKING:
@@ -184,6 +185,25 @@ def test_dark_is_dark_and_text_is_legible_in_both(browser: "Browser", url: str) 
 def test_the_page_never_scrolls_sideways(browser: "Browser", url: str, wide: int) -> None:
     page = open_page(browser, url, viewport={"width": wide, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= wide
+    page.context.close()
+
+
+@pytest.mark.parametrize("wide", [320, 1000])
+def test_a_kernels_long_name_leaves_its_time_in_sight(
+    browser: "Browser", tmp_path: Path, wide: int
+) -> None:
+    kernel = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize256x128x8_stage3_warpsize4x2x1_ffma"
+    found = {
+        "waited": [{"waits": "log", "launched": "forward", "name": kernel * 2, "seconds": 2.2}],
+        "phases": [{"phase": "log", "waits": 2.2, "kernels": 0.0}],
+    }
+    text = html.document("Profile", "program.py", [], [], details.on_device(found), [])
+    (tmp_path / "device.html").write_text(text)
+    url = (tmp_path / "device.html").as_uri()
+    page = open_page(browser, url, viewport={"width": wide, "height": 800})
+    box = page.get_by_role("cell", name="2.20 s").first.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= wide
     page.context.close()
 
 

@@ -244,7 +244,11 @@ class Run:
     def _settings(self) -> dict[str, Any]:
         """The trainer's hyperparameters, defaults included."""
         parameters = inspect.signature(type(self.trainer)).parameters
-        defaults = {name: p.default for name, p in parameters.items() if name not in _NOT_SETTINGS}
+        defaults = {
+            name: p.default
+            for name, p in parameters.items()
+            if name not in _NOT_SETTINGS and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+        }
         return defaults | self.spec.trainer | {"optimizations": sorted(self.trainer.optimizations)}
 
     def _write_ticks(self, clock: Clock, **more: int) -> None:

@@ -137,7 +137,21 @@ class MlpExtractor(nn.Module):
         self.policy_net, self.value_net = layers(n_in, pi, activation), layers(n_in, vf, activation)
 
 
-class FeaturesActorCritic(ActorCritic):
+class Seeing(nn.Module):
+    """A module above a features extractor."""
+
+    def _see(self, space: spaces.Space[Any], kwargs: PolicyKwargs) -> int:
+        """Make the extractor; returns how many features it gives."""
+        self.shown = Shown(space, kwargs.normalize_images)
+        self.features_extractor = kwargs.extractor(space)
+        return int(self.features_extractor.features_dim)  # type: ignore[arg-type]
+
+    def _seen(self, obs: Tensor) -> Tensor:
+        """The features of rows of observations."""
+        return cast(Tensor, self.features_extractor(self.shown(obs)))
+
+
+class FeaturesActorCritic(Seeing, ActorCritic):
     """Policy and value function above a features extractor, which they share unless told not to;
     the parts are called as in Stable-Baselines3."""
 
@@ -148,13 +162,11 @@ class FeaturesActorCritic(ActorCritic):
         kwargs: PolicyKwargs,
     ) -> None:
         super().__init__()
-        self.shown = Shown(observation_space, kwargs.normalize_images)
-        self.features_extractor = kwargs.extractor(observation_space)
+        n = self._see(observation_space, kwargs)
         self.vf_features_extractor: nn.Module | None = None
         if kwargs.share_features_extractor is False:
             self.vf_features_extractor = kwargs.extractor(observation_space)
         pi, vf = kwargs.hidden([64, 64], "vf")
-        n = int(self.features_extractor.features_dim)  # type: ignore[arg-type]
         self.mlp_extractor = MlpExtractor(n, pi, vf, kwargs.activation_fn or nn.Tanh)
         self.head = head_for(action_space, kwargs.log_std_init)
         self.action_net = nn.Linear(pi[-1] if pi else n, self.head.n_inputs)
@@ -184,7 +196,7 @@ class FeaturesActorCritic(ActorCritic):
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        said = self._said(self.features_extractor(self.shown(obs)))
+        said = self._said(self._seen(obs))
         actions = self.head.draw(said, deterministic, generator)
         return actions, self.head.log_prob(said, actions)
 
@@ -199,7 +211,7 @@ class FeaturesActorCritic(ActorCritic):
         return self._value(of_value), log_probs, entropy
 
 
-class FeaturesActor(StochasticPolicy):
+class FeaturesActor(Seeing, StochasticPolicy):
     """SAC's actor above a features extractor."""
 
     def __init__(
@@ -207,23 +219,21 @@ class FeaturesActor(StochasticPolicy):
         hidden: list[int], activation: type[nn.Module],
     ) -> None:  # fmt: skip
         super().__init__()
-        self.shown = Shown(space, kwargs.normalize_images)
-        self.features_extractor = kwargs.extractor(space)
-        n = int(self.features_extractor.features_dim)  # type: ignore[arg-type]
+        n = self._see(space, kwargs)
         self.net = SquashedGaussianActor(n, act_dim, tuple(hidden), activation)
 
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor]:
-        features = self.features_extractor(self.shown(obs))
+        features = self._seen(obs)
         return self.net.get_action_and_logprob(features, deterministic, generator)
 
     def from_noise(self, obs: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """As `SquashedGaussianActor`'s."""
-        return self.net.from_noise(self.features_extractor(self.shown(obs)), noise)
+        return self.net.from_noise(self._seen(obs), noise)
 
 
-class FeaturesCritic(nn.Module):
+class FeaturesCritic(Seeing):
     """SAC's twins above a features extractor of their own."""
 
     def __init__(
@@ -231,13 +241,11 @@ class FeaturesCritic(nn.Module):
         hidden: list[int], activation: type[nn.Module],
     ) -> None:  # fmt: skip
         super().__init__()
-        self.shown = Shown(space, kwargs.normalize_images)
-        self.features_extractor = kwargs.extractor(space)
-        n = int(self.features_extractor.features_dim)  # type: ignore[arg-type]
+        n = self._see(space, kwargs)
         self.twins = TwinCritic(n, act_dim, tuple(hidden), activation)
 
     def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        features = self.features_extractor(self.shown(obs))
+        features = self._seen(obs)
         return cast(tuple[Tensor, Tensor], self.twins(features, actions))
 
 

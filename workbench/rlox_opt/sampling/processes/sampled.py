@@ -35,8 +35,9 @@ def read_samplers(run: RecordedRun, classifier: Classifier) -> list[str]:
     data = run.folder / perf.DATA
     if data.exists():
         return _read_perf(run, data, classifier)
-    young = _too_young(run) if run.about.sampler == samplers.PySpy.name else []
-    watch = Watch.load(run.folder)
+    by_pyspy = run.about.sampler == samplers.PySpy.name
+    young = _too_young(run) if by_pyspy else []
+    watch = Watch.load(run.folder) if by_pyspy else Watch({})
     said = [_read_pyspy(run.folder, process, classifier, watch) for process in run.processes]
     if run.about.sampler == samplers.Perf.name:
         return [onlooker.nothing("perf", run.folder / perf.LOG)]

@@ -42,7 +42,10 @@ TASKS: dict[str, dict[str, Any]] = {
     "ppo-acrobot": {"env_id": "Acrobot-v1", "total_timesteps": 100_000},
     "ppo-lunarlander": {"env_id": "LunarLander-v3", "total_timesteps": 300_000},
     "ppo-halfcheetah": {"env_id": "HalfCheetah-v5", "total_timesteps": 200_000},
+    "ppo-hopper": {"env_id": "Hopper-v5", "total_timesteps": 200_000},
     "sac-pendulum": {"env_id": "Pendulum-v1", "total_timesteps": 20_000},
+    "sac-lunarlander": {"env_id": "LunarLanderContinuous-v3", "total_timesteps": 50_000},
+    "sac-halfcheetah": {"env_id": "HalfCheetah-v5", "total_timesteps": 30_000},
 }
 ARMS = {
     "ppo": "sb3,baseline,R1,R2,R4,R7,R8,R9,R11,R12,R14,R15,R2+R16,bfloat16,native",
@@ -83,13 +86,18 @@ def train(peer: Peer, job: dict[str, Any]) -> Training:
 
 
 def summary(outcome: Training, total: int) -> dict[str, Any]:
-    """The figure of a training, and its curve: means of the latest episodes at POINTS places."""
-    at = [steps for _, steps, _ in outcome.episodes]
+    """The figure of a training, and its curve."""
     returns = [value for *_, value in outcome.episodes]
     assert len(returns) >= EPISODES, f"{len(returns)} episodes are too few"
+    return {"final": float(np.mean(returns[-EPISODES:])), "curve": curve_of(outcome, total)}
+
+
+def curve_of(outcome: Training, total: int) -> list[float | None]:
+    """Means of the latest episodes at POINTS places; None where none has ended yet."""
+    at = [steps for _, steps, _ in outcome.episodes]
+    returns = [value for *_, value in outcome.episodes]
     seen = np.searchsorted(at, np.linspace(0, total, POINTS + 1)[1:], side="right")
-    curve = [float(np.mean(returns[max(0, n - EPISODES) : n])) if n else None for n in seen]
-    return {"final": float(np.mean(returns[-EPISODES:])), "curve": curve}
+    return [float(np.mean(returns[max(0, n - EPISODES) : n])) if n else None for n in seen]
 
 
 def compare(

@@ -1,0 +1,218 @@
+"""The trial of `protocol.md`: does the native path learn what Stable-Baselines3 learns?
+
+    python tests/learning/trial.py [TASK …] [--until SECONDS] [--at-once N] [--out FOLDER]
+    python tests/learning/trial.py --tell
+
+runs the trainings that the protocol plans and FOLDER (`tests/learning/trial`) does not have yet, in
+order; each that ends is a line of `<task>.jsonl`, added at once, so that any number of runs on any
+number of machines add to the same trial. Both arms of a seed run on one machine, one after the
+other. `--tell` writes `results.md`: figures, intervals, and the verdict of each task that is whole.
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import seeds
+from rlox_opt.plan.unfinished import kept
+from rlox_opt.race import environments as racing
+from rlox_opt.stats.student import t_quantile, welch
+from rlox_opt.system import machine
+from rlox_opt.system.files import add_row, write
+from rlox_opt.system.schema import read
+
+HERE = Path(__file__).parent
+FIRST_SEED = 10_000  # those below have been looked at
+PLAN = {  # pairs of trainings, in the order in which they are run
+    "ppo-lunarlander": 300,
+    "ppo-cartpole": 450,
+    "ppo-halfcheetah": 60,
+    "ppo-hopper": 60,
+    "sac-pendulum": 20,
+    "sac-lunarlander": 25,
+    "sac-halfcheetah": 25,
+}
+ARMS = {"sb3": "run_sb3", "native": "run_rlox"}
+FIGURES = {"final": "final policy", "area": "area under the training curve"}
+MARGIN = 0.05  # of what Stable-Baselines3 gains over a random policy
+OUTSIDE = 0.05  # one-sided
+MOST = 2.0  # what is further apart than this is not measured
+Row = dict[str, Any]
+
+
+def train(task: str, name: str, seed: int, origin: Row) -> Row:
+    """A training in a process of its own, and its figures."""
+    job = seeds.job_of(task) | {"seed": seed, "driver": ARMS[name]}
+    of_race = seeds.arm(name, job["algo"])
+    peer = racing.Peer(name, of_race.what, HERE / "run_and_evaluate.py", of_race.form)
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = racing.train(peer, Path(sys.executable), job, seeds.LIMIT_S, Path(folder))
+        final = read(Path(folder, "final.json"), list[float])
+    curve = seeds.curve_of(outcome, job["total_timesteps"])
+    return {"arm": name, "seed": seed, "final": float(np.mean(final)), "curve": curve, **origin}
+
+
+def missing(tasks: Sequence[str], out: Path) -> list[tuple[str, int, list[str]]]:
+    """Task, seed and arms of each pair that is not whole yet."""
+    found = []
+    for task in tasks:
+        there = {(row["arm"], row["seed"]) for row in kept(out / f"{task}.jsonl")}
+        for seed in range(FIRST_SEED, FIRST_SEED + PLAN[task]):
+            if arms := [name for name in ARMS if (name, seed) not in there]:
+                found.append((task, seed, arms))
+    return found
+
+
+def run(tasks: Sequence[str], out: Path, at_once: int, until: float) -> None:
+    """Train what is missing; no pair is begun `until` seconds from now."""
+    end = time.monotonic() + until
+    info, installed = machine.machine(), seeds.PROJECT.installed
+    origin = {
+        "machine": f"{info['cpu']}, {info['cores']} cores",
+        "commit": machine.commit(seeds.PROJECT.root)[0] or installed.build_info().get("commit"),
+        "torch": installed.around().get("torch"),
+    }
+
+    def pair(task: str, seed: int, arms: list[str]) -> None:
+        for name in arms:
+            if time.monotonic() > end:
+                return
+            row = train(task, name, seed, origin)
+            add_row(row, out / f"{task}.jsonl")
+            print(f"{task} {name} seed {seed}: {row['final']:.1f}", flush=True)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        try:
+            list(pool.map(lambda one: pair(*one), missing(tasks, out)))
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def most_apart(
+    ours: Sequence[float], reference: Sequence[float], random: float, sign: int
+) -> float:
+    """The least m so that, but for one time in twenty (Welch, one-sided), ours is worse (`sign`
+    -1) or better (1) by less than m times what the reference gains over a random policy."""
+
+    def shown(m: float) -> bool:
+        allowed = [(sign + m) * x - m * random for x in reference]
+        difference, error, df = welch(allowed, [sign * x for x in ours])
+        return difference - t_quantile(2 * OUTSIDE, df) * error > 0
+
+    low, high = -MOST, MOST
+    if not shown(high):
+        return math.inf
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high
+
+
+def area(curve: Sequence[float | None], random: float) -> float:
+    """Mean height of the curve; until an episode has ended, that of a random policy."""
+    return float(np.mean([random if value is None else value for value in curve]))
+
+
+def verdict(lost: float, gained: float) -> str:
+    if lost >= MARGIN:
+        return "not shown"
+    return "equivalent" if gained < MARGIN else "not inferior"
+
+
+def told(task: str, rows: Sequence[Row], random: float) -> list[str]:
+    """A line of the table for each figure."""
+    first = {(row["arm"], row["seed"]): row for row in reversed(rows)}
+    pairs = [s for s in sorted({s for _, s in first}) if all((a, s) in first for a in ARMS)]
+    whole = len(pairs) >= PLAN[task]
+    lines = []
+    for figure, title in FIGURES.items():
+        values = {
+            name: [
+                area(first[name, s]["curve"], random)
+                if figure == "area"
+                else first[name, s]["final"]
+                for s in pairs
+            ]
+            for name in ARMS
+        }
+        if len(pairs) < 2:
+            lines.append(f"| {task} | {title} | | | | | | {len(pairs)} of {PLAN[task]} |")
+            continue
+        ours, reference = values["native"], values["sb3"]
+        low, high = seeds.welch_interval(ours, reference) or (math.nan, math.nan)
+        lost, gained = (most_apart(ours, reference, random, sign) for sign in (-1, 1))
+        cells = [
+            task,
+            title,
+            *(f"{np.mean(v):.1f} ({np.std(v, ddof=1):.1f})" for v in (reference, ours)),
+            f"{low:+.1f} to {high:+.1f}",
+            f"{lost:.1%}",
+            verdict(lost, gained) if whole else "",
+            f"{len(pairs)}" if whole else f"{len(pairs)} of {PLAN[task]}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def tell(out: Path) -> str:
+    """The table of all that was run, as Markdown."""
+    lines, of = [], set()
+    for task in PLAN:
+        if rows := kept(out / f"{task}.jsonl"):
+            random = seeds.random_return(seeds.TASKS[task]["env_id"], 100)
+            lines += told(task, rows, random)
+            of |= {
+                (r["machine"], f"torch {r['torch']}", f"commit {r['commit'][:12]}") for r in rows
+            }
+    return "\n".join(
+        [
+            "Results of the trial of [protocol.md](../protocol.md). Means over seeds, with their "
+            "deviation; the difference, native minus Stable-Baselines3, with its 95 % interval "
+            "(Welch); what the native path has lost at most of what Stable-Baselines3 gains over a "
+            "random policy. A task has a verdict when all its pairs are there.",
+            "",
+            "| Task | Figure | Stable-Baselines3 | native | difference | lost at most | verdict "
+            "| pairs |",
+            "|---|---|---:|---:|---:|---:|---|---:|",
+            *lines,
+            "",
+            "Run on:",
+            "",
+            *(f"- {', '.join(one)}" for one in sorted(of)),
+            "",
+        ]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tasks", nargs="*", help=f"of {', '.join(PLAN)} (default: all, in order)")
+    parser.add_argument("--tell", action="store_true", help="write results.md; train nothing")
+    parser.add_argument("--until", type=float, default=math.inf, help="begin no training after")
+    parser.add_argument("--at-once", type=int, default=machine.machine()["cores"])
+    parser.add_argument("--out", type=Path, default=HERE / "trial")
+    asked = parser.parse_args()
+    if unknown := set(asked.tasks) - set(PLAN):
+        parser.error(f"tasks: {', '.join(unknown)}: there are {', '.join(PLAN)}")
+    try:
+        if not asked.tell:
+            run(asked.tasks or list(PLAN), asked.out, asked.at_once, asked.until)
+    except KeyboardInterrupt:
+        print("Interrupted; the same command goes on.", file=sys.stderr)
+        return 130
+    print(write(asked.out / "results.md", tell(asked.out)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

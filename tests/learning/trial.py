@@ -3,10 +3,10 @@
     python tests/learning/trial.py [TASK …] [--until SECONDS] [--at-once N] [--out FOLDER]
     python tests/learning/trial.py --tell
 
-runs the trainings that the protocol plans and FOLDER (`tests/learning/trial`) does not have yet, in
-order; each that ends is a line of `<task>.jsonl`, added at once, so that any number of runs on any
-number of machines add to the same trial. Both arms of a seed run on one machine, one after the
-other. `--tell` writes `results.md`: figures, intervals, and the verdict of each task that is whole.
+runs the pairs of trainings that the protocol plans and FOLDER (`tests/learning/trial`) has not yet,
+in order; each that ends is a line of `<task>.jsonl`, added at once, so that any number of runs on
+any number of machines add to the same trial. `--tell` writes `results.md`: figures, intervals, and
+the verdict of each task that is whole.
 """
 
 import argparse
@@ -47,7 +47,7 @@ MOST = 2.0  # what is further apart than this is not measured
 Row = dict[str, Any]
 
 
-def train(task: str, name: str, seed: int, origin: Row) -> Row:
+def train(task: str, name: str, seed: int) -> Row:
     """A training in a process of its own, and its figures."""
     job = seeds.job_of(task) | {"seed": seed, "driver": ARMS[name]}
     of_race = seeds.arm(name, job["algo"])
@@ -55,23 +55,24 @@ def train(task: str, name: str, seed: int, origin: Row) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         outcome = racing.train(peer, Path(sys.executable), job, seeds.LIMIT_S, Path(folder))
         final = read(Path(folder, "final.json"), list[float])
-    curve = seeds.curve_of(outcome, job["total_timesteps"])
-    return {"arm": name, "seed": seed, "final": float(np.mean(final)), "curve": curve, **origin}
+    return {
+        "final": float(np.mean(final)),
+        "curve": seeds.curve_of(outcome, job["total_timesteps"]),
+    }
 
 
-def missing(tasks: Sequence[str], out: Path) -> list[tuple[str, int, list[str]]]:
-    """Task, seed and arms of each pair that is not whole yet."""
+def missing(tasks: Sequence[str], out: Path) -> list[tuple[str, int]]:
+    """Task and seed of each pair that is not there yet."""
     found = []
     for task in tasks:
-        there = {(row["arm"], row["seed"]) for row in kept(out / f"{task}.jsonl")}
-        for seed in range(FIRST_SEED, FIRST_SEED + PLAN[task]):
-            if arms := [name for name in ARMS if (name, seed) not in there]:
-                found.append((task, seed, arms))
+        there = {row["seed"] for row in kept(out / f"{task}.jsonl")}
+        planned = range(FIRST_SEED, FIRST_SEED + PLAN[task])
+        found += [(task, seed) for seed in planned if seed not in there]
     return found
 
 
 def run(tasks: Sequence[str], out: Path, at_once: int, until: float) -> None:
-    """Train what is missing; no pair is begun `until` seconds from now."""
+    """Train what is missing; no pair is begun later than `until` seconds from now."""
     end = time.monotonic() + until
     info, installed = machine.machine(), seeds.PROJECT.installed
     origin = {
@@ -80,13 +81,13 @@ def run(tasks: Sequence[str], out: Path, at_once: int, until: float) -> None:
         "torch": installed.around().get("torch"),
     }
 
-    def pair(task: str, seed: int, arms: list[str]) -> None:
-        for name in arms:
-            if time.monotonic() > end:
-                return
-            row = train(task, name, seed, origin)
-            add_row(row, out / f"{task}.jsonl")
-            print(f"{task} {name} seed {seed}: {row['final']:.1f}", flush=True)
+    def pair(task: str, seed: int) -> None:
+        if time.monotonic() > end:
+            return
+        row: Row = {"seed": seed} | {name: train(task, name, seed) for name in ARMS} | origin
+        add_row(row, out / f"{task}.jsonl")  # here, so that what ends after Ctrl-C is kept, too
+        found = ", ".join(f"{name} {row[name]['final']:.1f}" for name in ARMS)
+        print(f"{task} seed {seed}: {found}", flush=True)
 
     with ThreadPoolExecutor(at_once) as pool:
         try:
@@ -129,34 +130,28 @@ def verdict(lost: float, gained: float) -> str:
 
 def told(task: str, rows: Sequence[Row], random: float) -> list[str]:
     """A line of the table for each figure."""
-    first = {(row["arm"], row["seed"]): row for row in reversed(rows)}
-    pairs = [s for s in sorted({s for _, s in first}) if all((a, s) in first for a in ARMS)]
-    whole = len(pairs) >= PLAN[task]
+    whole = len(rows) >= PLAN[task]
+    pairs = f"{len(rows)}" if whole else f"{len(rows)} of {PLAN[task]}"
+    values = {
+        "final": {name: [row[name]["final"] for row in rows] for name in ARMS},
+        "area": {name: [area(row[name]["curve"], random) for row in rows] for name in ARMS},
+    }
     lines = []
     for figure, title in FIGURES.items():
-        values = {
-            name: [
-                area(first[name, s]["curve"], random)
-                if figure == "area"
-                else first[name, s]["final"]
-                for s in pairs
-            ]
-            for name in ARMS
-        }
-        if len(pairs) < 2:
-            lines.append(f"| {task} | {title} | | | | | | {len(pairs)} of {PLAN[task]} |")
+        ours, reference = values[figure]["native"], values[figure]["sb3"]
+        difference = seeds.welch_interval(ours, reference)
+        if difference is None:
+            lines.append(f"| {task} | {title} | | | | | | {pairs} |")
             continue
-        ours, reference = values["native"], values["sb3"]
-        low, high = seeds.welch_interval(ours, reference) or (math.nan, math.nan)
         lost, gained = (most_apart(ours, reference, random, sign) for sign in (-1, 1))
         cells = [
             task,
             title,
             *(f"{np.mean(v):.1f} ({np.std(v, ddof=1):.1f})" for v in (reference, ours)),
-            f"{low:+.1f} to {high:+.1f}",
+            "{:+.1f} to {:+.1f}".format(*difference),
             f"{lost:.1%}",
             verdict(lost, gained) if whole else "",
-            f"{len(pairs)}" if whole else f"{len(pairs)} of {PLAN[task]}",
+            pairs,
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

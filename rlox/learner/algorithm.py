@@ -324,6 +324,12 @@ class Algorithm(InEnvs, Saved):
         if self._shows():
             self.logger.dump(self.num_timesteps)
 
+    def dump_logs(self, iteration: int = 0) -> None:
+        """Show and write the figures as they stand, with the mean of the latest episodes.
+        `iteration` is not shown: Stable-Baselines3 has it there."""
+        self._record_episodes()
+        self.logger.dump(self.num_timesteps)
+
     def _record_episodes(self) -> None:
         """Record the means of the latest episodes."""
         if self.episode_returns:

@@ -12,7 +12,7 @@ from rlox import _core
 from rlox.env import VecEnv
 from rlox.env.native_backend import NativeBackend
 from rlox.learner.spaces import flatten_obs, stacked
-from rlox.learner.vector_envs import AnyEnv, FromTheirs, NextStep, is_theirs
+from rlox.learner.vector_envs import AnyEnv, FromTheirs, NextStep, OfTrainer, is_theirs
 from rlox.timing import Timing
 
 
@@ -48,13 +48,17 @@ def make_vector_env(env: Any, n_envs: int) -> AnyEnv:
 
     `env` is the id of a registered environment (`n_envs` of them are made), one environment, a
     callable that makes one, several callables, or a vector environment, of Gymnasium's kind or of
-    Stable-Baselines3's; all but an id bring their own number of environments.
+    Stable-Baselines3's, or what a trainer's `get_env()` returned; all but an id bring their own
+    number of environments.
     """
     if isinstance(env, str):
         return VecEnv(env, n_envs, copy=False)  # what is kept of a step is copied
+    if isinstance(env, OfTrainer):
+        env.moved()
+        env = env.env
     if is_theirs(env):
         return FromTheirs(env)
-    if isinstance(env, NoEnv):
+    if isinstance(env, NoEnv | NextStep):
         return env
     if isinstance(env, VectorEnv):
         mode = env.metadata.get("autoreset_mode")

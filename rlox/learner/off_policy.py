@@ -1,6 +1,7 @@
 """What a trainer with a replay buffer does between updates: step, with noise, and store."""
 
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,7 +11,10 @@ from rlox import PrioritizedReplayBuffer, ReplayBuffer
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_integers, require_one_of
 from rlox.learner.environments import final_obs
+from rlox.learner.saved import read, write
 from rlox.learner.spaces import flatten_obs
+
+COLUMNS = ("obs", "next_obs", "action", "reward", "terminated", "truncated")
 
 
 class TrainFreq(NamedTuple):
@@ -55,6 +59,31 @@ class OffPolicy(Algorithm):
     def train_once(self) -> None:
         """One update."""
         raise NotImplementedError
+
+    def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
+        raise NotImplementedError
+
+    def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
+        """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path
+        without an ending gets `.pkl`. ValueError where they are drawn by priority."""
+        if isinstance(self.replay_buffer, PrioritizedReplayBuffer):
+            raise ValueError(
+                "prioritized: a buffer with priorities is not written; save_replay_buffer takes "
+                "one of prioritized=False"
+            )
+        columns = self.replay_buffer.transitions()
+        write({name: torch.from_numpy(column) for name, column in columns.items()}, path, ".pkl")
+
+    def load_replay_buffer(
+        self, path: str | Path | IO[bytes], truncate_last_traj: bool = True
+    ) -> None:
+        """Learn from the transitions that `save_replay_buffer` wrote, in place of those there are;
+        of more than `buffer_size`, from the latest. ValueError where observations or actions are of
+        another size. `truncate_last_traj` is for hindsight replay, which there is not."""
+        columns = {name: column.numpy() for name, column in read(path, ".pkl").items()}
+        buffer = self._new_buffer()
+        buffer.push_batch(*(columns[name] for name in COLUMNS))
+        self.replay_buffer = buffer
 
     def _step_and_update(self) -> None:
         timing, freq = self.timing, self.train_freq

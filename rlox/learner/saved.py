@@ -20,6 +20,27 @@ if TYPE_CHECKING:
     from rlox.learner.policies import StochasticPolicy
 
 
+def write(saved: Any, path: str | Path | IO[bytes], ending: str) -> None:
+    """Write `saved`, at once where `path` is no open file: made whole, with its folders, beside
+    what it replaces. A path without an ending gets `ending`."""
+    if not isinstance(path, str | Path):
+        torch.save(saved, path)
+        return
+    path = Path(path)
+    path = path if path.suffix else path.with_name(f"{path.name}{ending}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(f"{path}.part")
+    torch.save(saved, part)
+    part.replace(path)
+
+
+def read(path: str | Path | IO[bytes], ending: str, device: str | torch.device = "cpu") -> Any:
+    """What `write` wrote, its tensors on `device`. No code is run from the file."""
+    if isinstance(path, str | Path) and not Path(path).suffix and not Path(path).exists():
+        path = f"{path}{ending}"
+    return torch.load(path, map_location=device, weights_only=True)
+
+
 class Saved:
     """The part of a trainer that saves and loads it."""
 
@@ -97,7 +118,8 @@ class Saved:
         """Write weights, optimisers, arguments, and where training stands: steps, episodes and
         random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
         what it would do here with new episodes, on the same kind of device: episodes under way are
-        not kept. Nor is a replay buffer; SAC fills a new one before it learns on.
+        not kept. Nor is a replay buffer, which SAC's `save_replay_buffer` writes; without it SAC
+        fills a new one before it learns on.
 
         A path without an ending gets `.zip`; folders are made. A file that is there is replaced at
         once, never left half. Where several processes train one model, all call this, and the
@@ -117,15 +139,7 @@ class Saved:
         }
         if self._rank != 0:
             return
-        if not isinstance(path, str | Path):
-            torch.save(saved, path)
-            return
-        path = Path(path)
-        path = path if path.suffix else path.with_name(f"{path.name}.zip")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(f"{path}.part")
-        torch.save(saved, part)
-        part.replace(path)
+        write(saved, path, ".zip")
 
     @classmethod
     def load(
@@ -145,10 +159,7 @@ class Saved:
         that the user had given are given again here. ValueError for an environment of other
         spaces: what was learnt is scaled to them.
         """
-        if isinstance(path, str | Path) and not Path(path).suffix and not Path(path).exists():
-            path = f"{path}.zip"
-        saved = torch.load(path, map_location="cpu" if device == "auto" else device,
-                           weights_only=True)  # fmt: skip
+        saved = read(path, ".zip", "cpu" if device == "auto" else device)
         if saved["algorithm"] != cls.__name__:
             raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
         # Of Stable-Baselines3's programs, which name attributes there as well.

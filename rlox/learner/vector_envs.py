@@ -30,6 +30,14 @@ def is_theirs(env: object) -> bool:
     return THEIRS in sys.modules and isinstance(env, their_base())
 
 
+class OfTrainer:
+    """What a trainer's `get_env()` returns: `env`, its environments; `moved` is called when
+    somebody else resets or steps them."""
+
+    env: AnyEnv
+    moved: Callable[[], None]
+
+
 class FromTheirs(VectorEnv[Any, Any, Any]):
     """A vector environment of Stable-Baselines3, `theirs`, as one of Gymnasium's with same-step
     autoreset. Its wrappers stay in force, such as `VecNormalize`."""
@@ -142,7 +150,7 @@ def their_base() -> Any:
 
 @cache
 def _to_theirs_class(base: Any) -> Any:
-    class ToTheirs(base):  # type: ignore[misc]
+    class ToTheirs(OfTrainer, base):  # type: ignore[misc]
         """A trainer's environments with the methods of Stable-Baselines3's `VecEnv`. Returns and
         lengths of episodes are in the infos, as a `Monitor` has them there."""
 

@@ -57,7 +57,9 @@ def test_a_buffer_holds_the_last_transitions_whole(
         else:
             buffer.push(*(column[0] for column in pushed.values()))
         model.extend(rows(pushed))
-    assert len(buffer) == len(model)
+    assert len(buffer) == buffer.size() == len(model)
+    if kind is rlox.ReplayBuffer:
+        assert rows(buffer.transitions()) == list(model)
     assert buffer.capacity == capacity
     assert set(rows(buffer.sample(400))) == set(model)
 

@@ -8,6 +8,7 @@ from gymnasium import spaces
 from stable_baselines3 import PPO as TheirPPO
 from stable_baselines3 import SAC as TheirSAC
 from stable_baselines3.common.callbacks import BaseCallback as TheirCallback
+from stable_baselines3.common.callbacks import LogEveryNTimesteps
 from stable_baselines3.common.evaluation import evaluate_policy as their_evaluation
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.noise import NormalActionNoise
@@ -387,3 +388,52 @@ def test_set_env_goes_on_elsewhere():
         model.set_env(gym.make("CartPole-v1"))
     with pytest.raises(ValueError, match="env: has 2 environments"):
         model.set_env([Clock, Clock])
+
+
+def test_environments_of_a_trainer_are_another_trainers():
+    """As `PPO.load(path, env=model.get_env())`; natively stepped ones stay so."""
+    first = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(32)
+    second = rlox.PPO("MlpPolicy", first.get_env(), **SMALL)
+    assert second.env is first.env
+    assert second.learn(32).rollout_path == "native"
+    first.learn(32, reset_num_timesteps=False)  # from new episodes: its own were left
+    assert first.num_timesteps == 64
+
+
+@pytest.mark.parametrize("buffer_size", [1000, 90])
+def test_a_replay_buffer_is_written_and_learnt_from_elsewhere(buffer_size, tmp_path):
+    first = rlox.SAC("MlpPolicy", "Pendulum-v1", buffer_size=buffer_size, seed=0).learn(110)
+    first.save(tmp_path / "sac")
+    first.save_replay_buffer(tmp_path / "kept")
+    assert (tmp_path / "kept.pkl").exists()
+    second = rlox.SAC.load(tmp_path / "sac")
+    second.set_env("Pendulum-v1")
+    assert second.replay_buffer.size() == 0
+    second.load_replay_buffer(tmp_path / "kept")
+    before, after = first.replay_buffer.transitions(), second.replay_buffer.transitions()
+    for name, column in before.items():
+        assert len(column) == min(110, buffer_size)
+        np.testing.assert_array_equal(column, after[name], err_msg=name)
+    weights = [p.clone() for p in second.policy.parameters()]
+    second.learn(1, reset_num_timesteps=False)
+    assert second.replay_buffer.size() == min(111, buffer_size)
+    changed = zip(weights, second.policy.parameters(), strict=True)
+    assert any(not torch.equal(a, b) for a, b in changed), "it learns at once"
+
+
+def test_a_replay_buffer_of_other_observations_is_refused(tmp_path):
+    rlox.SAC("MlpPolicy", "Pendulum-v1").learn(10).save_replay_buffer(tmp_path / "kept.pkl")
+    other = rlox.SAC("MlpPolicy", "MountainCarContinuous-v0")
+    with pytest.raises(ValueError, match=r"obs: has shape \(10, 3\), expected \(n, 2\)"):
+        other.load_replay_buffer(tmp_path / "kept.pkl")
+    with pytest.raises(ValueError, match="prioritized"):
+        rlox.SAC("MlpPolicy", "Pendulum-v1", prioritized=True).save_replay_buffer(tmp_path / "p")
+
+
+def test_their_callback_shows_figures_every_so_many_steps(tmp_path):
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL)
+    model.set_logger(configure(str(tmp_path), ["csv"]))
+    model.learn(96, callback=LogEveryNTimesteps(n_steps=32), log_interval=None)
+    told = (tmp_path / "progress.csv").read_text().splitlines()
+    assert len(told) == 1 + 3
+    assert "rollout/ep_rew_mean" in told[0]

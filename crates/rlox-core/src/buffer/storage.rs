@@ -220,6 +220,21 @@ impl<O: ObsElement> Storage<O> {
         gather(&self.truncated, 1, rows, out.truncated);
     }
 
+    /// Copies all rows, the oldest first.
+    ///
+    /// # Errors
+    /// If the columns do not have [`Self::len`] rows.
+    pub fn copy_into(&self, out: &mut Columns<'_, O>) -> Result<(), RloxError> {
+        check_len("reward", out.reward.len(), self.len)?;
+        self.check_lengths(out, 0)?;
+        let oldest = self.next_row + self.capacity - self.len;
+        let rows: Vec<usize> = (0..self.len)
+            .map(|i| (oldest + i) % self.capacity)
+            .collect();
+        self.gather(&rows, out);
+        Ok(())
+    }
+
     /// Checks that the columns go together, with `weighted` weights and indices a row, and that a
     /// batch of their size can be drawn.
     pub(super) fn check_columns(
@@ -227,6 +242,11 @@ impl<O: ObsElement> Storage<O> {
         out: &Columns<'_, O>,
         weighted: usize,
     ) -> Result<(), RloxError> {
+        self.check_lengths(out, weighted)?;
+        self.check_sample(out.reward.len())
+    }
+
+    fn check_lengths(&self, out: &Columns<'_, O>, weighted: usize) -> Result<(), RloxError> {
         let n = out.reward.len();
         check_len("obs", out.obs.len(), n * self.obs_dim)?;
         check_len("next_obs", out.next_obs.len(), n * self.obs_dim)?;
@@ -234,8 +254,7 @@ impl<O: ObsElement> Storage<O> {
         check_len("terminated", out.terminated.len(), n)?;
         check_len("truncated", out.truncated.len(), n)?;
         check_len("weights", out.weights.len(), n * weighted)?;
-        check_len("indices", out.indices.len(), n * weighted)?;
-        self.check_sample(n)
+        check_len("indices", out.indices.len(), n * weighted)
     }
 
     /// Checks that a batch fits into memory: all its columns, and the rows' numbers.

@@ -236,6 +236,11 @@ impl PrioritizedReplayBuffer {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().len()))
     }
 
+    /// Transitions held, as `len(self)`: Stable-Baselines3's name.
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.__len__(py)
+    }
+
     /// Transitions it can hold.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> PyResult<usize> {

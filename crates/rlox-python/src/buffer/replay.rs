@@ -178,8 +178,28 @@ impl ReplayBuffer {
         })
     }
 
+    /// All transitions, the oldest first.
+    ///
+    /// Returns
+    /// -------
+    /// dict of ndarrays
+    ///     As `sample` returns them, `len(self)` rows, in new arrays; `push_batch` takes them.
+    ///
+    /// Raises
+    /// ------
+    /// MemoryError
+    ///     More than there is memory for: they are as large again as the buffer.
+    fn transitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        each!(self.inner, buffer => sampling::transitions(py, buffer))
+    }
+
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().len()))
+    }
+
+    /// Transitions held, as `len(self)`: Stable-Baselines3's name.
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.__len__(py)
     }
 
     /// Transitions it can hold.

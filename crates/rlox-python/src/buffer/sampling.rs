@@ -246,6 +246,33 @@ pub(crate) fn sample_under<
     sampled
 }
 
+/// All transitions, the oldest first, in new arrays.
+pub(crate) fn transitions<'py, O: ObsElement + Number, B: Replay<O> + Send>(
+    py: Python<'py>,
+    buffer: &Lock<B>,
+) -> PyResult<Bound<'py, PyDict>> {
+    loop {
+        let shape = {
+            let buffer = buffer.lock(py)?;
+            let storage = buffer.storage();
+            [storage.len(), storage.obs_dim(), storage.act_dim()]
+        };
+        let arrays = RecycledSamples::new(0).take::<O, false>(py, shape)?;
+        let mut locked = buffer.lock(py)?;
+        let buffer = &mut *locked;
+        let storage = buffer.storage();
+        if storage.len() != shape[0] {
+            continue; // somebody pushed while the arrays were made
+        }
+        let Some(mut columns) = arrays.columns::<O>(py) else {
+            return Err(changed());
+        };
+        storage.copy_into(&mut columns).map_err(to_py)?;
+        drop(locked);
+        return arrays.dict(py);
+    }
+}
+
 /// The error for new arrays that a finaliser has got hold of.
 fn changed() -> PyErr {
     PyRuntimeError::new_err("the arrays of a sample were changed while it was drawn")

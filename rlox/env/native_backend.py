@@ -47,6 +47,7 @@ class NativeBackend:
         self.spec: gymnasium.envs.registration.EnvSpec | None = gymnasium.spec(env_id)
         self.metadata: dict[str, Any] = {"render_modes": []}
         self._out = None if copy else self._new_arrays()
+        self._drawer: Any = None  # an environment of Gymnasium's, once something was drawn
 
     def _new_arrays(
         self,
@@ -75,10 +76,16 @@ class NativeBackend:
         return self.core.step(actions, self._out)
 
     def render(self) -> tuple[Any, ...]:
-        """Native environments have no picture."""
-        raise NotImplementedError(
-            "native environments do not render; give render_mode=… to VecEnv to run Gymnasium's own"
-        )
+        """A picture of each environment, `[height, width, 3]` bytes, which Gymnasium's own of the
+        same id draws from its state. Gymnasium says so where that takes pygame."""
+        if self._drawer is None:
+            self._drawer = gymnasium.make(self.core.env_id, render_mode="rgb_array").unwrapped
+            self._drawer.reset()
+        frames = []
+        for i in range(self.n_envs):
+            self._drawer.state, _ = self.core.state(i)
+            frames.append(self._drawer.render())
+        return tuple(frames)
 
     def close(self) -> None:
         """Nothing to release."""

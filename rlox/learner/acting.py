@@ -9,6 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
+from rlox.learner.features import in_order
 from rlox.learner.spaces import given_observations
 
 Predicted = tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]
@@ -58,15 +59,17 @@ class Acting:
     def rows(self, obs: Any, device: torch.device) -> tuple[Tensor, bool]:
         """Observations as a policy takes them, and whether it was one alone; ValueError for what is
         none."""
-        rows, one = given_observations(obs, self.observation_space)
+        space = self.observation_space
+        rows, one = given_observations(in_order(obs, space), space)
         return as_floats(torch.from_numpy(rows).to(device), self.scales_images), one
 
     def rows_of(self, obs: Any) -> Tensor:
         """A batch of observations, as tensors, as a policy takes them."""
+        obs = in_order(obs, self.observation_space)
         if isinstance(self.observation_space, spaces.Dict):
             parts = [obs[key] for key in self.observation_space.spaces]
-            return torch.cat([part.float().view(len(part), -1) for part in parts], dim=1)
-        rows: Tensor = obs.float().view(len(obs), -1)
+            return torch.cat([part.float().reshape(len(part), -1) for part in parts], dim=1)
+        rows: Tensor = obs.float().reshape(len(obs), -1)
         return rows / 255 if self.scales_images else rows
 
     def predict(

@@ -92,10 +92,14 @@ class Algorithm(InEnvs, Saved):
         self.verbose, self.stats_window_size = int(verbose), int(stats_window_size)
         self._learning_rate = Scheduled("learning_rate", learning_rate)
         self._workers = self._join()
-        self.env = make_vector_env(env, self._workers.share(n_envs) if self._workers else n_envs)
-        self.n_envs = int(self.env.num_envs)
-        self.observation_space = require_supported_observations(self.env.single_observation_space)
-        self.action_space = self.env.single_action_space
+        self.vector_env = make_vector_env(
+            env, self._workers.share(n_envs) if self._workers else n_envs
+        )
+        self.n_envs = int(self.vector_env.num_envs)
+        self.observation_space = require_supported_observations(
+            self.vector_env.single_observation_space
+        )
+        self.action_space = self.vector_env.single_action_space
         self.obs_dim = row_length(self.observation_space)
         self._sees_images = scales_images and is_image(self.observation_space)
         self._acting = Acting(
@@ -119,7 +123,7 @@ class Algorithm(InEnvs, Saved):
 
         self.compilations: list[Compilation] = []
         self.timing = Timing(type(self).__name__, enabled=False)
-        self.env.timing = self.timing  # type: ignore[attr-defined]
+        self.vector_env.timing = self.timing  # type: ignore[attr-defined]
         shown = self.verbose if self._rank == 0 else 0
         self.logger = Logger(tensorboard_log if self._rank == 0 else None, shown)
         self.num_timesteps = 0

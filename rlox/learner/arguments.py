@@ -1,6 +1,7 @@
 """Checks of the trainers' arguments: each error names the argument, its value and what would do."""
 
 import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from numbers import Real
@@ -148,9 +149,14 @@ def _plain(value: Any) -> Any:
 
 
 def require_device(device: str | torch.device) -> torch.device:
-    """The torch device of that name, "auto" being a GPU if there is one; ValueError if none is."""
+    """The torch device of that name, "auto" being a GPU if there is one; ValueError if none is. In
+    place of a "cuda" that is not there it is the CPU, with a warning, as programs of
+    Stable-Baselines3's take it."""
     if device == "auto":
         device = accelerator() or "cpu"
+    if str(device) == "cuda" and not torch.cuda.is_available():
+        warnings.warn("device: there is no 'cuda' here; it is the CPU", stacklevel=4)
+        device = "cpu"
     try:
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:

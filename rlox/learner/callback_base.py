@@ -118,6 +118,12 @@ class BaseCallback:
         """As `on_training_end`."""
 
 
+def stops(wish: Any) -> bool:
+    """Whether what a callback returned ends training: False, of NumPy or torch too, and not None,
+    since that is what who forgets to return something returns."""
+    return wish is not None and not wish
+
+
 def is_callback(value: object) -> bool:
     """Whether it can be called as a callback: ours, or one of Stable-Baselines3's classes."""
     methods = ("init_callback", "on_step", "on_rollout_start", "update_locals")
@@ -142,7 +148,7 @@ class ConvertCallback(BaseCallback):
         self.callback = callback
 
     def _on_step(self) -> bool:
-        return self.callback(self.locals, self.globals) is not False
+        return not stops(self.callback(self.locals, self.globals))
 
 
 class CallbackList(BaseCallback):
@@ -202,7 +208,7 @@ class CallbackList(BaseCallback):
     def on_step(self) -> bool:
         # Every callback sees every step, also when an earlier one asks to stop.
         wishes = [callback.on_step() for callback in self.callbacks]
-        return all(wish is not False for wish in wishes)
+        return not any(map(stops, wishes))
 
     def on_rollout_start(self) -> None:
         for callback in self.callbacks:
@@ -258,7 +264,7 @@ class EventCallback(BaseCallback):
 
     def _on_event(self) -> bool:
         """It has happened; False stops training."""
-        return self.callback is None or self.callback.on_step() is not False
+        return self.callback is None or not stops(self.callback.on_step())
 
     def update_child_locals(self, locals_: Mapping[str, Any]) -> None:
         if self.callback is not None:
@@ -287,6 +293,5 @@ class LogEveryNTimesteps(EveryNTimesteps):
         super().__init__(n_steps, None)
 
     def _on_event(self) -> bool:
-        self.model._record_episodes()
-        self.logger.dump(self.num_timesteps)
+        self.model.dump_logs()
         return True

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from rlox.learner.arguments import require_integers
-from rlox.learner.callback_base import BaseCallback, EventCallback
+from rlox.learner.callback_base import BaseCallback, EventCallback, stops
 from rlox.learner.environments import make_vector_env
 from rlox.learner.evaluation import evaluate_policy
 
@@ -117,7 +117,7 @@ class EvalCallback(EventCallback):
             if self.best_model_save_path is not None:
                 self.model.save(Path(self.best_model_save_path, "best_model"))
             if self.callback_on_new_best is not None:
-                go_on = self.callback_on_new_best.on_step() is not False
+                go_on = not stops(self.callback_on_new_best.on_step())
         return go_on and self._on_event()
 
     def _follow_normalisation(self) -> None:

@@ -52,7 +52,7 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
             env_actions = model._env_actions(acted[0].cpu().numpy())
         with timing.add_time("env_step"):
             timing.flow("rollout", model._rollout_number)
-            new_obs, rewards, terminations, truncations, infos = model.env.step(env_actions)
+            new_obs, rewards, terminations, truncations, infos = model.vector_env.step(env_actions)
         with timing.add_time("store"):
             dones = terminations | truncations
             last_obs = flatten_obs(new_obs, model.observation_space)
@@ -128,7 +128,7 @@ class AsyncRollouts:
         self._act = switchboard.ACT.of(model.optimizations)(self.snapshot)
         model._current_obs()
         self.collector = _core.AsyncCollector(
-            native_envs(model.env),
+            native_envs(model.vector_env),
             self.act,
             self.value,
             n_steps=model.n_steps,

@@ -125,6 +125,8 @@ class CompiledUpdate(EagerUpdate):
         try:
             self.actor = FlatModule(self.actor_module, model.actor_optimizer)
             self.critic = FlatModule(model.critic, model.critic_optimizer)
+            if {*map(id, self.actor.params)} & {*map(id, self.critic.params)}:
+                raise Unfit("actor and critic share parameters")
             self._optimized = [self.actor, self.critic]
             if model.alpha_optimizer:
                 self._optimized.append(FlatModule(model.temperature, model.alpha_optimizer))

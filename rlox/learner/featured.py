@@ -5,8 +5,9 @@ Where observations are a vector and actions a `Discrete` or a `Box`, the plain p
 """
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, cast
 
 import torch
@@ -21,6 +22,7 @@ from rlox.learner.features import (
     Shown,
     features_size,
     shown,
+    takes_normalized_images,
 )
 from rlox.learner.heads import head_for
 from rlox.learner.names import HEAD, use_their_names
@@ -28,8 +30,8 @@ from rlox.learner.policies import (
     ActorCritic,
     CategoricalActorCritic,
     GaussianActorCritic,
+    SacPolicy,
     SquashedGaussianActor,
-    StochasticPolicy,
     TwinCritic,
 )
 
@@ -42,18 +44,19 @@ EXTRACTORS: dict[str, type[nn.Module]] = {
 
 @dataclass
 class PolicyKwargs:
-    """What `policy_kwargs` may hold, with the defaults of Stable-Baselines3; None: the policy's."""
+    """What `policy_kwargs` may hold, with the defaults of Stable-Baselines3; None: the policy's, or
+    no arguments."""
 
-    net_arch: list[int] | dict[str, list[int]] | None = None
+    net_arch: list[int] | dict[str, list[int]] | list[dict[str, list[int]]] | None = None
     activation_fn: type[nn.Module] | None = None
     ortho_init: bool = True
     log_std_init: float = 0.0
     features_extractor_class: type[nn.Module] | None = None
-    features_extractor_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    features_extractor_kwargs: Mapping[str, Any] | None = None
     share_features_extractor: bool | None = None
     normalize_images: bool = True
     optimizer_class: type[torch.optim.Optimizer] | None = None
-    optimizer_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    optimizer_kwargs: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | None) -> "PolicyKwargs":
@@ -64,9 +67,16 @@ class PolicyKwargs:
         return cls(**{name: value for name, value in given.items() if name in known})
 
     def hidden(self, usual: list[int], second: str) -> tuple[list[int], list[int]]:
-        """Widths of the policy's layers and of those of `second` ("vf" or "qf")."""
-        usual = [] if self.features_extractor_class is NatureCNN else usual
-        arch = usual if self.net_arch is None else self.net_arch
+        """Widths of the policy's layers and of those of `second`: "vf" of PPO, which has none above
+        a CNN, or "qf" of SAC."""
+        usual = [] if self.features_extractor_class is NatureCNN and second == "vf" else usual
+        arch: Any = usual if self.net_arch is None else self.net_arch
+        if isinstance(arch, list | tuple) and len(arch) == 1 and isinstance(arch[0], Mapping):
+            warnings.warn(
+                f"policy_kwargs: net_arch is {arch}, which is the old form; give the dict alone",
+                stacklevel=2,
+            )
+            arch = arch[0]
         if isinstance(arch, Mapping):
             return list(arch.get("pi", [])), list(arch.get(second, []))
         if any(not isinstance(width, int) for width in arch):
@@ -78,15 +88,20 @@ class PolicyKwargs:
 
     def extractor(self, space: spaces.Space[Any]) -> nn.Module:
         """A new features extractor for observations of `space`."""
-        assert self.features_extractor_class is not None
-        return self.features_extractor_class(shown(space), **self.features_extractor_kwargs)
+        kind = self.features_extractor_class
+        assert kind is not None
+        kwargs = dict(self.features_extractor_kwargs or {})
+        if not self.normalize_images and takes_normalized_images(kind):
+            kwargs["normalized_image"] = True
+        return kind(shown(space), **kwargs)
 
-    def optimizer(self, rate: float, eps: float) -> Callable[[nn.Module], torch.optim.Optimizer]:
-        """What makes the optimiser that was asked for; Adam has `eps`, unless that is given."""
+    def optimizer(self, **usual: Any) -> Callable[[nn.Module, float], torch.optim.Optimizer]:
+        """What makes the optimiser that was asked for, of a module and a learning rate; Adam has
+        the `usual` settings, unless others are given."""
         kind: Any = self.optimizer_class or torch.optim.Adam
-        settings = {"eps": eps} if kind is torch.optim.Adam else {}
-        settings |= self.optimizer_kwargs
-        return lambda module: kind(module.parameters(), lr=rate, **settings)
+        settings = usual if kind is torch.optim.Adam else {}
+        settings |= self.optimizer_kwargs or {}
+        return lambda module, rate: kind(module.parameters(), lr=rate, **settings)
 
     @property
     def flattens(self) -> bool:
@@ -140,10 +155,12 @@ class MlpExtractor(nn.Module):
 class Seeing(nn.Module):
     """A module above a features extractor."""
 
-    def _see(self, space: spaces.Space[Any], kwargs: PolicyKwargs) -> int:
-        """Make the extractor; returns how many features it gives."""
+    def _see(
+        self, space: spaces.Space[Any], kwargs: PolicyKwargs, extractor: nn.Module | None = None
+    ) -> int:
+        """Take `extractor`, or make one; returns how many features it gives."""
         self.shown = Shown(space, kwargs.normalize_images)
-        self.features_extractor = kwargs.extractor(space)
+        self.features_extractor = kwargs.extractor(space) if extractor is None else extractor
         return int(self.features_extractor.features_dim)  # type: ignore[arg-type]
 
     def _seen(self, obs: Tensor) -> Tensor:
@@ -211,7 +228,7 @@ class FeaturesActorCritic(Seeing, ActorCritic):
         return self._value(of_value), log_probs, entropy
 
 
-class FeaturesActor(Seeing, StochasticPolicy):
+class FeaturesActor(Seeing, SacPolicy):
     """SAC's actor above a features extractor."""
 
     def __init__(
@@ -234,18 +251,25 @@ class FeaturesActor(Seeing, StochasticPolicy):
 
 
 class FeaturesCritic(Seeing):
-    """SAC's twins above a features extractor of their own."""
+    """SAC's twins above a features extractor: one of their own, or `extractor`, the actor's, which
+    learns from the actor's loss alone."""
 
     def __init__(
         self, space: spaces.Space[Any], kwargs: PolicyKwargs, act_dim: int,
-        hidden: list[int], activation: type[nn.Module],
+        hidden: list[int], activation: type[nn.Module], extractor: nn.Module | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        n = self._see(space, kwargs)
+        self.shares = extractor is not None
+        n = self._see(space, kwargs, extractor)
         self.twins = TwinCritic(n, act_dim, tuple(hidden), activation)
 
+    @property
+    def learning_part(self) -> nn.Module:
+        """What the critic's loss moves."""
+        return self.twins if self.shares else self
+
     def forward(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        features = self._seen(obs)
+        features = self._seen(obs).detach() if self.shares else self._seen(obs)
         return cast(tuple[Tensor, Tensor], self.twins(features, actions))
 
 
@@ -271,20 +295,14 @@ def make_actor_critic(
 
 def make_actor_and_critic(
     space: spaces.Space[Any], act_dim: int, kwargs: PolicyKwargs
-) -> tuple[StochasticPolicy, nn.Module]:
+) -> tuple[SacPolicy, nn.Module]:
     """SAC's actor and critic."""
     pi, qf = kwargs.hidden([256, 256], "qf")
     activation = kwargs.activation_fn or nn.ReLU
-    if kwargs.share_features_extractor:
-        raise ValueError(
-            "policy_kwargs: share_features_extractor=True is not supported by SAC; actor and "
-            "critic have an extractor each, or give modules of your own: policy=… and critic=…"
-        )
     if _plain(space, kwargs):
         n = features_size(space)
         actor = SquashedGaussianActor(n, act_dim, tuple(pi), activation)
         return actor, TwinCritic(n, act_dim, tuple(qf), activation)
-    return (
-        FeaturesActor(space, kwargs, act_dim, pi, activation),
-        FeaturesCritic(space, kwargs, act_dim, qf, activation),
-    )
+    seeing = FeaturesActor(space, kwargs, act_dim, pi, activation)
+    shared = seeing.features_extractor if kwargs.share_features_extractor else None
+    return seeing, FeaturesCritic(space, kwargs, act_dim, qf, activation, shared)

@@ -27,6 +27,33 @@ def shown(space: spaces.Space[Any]) -> spaces.Space[Any]:
     return space
 
 
+def in_order(obs: Any, space: spaces.Space[Any]) -> Any:
+    """`obs`, an array or a tensor of one observation or several, in the order of `space`: images
+    may have their channels first, as Stable-Baselines3's `VecTransposeImage` gives them."""
+    if isinstance(space, spaces.Dict):
+        if not isinstance(obs, Mapping) or not obs.keys() >= space.spaces.keys():
+            return obs
+        return {key: in_order(obs[key], part) for key, part in space.spaces.items()}
+    if len(part_shape(space)) != 3 or (order := shown(space).shape) == space.shape:
+        return obs
+    if tuple(getattr(obs, "shape", ()))[-3:] != order:
+        return obs
+    if isinstance(obs, Tensor):
+        return obs.movedim(-3, -1)
+    return np.moveaxis(np.asarray(obs), -3, -1)
+
+
+def with_channels_first(env: Any) -> Any:
+    """`env`, a vector environment of Stable-Baselines3's kind, with `VecTransposeImage` around it
+    where that library's trainers put one: where images have their channels last."""
+    from stable_baselines3.common.vec_env import VecTransposeImage, is_vecenv_wrapped
+
+    in_place = shown(env.observation_space) == env.observation_space
+    if in_place or is_vecenv_wrapped(env, VecTransposeImage):
+        return env
+    return VecTransposeImage(env)
+
+
 def features_size(space: spaces.Space[Any]) -> int:
     """Numbers of one observation as it is shown to networks: a `Discrete` is one-hot."""
     if isinstance(space, spaces.Discrete):
@@ -79,6 +106,20 @@ def _one_hot(numbers: Tensor, n: int) -> Tensor:
     return (numbers[:, None] == torch.arange(n, device=numbers.device)).float()
 
 
+def _for_convolutions(space: spaces.Space[Any], normalized: bool) -> bool:
+    """Whether observations are images or, if `normalized`, of any Box with three axes."""
+    any_box = normalized and isinstance(space, spaces.Box) and len(part_shape(space)) == 3
+    return any_box or is_image(space)
+
+
+def takes_normalized_images(extractor: type[nn.Module]) -> bool:
+    """Whether it is told by `normalized_image` that bytes and bounds are not to be asked for: ours
+    and Stable-Baselines3's of images, and what derives from these."""
+    of_images = ("NatureCNN", "CombinedExtractor")
+    known = (__name__, "stable_baselines3.common.torch_layers")
+    return any(c.__name__ in of_images and c.__module__ in known for c in extractor.__mro__)
+
+
 class FlattenExtractor(nn.Module):
     """Observations as one vector."""
 
@@ -90,8 +131,13 @@ class FlattenExtractor(nn.Module):
         return observations.flatten(1)
 
 
+class NoImages(ValueError, AssertionError):
+    """Observations are no images; in Stable-Baselines3 an AssertionError says so."""
+
+
 class NatureCNN(nn.Module):
-    """The convolutions of Mnih et al. 2015 and one linear layer."""
+    """The convolutions of Mnih et al. 2015 and one linear layer. With `normalized_image`, for a Box
+    of any three axes, the channels first."""
 
     def __init__(
         self,
@@ -100,13 +146,12 @@ class NatureCNN(nn.Module):
         normalized_image: bool = False,
     ) -> None:
         super().__init__()
-        floats = normalized_image and isinstance(observation_space, spaces.Box)
-        if not (
-            is_image(observation_space) or (floats and len(part_shape(observation_space)) == 3)
-        ):
-            raise ValueError(
+        if not _for_convolutions(observation_space, normalized_image):
+            raise NoImages(
                 f"CnnPolicy takes images, bytes from 0 to 255 in three axes, and the observation "
-                f'space is {observation_space}; use "MlpPolicy", or for a Dict "MultiInputPolicy"'
+                f"space is {observation_space}; for floats in three axes, the channels first, give "
+                "policy_kwargs=dict(normalize_images=False); for others use "
+                '"MlpPolicy", or for a Dict "MultiInputPolicy"'
             )
         self.features_dim = features_dim
         shape = part_shape(observation_space)
@@ -139,7 +184,9 @@ class CombinedExtractor(nn.Module):
                 'use "MlpPolicy" or "CnnPolicy"'
             )
         extractors = {
-            key: NatureCNN(part, cnn_output_dim) if is_image(part) else FlattenExtractor(part)
+            key: NatureCNN(part, cnn_output_dim, normalized_image)
+            if _for_convolutions(part, normalized_image)
+            else FlattenExtractor(part)
             for key, part in observation_space.spaces.items()
         }
         self.extractors = nn.ModuleDict(extractors)

@@ -24,7 +24,7 @@ class FiniteSteps:
 
     def __init__(self, model: "Algorithm") -> None:
         self.model = model
-        self._needed = rust_core(model.env) is None
+        self._needed = rust_core(model.vector_env) is None
 
     def reset(self, obs: NDArray[Any]) -> None:
         """First observations, `[n_envs, obs_dim]`."""
@@ -65,7 +65,9 @@ class FiniteSteps:
             return
         row, *at = np.argwhere(~good)[0].tolist()
         model, env = self.model, int(envs[row])
-        one = getattr(model.env.unwrapped, "envs", [model.env])[0]  # of Gymnasium's, the first
+        one = getattr(model.vector_env.unwrapped, "envs", [model.vector_env])[
+            0
+        ]  # of Gymnasium's, the first
         name = one.spec.id if one.spec else type(one.unwrapped).__name__
         where = f" at index {at[0]}" if at else ""
         if anew is not None and anew[env]:

@@ -7,6 +7,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from rlox.learner.environments import NoEnv, make_vector_env
+from rlox.learner.features import with_channels_first
 from rlox.learner.finite import FiniteSteps
 from rlox.learner.spaces import flatten_obs
 from rlox.learner.vector_envs import AnyEnv, FromTheirs, NextStep, their_base, to_theirs
@@ -16,7 +17,7 @@ from rlox.timing import Timing
 class InEnvs:
     """The part of a trainer that knows its environments and their episodes."""
 
-    env: AnyEnv
+    vector_env: AnyEnv
     env_id: str | None
     n_envs: int
     observation_space: spaces.Space[Any]
@@ -43,13 +44,21 @@ class InEnvs:
         """Environments of all processes that train this model."""
         return self.n_envs * (self._workers.size if self._workers else 1)
 
+    @property
+    def env(self) -> Any:
+        """As `get_env()`; `vector_env` is what the trainer steps, of Gymnasium's kind."""
+        return self.get_env()
+
     def get_env(self) -> Any:
         """The environments as Stable-Baselines3's kind of vector environment: the one that was
-        given, or this trainer's with the methods of one. None if the trainer has none."""
-        if isinstance(self.env, NoEnv):
+        given, or this trainer's with the methods of one; where the program has imported that
+        library, images have their channels first, by a wrapper. None if the trainer has none."""
+        if isinstance(self.vector_env, NoEnv):
             return None
         if not isinstance(self._their_env, their_base()) or self._their_env is None:
-            self._their_env = to_theirs(self.env, self._env_moved)
+            self._their_env = to_theirs(self.vector_env, self._env_moved)
+            if their_base() is not object:
+                self._their_env = with_channels_first(self._their_env)
         return self._their_env
 
     def _env_moved(self) -> None:
@@ -57,7 +66,12 @@ class InEnvs:
         self._last_obs = None
 
     def set_env(self, env: Any, force_reset: bool = True) -> None:
-        """Train in `env` from here on, from new episodes on; ValueError for other spaces."""
+        """Train in `env` from here on, from new episodes on; with `force_reset=False`, in those
+        that are under way if `env` is what the trainer has. ValueError for other spaces."""
+        if env is not None and env is self.get_env():
+            if force_reset:
+                self._last_obs = None
+            return
         made = make_vector_env(env, self.n_envs)
         for what in ("observation", "action"):
             old, new = getattr(self, f"{what}_space"), getattr(made, f"single_{what}_space")
@@ -68,8 +82,8 @@ class InEnvs:
                 f"env: has {made.num_envs} environments, and the trainer was made for "
                 f"{self.n_envs}; make it with n_envs={made.num_envs}, or load it with env=…"
             )
-        self.env, self.env_id = made, env if isinstance(env, str) else None
-        self.env.timing = self.timing  # type: ignore[attr-defined]
+        self.vector_env, self.env_id = made, env if isinstance(env, str) else None
+        self.vector_env.timing = self.timing  # type: ignore[attr-defined]
         self._last_obs = None
         self._finite = FiniteSteps(cast(Any, self))
         self._watch_env()
@@ -77,12 +91,12 @@ class InEnvs:
     def _watch_env(self) -> None:
         """What the environments are that steps are booked of."""
         self._their_env = None
-        self._next_step = self.env if isinstance(self.env, NextStep) else None
-        self._told_episodes = getattr(self.env, "told_episodes", None)
+        self._next_step = self.vector_env if isinstance(self.vector_env, NextStep) else None
+        self._told_episodes = getattr(self.vector_env, "told_episodes", None)
 
     def get_vec_normalize_env(self) -> Any:
         """The `VecNormalize` around the environments; None if there is none."""
-        env = self.env.theirs if isinstance(self.env, FromTheirs) else None
+        env = self.vector_env.theirs if isinstance(self.vector_env, FromTheirs) else None
         while env is not None and not hasattr(env, "normalize_obs"):
             env = getattr(env, "venv", None)
         return env
@@ -102,7 +116,7 @@ class InEnvs:
             seed += self._rank * self.n_envs  # as if one process had them all
         self._running_return = np.zeros(self.n_envs)
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
-        obs = flatten_obs(self.env.reset(seed=seed)[0], self.observation_space)
+        obs = flatten_obs(self.vector_env.reset(seed=seed)[0], self.observation_space)
         self._finite.reset(obs)
         return obs
 

@@ -1,5 +1,7 @@
 """What a trainer with a replay buffer does between updates: step, with noise, and store."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -33,9 +35,24 @@ class TrainFreq(NamedTuple):
             raise ValueError(f"train_freq: episodes are counted in one environment, not {n_envs}")
         return cls(int(frequency), unit)
 
-    def over(self, steps: int, episodes: int) -> bool:
-        """Whether so much is enough."""
-        return (steps if self.unit == "step" else episodes) >= self.frequency
+
+class LentStream:
+    """A stream of random numbers for what draws from NumPy's global one, as Stable-Baselines3's
+    noises do: whose numbers then follow from a trainer's seed, and move nobody else's."""
+
+    def __init__(self, seed: int) -> None:
+        self._state: Any = np.random.RandomState(seed).get_state()
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Within, NumPy's global functions draw from this stream."""
+        theirs = np.random.get_state()  # noqa: NPY002 - the global stream is what is lent
+        np.random.set_state(self._state)  # noqa: NPY002
+        try:
+            yield
+            self._state = np.random.get_state()  # noqa: NPY002
+        finally:
+            np.random.set_state(theirs)  # noqa: NPY002
 
 
 class OffPolicy(Algorithm):
@@ -87,17 +104,22 @@ class OffPolicy(Algorithm):
 
     def _step_and_update(self) -> None:
         timing, freq = self.timing, self.train_freq
+        by_steps = freq.unit == "step"
         obs = self._current_obs()
+        # Asked once, since a step without an update costs little more than what is asked.
+        explore = self._noisy_actions if self._noises else self._chosen_actions
+        if self._noises:
+            self._noise_stream = LentStream(self._new_seed())
         steps = ended = 0  # since the last updates
         shown = len(self.episode_returns)  # when figures were
         while steps or not self._finished():  # what is begun is learnt from
             if steps == 0:
                 self._callback.on_rollout_start()
             with timing.add_time("policy_forward"):
-                actions = self._explore(obs)
+                actions = explore(obs)
             with timing.add_time("env_step"):
                 env_actions = self._env_actions(actions)
-                raw, rewards, terminations, truncations, infos = self.env.step(env_actions)
+                raw, rewards, terminations, truncations, infos = self.vector_env.step(env_actions)
             with timing.add_time("store"):
                 new_obs = flatten_obs(raw, self.observation_space)
                 dones = terminations | truncations
@@ -107,25 +129,22 @@ class OffPolicy(Algorithm):
                 if len(rows):
                     next_obs[rows] = last = final_obs(infos, rows, self.observation_space)
                 self._finite.step(new_obs, rewards, dones, rows, last)
-                paid = rewards.astype(np.float32)
-                step: Any = (obs, next_obs, actions, paid, terminations, truncations)
-                if self._next_step is not None and self._next_step.idle.any():
-                    step = tuple(part[~self._next_step.idle] for part in step)
-                if len(step[0]):
-                    self.replay_buffer.push_batch(*step)
+                store = self._store_taken if self._next_step else self.replay_buffer.push_batch
+                store(obs, next_obs, actions, rewards.astype(np.float32), terminations, truncations)
                 self._last_obs = obs = new_obs
                 self._count_step(rewards, dones)
-            if self._noises:
-                for row in rows:
-                    self._noises[row].reset()
+            for row in rows if self._noises else ():
+                self._noises[row].reset()
             if not self._tell_step(env_actions, raw, rewards, terminations, truncations, infos):
                 return
             steps, ended = steps + 1, ended + len(rows)
-            if not freq.over(steps, ended):
+            if (steps if by_steps else ended) < freq.frequency:
                 continue
             self._callback.on_rollout_end()
             if self._has_enough():
-                updates = self.gradient_steps if self.gradient_steps > 0 else steps * self.n_envs
+                updates = self.gradient_steps
+                if updates == -1:
+                    updates = steps * self.n_envs
                 if self._learning_rate.moves:
                     adams = self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer
                     self._follow_schedules(*filter(None, adams))
@@ -147,16 +166,23 @@ class OffPolicy(Algorithm):
         stored = len(self.replay_buffer)
         return stored > self.learning_starts or stored == self.replay_buffer.capacity
 
-    def _explore(self, obs: NDArray[Any]) -> NDArray[np.float32]:
-        """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's; noisy."""
+    def _store_taken(self, *step: NDArray[Any]) -> None:
+        """Store a step of those environments that took one."""
+        assert self._next_step is not None
+        taken = ~self._next_step.idle
+        if taken.any():
+            self.replay_buffer.push_batch(*(np.ascontiguousarray(part[taken]) for part in step))
+
+    def _noisy_actions(self, obs: NDArray[Any]) -> NDArray[np.float32]:
+        """`_chosen_actions` with `action_noise`."""
         actions = self._chosen_actions(obs)
-        if not self._noises:
-            return actions
-        noise = np.array([one() for one in self._noises], np.float32).reshape(actions.shape)
+        with self._noise_stream.lent():
+            noise = np.array([one() for one in self._noises], np.float32).reshape(actions.shape)
         noisy: NDArray[np.float32] = np.clip(actions + noise, -1, 1)
         return noisy
 
     def _chosen_actions(self, obs: NDArray[Any]) -> NDArray[np.float32]:
+        """Actions `[n_envs, act_dim]` in [-1, 1]: uniform at first, then the policy's."""
         if self.num_timesteps < self.learning_starts:
             return self._explore_rng.uniform(-1, 1, (self.n_envs, self.act_dim)).astype(np.float32)
         if self._native is not None:

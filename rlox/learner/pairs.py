@@ -271,9 +271,8 @@ def _step(on: Collection[str], size: Size, seed: int) -> Arm:
     model = PPO("CartPole-v1", n_envs=size["n_envs"], seed=seed, optimizations=on)
     model._reset_env()
     actions = np.random.default_rng(seed).integers(2, size=model.n_envs)
-    return Arm(
-        lambda: model.env.step(model._env_actions(actions)), lambda stepped: list(stepped[:4])
-    )
+    step = model.vector_env.step
+    return Arm(lambda: step(model._env_actions(actions)), lambda stepped: list(stepped[:4]))
 
 
 def _store(on: Collection[str], size: Size, seed: int) -> Arm:

@@ -9,10 +9,11 @@ trainer's `seed`. A `StochasticPolicy` that also has `from_noise(obs, noise)`, a
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
-from typing import Any, cast
+from pathlib import Path
+from typing import IO, Any, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +35,7 @@ class StochasticPolicy(nn.Module):
     """
 
     acting: Acting | None = None
+    made_from: tuple[str, Mapping[str, Any]] | None = None  # a name and policy_kwargs
 
     def get_action_and_logprob(
         self, obs: Tensor, deterministic: bool = False, generator: torch.Generator | None = None
@@ -72,6 +74,53 @@ class StochasticPolicy(nn.Module):
         """As `train`."""
         self.train(mode)
 
+    def save(self, path: str | Path | IO[bytes]) -> None:
+        """Write the weights and how the policy was made, for `load`. ValueError for a policy that a
+        trainer has not made by name."""
+        from rlox.learner.policy_arguments import write_policy  # which makes policies of this file
+
+        write_policy(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path | IO[bytes],
+        device: str | torch.device = "auto",
+        policy_kwargs: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """The policy that `save` wrote, which acts without a trainer. No code is run from the file.
+        `policy_kwargs` replace those of the file."""
+        from rlox.learner.policy_arguments import read_policy
+
+        return read_policy(cls, path, device, policy_kwargs)
+
+
+class SacPolicy(StochasticPolicy):
+    """SAC's actor, which is the whole policy here. The policy of Stable-Baselines3 has actor and
+    critics; they are found under its names, and are no parts of this module."""
+
+    critics: tuple[nn.Module, nn.Module] | None = None  # of the trainer, and the targets
+
+    @property
+    def actor(self) -> Self:
+        """The policy itself."""
+        return self
+
+    @property
+    def critic(self) -> nn.Module:
+        """The trainer's."""
+        return self._critics()[0]
+
+    @property
+    def critic_target(self) -> nn.Module:
+        """The trainer's."""
+        return self._critics()[1]
+
+    def _critics(self) -> tuple[nn.Module, nn.Module]:
+        if self.critics is None:
+            raise AttributeError("the policy belongs to no trainer, which would have its critics")
+        return self.critics
+
 
 class ActorCritic(StochasticPolicy):
     """Policy and value function: what PPO learns."""
@@ -95,10 +144,15 @@ class ActorCritic(StochasticPolicy):
         raise NotImplementedError
 
 
+def learning_part(critic: nn.Module) -> nn.Module:
+    """What the loss of a critic moves: not the features extractor that it shares with the actor."""
+    return cast(nn.Module, getattr(critic, "learning_part", critic))
+
+
 @contextmanager
-def frozen(module: nn.Module) -> Iterator[None]:
-    """Inside, no gradient comes to the module's parameters."""
-    learning = [p for p in module.parameters() if p.requires_grad]
+def frozen(critic: nn.Module) -> Iterator[None]:
+    """Inside, no gradient comes to what the critic's loss moves."""
+    learning = [p for p in learning_part(critic).parameters() if p.requires_grad]
     for p in learning:
         p.requires_grad_(False)
     try:
@@ -219,7 +273,7 @@ class GaussianActorCritic(ActorCritic):
         return self.get_value(obs), log_prob, entropy
 
 
-class SquashedGaussianActor(StochasticPolicy):
+class SquashedGaussianActor(SacPolicy):
     """SAC's actor: a Gaussian with state-dependent deviation, squashed into [-1, 1] by tanh.
 
     Haarnoja et al. 2018b, appendix C: log pi(a|s) = log N(u) - sum log(1 - tanh(u)^2).

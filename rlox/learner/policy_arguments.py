@@ -1,19 +1,25 @@
 """The arguments `policy` and `policy_kwargs` of the trainers, and what is made of them."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, TypeVar
 
 import torch
 from gymnasium import spaces
 from torch import nn
 
 from rlox.learner.acting import Acting
+from rlox.learner.arguments import require_device
+from rlox.learner.classes import NotKept, decoded, encoded
 from rlox.learner.featured import kwargs_for, make_actor_and_critic, make_actor_critic
 from rlox.learner.policies import StochasticPolicy
-from rlox.learner.spaces import warn_of_flattening
+from rlox.learner.saved import read, write
+from rlox.learner.spaces import as_saved, from_saved, is_image, warn_of_flattening
 from rlox.learner.their_policies import TheirPolicy
 
-MakeOptimizer = Callable[[nn.Module], torch.optim.Optimizer]
+MakeOptimizer = Callable[[nn.Module, float], Any]  # of a module and a learning rate
+Policy = TypeVar("Policy", bound=StochasticPolicy)
 
 
 def _name(policy: str | None, space: spaces.Space[Any]) -> str:
@@ -22,7 +28,7 @@ def _name(policy: str | None, space: spaces.Space[Any]) -> str:
     return policy or usual
 
 
-def _own_optimizer(module: Any) -> torch.optim.Optimizer:
+def _own_optimizer(module: Any, rate: float) -> torch.optim.Optimizer:
     found: torch.optim.Optimizer = module.optimizer
     return found
 
@@ -39,10 +45,12 @@ def ppo_policy(
     elif policy is None or isinstance(policy, str):
         if policy is None:
             warn_of_flattening(space, "policy=…")
-        kwargs = kwargs_for(_name(policy, space), space, policy_kwargs)
+        name = _name(policy, space)
+        kwargs = kwargs_for(name, space, policy_kwargs)
         policy = make_actor_critic(space, actions, kwargs)
+        policy.made_from = name, policy_kwargs or {}
         if kwargs.optimizer_class is not None or kwargs.optimizer_kwargs:
-            make = kwargs.optimizer(rate, eps=1e-5)
+            make = kwargs.optimizer(eps=1e-5)
     elif policy_kwargs is not None:
         raise ValueError("policy_kwargs: they describe a policy by name; this one is made already")
     if isinstance(policy, StochasticPolicy):
@@ -51,10 +59,15 @@ def ppo_policy(
 
 
 def sac_networks(
-    policy: Any, critic: nn.Module | None, policy_kwargs: Mapping[str, Any] | None, acting: Acting
-) -> tuple[Any, Any, Mapping[str, Any]]:
-    """SAC's actor and critic, made or given, and settings of their Adams."""
-    space, settings = acting.observation_space, dict[str, Any]()
+    policy: Any,
+    critic: nn.Module | None,
+    policy_kwargs: Mapping[str, Any] | None,
+    acting: Acting,
+    adam: MakeOptimizer,
+) -> tuple[Any, Any, MakeOptimizer]:
+    """SAC's actor and critic, made or given, and what makes their optimisers: `adam`, with the
+    settings given, unless another kind is asked for."""
+    space, make = acting.observation_space, adam
     named = policy is None or isinstance(policy, str)
     if isinstance(policy, type):
         raise ValueError(
@@ -64,14 +77,76 @@ def sac_networks(
     if named or critic is None:
         if not isinstance(policy, str):
             warn_of_flattening(space, "policy=… and critic=…")
-        kwargs = kwargs_for(_name(policy if named else None, space), space, policy_kwargs)
+        name = _name(policy if named else None, space)
+        kwargs = kwargs_for(name, space, policy_kwargs)
         if kwargs.optimizer_class not in (None, torch.optim.Adam):
-            raise ValueError("policy_kwargs: optimizer_class must be torch.optim.Adam for SAC")
-        settings = dict(kwargs.optimizer_kwargs)
-        shape = acting.action_space.shape
-        assert shape is not None
-        made = make_actor_and_critic(space, torch.Size(shape).numel(), kwargs)
-        policy, critic = made[0] if named else policy, made[1] if critic is None else critic
+            make = kwargs.optimizer()
+        elif kwargs.optimizer_kwargs:
+            make = partial(adam, **kwargs.optimizer_kwargs)
+        actor, twins = make_actor_and_critic(space, _size(acting.action_space), kwargs)
+        actor.made_from = name, policy_kwargs or {}
+        policy, critic = actor if named else policy, twins if critic is None else critic
     if isinstance(policy, StochasticPolicy):
         policy.acting = acting
-    return policy, critic, settings
+    return policy, critic, make
+
+
+def _size(space: spaces.Space[Any]) -> int:
+    assert space.shape is not None
+    return torch.Size(space.shape).numel()
+
+
+def write_policy(policy: StochasticPolicy, path: str | Path | IO[bytes]) -> None:
+    """What `policy.save` does."""
+    if policy.made_from is None or policy.acting is None:
+        raise ValueError(
+            f"policy.save: no trainer has made this {type(policy).__name__} by name, so that load "
+            "could not make it; write its weights: torch.save(policy.state_dict(), path)"
+        )
+    name, kwargs = policy.made_from
+    try:
+        held = encoded(kwargs)
+    except NotKept as kind:
+        raise ValueError(
+            f"policy.save: policy_kwargs hold a {kind}, which no file keeps; write the weights: "
+            "torch.save(policy.state_dict(), path)"
+        ) from None
+    acting = policy.acting
+    saved = {
+        "policy": name,
+        "policy_kwargs": held,
+        "spaces": (as_saved(acting.observation_space), as_saved(acting.action_space)),
+        "squashed": acting.squashed,
+        "state": policy.state_dict(),
+    }
+    write(saved, path, "")  # as Stable-Baselines3, which adds no ending
+
+
+def read_policy(
+    cls: type[Policy],
+    path: str | Path | IO[bytes],
+    device: str | torch.device,
+    policy_kwargs: Mapping[str, Any] | None,
+) -> Policy:
+    """What `load` of a policy class does."""
+    to = require_device(device)
+    saved = read(path, "", to)
+    if not isinstance(saved, dict) or "squashed" not in saved:
+        raise ValueError(f"{path} holds no policy that policy.save has written")
+    if policy_kwargs is None:
+        policy_kwargs = decoded("policy_kwargs", saved["policy_kwargs"])
+    space, actions = (from_saved(one) for one in saved["spaces"])
+    kwargs = kwargs_for(saved["policy"], space, policy_kwargs)
+    with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced
+        made: StochasticPolicy = (
+            make_actor_and_critic(space, _size(actions), kwargs)[0]
+            if saved["squashed"]
+            else make_actor_critic(space, actions, kwargs)
+        )
+    if not isinstance(made, cls):
+        raise ValueError(f"{path} holds a {type(made).__name__}, not a {cls.__name__}")
+    scales = kwargs.normalize_images and is_image(space)
+    made.acting = Acting(space, actions, scales, saved["squashed"])
+    made.made_from = saved["policy"], policy_kwargs or {}
+    made.load_state_dict(saved["state"])
+    return made.to(to)

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from rlox.learner import switchboard
 from rlox.learner.acting import clipped
-from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import (
     differences,
     policy_and_env,
@@ -30,11 +29,12 @@ from rlox.learner.arguments import (
     require_numbers,
     require_one_of,
 )
-from rlox.learner.collectors import AsyncRollouts, Rollout, native_envs, rollout_in_torch
+from rlox.learner.collectors import AsyncRollouts, Rollout, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
-from rlox.learner.native.networks import Unfit, native_if_fit, warn_of_torch
+from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
+from rlox.learner.on_policy import OnPolicy
 from rlox.learner.policies import ActorCritic
 from rlox.learner.policy_arguments import ppo_policy
 from rlox.learner.schedules import Schedule, Scheduled
@@ -57,7 +57,7 @@ __all__ = ["PPO", "Rollout"]
 ACTION_SPACES = (spaces.Discrete, spaces.Box, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
-class PPO(Algorithm):
+class PPO(OnPolicy):
     """Clipped PPO: `PPO("MlpPolicy", env)`, or `PPO(env)`, which has other defaults.
 
     Args:
@@ -67,7 +67,7 @@ class PPO(Algorithm):
         env: id of a registered environment, one environment, a vector environment of Gymnasium's or
             Stable-Baselines3's kind, or callables that make environments. What is made of an id
             returns the same arrays at every step, as `VecEnv(…, copy=False)` does: who steps
-            `model.env` copies what is kept.
+            `model.vector_env` copies what is kept.
         learning_rate: Adam's; a number, or a function of the part of training that remains.
         n_steps: steps per environment between updates (2048; short form 128).
         batch_size: transitions per minibatch (64; short form 512); the last one of an epoch may be
@@ -121,7 +121,7 @@ class PPO(Algorithm):
         "policy": "policy",
         "policy.optimizer": "optimizer",
     }
-    _generators = (*Algorithm._generators, "_shuffle_generator")
+    _generators = (*OnPolicy._generators, "_shuffle_generator")
     _joins = True
 
     def __init__(
@@ -188,7 +188,7 @@ class PPO(Algorithm):
                 "gymnasium.wrappers.TransformAction"
             )
         if collector == "async":
-            native_envs(self.env)  # or a ValueError
+            native_envs(self.vector_env)  # or a ValueError
             if self._workers:
                 raise ValueError('collector="async" trains in one process; use collector="sync"')
         # Python's: what is counted with them is saved.
@@ -211,7 +211,8 @@ class PPO(Algorithm):
             policy, made = ppo_policy(policy, policy_kwargs, self._acting, rate)
         require_methods("policy", policy, POLICY_METHODS)
         self.policy = policy.to(self.device)
-        self.optimizer = made(self.policy) if made else self._adam(self.policy, rate, eps=1e-5)
+        make = made or partial(self._adam, eps=1e-5)
+        self.optimizer = make(self.policy, rate)
         self._shuffle_generator = self._generator()
         self._rollout_number = 0  # of the rollout that is collected, or learnt from
         self._minibatches: dict[tuple[Any, ...], EagerMinibatch] = {}
@@ -248,48 +249,6 @@ class PPO(Algorithm):
             self._current_obs()
             while not self._finished() and (rollout := self._collect()):
                 self._update(rollout)
-
-    def _collect(self) -> Rollout | None:
-        self._callback.on_rollout_start()
-        self._rollout_number = self._rank << 40 | self.num_timesteps
-        return self._workers.collect(self) if self._workers else self.collect_rollout()
-
-    def _streams(self) -> dict[str, Tensor]:
-        native = self._native_rollouts
-        more = {"native": torch.tensor([native.seed, native.collected])} if native else {}
-        return super()._streams() | more
-
-    def _set_streams(self, streams: Mapping[str, Tensor]) -> None:
-        super()._set_streams(streams)
-        if self._native_rollouts and "native" in streams:
-            seed, collected = streams["native"].tolist()
-            self._native_rollouts.seed, self._native_rollouts.collected = seed, collected
-
-    @property
-    def rollout_path(self) -> str:
-        """ "native" where the next rollout is collected in Rust (R4), else "torch", with the reason
-        if R4 was asked for."""
-        if self._native_rollouts is None:
-            return "torch"
-        reason = self._native_rollouts.unfit()
-        return "native" if reason is None else f"torch: {reason}"
-
-    def collect_rollout(self) -> Rollout | None:
-        """Run the policy for `n_steps` in each environment; None if a callback stopped it."""
-        if self._native_rollouts is not None:
-            try:
-                columns = self._native_rollouts.collect()
-            except Unfit as reason:
-                self._native_rollouts.say(str(reason))
-            else:
-                return None if columns is None else Rollout(*columns)
-        return rollout_in_torch(self)
-
-    def _update(self, rollout: Rollout) -> None:
-        self._callback.on_rollout_end()
-        with self.timing.add_time("gradient_update"):
-            self.timing.flow("rollout", self._rollout_number)
-            self.train(rollout)
 
     def train(self, rollout: Rollout) -> None:
         """`n_epochs` of minibatch Adam on the surrogate of one rollout."""

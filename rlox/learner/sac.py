@@ -36,7 +36,7 @@ from rlox.learner.compiled_sac import EagerUpdate, Updated
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.sac_update import PRIORITY_EPSILON, NativeUpdate
 from rlox.learner.off_policy import OffPolicy, TrainFreq
-from rlox.learner.policies import StochasticPolicy, Temperature, frozen
+from rlox.learner.policies import SacPolicy, StochasticPolicy, Temperature, frozen, learning_part
 from rlox.learner.policy_arguments import sac_networks
 from rlox.learner.schedules import Schedule
 from rlox.learner.seams import StepByParameter
@@ -174,8 +174,8 @@ class SAC(OffPolicy):
         require_integers(0, learning_starts=learning_starts)
         require_numbers(0, 1, tau=tau, gamma=gamma)
         require_flags(prioritized=prioritized)
-        if integer("gradient_steps", gradient_steps) < 1 and gradient_steps != -1:
-            raise ValueError(f"gradient_steps must be -1 or at least 1, got {gradient_steps}")
+        if integer("gradient_steps", gradient_steps) < -1:
+            raise ValueError(f"gradient_steps must be -1 or at least 0, got {gradient_steps}")
         space = self.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded():
             raise ValueError(
@@ -199,19 +199,21 @@ class SAC(OffPolicy):
         self.target_entropy = float(target_entropy)
 
         with self._seeded_initialisation():
-            policy, critic, adam = sac_networks(policy, critic, policy_kwargs, self._acting)
+            made = sac_networks(policy, critic, policy_kwargs, self._acting, self._adam)
+            policy, critic, make = made
         require_methods("policy", policy, ["get_action_and_logprob"])
         require_methods("critic", critic, ["forward"])
         self.policy, self.critic = policy.to(self.device), critic.to(self.device)
         self.critic_target = copy.deepcopy(self.critic).requires_grad_(False)
+        if isinstance(self.policy, SacPolicy):
+            self.policy.critics = self.critic, self.critic_target
         self.temperature = Temperature(ent_coef).to(self.device)
 
         rate = self._learning_rate.value
-        self.actor_optimizer = self._adam(self.policy, rate, **adam)
-        self.critic_optimizer = self._adam(self.critic, rate, **adam)
-        self.alpha_optimizer = (
-            self._adam(self.temperature, rate) if self.temperature.learned else None
-        )
+        self.actor_optimizer = make(self.policy, rate)
+        self.critic_optimizer = make(learning_part(self.critic), rate)
+        learned = self.temperature.learned
+        self.alpha_optimizer = self._adam(self.temperature, rate) if learned else None
         if self.alpha_optimizer:
             self._state += ("alpha_optimizer",)
 

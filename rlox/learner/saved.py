@@ -1,6 +1,6 @@
 """What of a trainer is kept in a file, and taken up again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rlox.learner.arguments import plain, require_device
 from rlox.learner.classes import decoded
 from rlox.learner.distributed import Workers
 from rlox.learner.environments import NoEnv
@@ -114,22 +115,32 @@ class Saved:
             else:
                 part.load_state_dict(state, strict=exact_match)
 
-    def save(self, path: str | Path | IO[bytes]) -> None:
+    def save(
+        self,
+        path: str | Path | IO[bytes],
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
         """Write weights, optimisers, arguments, and where training stands: steps, episodes and
         random streams, so that `learn(…, reset_num_timesteps=False)` of what `load` returns does
         what it would do here with new episodes, on the same kind of device: episodes under way are
         not kept. Nor is a replay buffer, which SAC's `save_replay_buffer` writes; without it SAC
         fills a new one before it learns on.
 
-        A path without an ending gets `.zip`; folders are made. A file that is there is replaced at
-        once, never left half. Where several processes train one model, all call this, and the
-        first one writes.
+        Arguments that `exclude` names are not kept, and those that `include` names are kept as the
+        trainer's attribute of that name stands. A path without an ending gets `.zip`; folders are
+        made. A file that is there is replaced at once, never left half. Where several processes
+        train one model, all call this, and the first one writes.
         """
         streams = self._streams()
+        arguments = self._arguments | {"n_envs": self._all_envs} | self._reached()
+        arguments = {name: one for name, one in arguments.items() if name not in (exclude or ())}
+        now = {name: getattr(self, name) for name in include or () if name in self._arguments}
+        arguments |= plain(now)
         saved = {
             "algorithm": type(self).__name__,
             "env_id": self.env_id,
-            "arguments": self._arguments | {"n_envs": self._all_envs} | self._reached(),
+            "arguments": arguments,
             "spaces": (as_saved(self.observation_space), as_saved(self.action_space)),
             "num_timesteps": self.num_timesteps,
             "episodes": (self.episode_returns, self.episode_lengths),
@@ -159,7 +170,8 @@ class Saved:
         that the user had given are given again here. ValueError for an environment of other
         spaces: what was learnt is scaled to them.
         """
-        saved = read(path, ".zip", "cpu" if device == "auto" else device)
+        device = require_device(device)
+        saved = read(path, ".zip", device)
         if saved["algorithm"] != cls.__name__:
             raise ValueError(f"{path} holds a {saved['algorithm']}, not a {cls.__name__}")
         # Of Stable-Baselines3's programs, which name attributes there as well.

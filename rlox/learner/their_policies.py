@@ -1,6 +1,8 @@
 """A policy class written for Stable-Baselines3, as PPO's policy here."""
 
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Self
 
 import torch
 from gymnasium import spaces
@@ -64,6 +66,20 @@ class TheirPolicy(ActorCritic):
     def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         values, log_probs, entropy = self.theirs.evaluate_actions(self._raw(obs), actions)
         return values.flatten(), log_probs, -log_probs if entropy is None else entropy
+
+    def save(self, path: str | Path | IO[bytes]) -> None:
+        """As the policy does it; its own class loads it."""
+        self.theirs.save(path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path | IO[bytes],
+        device: str | torch.device = "auto",
+        policy_kwargs: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Refused: the class that the file was written by is the user's."""
+        raise ValueError("policy.load: call load of the class that was given to PPO as policy")
 
     def train(self, mode: bool = True) -> "TheirPolicy":
         self.training = mode

@@ -213,6 +213,11 @@ def _to_theirs_class(base: Any) -> Any:
             return self.env.render()
 
         def render(self, mode: str | None = None) -> Any:
+            if self.render_mode is None and mode == "rgb_array":
+                # They were made without a mode, since some step slower with one.
+                for one in single_envs(self.env) or ():
+                    one.unwrapped.render_mode = mode
+                self.render_mode = mode
             if self.render_mode is None:
                 return None
             frames = self.env.render()
@@ -249,6 +254,10 @@ def _to_theirs_class(base: Any) -> Any:
             if envs is None:
                 return [False] * self.num_envs
             return [_wrapped(env, wrapper_class) for env in envs]
+
+        @property
+        def envs(self) -> list[Any]:
+            return self._of(None)
 
         @property
         def unwrapped(self) -> Any:

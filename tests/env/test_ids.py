@@ -147,8 +147,8 @@ def test_what_was_saved_is_loaded_in_the_version_that_it_was_trained_in(
     gym.register("OfAModule-v4", Own, max_episode_steps=2)
     loaded = rlox.PPO.load(tmp_path / "model.pt")
     assert loaded.env_id == f"{module}:OfAModule-v3"
-    assert loaded.env.spec is not None
-    assert loaded.env.spec.id == "OfAModule-v3"
+    assert loaded.vector_env.spec is not None
+    assert loaded.vector_env.spec.id == "OfAModule-v3"
 
 
 @pytest.mark.parametrize(

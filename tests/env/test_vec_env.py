@@ -314,11 +314,6 @@ def test_bad_reset_seeds_are_refused(seed: Any) -> None:
         VecEnv("CartPole-v1", 2).reset(seed=seed)
 
 
-def test_rendering_a_native_environment_says_what_would_do() -> None:
-    with pytest.raises(NotImplementedError, match="render_mode"):
-        VecEnv("CartPole-v1", 1).render()
-
-
 def test_crossings_count_every_step() -> None:
     env = VecEnv("CartPole-v1", 8, seed=0)
     env.reset()

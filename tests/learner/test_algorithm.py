@@ -267,7 +267,7 @@ def test_observations_of_any_box_are_flattened():
         (lambda: sac("CartPole-v1"), "bounded Box"),
         (lambda: sac(Clock(action_space=spaces.Box(-np.inf, 1, (1,)))), "bounded Box"),
         (lambda: sac(batch_size=0), "batch_size must be at least 1"),
-        (lambda: sac(gradient_steps=0), "gradient_steps must be"),
+        (lambda: sac(gradient_steps=-2), "gradient_steps must be"),
         (lambda: sac(ent_coef="often"), "ent_coef must be"),
         (lambda: ppo(gym.make("Blackjack-v1")), "FlattenObservation"),
     ],

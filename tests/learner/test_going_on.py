@@ -59,7 +59,7 @@ def test_training_in_two_parts_is_training_in_one(name):
 def test_what_was_loaded_begins_new_episodes(make, length, steps, tmp_path):
     model = make().learn(steps)
     model.save(tmp_path / "model.pt")
-    more = {} if model.env_id else {"env": make().env}
+    more = {} if model.env_id else {"env": make().vector_env}
     loaded = type(model).load(tmp_path / "model.pt", **more)
     loaded.learn(steps, reset_num_timesteps=False)
     assert loaded.num_timesteps == 2 * steps

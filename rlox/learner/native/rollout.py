@@ -56,7 +56,7 @@ class NativeRollouts:
         if self.model._each_step:
             names = ", ".join(self.model._each_step)
             raise Unfit(f"{names} has an _on_step, which is called at each step")
-        core = rust_core(self.model.env)
+        core = rust_core(self.model.vector_env)
         if core is None:
             raise Unfit("the environments run in Python")
         actor, critic, log_std = actor_critic_networks(self.model.policy)

@@ -45,7 +45,7 @@ def rollouts_of(model, total_timesteps, **arguments):
 
 def with_noise(model, noise, threads=None):
     """The columns that Rust makes of the trainer's policy in its environments, from a reset."""
-    core = model.env.backend.core
+    core = model.vector_env.backend.core
     core.reset(list(range(model.n_envs)))
     actor, critic, log_std = actor_critic_networks(model.policy)
     return _core.collect_rollout(

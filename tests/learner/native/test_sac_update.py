@@ -179,7 +179,9 @@ def test_the_policy_draws_as_in_torch() -> None:
         model.num_timesteps = model.learning_starts
     obs = np.random.default_rng(0).normal(size=(1, 3)).astype(np.float32)
     for _ in range(20):
-        np.testing.assert_allclose(native._explore(obs), reference._explore(obs), atol=1e-5)
+        np.testing.assert_allclose(
+            native._chosen_actions(obs), reference._chosen_actions(obs), atol=1e-5
+        )
 
 
 def test_torch_goes_on_where_the_native_update_ended() -> None:

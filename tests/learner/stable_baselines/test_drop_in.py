@@ -1,5 +1,7 @@
 """Programs of Stable-Baselines3's users: `PPO("MlpPolicy", env, …)` and what goes with it."""
 
+from typing import ClassVar
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -394,7 +396,7 @@ def test_environments_of_a_trainer_are_another_trainers():
     """As `PPO.load(path, env=model.get_env())`; natively stepped ones stay so."""
     first = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(32)
     second = rlox.PPO("MlpPolicy", first.get_env(), **SMALL)
-    assert second.env is first.env
+    assert second.vector_env is first.vector_env
     assert second.learn(32).rollout_path == "native"
     first.learn(32, reset_num_timesteps=False)  # from new episodes: its own were left
     assert first.num_timesteps == 64
@@ -437,3 +439,98 @@ def test_their_callback_shows_figures_every_so_many_steps(tmp_path):
     told = (tmp_path / "progress.csv").read_text().splitlines()
     assert len(told) == 1 + 3
     assert "rollout/ep_rew_mean" in told[0]
+
+
+def test_noise_follows_from_the_seed_and_leaves_the_global_stream():
+    def trained():
+        noise = NormalActionNoise(np.zeros(1), np.full(1, 0.1))
+        model = rlox.SAC("MlpPolicy", "Pendulum-v1", action_noise=noise, learning_starts=0, seed=3)
+        return model.learn(20).replay_buffer.transitions()["action"]
+
+    np.random.seed(0)  # noqa: NPY002
+    first = trained()
+    drawn = np.random.random()  # noqa: NPY002
+    np.random.seed(0)  # noqa: NPY002
+    assert drawn == np.random.random()  # noqa: NPY002
+    np.testing.assert_array_equal(first, trained())
+
+
+def test_a_model_has_env_and_rollout_buffer_as_theirs_has():
+    told = []
+
+    class Looks(BaseCallback):
+        def on_rollout_end(self):
+            told.append(self.model.rollout_buffer)
+
+    model = rlox.PPO("MlpPolicy", gym.make("CartPole-v1"), **SMALL)
+    assert model.env.observation_space.contains(model.env.reset()[0])
+    assert len(model.env.envs) == 1
+    model.learn(16, callback=Looks())
+    (rollout,) = told
+    assert rollout.size() == 16
+    assert rollout.observations.shape == (16, 1, 4)
+    np.testing.assert_allclose(rollout.values, rollout.returns - rollout.advantages, atol=1e-6)
+
+
+def test_the_same_environment_without_reset_goes_on_in_its_episodes():
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL).learn(16)
+    under_way = model._last_obs
+    model.set_env(model.get_env(), force_reset=False)
+    assert model._last_obs is under_way is not None
+    model.set_env(model.get_env())
+    assert model._last_obs is None
+
+
+@pytest.mark.parametrize("said", [False, np.bool_(0), torch.tensor(False)])
+def test_whatever_is_false_ends_training_and_none_does_not(said):
+    class Says(TheirCallback):
+        def _on_step(self):
+            return said
+
+    model = rlox.SAC("MlpPolicy", "Pendulum-v1").learn(10, callback=Says())
+    assert model.num_timesteps == 1
+    model.learn(5, callback=lambda *_: None)
+    assert model.num_timesteps == 5
+
+
+def test_arguments_are_left_out_of_a_file_and_put_into_it(tmp_path):
+    model = rlox.SAC("MlpPolicy", "Pendulum-v1", verbose=2, gradient_steps=0)
+    model.save(tmp_path / "one", exclude=["verbose"])
+    assert rlox.SAC.load(tmp_path / "one").verbose == 0
+    model.verbose = 1
+    model.save(tmp_path / "one", exclude=["verbose"], include=["verbose"])
+    assert rlox.SAC.load(tmp_path / "one").verbose == 1
+
+
+def test_without_gradient_steps_nothing_is_learnt():
+    model = rlox.SAC("MlpPolicy", "Pendulum-v1", gradient_steps=0, learning_starts=0)
+    before = [p.clone() for p in model.policy.parameters()]
+    model.learn(10)
+    for a, b in zip(before, model.policy.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_the_cpu(tmp_path):
+    with pytest.warns(UserWarning, match="there is no 'cuda' here"):
+        rlox.PPO("MlpPolicy", "CartPole-v1", device="cuda").save(tmp_path / "one")
+    with pytest.warns(UserWarning, match="there is no 'cuda' here"):
+        assert rlox.PPO.load(tmp_path / "one", device="cuda").device.type == "cpu"
+
+
+class Drawn(Clock):
+    """A Clock that is drawn as a picture whose brightness is the time."""
+
+    metadata: ClassVar = {"render_modes": ["rgb_array"]}
+
+    def render(self):
+        return np.full((2, 2, 3), self.t) if self.render_mode == "rgb_array" else None
+
+
+def test_an_environment_that_was_made_without_a_render_mode_is_drawn_when_asked():
+    model = rlox.PPO("MlpPolicy", Drawn(5), **SMALL)
+    model.env.reset()
+    before = model.env.render(mode="rgb_array")
+    model.env.step([0])
+    assert (model.env.render(mode="rgb_array") == before + 1).all()
+    assert rlox.PPO("MlpPolicy", Drawn(5), **SMALL).env.render() is None

@@ -44,7 +44,7 @@ def test_episodes_are_a_monitors_and_not_those_that_a_wrapper_scaled():
         ours.get_vec_normalize_env().obs_rms.mean, theirs.get_vec_normalize_env().obs_rms.mean
     )
     assert ours.get_vec_normalize_env().obs_rms.count > 32
-    assert ours.get_env() is ours.env.theirs
+    assert ours.get_env() is ours.vector_env.theirs
 
 
 def test_wrappers_of_theirs_change_what_is_seen():

@@ -36,14 +36,22 @@ class Cases:
             and any(value in TRAINERS for value in item.callspec.params.values() if callable(value))
         ]
 
+    def pytest_collectreport(self, report):
+        if report.failed:
+            print(f"cannot be read: {report.nodeid}: {reason_of(report)}")
+
     def pytest_runtest_logreport(self, report):
         if report.skipped or (report.when != "call" and report.passed):
             return
-        reason = ""
-        if report.failed:
-            crash = getattr(report.longrepr, "reprcrash", None)
-            reason = (crash.message if crash else str(report.longrepr)).strip().splitlines()[0]
-        self.went[report.nodeid.rpartition("/")[2]] = reason
+        self.went[report.nodeid.rpartition("/")[2]] = reason_of(report) if report.failed else ""
+
+
+def reason_of(report):
+    """What went wrong, in a line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is None:  # no test's: a traceback as a text
+        return str(report.longrepr).strip().splitlines()[-1]
+    return crash.message.strip().splitlines()[0]
 
 
 def main():
@@ -62,6 +70,7 @@ def main():
         os.chdir(folder)  # what tests write stays there
         paths = [str(tests / name) for name in asked.files] or [str(tests)]
         options = ["-q", "--no-header", "--no-summary", "-p", "no:cacheprovider", "-W", "ignore"]
+        options.append("--continue-on-collection-errors")
         pytest.main(
             [*paths, *options, "-c", os.devnull, "--rootdir", str(tests), "-k", asked.k],
             plugins=[cases],

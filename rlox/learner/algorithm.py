@@ -235,7 +235,9 @@ class Algorithm(InEnvs, Saved):
 
     @property
     def _current_progress_remaining(self) -> float:
-        return 1.0 - self.num_timesteps / max(self._end, 1)
+        """From 1 down to 0, where it stays: the last rollout may go beyond the end, and a linear
+        schedule would have a learning rate below 0 there, as it has in Stable-Baselines3."""
+        return max(0.0, 1.0 - self.num_timesteps / max(self._end, 1))
 
     def _follow_schedules(self, *optimizers: Any) -> None:
         """Set the learning rate of what remains; left alone where it was given as a number, so that

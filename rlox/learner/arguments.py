@@ -17,6 +17,11 @@ from rlox.learner.classes import NotKept, encoded
 LARGEST = sys.float_info.max  # of finite numbers
 
 
+class Unsupported(ValueError, AssertionError):
+    """Environments that a trainer does not take; Stable-Baselines3 says so by an AssertionError,
+    which programs written for it catch."""
+
+
 def require_integers(minimum: int, **arguments: Any) -> None:
     """TypeError if one of `arguments` is no integer, ValueError if it is smaller."""
     for name, value in arguments.items():

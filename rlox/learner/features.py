@@ -9,6 +9,7 @@ import torch
 from gymnasium import spaces
 from torch import Tensor, nn
 
+from rlox.learner.arguments import Unsupported
 from rlox.learner.spaces import is_image, part_shape, parts
 
 
@@ -131,10 +132,6 @@ class FlattenExtractor(nn.Module):
         return observations.flatten(1)
 
 
-class NoImages(ValueError, AssertionError):
-    """Observations are no images; in Stable-Baselines3 an AssertionError says so."""
-
-
 class NatureCNN(nn.Module):
     """The convolutions of Mnih et al. 2015 and one linear layer. With `normalized_image`, for a Box
     of any three axes, the channels first."""
@@ -147,7 +144,7 @@ class NatureCNN(nn.Module):
     ) -> None:
         super().__init__()
         if not _for_convolutions(observation_space, normalized_image):
-            raise NoImages(
+            raise Unsupported(
                 f"CnnPolicy takes images, bytes from 0 to 255 in three axes, and the observation "
                 f"space is {observation_space}; for floats in three axes, the channels first, give "
                 "policy_kwargs=dict(normalize_images=False); for others use "

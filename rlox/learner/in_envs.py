@@ -6,6 +6,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from rlox.learner.arguments import Unsupported
 from rlox.learner.environments import NoEnv, make_vector_env
 from rlox.learner.features import with_channels_first
 from rlox.learner.finite import FiniteSteps
@@ -78,7 +79,7 @@ class InEnvs:
             if old != new:
                 raise ValueError(f"env: its {what} space is {new}, and the trainer's is {old}")
         if made.num_envs != self.n_envs:
-            raise ValueError(
+            raise Unsupported(
                 f"env: has {made.num_envs} environments, and the trainer was made for "
                 f"{self.n_envs}; make it with n_envs={made.num_envs}, or load it with env=…"
             )

@@ -1,7 +1,7 @@
 """What a trainer with a replay buffer does between updates: step, with noise, and store."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -15,6 +15,7 @@ from rlox.learner.arguments import require_integers, require_one_of
 from rlox.learner.environments import final_obs
 from rlox.learner.saved import read, write
 from rlox.learner.spaces import flatten_obs
+from rlox.learner.torch_settings import torch_settings
 
 COLUMNS = ("obs", "next_obs", "action", "reward", "terminated", "truncated")
 
@@ -79,6 +80,32 @@ class OffPolicy(Algorithm):
 
     def _new_buffer(self) -> ReplayBuffer | PrioritizedReplayBuffer:
         raise NotImplementedError
+
+    def train(self, gradient_steps: int, batch_size: int = 64) -> None:
+        """`gradient_steps` updates from what the replay buffer holds, without a step of the
+        environments, from batches of `batch_size`."""
+        require_integers(0, gradient_steps=gradient_steps)
+        require_integers(1, batch_size=batch_size)
+        own, self.batch_size = self.batch_size, batch_size
+        self._end = max(self._end, 1)  # that what goes by the remaining training goes by something
+        try:
+            with torch_settings(*self._torch_settings()), self._torch_held():
+                self._update(gradient_steps)
+        finally:
+            self.batch_size = own
+
+    def _torch_held(self) -> AbstractContextManager[None]:
+        """Within, torch leaves the processor to updates in Rust, if that is where they run."""
+        held: AbstractContextManager[None] = (
+            self._native.torch_held() if self._native else nullcontext()
+        )
+        return held
+
+    def _update(self, updates: int) -> None:
+        with self.timing.add_time("gradient_update"):
+            for number in range(updates):
+                self._moves_targets = number % self.target_update_interval == 0
+                self.train_once()
 
     def save_replay_buffer(self, path: str | Path | IO[bytes]) -> None:
         """Write the transitions of the replay buffer, the oldest first, as `save` writes. A path
@@ -148,10 +175,7 @@ class OffPolicy(Algorithm):
                 if self._learning_rate.moves:
                     adams = self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer
                     self._follow_schedules(*filter(None, adams))
-                with timing.add_time("gradient_update"):
-                    for number in range(updates):
-                        self._moves_targets = number % self.target_update_interval == 0
-                        self.train_once()
+                self._update(updates)
             steps = ended = 0
             self.logger.advance(self.num_timesteps)
             every = self._log_interval

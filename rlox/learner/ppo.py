@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from rlox.learner import switchboard
 from rlox.learner.acting import clipped
 from rlox.learner.arguments import (
+    Unsupported,
     differences,
     policy_and_env,
     refuse_left_out,
@@ -182,7 +183,7 @@ class PPO(OnPolicy):
         require_flags(normalize_advantage=normalize_advantage)
         require_one_of("collector", collector, ("sync", "async"))
         if not isinstance(self.action_space, ACTION_SPACES):
-            raise ValueError(
+            raise Unsupported(
                 f"action space {self.action_space} is not supported: PPO acts in Discrete, Box, "
                 "MultiDiscrete and MultiBinary; wrap the environment with "
                 "gymnasium.wrappers.TransformAction"

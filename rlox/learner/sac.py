@@ -7,7 +7,6 @@ the short form, `SAC(env)`, `learning_starts` and `gradient_steps` are others (`
 import copy
 import math
 from collections.abc import Collection, Mapping
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -23,6 +22,7 @@ from rlox.env.arguments import integer
 from rlox.learner import switchboard
 from rlox.learner.acting import unscaled
 from rlox.learner.arguments import (
+    Unsupported,
     differences,
     policy_and_env,
     refuse_left_out,
@@ -178,10 +178,8 @@ class SAC(OffPolicy):
             raise ValueError(f"gradient_steps must be -1 or at least 0, got {gradient_steps}")
         space = self.action_space
         if not isinstance(space, spaces.Box) or not space.is_bounded():
-            raise ValueError(
-                f"action space {space} is not supported: SAC acts in a bounded Box; "
-                "PPO takes Discrete and unbounded ones"
-            )
+            acts = "SAC acts in a bounded Box; PPO takes Discrete and unbounded ones"
+            raise Unsupported(f"action space {space} is not supported: {acts}")
         self.act_dim = math.prod(space.shape)
         self.learning_starts, self.batch_size = int(learning_starts), int(batch_size)
         self.tau, self.gamma, self.prioritized = float(tau), float(gamma), bool(prioritized)
@@ -199,8 +197,9 @@ class SAC(OffPolicy):
         self.target_entropy = float(target_entropy)
 
         with self._seeded_initialisation():
-            made = sac_networks(policy, critic, policy_kwargs, self._acting, self._adam)
-            policy, critic, make = made
+            policy, critic, make = sac_networks(
+                policy, critic, policy_kwargs, self._acting, self._adam
+            )
         require_methods("policy", policy, ["get_action_and_logprob"])
         require_methods("critic", critic, ["forward"])
         self.policy, self.critic = policy.to(self.device), critic.to(self.device)
@@ -252,7 +251,7 @@ class SAC(OffPolicy):
         """Algorithm 1: a step of each environment, then as many updates."""
         self._choose_update()
         warn_of_torch("R9", "updates run", self.update_path)
-        with self._native.torch_held() if self._native else nullcontext():
+        with self._torch_held():
             self._step_and_update()
 
     def _torch_update(self) -> EagerUpdate:

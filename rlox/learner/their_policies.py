@@ -12,11 +12,13 @@ from rlox.learner.features import channels_first, shown
 from rlox.learner.policies import ActorCritic
 from rlox.learner.spaces import is_image, part_shape, parts
 
+THEIRS = "stable_baselines3.common.policies"
+
 
 class TheirPolicy(ActorCritic):
     """An object of `policy_class`, a subclass of Stable-Baselines3's `ActorCriticPolicy`. It is
     shown observations as they come from the environment, images with their channels first, and
-    draws from torch's global generator. What is not found here is looked up there."""
+    draws from torch's global generator. What is not found here is looked up, and set, there."""
 
     def __init__(
         self,
@@ -60,7 +62,10 @@ class TheirPolicy(ActorCritic):
         return (actions.flatten(1) if actions.ndim > 1 else actions), log_probs
 
     def get_value(self, obs: Tensor) -> Tensor:
-        values: Tensor = self.theirs.predict_values(self._raw(obs))
+        raw = self._raw(obs)
+        # In their rollouts, values are those of a step's `forward`.
+        written = type(self.theirs).forward.__module__ != THEIRS
+        values: Tensor = self.theirs(raw)[1] if written else self.theirs.predict_values(raw)
         return values.flatten()
 
     def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -85,6 +90,12 @@ class TheirPolicy(ActorCritic):
         self.training = mode
         self.theirs.set_training_mode(mode)
         return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        theirs = self.__dict__.get("_modules", {}).get("theirs")
+        own = name in self.__dict__ or hasattr(type(self), name)
+        there = theirs is not None and not own and hasattr(theirs, name)
+        super().__setattr__(name, value) if not there else setattr(theirs, name, value)
 
     def __getattr__(self, name: str) -> Any:
         try:

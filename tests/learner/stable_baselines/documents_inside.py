@@ -17,13 +17,18 @@ class Unwaiting:
 
 
 def shorten(trainer):
-    learn, predict, calls = trainer.learn, trainer.predict, []
+    learn, predict, calls, learning = trainer.learn, trainer.predict, [], []
 
     def short_learn(self, total_timesteps, *args, **kwargs):
-        return learn(self, min(int(total_timesteps), STEPS), *args, **kwargs)
+        learning.append(self)
+        try:
+            return learn(self, min(int(total_timesteps), STEPS), *args, **kwargs)
+        finally:
+            learning.pop()
 
     def counted_predict(self, *args, **kwargs):
-        calls.append(1)
+        if not learning:  # where a trainer may call its own
+            calls.append(self)
         if len(calls) > PREDICTIONS:
             sys.exit(0)
         return predict(self, *args, **kwargs)

@@ -534,3 +534,16 @@ def test_an_environment_that_was_made_without_a_render_mode_is_drawn_when_asked(
     model.env.step([0])
     assert (model.env.render(mode="rgb_array") == before + 1).all()
     assert rlox.PPO("MlpPolicy", Drawn(5), **SMALL).env.render() is None
+
+
+@pytest.mark.parametrize("optimizations", [None, ()], ids=["native", "torch"])
+def test_sac_learns_from_its_buffer_alone(optimizations):
+    model = rlox.SAC("MlpPolicy", "Pendulum-v1", seed=0, optimizations=optimizations).learn(90)
+    before = [p.clone() for p in model.policy.parameters()]
+    model.train(gradient_steps=0)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.policy.parameters(), strict=True))
+    model.train(gradient_steps=3, batch_size=16)
+    assert model.num_timesteps == 90
+    assert model.batch_size == 256
+    changed = zip(before, model.policy.parameters(), strict=True)
+    assert not any(torch.equal(a, b) for a, b in changed)

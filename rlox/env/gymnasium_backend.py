@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ class GymnasiumBackend:
         self, source: EnvSource, n_envs: int, seed: int, copy: bool, kwargs: dict[str, Any]
     ) -> None:
         self.envs: SyncVectorEnv[Any, Any] = SyncVectorEnv(
-            _factories(source, n_envs, kwargs),
+            [partial(_made, factory) for factory in _factories(source, n_envs, kwargs)],
             copy=copy,
             autoreset_mode=AutoresetMode.SAME_STEP,
         )
@@ -89,6 +90,22 @@ class GymnasiumBackend:
     def close(self) -> None:
         """Close the environments."""
         self.envs.close()
+
+
+class WithoutOptions(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """An environment whose `reset` takes a seed alone, as some of before Gymnasium do."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        if options:
+            raise ValueError(f"options: {self.unwrapped} takes none; it was given {options}")
+        return self.unwrapped.reset(seed=seed)
+
+
+def _made(factory: EnvFactory) -> gymnasium.Env[Any, Any]:
+    env = factory()
+    takes = inspect.signature(env.reset).parameters.values()
+    known = any(one.name == "options" or one.kind is one.VAR_KEYWORD for one in takes)
+    return env if known else WithoutOptions(env)
 
 
 def _factories(source: EnvSource, n_envs: int, kwargs: dict[str, Any]) -> Sequence[EnvFactory]:

@@ -24,7 +24,7 @@ from rlox.learner.in_envs import InEnvs
 from rlox.learner.logger import Logger
 from rlox.learner.policies import StochasticPolicy
 from rlox.learner.saved import Saved
-from rlox.learner.schedules import Scheduled
+from rlox.learner.schedules import Schedule, Scheduled
 from rlox.learner.spaces import (
     is_image,
     require_supported_observations,
@@ -232,6 +232,24 @@ class Algorithm(InEnvs, Saved):
     def learning_rate(self) -> Any:
         """As it was given: a number, or a function of the part of training that remains."""
         return self._learning_rate.function or self._learning_rate.value
+
+    @learning_rate.setter
+    def learning_rate(self, given: Any) -> None:
+        self._learning_rate = Scheduled("learning_rate", given)
+        self._arguments |= plain({"learning_rate": given})
+        for part in (getattr(self, name) for name in self._state):
+            for group in part.param_groups if isinstance(part, torch.optim.Optimizer) else ():
+                group["lr"] = self._learning_rate.value
+
+    @property
+    def lr_schedule(self) -> Schedule:
+        """`learning_rate` as a function, by Stable-Baselines3's name; who sets it sets that."""
+        value = self._learning_rate.value
+        return self._learning_rate.function or (lambda _: value)
+
+    @lr_schedule.setter
+    def lr_schedule(self, given: Any) -> None:
+        self.learning_rate = given
 
     @property
     def _current_progress_remaining(self) -> float:

@@ -102,6 +102,9 @@ class OffPolicy(Algorithm):
         return held
 
     def _update(self, updates: int) -> None:
+        if self._learning_rate.moves:
+            adams = self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer
+            self._follow_schedules(*filter(None, adams))
         with self.timing.add_time("gradient_update"):
             for number in range(updates):
                 self._moves_targets = number % self.target_update_interval == 0
@@ -172,9 +175,6 @@ class OffPolicy(Algorithm):
                 updates = self.gradient_steps
                 if updates == -1:
                     updates = steps * self.n_envs
-                if self._learning_rate.moves:
-                    adams = self.actor_optimizer, self.critic_optimizer, self.alpha_optimizer
-                    self._follow_schedules(*filter(None, adams))
                 self._update(updates)
             steps = ended = 0
             self.logger.advance(self.num_timesteps)

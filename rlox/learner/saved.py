@@ -42,6 +42,11 @@ def read(path: str | Path | IO[bytes], ending: str, device: str | torch.device =
     return torch.load(path, map_location=device, weights_only=True)
 
 
+def _as_made(part: Any) -> Any:
+    """A module without what `torch.compile` put around it, whose names of weights are others."""
+    return getattr(part, "_orig_mod", part)
+
+
 class Saved:
     """The part of a trainer that saves and loads it."""
 
@@ -78,7 +83,7 @@ class Saved:
             if part is None:
                 continue
             top, _, within = name.partition("/")
-            state = part.state_dict()
+            state = _as_made(part).state_dict()
             if within:
                 state = {f"{within}.{key}": value for key, value in state.items()}
             found.setdefault(top, {}).update(state)
@@ -146,7 +151,7 @@ class Saved:
             "episodes": (self.episode_returns, self.episode_lengths),
             "seeds": (self._seeds.entropy, self._seeds.n_children_spawned, self._env_seed),
             "streams": self._workers.gathered(streams) if self._workers else [streams],
-            "state": {name: getattr(self, name).state_dict() for name in self._state},
+            "state": {name: _as_made(getattr(self, name)).state_dict() for name in self._state},
         }
         if self._rank != 0:
             return

@@ -117,3 +117,27 @@ def test_closing_closes_the_environments(monkeypatch: pytest.MonkeyPatch) -> Non
     env.close()
     env.close()
     assert len(closed) == 2
+
+
+class SeedAlone(gym.Env[Any, Any]):
+    """Its `reset` is of before options."""
+
+    observation_space = gym.spaces.Box(0, 10, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, seed: int | None = None) -> Any:  # type: ignore[override]
+        self.seeded = seed
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.ones(1, np.float32), 0.0, True, False, {}
+
+
+def test_an_environment_whose_reset_takes_no_options_is_stepped_and_refuses_them() -> None:
+    env = VecEnv(SeedAlone, 2)
+    env.reset(seed=7)
+    assert [one.unwrapped.seeded for one in env.backend.envs.envs] == [7, 8]  # type: ignore[attr-defined]
+    obs, *_ = env.step(np.zeros(2, np.int64))
+    np.testing.assert_array_equal(obs, np.zeros((2, 1)))
+    with pytest.raises(ValueError, match=r"options: .*takes none"):
+        env.reset(options={"low": 1})

@@ -547,3 +547,27 @@ def test_sac_learns_from_its_buffer_alone(optimizations):
     assert model.batch_size == 256
     changed = zip(before, model.policy.parameters(), strict=True)
     assert not any(torch.equal(a, b) for a, b in changed)
+
+
+def test_a_learning_rate_that_is_set_holds_from_then_on(tmp_path):
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL)
+    assert model.lr_schedule(0.5) == 3e-4
+    model.learning_rate = 1e-2
+    assert model.optimizer.param_groups[0]["lr"] == 1e-2
+    model.lr_schedule = lambda left: 0.0
+    before = [p.clone() for p in model.policy.parameters()]
+    model.learn(32)
+    assert all(torch.equal(a, b) for a, b in zip(before, model.policy.parameters(), strict=True))
+    model.learning_rate = 2e-3
+    model.save(tmp_path / "one")
+    assert rlox.PPO.load(tmp_path / "one").learning_rate == 2e-3
+
+
+def test_a_compiled_policy_is_saved_as_it_was_made(tmp_path):
+    model = rlox.PPO("MlpPolicy", "CartPole-v1", **SMALL)
+    weights = model.get_parameters()["policy"]
+    model.policy = torch.compile(model.policy)
+    assert model.get_parameters()["policy"].keys() == weights.keys()
+    model.save(tmp_path / "one")
+    found = rlox.PPO.load(tmp_path / "one").get_parameters()["policy"]
+    assert all(torch.equal(found[name], one) for name, one in weights.items())

@@ -21,4 +21,5 @@ def test_every_figure_of_this_projects_texts_is_its_records(
 
 def test_each_text_is_covered() -> None:
     book = schema.read(ROOT / "claims.toml", Book)
-    assert set(book.texts) == {"README.md", "METHODOLOGY.md", "CHANGELOG.md"}
+    pages = {f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")}
+    assert set(book.texts) == {"README.md", "METHODOLOGY.md", "CHANGELOG.md", *pages}

@@ -48,7 +48,7 @@ def add_to(verbs: Any, project: Project) -> None:
     """Add the verb to the command line."""
     parser = verbs.add_parser(
         "claims",
-        help="hold the figures of README, METHODOLOGY and CHANGELOG to their records",
+        help="hold the figures of the texts that claims.toml names to their records",
         description="List what the texts claim, each with the commit, the machine and the date of "
         "its record, and say where the text differs from it or the record no longer holds.",
         epilog=_EXAMPLES

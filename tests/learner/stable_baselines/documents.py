@@ -1,6 +1,6 @@
 """Do the programs of Stable-Baselines3's documentation run on this library?
 
-    python tests/learner/stable_baselines/documents.py FOLDER [--only REGEX] [--results FILE]
+    python tests/learner/stable_baselines/documents.py FOLDER [--only REGEX] [--record PAGE]
 
 FOLDER is a checkout of Stable-Baselines3 (or its folder `docs`); nothing of it is kept. Every block
 of Python that imports a trainer, callbacks or vector environments is run up to three times,
@@ -27,6 +27,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import recorded
 
 HERE = Path(__file__).parent
 BLOCK = re.compile(r"^([ \t]*)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
@@ -155,6 +157,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=120, help="most of a program")
     parser.add_argument("--least", type=float, default=0.95, help="share that is to pass")
     parser.add_argument("--results", type=Path, help="JSON to keep: sb3's are not run again")
+    parser.add_argument("--record", type=Path, help="a page that gets the table")
     asked = parser.parse_args()
     if not any(asked.folder.rglob("*.md")):
         parser.error(f"folder: {asked.folder} holds no *.md; name a checkout of Stable-Baselines3")
@@ -175,8 +178,10 @@ def main():
             if asked.results:
                 asked.results.write_text(json.dumps(results, indent=1))
     lines, counted, passed = table(results)
-    print("\n".join(lines))
-    print(f"{passed} of {counted} pass ({passed / max(counted, 1):.0%})")
+    said = f"{passed} of {counted} pass ({passed / max(counted, 1):.0%})"
+    print("\n".join([*lines, said]))
+    if asked.record:
+        recorded.write(asked.record, "Programs of Stable-Baselines3's documentation", said, lines)
     return int(passed < asked.least * counted)
 
 

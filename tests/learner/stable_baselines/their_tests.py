@@ -1,6 +1,6 @@
 """Stable-Baselines3's own tests, run on this library's PPO and SAC.
 
-    python tests/learner/stable_baselines/their_tests.py FOLDER [FILE.py …] [--least SHARE]
+    python tests/learner/stable_baselines/their_tests.py FOLDER [FILE.py …] [--record PAGE]
 
 FOLDER is a checkout of Stable-Baselines3; nothing of it is kept. `PPO` and `SAC` of the package are
 replaced before the test files are imported; of all cases, those run whose parameters hold one of
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import recorded
 import stable_baselines3
 
 import rlox
@@ -60,7 +61,9 @@ def main():
     parser.add_argument("files", nargs="*", help="test files; all without")
     parser.add_argument("--least", type=float, default=0.85, help="share that is to pass")
     parser.add_argument("-k", default="", help="cases, as pytest's -k")
+    parser.add_argument("--record", type=Path, help="a page that gets the table")
     asked = parser.parse_args()
+    record = asked.record and asked.record.resolve()
     tests = asked.folder.resolve() / "tests"
     if not tests.is_dir():
         parser.error(f"folder: {asked.folder} has no tests; name a checkout of Stable-Baselines3")
@@ -75,10 +78,15 @@ def main():
             [*paths, *options, "-c", os.devnull, "--rootdir", str(tests), "-k", asked.k],
             plugins=[cases],
         )
-    for case, reason in sorted(cases.went.items()):
-        print(f"{'fails ' if reason else 'passes'} {case}{': ' if reason else ''}{reason[:150]}")
+    rows = [
+        f"{'fails ' if reason else 'passes'} {case}{': ' if reason else ''}{reason[:150]}"
+        for case, reason in sorted(cases.went.items())
+    ]
     passed = sum(not reason for reason in cases.went.values())
-    print(f"{passed} of {len(cases.went)} pass ({passed / max(len(cases.went), 1):.0%})")
+    said = f"{passed} of {len(cases.went)} pass ({passed / max(len(cases.went), 1):.0%})"
+    print("\n".join([*rows, said]))
+    if record:
+        recorded.write(record, "Cases of Stable-Baselines3's tests", said, rows)
     return int(not cases.went or passed < asked.least * len(cases.went))
 
 

@@ -77,7 +77,7 @@ LEFT_OUT: dict[str, tuple[Any, str]] = {
         "Stable-Baselines3's SAC; SAC(prioritized=True) replays by priority",
     ),
     "replay_buffer_kwargs": (None, "other buffers are not here"),
-    "optimize_memory_usage": (False, "the buffer keeps both observations; lower buffer_size"),
+    "optimize_memory_usage": (False, "it takes True or False"),
     "n_steps": (1, "SAC learns from single steps"),
     "monitor_wrapper": (True, "episodes are booked without a Monitor"),
     "_init_setup_model": (True, "networks are made at once"),
@@ -86,6 +86,12 @@ LEFT_OUT: dict[str, tuple[Any, str]] = {
     "squash_output": (False, "PPO clips its actions; SAC squashes them"),
     "clip_mean": (2.0, "it belongs to gSDE, which is not here"),
     "n_critics": (2, "SAC has two critics; critic=… takes a module of your own"),
+}
+# Other values that ask for what is done anyway: wide observations that follow each other are kept
+# once, and an episode that is cut off goes on in its value.
+DONE_ANYWAY: dict[str, tuple[Any, ...]] = {
+    "optimize_memory_usage": (True,),
+    "replay_buffer_kwargs": ({}, {"handle_timeout_termination": True}),
 }
 
 
@@ -123,7 +129,7 @@ def refuse_left_out(where: str, others: Mapping[str, Any]) -> None:
         if name not in LEFT_OUT:
             raise TypeError(f"{where} got an unexpected argument {name!r}")
         nothing, alternative = LEFT_OUT[name]
-        if value != nothing:
+        if value != nothing and value not in DONE_ANYWAY.get(name, ()):
             raise ValueError(f"{where}: {name}={value!r} is not supported: {alternative}")
 
 

@@ -571,3 +571,11 @@ def test_a_compiled_policy_is_saved_as_it_was_made(tmp_path):
     model.save(tmp_path / "one")
     found = rlox.PPO.load(tmp_path / "one").get_parameters()["policy"]
     assert all(torch.equal(found[name], one) for name, one in weights.items())
+
+
+def test_what_asks_for_what_is_done_anyway_is_taken():
+    anyway = {"handle_timeout_termination": True}
+    rlox.SAC("MlpPolicy", "Pendulum-v1", optimize_memory_usage=True, replay_buffer_kwargs=anyway)
+    with pytest.raises(ValueError, match="replay_buffer_kwargs"):
+        other = {"handle_timeout_termination": False}
+        rlox.SAC("MlpPolicy", "Pendulum-v1", replay_buffer_kwargs=other)

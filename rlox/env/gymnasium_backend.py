@@ -98,7 +98,7 @@ class WithoutOptions(gymnasium.Wrapper[Any, Any, Any, Any]):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         if options:
             raise ValueError(f"options: {self.unwrapped} takes none; it was given {options}")
-        return self.unwrapped.reset(seed=seed)
+        return self.env.reset(seed=seed)
 
 
 def _made(factory: EnvFactory) -> gymnasium.Env[Any, Any]:

@@ -88,7 +88,9 @@ class NativeBackend:
         return tuple(frames)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release what has drawn them."""
+        if self._drawer is not None:
+            self._drawer.close()
 
 
 def _reset_mask(options: dict[str, Any], n_envs: int) -> NDArray[np.bool_] | None:

@@ -253,9 +253,9 @@ class Algorithm(InEnvs, Saved):
 
     @property
     def _current_progress_remaining(self) -> float:
-        """From 1 down to 0, where it stays: the last rollout may go beyond the end, and a linear
-        schedule would have a learning rate below 0 there, as it has in Stable-Baselines3."""
-        return max(0.0, 1.0 - self.num_timesteps / max(self._end, 1))
+        """From 1, before any `learn`, down to 0, where it stays: the last rollout may go beyond the
+        end. Stable-Baselines3's goes below 0 there, and a linear learning rate with it."""
+        return max(0.0, 1.0 - self.num_timesteps / self._end) if self._end else 1.0
 
     def _follow_schedules(self, *optimizers: Any) -> None:
         """Set the learning rate of what remains; left alone where it was given as a number, so that

@@ -18,8 +18,8 @@ LARGEST = sys.float_info.max  # of finite numbers
 
 
 class Unsupported(ValueError, AssertionError):
-    """Environments that a trainer does not take; Stable-Baselines3 says so by an AssertionError,
-    which programs written for it catch."""
+    """A space, or a number of environments, that does not go with a trainer or its policy;
+    Stable-Baselines3 says so by an AssertionError, which programs written for it catch."""
 
 
 def require_integers(minimum: int, **arguments: Any) -> None:
@@ -87,8 +87,8 @@ LEFT_OUT: dict[str, tuple[Any, str]] = {
     "clip_mean": (2.0, "it belongs to gSDE, which is not here"),
     "n_critics": (2, "SAC has two critics; critic=… takes a module of your own"),
 }
-# Other values that ask for what is done anyway: wide observations that follow each other are kept
-# once, and an episode that is cut off goes on in its value.
+# Other values that ask for what is done anyway: observations of 256 bytes and more that follow
+# each other are kept once, and a truncated episode is bootstrapped.
 DONE_ANYWAY: dict[str, tuple[Any, ...]] = {
     "optimize_memory_usage": (True,),
     "replay_buffer_kwargs": ({}, {"handle_timeout_termination": True}),
@@ -165,8 +165,8 @@ def require_device(device: str | torch.device) -> torch.device:
     Stable-Baselines3's take it."""
     if device == "auto":
         device = accelerator() or "cpu"
-    if str(device) == "cuda" and not torch.cuda.is_available():
-        warnings.warn("device: there is no 'cuda' here; it is the CPU", stacklevel=4)
+    if str(device).partition(":")[0] == "cuda" and not torch.cuda.is_available():
+        warnings.warn(f"device: there is no {str(device)!r} here; it is the CPU", stacklevel=4)
         device = "cpu"
     try:
         torch.empty(0, device=device)

@@ -119,8 +119,8 @@ class BaseCallback:
 
 
 def stops(wish: Any) -> bool:
-    """Whether what a callback returned ends training: False, of NumPy or torch too, and not None,
-    since that is what who forgets to return something returns."""
+    """Whether what a callback returned ends training: False, NumPy's and torch's, too. None, what a
+    function without a `return` gives, does not; in Stable-Baselines3 it does."""
     return wish is not None and not wish
 
 

@@ -53,6 +53,8 @@ def make_vector_env(env: Any, n_envs: int) -> AnyEnv:
     """
     if isinstance(env, str):
         return VecEnv(env, n_envs, copy=False)  # what is kept of a step is copied
+    if getattr(env, "__dict__", {}).get("of_a_trainer"):
+        env = env.venv
     if isinstance(env, OfTrainer):
         env.moved()
         env = env.env

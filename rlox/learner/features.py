@@ -35,9 +35,13 @@ def in_order(obs: Any, space: spaces.Space[Any]) -> Any:
         if not isinstance(obs, Mapping) or not obs.keys() >= space.spaces.keys():
             return obs
         return {key: in_order(obs[key], part) for key, part in space.spaces.items()}
-    if len(part_shape(space)) != 3 or (order := shown(space).shape) == space.shape:
+    shape = part_shape(space)
+    if len(shape) != 3 or not isinstance(space, spaces.Box):
         return obs
-    if tuple(getattr(obs, "shape", ()))[-3:] != order:
+    if not is_image(space) or channels_first(space):
+        return obs
+    height, width, channels = shape
+    if tuple(getattr(obs, "shape", ()))[-3:] != (channels, height, width):
         return obs
     if isinstance(obs, Tensor):
         return obs.movedim(-3, -1)
@@ -52,7 +56,9 @@ def with_channels_first(env: Any) -> Any:
     in_place = shown(env.observation_space) == env.observation_space
     if in_place or is_vecenv_wrapped(env, VecTransposeImage):
         return env
-    return VecTransposeImage(env)
+    turned: Any = VecTransposeImage(env)
+    turned.of_a_trainer = True  # so that another trainer is given what it stands around
+    return turned
 
 
 def features_size(space: spaces.Space[Any]) -> int:

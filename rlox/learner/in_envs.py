@@ -50,6 +50,10 @@ class InEnvs:
         """As `get_env()`; `vector_env` is what the trainer steps, of Gymnasium's kind."""
         return self.get_env()
 
+    @env.setter
+    def env(self, env: Any) -> None:
+        self.set_env(env)
+
     def get_env(self) -> Any:
         """The environments as Stable-Baselines3's kind of vector environment: the one that was
         given, or this trainer's with the methods of one; where the program has imported that
@@ -69,7 +73,8 @@ class InEnvs:
     def set_env(self, env: Any, force_reset: bool = True) -> None:
         """Train in `env` from here on, from new episodes on; with `force_reset=False`, in those
         that are under way if `env` is what the trainer has. ValueError for other spaces."""
-        if env is not None and env is self.get_env():
+        own = (self.get_env(), self.vector_env, getattr(self.vector_env, "theirs", None))
+        if env is not None and any(env is one for one in own):
             if force_reset:
                 self._last_obs = None
             return
@@ -119,11 +124,13 @@ class InEnvs:
         self._running_length = np.zeros(self.n_envs, dtype=np.int64)
         obs = flatten_obs(self.vector_env.reset(seed=seed)[0], self.observation_space)
         self._finite.reset(obs)
+        self.vector_env.stepped_by = self  # type: ignore[attr-defined]
         return obs
 
     def _current_obs(self) -> NDArray[Any]:
-        """What the environments show; new episodes where none are under way."""
-        if self._last_obs is None:
+        """What the environments show; new episodes where none are under way, or where another
+        trainer has stepped them since."""
+        if self._last_obs is None or self.vector_env.stepped_by is not self:  # type: ignore[attr-defined]
             self._last_obs = self._reset_env()
         return self._last_obs
 

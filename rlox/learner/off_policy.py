@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from rlox import PrioritizedReplayBuffer, ReplayBuffer
+from rlox.learner import switchboard
 from rlox.learner.algorithm import Algorithm
 from rlox.learner.arguments import require_integers, require_one_of
 from rlox.learner.environments import final_obs
@@ -87,7 +88,8 @@ class OffPolicy(Algorithm):
         require_integers(0, gradient_steps=gradient_steps)
         require_integers(1, batch_size=batch_size)
         own, self.batch_size = self.batch_size, batch_size
-        self._end = max(self._end, 1)  # that what goes by the remaining training goes by something
+        if self._end == 0:  # no learn has been: compiling is for so many updates, or not at all
+            self.optimizations = switchboard.for_run(self._asked, self._chosen, gradient_steps)
         try:
             with torch_settings(*self._torch_settings()), self._torch_held():
                 self._update(gradient_steps)

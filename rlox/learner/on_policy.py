@@ -15,7 +15,9 @@ from rlox.learner.native.rollout import NativeRollouts
 
 
 class RolloutBuffer(NamedTuple):
-    """A rollout by Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`."""
+    """A copy of a rollout by Stable-Baselines3's names, arrays `[n_steps, n_envs, …]`; observations
+    as rows, as the networks are given them. Of environments that reset in a step of their own it
+    is `[N, 1, …]`, those steps being left out."""
 
     observations: NDArray[np.float32]
     actions: NDArray[np.float32]
@@ -25,7 +27,7 @@ class RolloutBuffer(NamedTuple):
     values: NDArray[np.float32]
 
     def size(self) -> int:
-        """Steps of each environment."""
+        """Of the first axis."""
         return len(self.returns)
 
 
@@ -44,14 +46,14 @@ class OnPolicy(Algorithm):
     @property
     def rollout_buffer(self) -> RolloutBuffer | None:
         """The rollout that is learnt from, for callbacks: from `on_rollout_end` until the next is
-        collected. What is written into it changes nothing."""
+        collected."""
         if self._rollout is None:
             return None
         one = self._rollout
         columns = [*one, one.returns - one.advantages]
         shape = (-1, 1 if self._next_step is not None else self.n_envs)  # idle steps are left out
         return RolloutBuffer(
-            *(part.reshape(*shape, *part.shape[1:]).cpu().numpy() for part in columns)
+            *(part.reshape(*shape, *part.shape[1:]).cpu().numpy().copy() for part in columns)
         )
 
     def _collect(self) -> Rollout | None:

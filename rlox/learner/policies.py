@@ -99,7 +99,7 @@ class SacPolicy(StochasticPolicy):
     """SAC's actor, which is the whole policy here. The policy of Stable-Baselines3 has actor and
     critics; they are found under its names, and are no parts of this module."""
 
-    critics: tuple[nn.Module, nn.Module] | None = None  # of the trainer, and the targets
+    critics: tuple[nn.Module, nn.Module] | None = None  # the trainer's first, and their targets
 
     @property
     def actor(self) -> Self:

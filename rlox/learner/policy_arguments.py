@@ -49,8 +49,11 @@ def ppo_policy(
         kwargs = kwargs_for(name, space, policy_kwargs)
         policy = make_actor_critic(space, actions, kwargs)
         policy.made_from = name, policy_kwargs or {}
-        if kwargs.optimizer_class is not None or kwargs.optimizer_kwargs:
-            make = kwargs.optimizer(eps=1e-5)
+        if kwargs.optimizer_class is not None or kwargs.optimizer_kwargs is not None:
+            # As in Stable-Baselines3, whose epsilon is another where settings are given.
+            make = kwargs.optimizer(
+                **({} if kwargs.optimizer_kwargs is not None else {"eps": 1e-5})
+            )
     elif policy_kwargs is not None:
         raise ValueError("policy_kwargs: they describe a policy by name; this one is made already")
     if isinstance(policy, StochasticPolicy):

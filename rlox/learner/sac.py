@@ -345,7 +345,7 @@ class SAC(OffPolicy):
         """A batch of the replay buffer, as NumPy arrays."""
         buffer = self.replay_buffer
         if isinstance(buffer, PrioritizedReplayBuffer):
-            buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / self._end)
+            buffer.beta = BETA_0 + (1 - BETA_0) * min(1.0, self.num_timesteps / max(self._end, 1))
         return buffer.sample(self.batch_size, copy=False)  # learned from before the next is drawn
 
     def _sample(self) -> Batch:

@@ -118,7 +118,7 @@ class Saved:
             if isinstance(part, torch.optim.Optimizer):
                 part.load_state_dict(state)
             else:
-                part.load_state_dict(state, strict=exact_match)
+                _as_made(part).load_state_dict(state, strict=exact_match)
 
     def save(
         self,
@@ -139,8 +139,10 @@ class Saved:
         """
         streams = self._streams()
         arguments = self._arguments | {"n_envs": self._all_envs} | self._reached()
-        arguments = {name: one for name, one in arguments.items() if name not in (exclude or ())}
-        now = {name: getattr(self, name) for name in include or () if name in self._arguments}
+        left_out = set(exclude or ())
+        arguments = {name: one for name, one in arguments.items() if name not in left_out}
+        known = [name for name in include or () if name in self._arguments and hasattr(self, name)]
+        now = {name: getattr(self, name) for name in known}
         arguments |= plain(now)
         saved = {
             "algorithm": type(self).__name__,

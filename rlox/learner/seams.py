@@ -4,7 +4,7 @@ Which of the two runs is chosen in `rlox.learner.switchboard`. R2 and R3 are in 
 `compiled_sac`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,13 @@ from rlox.timing import Timing
 Acted = tuple[Tensor, Tensor, Tensor]  # actions, log-probabilities, values
 
 
+def step_value(policy: ActorCritic) -> Callable[[Tensor], Tensor]:
+    """What values a rollout's steps; a policy may have another function for it than for where
+    rollouts end."""
+    found: Callable[[Tensor], Tensor] = getattr(policy, "step_value", policy.get_value)
+    return found
+
+
 class ActInTwoCalls:
     """R1 before: actor and critic called apart. Made anew whenever the weights have changed."""
 
@@ -32,7 +39,7 @@ class ActInTwoCalls:
         with timing.add_time("action"):
             actions, log_probs = self.policy.get_action_and_logprob(obs, generator=generator)
         with timing.add_time("value"):
-            values = self.policy.get_value(obs)
+            values = step_value(self.policy)(obs)
         return actions, log_probs, values
 
 
@@ -86,7 +93,7 @@ class EvaluateByRollout(EvaluateByStep):
         shape = obs.shape[:2]
         parts = torch.split(obs.flatten(0, 1), rows)
         if said:
-            values = torch.cat([self._policy.get_value(part) for part in parts])
+            values = torch.cat([step_value(self._policy)(part) for part in parts])
             return actions, said[0], values.view(shape)
         pairs = zip(parts, torch.split(actions.flatten(0, 1), rows), strict=True)
         found = [self._policy.evaluate_actions(*pair)[:2] for pair in pairs]

@@ -40,6 +40,10 @@ class TheirPolicy(ActorCritic):
         found: torch.optim.Optimizer = self.theirs.optimizer
         return found
 
+    @optimizer.setter
+    def optimizer(self, given: torch.optim.Optimizer) -> None:
+        self.theirs.optimizer = given
+
     def _raw(self, rows: Tensor) -> Any:
         """Rows as batches of what the environment gives."""
         found, at = {}, 0
@@ -62,10 +66,15 @@ class TheirPolicy(ActorCritic):
         return (actions.flatten(1) if actions.ndim > 1 else actions), log_probs
 
     def get_value(self, obs: Tensor) -> Tensor:
-        raw = self._raw(obs)
-        # In their rollouts, values are those of a step's `forward`.
-        written = type(self.theirs).forward.__module__ != THEIRS
-        values: Tensor = self.theirs(raw)[1] if written else self.theirs.predict_values(raw)
+        values: Tensor = self.theirs.predict_values(self._raw(obs))
+        return values.flatten()
+
+    def step_value(self, obs: Tensor) -> Tensor:
+        """Values of a rollout's steps, which their rollouts take from `forward`: where somebody has
+        written another, it is asked."""
+        if type(self.theirs).forward.__module__ == THEIRS:
+            return self.get_value(obs)
+        values: Tensor = self.theirs(self._raw(obs))[1]
         return values.flatten()
 
     def evaluate_actions(self, obs: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -141,3 +141,16 @@ def test_an_environment_whose_reset_takes_no_options_is_stepped_and_refuses_them
     np.testing.assert_array_equal(obs, np.zeros((2, 1)))
     with pytest.raises(ValueError, match=r"options: .*takes none"):
         env.reset(options={"low": 1})
+
+
+class Scaled(gym.Wrapper[Any, Any, Any, Any]):
+    """A wrapper whose `reset` is of before options."""
+
+    def reset(self, seed: int | None = None) -> Any:  # type: ignore[override]
+        obs, info = self.env.reset(seed=seed)
+        return obs + 5, info
+
+
+def test_a_wrapper_whose_reset_takes_no_options_is_not_left_out() -> None:
+    obs, _ = VecEnv(lambda: Scaled(gym.make("CartPole-v1"))).reset(seed=0)
+    assert (obs > 4).all()

@@ -75,12 +75,38 @@ def test_a_pair_that_is_there_is_not_trained_again(
         return {"final": 1.0 + seed, "curve": [1.0 + seed]}
 
     monkeypatch.setattr(trial, "train", train)
+    monkeypatch.setattr(trial, "commit", lambda: "a" * 40)
     argv = ["trial", "ppo-cartpole", "--out", str(tmp_path), "--at-once", "1"]
     monkeypatch.setattr(sys, "argv", argv)
     assert trial.main() == 130
     assert trial.main() == 0
     assert trained == [(name, seed) for seed in (0, 1, 1) for name in ("sb3", "native")]
     assert "| 2 |" in (tmp_path / "results.md").read_text()
+
+
+def test_a_crash_is_noted_and_its_seed_is_run_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(trial.PLAN, "ppo-cartpole", 2)
+    crashes = iter([True])
+
+    def train(task: str, name: str, seed: int) -> trial.Row:
+        if next(crashes, False):
+            raise racing.PeerError("as planned")
+        return {"final": 1.0 + seed, "curve": [1.0 + seed]}
+
+    monkeypatch.setattr(trial, "train", train)
+    trial.run(["ppo-cartpole"], tmp_path, 1, 60.0, "a" * 40)
+    assert [row["seed"] for row in trial.rows_of("ppo-cartpole", tmp_path)] == [10_001]
+    trial.run(["ppo-cartpole"], tmp_path, 1, 60.0, "a" * 40)
+    assert [row["seed"] for row in trial.rows_of("ppo-cartpole", tmp_path)] == [10_000, 10_001]
+    assert "were run again: 1." in trial.tell(tmp_path)
+
+
+def test_a_seed_that_ran_on_two_machines_counts_once(tmp_path: Path) -> None:
+    for row in [*rows(3), *rows(3)]:
+        trial.add_row(row, tmp_path / "ppo-cartpole.jsonl")
+    assert trial.rows_of("ppo-cartpole", tmp_path) == rows(3)
 
 
 @pytest.mark.parametrize("driver", trial.ARMS.values())
@@ -90,9 +116,8 @@ def test_a_driver_evaluates_the_policy_that_it_has_trained(driver: str, tmp_path
     job = trial.seeds.job_of("ppo-cartpole") | {
         "seed": 1, "driver": driver, "total_timesteps": 2048,
     }  # fmt: skip
-    peer = racing.Peer(
-        name, "", trial.HERE / "run_and_evaluate.py", trial.seeds.arm(name, "ppo").form
-    )
+    form = "sb3" if name == "sb3" else "default"
+    peer = racing.Peer(name, "", trial.HERE / "run_and_evaluate.py", form)
     outcome = racing.train(peer, Path(sys.executable), job, 120, tmp_path)
     returns = json.loads((tmp_path / "final.json").read_text())
     assert outcome.steps == 2048

@@ -14,6 +14,7 @@ import math
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,7 +25,7 @@ import seeds
 from rlox_opt.plan.unfinished import kept
 from rlox_opt.race import environments as racing
 from rlox_opt.stats.student import t_quantile, welch
-from rlox_opt.system import machine
+from rlox_opt.system import git, machine
 from rlox_opt.system.files import add_row, write
 from rlox_opt.system.schema import read
 
@@ -40,9 +41,11 @@ PLAN = {  # pairs of trainings, in the order in which they are run
     "sac-halfcheetah": 25,
 }
 ARMS = {"sb3": "run_sb3", "native": "run_rlox"}
+LEARNS = ("rlox", "crates", "peers", "tests/learning/*.py")  # what decides how an arm learns
 FIGURES = {"final": "final policy", "area": "area under the training curve"}
 MARGIN = 0.05  # of what Stable-Baselines3 gains over a random policy
 OUTSIDE = 0.05  # one-sided
+CRASHES = "crashes.jsonl"
 MOST = 2.0  # what is further apart than this is not measured
 Row = dict[str, Any]
 
@@ -50,8 +53,8 @@ Row = dict[str, Any]
 def train(task: str, name: str, seed: int) -> Row:
     """A training in a process of its own, and its figures."""
     job = seeds.job_of(task) | {"seed": seed, "driver": ARMS[name]}
-    of_race = seeds.arm(name, job["algo"])
-    peer = racing.Peer(name, of_race.what, HERE / "run_and_evaluate.py", of_race.form)
+    form = "sb3" if name == "sb3" else "default"
+    peer = racing.Peer(name, name, HERE / "run_and_evaluate.py", form)
     with tempfile.TemporaryDirectory() as folder:
         outcome = racing.train(peer, Path(sys.executable), job, seeds.LIMIT_S, Path(folder))
         final = read(Path(folder, "final.json"), list[float])
@@ -61,30 +64,51 @@ def train(task: str, name: str, seed: int) -> Row:
     }
 
 
+def rows_of(task: str, out: Path) -> list[Row]:
+    """Those of the plan, one a seed: the first, of two that were run on different machines."""
+    by_seed = {row["seed"]: row for row in reversed(kept(out / f"{task}.jsonl"))}
+    planned = range(FIRST_SEED, FIRST_SEED + PLAN[task])
+    return [by_seed[seed] for seed in planned if seed in by_seed]
+
+
+def commit() -> str:
+    """Of all that decides how an arm learns. Raises SystemExit where that is not committed."""
+    repository = git.of(seeds.PROJECT.root)
+    if changed := repository.run("status", "--porcelain", "--", *LEARNS):
+        raise SystemExit(f"commit these first, so that a row can say what ran:\n{changed}")
+    return repository.run("rev-parse", "HEAD").strip()
+
+
 def missing(tasks: Sequence[str], out: Path) -> list[tuple[str, int]]:
     """Task and seed of each pair that is not there yet."""
     found = []
     for task in tasks:
-        there = {row["seed"] for row in kept(out / f"{task}.jsonl")}
+        there = {row["seed"] for row in rows_of(task, out)}
         planned = range(FIRST_SEED, FIRST_SEED + PLAN[task])
         found += [(task, seed) for seed in planned if seed not in there]
     return found
 
 
-def run(tasks: Sequence[str], out: Path, at_once: int, until: float) -> None:
-    """Train what is missing; no pair is begun later than `until` seconds from now."""
+def run(tasks: Sequence[str], out: Path, at_once: int, until: float, of: str | None) -> None:
+    """Train what is missing; no pair is begun later than `until` seconds from now. `of`: the
+    commit, where git cannot be asked."""
     end = time.monotonic() + until
     info, installed = machine.machine(), seeds.PROJECT.installed
     origin = {
         "machine": f"{info['cpu']}, {info['cores']} cores",
-        "commit": machine.commit(seeds.PROJECT.root)[0] or installed.build_info().get("commit"),
         "torch": installed.around().get("torch"),
     }
 
     def pair(task: str, seed: int) -> None:
         if time.monotonic() > end:
             return
-        row: Row = {"seed": seed} | {name: train(task, name, seed) for name in ARMS} | origin
+        row: Row = {"seed": seed, "commit": of or commit(), **origin}
+        try:
+            row |= {name: train(task, name, seed) for name in ARMS}
+        except racing.PeerError as crash:
+            add_row({"task": task, **row, "said": str(crash)}, out / CRASHES)
+            print(f"{task} seed {seed}: {crash}", file=sys.stderr, flush=True)
+            return
         add_row(row, out / f"{task}.jsonl")  # here, so that what ends after Ctrl-C is kept, too
         found = ", ".join(f"{name} {row[name]['final']:.1f}" for name in ARMS)
         print(f"{task} seed {seed}: {found}", flush=True)
@@ -159,29 +183,32 @@ def told(task: str, rows: Sequence[Row], random: float) -> list[str]:
 
 def tell(out: Path) -> str:
     """The table of all that was run, as Markdown."""
-    lines, of = [], set()
+    lines: list[str] = []
+    of: Counter[str] = Counter()
     for task in PLAN:
-        if rows := kept(out / f"{task}.jsonl"):
+        if rows := rows_of(task, out):
             random = seeds.random_return(seeds.TASKS[task]["env_id"], 100)
             lines += told(task, rows, random)
-            of |= {
-                (r["machine"], f"torch {r['torch']}", f"commit {r['commit'][:12]}") for r in rows
-            }
+            of.update(
+                f"{task}, {row['machine']}, torch {row['torch']}, commit {row['commit'][:12]}"
+                for row in rows
+            )
     return "\n".join(
         [
             "Results of the trial of [protocol.md](../protocol.md). Means over seeds, with their "
             "deviation; the difference, native minus Stable-Baselines3, with its 95 % interval "
-            "(Welch); what the native path has lost at most of what Stable-Baselines3 gains over a "
-            "random policy. A task has a verdict when all its pairs are there.",
+            "(Welch); what the native path has lost at most (95 %, one-sided) of what "
+            "Stable-Baselines3 gains over a random policy. A task has a verdict when all its pairs "
+            f"are there. Trainings that crashed and were run again: {len(kept(out / CRASHES))}.",
             "",
             "| Task | Figure | Stable-Baselines3 | native | difference | lost at most | verdict "
             "| pairs |",
             "|---|---|---:|---:|---:|---:|---|---:|",
             *lines,
             "",
-            "Run on:",
+            "What ran ([notes](notes.md)):",
             "",
-            *(f"- {', '.join(one)}" for one in sorted(of)),
+            *(f"- {one}: {n} pairs" for one, n in sorted(of.items())),
             "",
         ]
     )
@@ -193,15 +220,16 @@ def main() -> int:
     )
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(PLAN)} (default: all, in order)")
     parser.add_argument("--tell", action="store_true", help="write results.md; train nothing")
-    parser.add_argument("--until", type=float, default=math.inf, help="begin no training after")
-    parser.add_argument("--at-once", type=int, default=machine.machine()["cores"])
-    parser.add_argument("--out", type=Path, default=HERE / "trial")
+    parser.add_argument("--until", type=float, default=math.inf, help="begin no pair after, in s")
+    parser.add_argument("--at-once", type=int, default=machine.machine()["cores"], help="pairs")
+    parser.add_argument("--out", type=Path, default=HERE / "trial", help="folder of the rows")
+    parser.add_argument("--commit", help="that is run, where there is no git to ask")
     asked = parser.parse_args()
     if unknown := set(asked.tasks) - set(PLAN):
         parser.error(f"tasks: {', '.join(unknown)}: there are {', '.join(PLAN)}")
     try:
         if not asked.tell:
-            run(asked.tasks or list(PLAN), asked.out, asked.at_once, asked.until)
+            run(asked.tasks or list(PLAN), asked.out, asked.at_once, asked.until, asked.commit)
     except KeyboardInterrupt:
         print("Interrupted; the same command goes on.", file=sys.stderr)
         return 130

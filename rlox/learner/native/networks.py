@@ -22,7 +22,7 @@ METHODS = {
     *("forward", "from_noise", "get_action_and_logprob", "get_value", "evaluate_actions"),
     *("draw", "draw_actions"),
 }
-# All in torch against all in Rust, of the two races of docs/rivals.md (AMD EPYC, 2 cores, 2026-11-23).
+# All in torch against all in Rust, of both races of docs/rivals.md (AMD EPYC, 2 cores, 2026-11-23).
 COST = "in torch alone, PPO took 8 times as long on CartPole-v1 and SAC 2.5 times on Pendulum-v1"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 

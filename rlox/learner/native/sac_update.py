@@ -89,13 +89,14 @@ class NativeUpdate:
 
         torch's threads spin for a while after each operator, on the cores that Rust's need.
         """
-        before = torch.get_num_threads()
+        before, own = torch.get_num_threads(), self.threads
         self.threads = min(2, before)
         torch.set_num_threads(1)
         try:
             yield
         finally:
             torch.set_num_threads(before)
+            self.threads = own
 
     def fits(self, model: "SAC") -> bool:
         """Whether all is as it was found; cheap enough to be asked before each update."""

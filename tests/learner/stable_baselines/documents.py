@@ -28,7 +28,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-import recorded
+import documents_page
 
 HERE = Path(__file__).parent
 BLOCK = re.compile(r"^([ \t]*)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
@@ -181,7 +181,9 @@ def main():
     said = f"{passed} of {counted} pass ({passed / max(counted, 1):.0%})"
     print("\n".join([*lines, said]))
     if asked.record:
-        recorded.write(asked.record, "Programs of Stable-Baselines3's documentation", said, lines)
+        documents_page.write(
+            asked.record, "Programs of Stable-Baselines3's documentation", said, lines
+        )
     return int(passed < asked.least * counted)
 
 

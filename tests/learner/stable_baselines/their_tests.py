@@ -14,8 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import documents_page
 import pytest
-import recorded
 import stable_baselines3
 
 import rlox
@@ -86,7 +86,7 @@ def main():
     said = f"{passed} of {len(cases.went)} pass ({passed / max(len(cases.went), 1):.0%})"
     print("\n".join([*rows, said]))
     if record:
-        recorded.write(record, "Cases of Stable-Baselines3's tests", said, rows)
+        documents_page.write(record, "Cases of Stable-Baselines3's tests", said, rows)
     return int(not cases.went or passed < asked.least * len(cases.went))
 
 

@@ -40,7 +40,8 @@ class TrainFreq(NamedTuple):
 
 class LentStream:
     """A stream of random numbers for what draws from NumPy's global one, as Stable-Baselines3's
-    noises do: whose numbers then follow from a trainer's seed, and move nobody else's."""
+    noises do. Their numbers then follow from a trainer's seed, and the global stream stays where it
+    was."""
 
     def __init__(self, seed: int) -> None:
         self._state: Any = np.random.RandomState(seed).get_state()
@@ -197,7 +198,7 @@ class OffPolicy(Algorithm):
         assert self._next_step is not None
         taken = ~self._next_step.idle
         if taken.any():
-            self.replay_buffer.push_batch(*(np.ascontiguousarray(part[taken]) for part in step))
+            self.replay_buffer.push_batch(*(part[taken] for part in step))
 
     def _noisy_actions(self, obs: NDArray[Any]) -> NDArray[np.float32]:
         """`_chosen_actions` with `action_noise`."""

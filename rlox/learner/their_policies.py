@@ -1,6 +1,5 @@
 """A policy class written for Stable-Baselines3, as PPO's policy here."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -86,12 +85,7 @@ class TheirPolicy(ActorCritic):
         self.theirs.save(path)
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path | IO[bytes],
-        device: str | torch.device = "auto",
-        policy_kwargs: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def load(cls, *_: Any, **__: Any) -> Self:
         """Refused: the class that the file was written by is the user's."""
         raise ValueError("policy.load: call load of the class that was given to PPO as policy")
 
@@ -104,7 +98,10 @@ class TheirPolicy(ActorCritic):
         theirs = self.__dict__.get("_modules", {}).get("theirs")
         own = name in self.__dict__ or hasattr(type(self), name)
         there = theirs is not None and not own and hasattr(theirs, name)
-        super().__setattr__(name, value) if not there else setattr(theirs, name, value)
+        if there:
+            setattr(theirs, name, value)
+        else:
+            super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Any:
         try:

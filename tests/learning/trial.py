@@ -64,11 +64,15 @@ def train(task: str, name: str, seed: int) -> Row:
     }
 
 
+def planned(task: str) -> range:
+    """The seeds of a task's pairs."""
+    return range(FIRST_SEED, FIRST_SEED + PLAN[task])
+
+
 def rows_of(task: str, out: Path) -> list[Row]:
     """Those of the plan, one a seed: the first, of two that were run on different machines."""
     by_seed = {row["seed"]: row for row in reversed(kept(out / f"{task}.jsonl"))}
-    planned = range(FIRST_SEED, FIRST_SEED + PLAN[task])
-    return [by_seed[seed] for seed in planned if seed in by_seed]
+    return [by_seed[seed] for seed in planned(task) if seed in by_seed]
 
 
 def commit() -> str:
@@ -84,8 +88,7 @@ def missing(tasks: Sequence[str], out: Path) -> list[tuple[str, int]]:
     found = []
     for task in tasks:
         there = {row["seed"] for row in rows_of(task, out)}
-        planned = range(FIRST_SEED, FIRST_SEED + PLAN[task])
-        found += [(task, seed) for seed in planned if seed not in there]
+        found += [(task, seed) for seed in planned(task) if seed not in there]
     return found
 
 

@@ -148,8 +148,10 @@ def ppo_update(
     lr: float,
     betas: tuple[float, float],
     eps: float,
+    clip_range_vf: float | None = None,
+    target_kl: float | None = None,
     threads: int = 1,
-) -> tuple[float, float, float, float, float, float]: ...
+) -> tuple[tuple[float, float, float, float, float, float], int]: ...
 
 @final
 class ReplayBuffer:

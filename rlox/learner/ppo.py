@@ -264,7 +264,9 @@ class PPO(OnPolicy):
             self._show(self._workers.train(self, rollout))
             return
         if self._native is not None:
-            self._show(self._native.train(self, rollout))
+            figures = self._native.train(self, rollout)
+            if figures is not None:
+                self._show(figures)
             return
         self.policy.train(True)
         minibatch = self._minibatch()

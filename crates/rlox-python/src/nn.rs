@@ -67,8 +67,8 @@ pub(crate) fn moments<'a, 'py>(
 ///     One permutation of the transitions per epoch.
 /// step : int
 ///     Steps that Adam has made.
-/// batch_size, clip_range, normalize_advantage, ent_coef, vf_coef, max_grad_norm
-///     As ``rlox.PPO`` has them.
+/// batch_size, clip_range, normalize_advantage, ent_coef, vf_coef, max_grad_norm, clip_range_vf, target_kl
+///     As ``rlox.PPO`` has them. With ``target_kl`` the update may end early.
 /// lr, betas, eps
 ///     As ``torch.optim.Adam`` has them.
 /// threads : int
@@ -76,9 +76,11 @@ pub(crate) fn moments<'a, 'py>(
 ///
 /// Returns
 /// -------
-/// tuple of six floats
+/// figures : tuple of six floats
 ///     Means over the minibatches of the loss, the policy's loss, the value's loss, the entropy's
-///     loss, the approximate KL divergence and the fraction of clipped ratios.
+///     loss, the approximate KL divergence and the fraction of clipped ratios; NaN without minibatches.
+/// n_minibatches : int
+///     How many were learnt from: steps that Adam has made.
 ///
 /// Raises
 /// ------
@@ -91,7 +93,8 @@ pub(crate) fn moments<'a, 'py>(
 ///     Networks or batches for which there is no memory.
 #[pyfunction]
 #[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
-    normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, threads=1))]
+    normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, clip_range_vf=None,
+    target_kl=None, threads=1))]
 #[expect(clippy::too_many_arguments, reason = "those of the algorithm")]
 pub(crate) fn ppo_update<'py>(
     py: Python<'py>,
@@ -110,8 +113,10 @@ pub(crate) fn ppo_update<'py>(
     lr: f64,
     betas: (f64, f64),
     eps: f64,
+    clip_range_vf: Option<f32>,
+    target_kl: Option<f64>,
     threads: usize,
-) -> PyResult<(f64, f64, f64, f64, f64, f64)> {
+) -> PyResult<((f64, f64, f64, f64, f64, f64), usize)> {
     let mut crossing = PPO_UPDATE.enter(0);
     let ppo = Ppo {
         batch_size: size("batch_size", batch_size)?,
@@ -119,6 +124,8 @@ pub(crate) fn ppo_update<'py>(
         normalize_advantage,
         ent_coef,
         vf_coef,
+        clip_range_vf,
+        target_kl,
         max_grad_norm,
         adam: Adam {
             lr,
@@ -165,12 +172,13 @@ pub(crate) fn ppo_update<'py>(
     let figures = py
         .detach(|| ppo.update(policy, &rollout, order, step, threads))
         .map_err(to_py)?;
-    Ok((
+    let means = (
         figures.loss,
         figures.policy_loss,
         figures.value_loss,
         figures.entropy_loss,
         figures.approx_kl,
         figures.clip_fraction,
-    ))
+    );
+    Ok((means, figures.n_minibatches))
 }

@@ -28,8 +28,6 @@ class NativeUpdate:
     def __init__(self, model: "PPO") -> None:
         if model.loss.__module__ != "rlox.learner.ppo":
             raise Unfit("the loss is replaced")
-        if model.target_kl is not None or model.clip_range_vf is not None:
-            raise Unfit("target_kl and clip_range_vf are known to torch alone")
         actor, critic, log_std = actor_critic_networks(model.policy)
         if actor.widths[0] != model.obs_dim or critic.widths[0] != model.obs_dim:
             raise Unfit("a network does not take the observations as they are")
@@ -59,20 +57,18 @@ class NativeUpdate:
             model.policy is self.policy
             and model.optimizer is self.flat.optimizer
             and "loss" not in vars(model)
-            and model.target_kl is None
-            and model.clip_range_vf is None
             and self.flat.holds()
         )
 
-    def train(self, model: "PPO", rollout: "Rollout") -> tuple[float, ...]:
-        """`n_epochs` of minibatches; the values of `rlox.learner.ppo.FIGURES`."""
+    def train(self, model: "PPO", rollout: "Rollout") -> tuple[float, ...] | None:
+        """`n_epochs` of minibatches; the values of `rlox.learner.ppo.FIGURES`, or None where
+        `target_kl` ended the update before the first."""
         n = len(rollout.obs)
-        generator = model._shuffle_generator
-        order = torch.cat([torch.randperm(n, generator=generator) for _ in range(model.n_epochs)])
+        order, states = self._epochs(model, n)
         group = model.optimizer.param_groups[0]
         columns: Any = tuple(column.contiguous().numpy() for column in rollout)
         with model.timing.add_time("native_update"):
-            figures = _core.ppo_update(
+            figures, n_minibatches = _core.ppo_update(
                 self.actor,
                 self.critic,
                 self.log_std,
@@ -88,7 +84,23 @@ class NativeUpdate:
                 lr=group["lr"],
                 betas=group["betas"],
                 eps=group["eps"],
+                clip_range_vf=model.clip_range_vf,
+                target_kl=model.target_kl,
                 threads=model._update_threads,
             )
-        self.flat.steps += model.n_epochs * -(-n // model.batch_size)
-        return figures
+        self.flat.steps += n_minibatches
+        if states:
+            begun = n_minibatches // -(-n // model.batch_size)
+            model._shuffle_generator.set_state(states[min(begun, model.n_epochs - 1)])
+        return figures if n_minibatches else None
+
+    def _epochs(self, model: "PPO", n: int) -> tuple[torch.Tensor, list[torch.Tensor]]:
+        """A permutation for each epoch, and where one may be the last, the generator's state after
+        each: of epochs that do not come nothing is drawn."""
+        generator = model._shuffle_generator
+        orders, states = [], []
+        for _ in range(model.n_epochs):
+            orders.append(torch.randperm(n, generator=generator))
+            if model.target_kl is not None:
+                states.append(generator.get_state())
+        return torch.cat(orders), states

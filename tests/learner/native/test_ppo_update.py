@@ -92,10 +92,16 @@ def at_an_edge(policy: ActorCritic, obs: torch.Tensor) -> bool:
     st.integers(1, 300),
     st.booleans(),
     st.sampled_from([0.0, 0.02]),
+    st.sampled_from([None, 0.3]),
     st.integers(0, 2**31),
 )
 def test_gradients_are_autograds(
-    made: tuple[ActorCritic, int], n: int, normalize: bool, ent_coef: float, seed: int
+    made: tuple[ActorCritic, int],
+    n: int,
+    normalize: bool,
+    ent_coef: float,
+    clip_range_vf: float | None,
+    seed: int,
 ) -> None:
     policy, obs_dim = made
     rollout = make_rollout(policy, obs_dim, n, seed)
@@ -106,6 +112,7 @@ def test_gradients_are_autograds(
         native=True,
         normalize_advantage=normalize,
         ent_coef=ent_coef,
+        clip_range_vf=clip_range_vf,
         n_epochs=1,
         batch_size=n,
         max_grad_norm=float("inf"),
@@ -152,6 +159,30 @@ def test_fifty_updates_stay_beside_torchs(kind: str) -> None:
     assert (torchs - start).norm() > 0.3
     assert (natives - torchs).norm() < 1e-4 * (torchs - start).norm()
     assert models[1].optimizer.state_dict()["state"][0]["step"] == 300
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", ENVS)
+def test_target_kl_ends_an_update_where_torch_ends_it(kind: str, threads: int) -> None:
+    arguments = {"n_epochs": 5, "batch_size": 500, "learning_rate": 3e-2}
+    n_minibatches = {}
+    for target_kl in (1e-9, 0.02, 0.05, 1e9):
+        models = [ppo(kind, native, target_kl=target_kl, **arguments) for native in (False, True)]
+        models[1]._update_threads = threads
+        rollout = make_rollout(models[0].policy, models[0].obs_dim, 1700, seed=0)
+        for model in models:
+            model.train(rollout)
+        torchs, natives = (model.optimizer.state_dict()["state"] for model in models)
+        n_minibatches[target_kl] = int(natives[0]["step"]) if natives else 0
+        assert n_minibatches[target_kl] == (int(torchs[0]["step"]) if torchs else 0)
+        told = [model.logger.values for model in models]
+        figures = [{name: told_of[name] for name in FIGURES if name in told_of} for told_of in told]
+        assert figures[1] == pytest.approx(figures[0], rel=1e-4, abs=1e-5)
+        torch.testing.assert_close(parameters(models[1]), parameters(models[0]), rtol=0, atol=1e-5)
+        # What is drawn next is the same as well.
+        assert torch.equal(*(model._shuffle_generator.get_state() for model in models))
+    assert 0 == n_minibatches[1e-9] < n_minibatches[0.02] < n_minibatches[0.05] < 20
+    assert n_minibatches[1e9] == 20
 
 
 @pytest.mark.parametrize("kind", ENVS)

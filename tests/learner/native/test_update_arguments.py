@@ -171,7 +171,7 @@ def test_where_no_thread_can_be_started_one_does_it_all() -> None:
                 return [64, 64, n_out], "tanh", moments
             n, actor, critic = 512, network(2), network(1)
             rollout = random(n, 64), rng.integers(0, 2, n), random(n), random(n), random(n)
-            figures = _core.ppo_update(
+            figures, _ = _core.ppo_update(
                 actor, critic, None, rollout, np.arange(n), 0, batch_size=64, clip_range=0.2,
                 normalize_advantage=True, ent_coef=0.0, vf_coef=0.5, max_grad_norm=0.5, lr=1e-3,
                 betas=(0.9, 0.999), eps=1e-5, threads=threads,

@@ -153,6 +153,8 @@ impl Arm for PpoStep {
             normalize_advantage: true,
             ent_coef: ENT_COEF,
             vf_coef: VF_COEF,
+            clip_range_vf: None,
+            target_kl: None,
             max_grad_norm: f64::MAX,
             adam: ADAM,
         };

@@ -20,13 +20,16 @@ pub(super) struct Actor<'a> {
     grad_log_std: Vec<f32>,
     obs: Vec<f32>,
     rows: Rows,
-    /// Sums over the minibatches.
+    /// What the minibatch adds to the figures.
+    latest: Sums,
+    /// Sums over the minibatches that were learnt from.
     pub(super) sums: Sums,
 }
 
-/// Sums of what the actor adds to the figures.
+/// What the actor adds to the figures.
 #[derive(Default)]
 pub(super) struct Sums {
+    pub(super) n_minibatches: usize,
     pub(super) policy_loss: f64,
     pub(super) entropy_loss: f64,
     pub(super) approx_kl: f64,
@@ -76,15 +79,16 @@ impl<'a> Actor<'a> {
             rows: Rows::of(rows, network.mlp.n_outputs())?,
             network,
             log_std,
+            latest: Sums::default(),
             sums: Sums::default(),
         })
     }
 }
 
 impl Side for Actor<'_> {
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> f64 {
+    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64> {
         let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
-        let (rows, sums) = (&mut self.rows, &mut self.sums);
+        let (rows, latest) = (&mut self.rows, &mut self.latest);
         gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
         let outputs = mlp.forward(params, &self.obs, batch.len(), &mut self.acts);
         rows.take_advantages(self.ppo, rollout, batch);
@@ -98,27 +102,27 @@ impl Side for Actor<'_> {
                     let log_ratio = log_probs[action] - rollout.log_probs[i as usize];
                     rows.log_ratio.push(log_ratio);
                 }
-                rows.surrogate(self.ppo, sums);
-                rows.entropy_of_categorical(n, sums);
+                rows.surrogate(self.ppo, latest)?;
+                latest.entropy_loss = -rows.entropy_of_categorical(n);
                 let actions = batch.iter().map(|&i| actions[i as usize] as usize);
                 rows.categorical_gradient(self.ppo, actions, n);
             }
             (Some(log_std), Actions::Continuous(actions)) => {
                 let log_std = &*log_std.params;
                 rows.gaussian(outputs, log_std, actions, rollout.log_probs, batch);
-                rows.surrogate(self.ppo, sums);
+                rows.surrogate(self.ppo, latest)?;
                 let entropy = |log_std: &f32| log_std + 0.5 + HALF_LOG_2PI;
-                sums.entropy_loss -= f64::from(log_std.iter().map(entropy).sum::<f32>());
+                latest.entropy_loss = -f64::from(log_std.iter().map(entropy).sum::<f32>());
                 rows.gaussian_gradient(self.ppo, &mut self.grad_log_std);
             }
             // `check` has refused the rest.
-            _ => return f64::NAN,
+            _ => return None,
         }
 
         self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
         mlp.backward(params, &self.obs, batch.len(), acts, &rows.grad_out, grad);
-        norm_squared(&self.grad) + norm_squared(&self.grad_log_std)
+        Some(norm_squared(&self.grad) + norm_squared(&self.grad_log_std))
     }
 
     fn step(&mut self, t: u64, scale: f32) {
@@ -127,6 +131,12 @@ impl Side for Actor<'_> {
         if let Some(log_std) = &mut self.log_std {
             adam.step(t, log_std, &self.grad_log_std, scale);
         }
+        let (sums, latest) = (&mut self.sums, &self.latest);
+        sums.n_minibatches += 1;
+        sums.policy_loss += latest.policy_loss;
+        sums.entropy_loss += latest.entropy_loss;
+        sums.approx_kl += latest.approx_kl;
+        sums.clip_fraction += latest.clip_fraction;
     }
 }
 
@@ -164,8 +174,9 @@ impl Rows {
         }
     }
 
-    /// Of `log_ratio` and `advantages`: `ratio`, the figures, and `by_log_prob`.
-    fn surrogate(&mut self, ppo: &Ppo, sums: &mut Sums) {
+    /// Of `log_ratio` and `advantages`: `ratio`, the figures, and `by_log_prob`. None where the policy
+    /// has moved further than `target_kl` allows.
+    fn surrogate(&mut self, ppo: &Ppo, latest: &mut Sums) -> Option<()> {
         self.ratio.clone_from(&self.log_ratio);
         math::exp(&mut self.ratio);
         let n = self.ratio.len() as f32;
@@ -185,9 +196,13 @@ impl Rows {
             self.by_log_prob.push(if moves { -plain / n } else { 0.0 });
         }
         let n = f64::from(n);
-        sums.policy_loss -= objective / n;
-        sums.approx_kl += kl / n;
-        sums.clip_fraction += f64::from(clipped) / n;
+        latest.policy_loss = -objective / n;
+        latest.approx_kl = kl / n;
+        latest.clip_fraction = f64::from(clipped) / n;
+        let too_far = ppo
+            .target_kl
+            .is_some_and(|target| latest.approx_kl > 1.5 * target);
+        (!too_far).then_some(())
     }
 
     /// Log-probabilities in `by_action` and probabilities in `probs` of `logits`, `[B, n]`.
@@ -212,8 +227,8 @@ impl Rows {
         }
     }
 
-    /// H = - sum p log p in `entropy`, and the sum of its mean.
-    fn entropy_of_categorical(&mut self, n: usize, sums: &mut Sums) {
+    /// H = - sum p log p in `entropy`; its mean.
+    fn entropy_of_categorical(&mut self, n: usize) -> f64 {
         self.entropy.clear();
         let rows = self
             .probs
@@ -223,7 +238,7 @@ impl Rows {
             |(p, log_p): (&[f32], &[f32])| -p.iter().zip(log_p).map(|(p, l)| p * l).sum::<f32>();
         self.entropy.extend(rows.map(entropy));
         let total: f64 = self.entropy.iter().map(|&h| f64::from(h)).sum();
-        sums.entropy_loss -= total / self.entropy.len() as f64;
+        total / self.entropy.len() as f64
     }
 
     /// `d log p_a / d z_j = [j = a] - p_j` and `d H / d z_j = -p_j (log p_j + H)`.

@@ -1,4 +1,4 @@
-//! The critic's side: the mean squared error of the value.
+//! The critic's side: the mean squared error of the value, clipped or not.
 
 use super::{Network, Ppo, Rollout, Side, gather};
 use crate::RloxError;
@@ -14,7 +14,9 @@ pub(super) struct Critic<'a> {
     grad: Vec<f32>,
     grad_out: Vec<f32>,
     obs: Vec<f32>,
-    /// Sum of the loss over the minibatches.
+    /// Loss of the minibatch.
+    latest_loss: f64,
+    /// Sum of the loss over the minibatches that were learnt from.
     pub(super) value_loss: f64,
 }
 
@@ -30,13 +32,14 @@ impl<'a> Critic<'a> {
             grad_out: reserved(rows)?,
             obs: reserved(rows.saturating_mul(network.mlp.n_inputs()))?,
             network,
+            latest_loss: 0.0,
             value_loss: 0.0,
         })
     }
 }
 
 impl Side for Critic<'_> {
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> f64 {
+    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64> {
         let (mlp, params) = (self.network.mlp, &*self.network.moments.params);
         let rows = batch.len();
         gather(rollout.obs, mlp.n_inputs(), batch, &mut self.obs);
@@ -45,22 +48,33 @@ impl Side for Critic<'_> {
         self.grad_out.clear();
         let mut squares = 0.0;
         for (&value, &i) in values.iter().zip(batch) {
-            let error = value - rollout.returns[i as usize];
+            let (target, advantage) = (rollout.returns[i as usize], rollout.advantages[i as usize]);
+            let (value, moves) = match self.ppo.clip_range_vf {
+                None => (value, true),
+                Some(range) => {
+                    let old = target - advantage;
+                    let moved = value - old;
+                    // Beyond the range the loss is constant.
+                    (old + moved.clamp(-range, range), moved.abs() <= range)
+                }
+            };
+            let error = value - target;
             squares += f64::from(error * error);
-            self.grad_out
-                .push(self.ppo.vf_coef * 2.0 / rows as f32 * error);
+            let by_value = self.ppo.vf_coef * 2.0 / rows as f32 * error;
+            self.grad_out.push(if moves { by_value } else { 0.0 });
         }
-        self.value_loss += squares / rows as f64;
+        self.latest_loss = squares / rows as f64;
 
         self.grad.fill(0.0);
         let (acts, grad) = (&mut self.acts, &mut self.grad);
         mlp.backward(params, &self.obs, rows, acts, &self.grad_out, grad);
-        norm_squared(&self.grad)
+        Some(norm_squared(&self.grad))
     }
 
     fn step(&mut self, t: u64, scale: f32) {
         self.ppo
             .adam
             .step(t, &mut self.network.moments, &self.grad, scale);
+        self.value_loss += self.latest_loss;
     }
 }

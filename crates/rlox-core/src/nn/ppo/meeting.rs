@@ -1,4 +1,4 @@
-//! Where two threads meet to add a number each to the other's.
+//! Where two threads meet to give each other a number.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,26 +37,26 @@ pub(super) fn meeting() -> (Seat, Seat) {
 }
 
 impl Seat {
-    /// `number` plus what the other thread brings in this round; None if that thread is gone.
-    pub(super) fn sum(&self, number: f64) -> Option<f64> {
+    /// Gives `number` for what the other thread brings in this round; None if that thread is gone.
+    pub(super) fn exchange(&self, number: f64) -> Option<f64> {
         let (mine, other) = (&self.places[self.mine], &self.places[1 - self.mine]);
         let round = mine.round.load(Ordering::Relaxed) + 1;
         let parity = usize::from(round % 2 == 1);
         mine.numbers[parity].store(number.to_bits(), Ordering::Relaxed);
         mine.round.store(round, Ordering::Release);
         let mut spins = 0;
-        let others = loop {
+        loop {
             match other.round.load(Ordering::Acquire) {
                 GONE => return None,
                 at if at >= round => {
-                    break f64::from_bits(other.numbers[parity].load(Ordering::Relaxed));
+                    let number = other.numbers[parity].load(Ordering::Relaxed);
+                    return Some(f64::from_bits(number));
                 }
                 _ if spins < SPINS => std::hint::spin_loop(),
                 _ => std::thread::yield_now(),
             }
             spins += 1;
-        };
-        Some(number + others)
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use std::thread::{self, Builder};
 use super::adam::{Adam, Moments, clip_scale};
 use super::{FlushDenormals, Mlp};
 use crate::error::{RloxError, check_len};
-use crate::pool;
+use crate::{Real, pool};
 use actor::Actor;
 use critic::Critic;
 use meeting::{Seat, meeting};
@@ -83,15 +83,21 @@ pub struct Ppo {
     pub ent_coef: f32,
     /// c1.
     pub vf_coef: f32,
+    /// How far a value may move from that of the rollout, R - A, before the loss is constant.
+    pub clip_range_vf: Option<f32>,
+    /// The update ends before a minibatch of which the mean of r - 1 - log r is above 1.5 times this.
+    pub target_kl: Option<f64>,
     /// Length that the gradient is clipped to.
     pub max_grad_norm: f64,
     /// What makes a step of a gradient.
     pub adam: Adam,
 }
 
-/// Means over the minibatches.
+/// Means over the minibatches that were learnt from; NaN where there was none.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figures {
+    /// How many they were.
+    pub n_minibatches: usize,
     /// L.
     pub loss: f64,
     /// Its first term.
@@ -116,8 +122,8 @@ impl Ppo {
     /// `threads` above 1, actor and critic learn side by side where there is enough to do.
     ///
     /// # Errors
-    /// If lengths do not agree, an action or index is none, the clip range is negative, or there is no
-    /// memory for a minibatch.
+    /// If lengths do not agree, an action or index is none, a clip range or the target is negative, or
+    /// there is no memory for a minibatch.
     pub fn update(
         &self,
         policy: ActorCritic<'_>,
@@ -128,12 +134,9 @@ impl Ppo {
     ) -> Result<Figures, RloxError> {
         let n = rollout.log_probs.len();
         check(&policy, rollout, self.batch_size)?;
-        if self.clip_range.is_nan() || self.clip_range < 0.0 {
-            return Err(RloxError::argument(
-                "clip_range",
-                format!("is {}, expected at least 0", self.clip_range),
-            ));
-        }
+        not_negative("clip_range", self.clip_range)?;
+        not_negative("clip_range_vf", self.clip_range_vf.unwrap_or(0.0))?;
+        not_negative("target_kl", self.target_kl.unwrap_or(0.0))?;
         if n == 0 || order.is_empty() {
             return Err(RloxError::argument(
                 "order",
@@ -152,7 +155,6 @@ impl Ppo {
         let rows = self.batch_size.min(n);
         let mut actor = Actor::new(self, policy.actor, policy.log_std, rows)?;
         let mut critic = Critic::new(self, policy.critic, rows)?;
-        let n_minibatches = order.len() / n * n.div_ceil(self.batch_size);
         let minibatches = || {
             let epochs = order.chunks(n);
             epochs
@@ -176,13 +178,16 @@ impl Ppo {
         if !side_by_side {
             let _flush = FlushDenormals::new();
             for (batch, t) in minibatches() {
-                let norm = actor.gradient(rollout, batch) + critic.gradient(rollout, batch);
+                let Some(norm) = actor.gradient(rollout, batch) else {
+                    break;
+                };
+                let norm = norm + critic.gradient(rollout, batch).unwrap_or(f64::NAN);
                 let scale = clip_scale(norm, self.max_grad_norm);
                 actor.step(t, scale);
                 critic.step(t, scale);
             }
         }
-        Ok(self.figures(&actor, &critic, n_minibatches as f64))
+        Ok(self.figures(&actor, &critic))
     }
 
     /// All that one side does, on a thread of its own.
@@ -195,18 +200,25 @@ impl Ppo {
     ) {
         let _flush = FlushDenormals::new();
         for (batch, t) in minibatches {
-            let Some(norm) = seat.sum(side.gradient(rollout, batch)) else {
+            let norm = side.gradient(rollout, batch);
+            let others = seat.exchange(norm.unwrap_or(ENOUGH));
+            let (Some(norm), Some(others)) = (norm, others) else {
                 return;
             };
-            side.step(t, clip_scale(norm, self.max_grad_norm));
+            if others == ENOUGH {
+                return;
+            }
+            side.step(t, clip_scale(norm + others, self.max_grad_norm));
         }
     }
 
-    fn figures(&self, actor: &Actor<'_>, critic: &Critic<'_>, n_minibatches: f64) -> Figures {
+    fn figures(&self, actor: &Actor<'_>, critic: &Critic<'_>) -> Figures {
+        let n_minibatches = actor.sums.n_minibatches as f64;
         let policy_loss = actor.sums.policy_loss / n_minibatches;
         let entropy_loss = actor.sums.entropy_loss / n_minibatches;
         let value_loss = critic.value_loss / n_minibatches;
         Figures {
+            n_minibatches: actor.sums.n_minibatches,
             loss: policy_loss
                 + f64::from(self.vf_coef) * value_loss
                 + f64::from(self.ent_coef) * entropy_loss,
@@ -219,11 +231,15 @@ impl Ppo {
     }
 }
 
+/// What a side brings in place of a squared length, which is never negative, to end the update.
+const ENOUGH: f64 = f64::NEG_INFINITY;
+
 /// One of the two networks in training.
 trait Side {
-    /// Makes the gradient of the loss of a minibatch; its squared length.
-    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> f64;
-    /// Adam's step number `t` with that gradient, times `scale`.
+    /// Makes the gradient of the loss of a minibatch; its squared length, or None to end the update
+    /// before this minibatch.
+    fn gradient(&mut self, rollout: &Rollout<'_>, batch: &[i64]) -> Option<f64>;
+    /// Adam's step number `t` with that gradient, times `scale`; what the minibatch adds to the figures.
     fn step(&mut self, t: u64, scale: f32);
 }
 
@@ -278,6 +294,14 @@ fn check(
             "belongs to continuous actions, and to them alone",
         )),
     }
+}
+
+fn not_negative<T: Real>(argument: &'static str, value: T) -> Result<(), RloxError> {
+    if value >= T::zero() {
+        return Ok(());
+    }
+    let problem = format!("is {value}, expected at least 0");
+    Err(RloxError::argument(argument, problem))
 }
 
 fn check_moments(name: &'static str, of: &Moments<'_>, n: usize) -> Result<(), RloxError> {

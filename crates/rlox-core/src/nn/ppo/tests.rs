@@ -89,6 +89,8 @@ const PPO: Ppo = Ppo {
     normalize_advantage: true,
     ent_coef: 0.01,
     vf_coef: 0.5,
+    clip_range_vf: None,
+    target_kl: None,
     max_grad_norm: 0.5,
     adam: Adam {
         lr: 1e-2,
@@ -126,7 +128,7 @@ fn a_thread_that_panics_does_not_leave_the_other_waiting() {
         panic!("as it must");
     });
     assert!(gone.join().is_err());
-    assert_eq!(one.sum(1.0), None);
+    assert_eq!(one.exchange(1.0), None);
 }
 
 #[test]

@@ -150,6 +150,7 @@ def ppo_update(
     eps: float,
     clip_range_vf: float | None = None,
     target_kl: float | None = None,
+    nvec: Sequence[int] | None = None,
     threads: int = 1,
 ) -> tuple[tuple[float, float, float, float, float, float], int]: ...
 

@@ -92,8 +92,11 @@ class Workers:
         model.episode_lengths[seen:] = chain.from_iterable(lengths)
         return None if any(stopped) else rollout
 
-    def train(self, model: "PPO", rollout: "Rollout") -> Sequence[float] | NDArray[np.float32]:
-        """`n_epochs` over the rollouts of all workers; returns the means of `FIGURES`."""
+    def train(
+        self, model: "PPO", rollout: "Rollout"
+    ) -> Sequence[float] | NDArray[np.float32] | None:
+        """`n_epochs` over the rollouts of all workers; returns the means of `FIGURES`, or None as
+        `NativeUpdate.train` does."""
         native = model._native
         with model.timing.add_time("gather"):
             if self._all_say(native is not None, model.device):
@@ -110,20 +113,39 @@ class Workers:
                 self.align(native.flat.tensors[:1])
             return figures
         model._minibatch()  # where R2 is asked for, it says that it does not apply
-        return self._train_in_torch(model, rollout).cpu().numpy()
+        learnt = self._train_in_torch(model, rollout)
+        return torch.stack(learnt).mean(dim=0).cpu().numpy() if learnt else None
 
-    def _train_in_torch(self, model: "PPO", rollout: "Rollout") -> Tensor:
+    def _train_in_torch(self, model: "PPO", rollout: "Rollout") -> list[Tensor]:
         model.policy.train(True)
         with model.timing.add_time("gather"):
             (advantages,) = self._joined([rollout.advantages], model.n_envs)
-        figures = []
+        figures: list[Tensor] = []
         for _ in range(model.n_epochs):
             order = torch.randperm(
                 len(advantages), generator=model._shuffle_generator, device=model.device
             )
             for indices in torch.split(order, model.batch_size):
+                if model.target_kl is not None and self._too_far(model, rollout, indices):
+                    return figures
                 figures.append(self._minibatch(model, rollout, advantages[indices], indices))
-        return torch.stack(figures).mean(dim=0)
+        return figures
+
+    def _too_far(self, model: "PPO", rollout: "Rollout", indices: Tensor) -> bool:
+        """As `PPO._too_far`, of the transitions `indices` of all rollouts joined."""
+        assert model.target_kl is not None
+        total = model._kl(rollout, self._own(model, indices)[1]).sum()
+        with self._together():
+            dist.all_reduce(total)
+        return bool(total / len(indices) > 1.5 * model.target_kl)
+
+    def _own(self, model: "PPO", indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Which of the transitions `indices` of all rollouts joined are this worker's, and where
+        they are in its rollout."""
+        env = indices % (self.size * model.n_envs)
+        own = env // model.n_envs == self.rank
+        at = indices // (self.size * model.n_envs) * model.n_envs + env % model.n_envs
+        return own, at[own]
 
     def _all_say(self, said: bool, device: torch.device) -> bool:
         """Whether every worker has said yes."""
@@ -156,9 +178,7 @@ class Workers:
         with timing.add_time("minibatch"):
             if model.normalize_advantage and len(advantages) > 1:
                 advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-            env = indices % (self.size * model.n_envs)
-            own = env // model.n_envs == self.rank
-            at = (indices // (self.size * model.n_envs) * model.n_envs + env % model.n_envs)[own]
+            own, at = self._own(model, indices)
             batch = type(rollout)(*(column.index_select(0, at) for column in rollout))
             batch = batch._replace(advantages=advantages[own])
 

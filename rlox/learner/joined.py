@@ -90,24 +90,25 @@ class Joined:
 
 def alone(policy: ActorCritic) -> Alone | None:
     """The policy's actor, where it is one that Rust would know."""
+    if not isinstance(policy, CategoricalActorCritic | GaussianActorCritic):
+        return None
     try:
-        actor, _, _ = actor_critic_networks(policy)
+        return Alone(policy, actor_critic_networks(policy).actor)
     except Unfit:
         return None
-    assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
-    return Alone(policy, actor)
 
 
 def join(policy: ActorCritic) -> Joined | None:
     """The policy as one network, where it is one that Rust would know, and its networks have as
     many layers and the same activation."""
+    if not isinstance(policy, CategoricalActorCritic | GaussianActorCritic):
+        return None
     try:
-        actor, critic, _ = actor_critic_networks(policy)
+        actor, critic, *_ = actor_critic_networks(policy)
     except Unfit:
         return None
     if len(actor.widths) != len(critic.widths) or actor.activation != critic.activation:
         return None
     if actor.widths[0] != critic.widths[0] or critic.widths[-1] != 1:
         return None
-    assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
     return Joined(policy, actor, critic)

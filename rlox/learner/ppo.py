@@ -260,13 +260,9 @@ class PPO(OnPolicy):
             self.clip_range_vf = self._clip_range_vf.at(self._current_progress_remaining)
         if self._native is not None and not self._native.fits(self):
             self._choose_update()
-        if self._workers:
-            self._show(self._workers.train(self, rollout))
-            return
-        if self._native is not None:
-            figures = self._native.train(self, rollout)
-            if figures is not None:
-                self._show(figures)
+        learner: Any = self._workers or self._native
+        if learner is not None:
+            self._show(learner.train(self, rollout))
             return
         self.policy.train(True)
         minibatch = self._minibatch()
@@ -283,19 +279,25 @@ class PPO(OnPolicy):
             else:
                 continue
             break
-        if learnt:
-            self._show(torch.stack(learnt).mean(dim=0).cpu().numpy())
+        self._show(torch.stack(learnt).mean(dim=0).cpu().numpy() if learnt else None)
 
     def _too_far(self, rollout: Rollout, at: Tensor) -> bool:
         """Whether the policy has moved further than `target_kl` allows."""
         assert self.target_kl is not None
-        batch = Rollout(*(column.index_select(0, at) for column in rollout))
-        with torch.no_grad():
-            _, log_probs, _ = self.policy.evaluate_actions(batch.obs, batch.actions)
-            log_ratio = log_probs - batch.log_probs
-            return bool((log_ratio.exp() - 1 - log_ratio).mean() > 1.5 * self.target_kl)
+        return bool(self._kl(rollout, at).mean() > 1.5 * self.target_kl)
 
-    def _show(self, figures: Sequence[float] | NDArray[np.float32]) -> None:
+    @torch.no_grad()
+    def _kl(self, rollout: Rollout, at: Tensor) -> Tensor:
+        """r - 1 - log r of the transitions `at`, whose mean is an estimate of the KL divergence."""
+        batch = Rollout(*(column.index_select(0, at) for column in rollout))
+        _, log_probs, _ = self.policy.evaluate_actions(batch.obs, batch.actions)
+        log_ratio = log_probs - batch.log_probs
+        return log_ratio.exp() - 1 - log_ratio
+
+    def _show(self, figures: Sequence[float] | NDArray[np.float32] | None) -> None:
+        """Log an update's figures; None where `target_kl` ended it before the first minibatch."""
+        if figures is None:
+            return
         self._n_updates += 1
         told = {
             "train/n_updates": self._n_updates * self.n_epochs,

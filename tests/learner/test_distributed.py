@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from workers import ROLLOUT, SETTINGS, SIZE, facts, ppo
+from workers import ROLLOUT, SETTINGS, SIZE, TARGET_KL, facts, ppo
 
 import rlox
 from rlox.learner.distributed import Workers
@@ -39,10 +39,16 @@ def seen(folder: Path, scene: str) -> list[dict]:
 
 
 @pytest.mark.parametrize(
-    ("scene", "path"), [("one_update", "torch"), ("one_native_update", "native")]
+    ("scene", "path", "settings"),
+    [
+        ("one_update", "torch", {}),
+        ("one_native_update", "native", {}),
+        ("ended_early", "torch", {"target_kl": TARGET_KL}),
+        ("ended_early_natively", "native", {"target_kl": TARGET_KL}),
+    ],
 )
 def test_an_update_is_that_of_one_process_with_all_transitions(
-    folder: Path, scene: str, path: str
+    folder: Path, scene: str, path: str, settings: dict[str, float]
 ) -> None:
     first, second = seen(folder, scene)
     assert first["update"] == second["update"] == path
@@ -55,11 +61,14 @@ def test_an_update_is_that_of_one_process_with_all_transitions(
             for ours, theirs in zip(first["rollout"], second["rollout"], strict=True)
         )
     )
-    alone = ppo(learning_rate=0.01)
+    alone = ppo(learning_rate=0.01, **settings)
     before = facts(alone)["weights"]
     alone.logger.start("PPO", 0, ROLLOUT, False)
     alone.train(joined)
     expected = facts(alone)
+    every = SETTINGS["n_epochs"] * -(-ROLLOUT // SETTINGS["batch_size"])
+    assert first["minibatches"] == second["minibatches"] == expected["minibatches"]
+    assert (expected["minibatches"] < every) == bool(settings)
     for a, b, start in zip(first["weights"], expected["weights"], before, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
         assert (b - start).abs().max() > 1e-3, "nothing was learnt, so nothing is shown"
@@ -200,7 +209,7 @@ def test_updates_of_several_processes_are_told_to_be_uncompiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Workers, "_all_say", lambda self, said, device: said)
-    monkeypatch.setattr(Workers, "_train_in_torch", lambda *_: torch.zeros(len(FIGURES)))
+    monkeypatch.setattr(Workers, "_train_in_torch", lambda *_: [torch.zeros(len(FIGURES))])
     model = ppo(optimizations=["R2"])
     model.logger.start("PPO", 0, 1, progress_bar=False)
     rollout = Rollout(*[torch.zeros(0)] * len(Rollout._fields))

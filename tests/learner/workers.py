@@ -27,6 +27,7 @@ SETTINGS = {
     "optimizations": (),
 }
 ROLLOUT = 64
+TARGET_KL = 1e-3
 
 
 def ppo(**arguments) -> rlox.PPO:
@@ -36,6 +37,7 @@ def ppo(**arguments) -> rlox.PPO:
 def facts(model: rlox.PPO) -> dict:
     return {
         "weights": [p.detach().clone() for p in model.policy.parameters()],
+        "minibatches": max((int(s["step"]) for s in model.optimizer.state.values()), default=0),
         "moments": [state["exp_avg"].clone() for state in model.optimizer.state.values()],
         "steps": model.num_timesteps,
         "returns": model.episode_returns,
@@ -60,6 +62,16 @@ def one_update(rank: int, folder: Path, **arguments) -> dict:
 def one_native_update(rank: int, folder: Path) -> dict:
     """The same where updates run in Rust."""
     return one_update(rank, folder, optimizations=["R9"])
+
+
+def ended_early(rank: int, folder: Path, **arguments) -> dict:
+    """An update that `target_kl` ends."""
+    return one_update(rank, folder, target_kl=TARGET_KL, **arguments)
+
+
+def ended_early_natively(rank: int, folder: Path) -> dict:
+    """The same where updates run in Rust."""
+    return ended_early(rank, folder, optimizations=["R9"])
 
 
 def frozen(rank: int, folder: Path) -> dict:
@@ -150,6 +162,8 @@ def main(folder: Path) -> None:
     for scene in (
         one_update,
         one_native_update,
+        ended_early,
+        ended_early_natively,
         frozen,
         at_odds,
         long_and_resumed,

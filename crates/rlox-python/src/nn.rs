@@ -32,6 +32,9 @@ pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResul
     Mlp::new(widths, activation).map_err(to_py)
 }
 
+/// Means over the minibatches, in the order of `ppo_update`'s docs.
+type Means = (f64, f64, f64, f64, f64, f64);
+
 /// Three arrays of n float32, to be written to.
 pub(crate) fn moments<'a, 'py>(
     hold: &'a Hold<'py>,
@@ -62,13 +65,16 @@ pub(crate) fn moments<'a, 'py>(
 ///     Moments of the log-deviation, shape (act_dim,); None means discrete actions.
 /// rollout : tuple
 ///     ``(obs, actions, log_probs, advantages, returns)``: float32 of shape (n, obs_dim), int64 of
-///     shape (n,) or float32 of shape (n, act_dim), and three times float32 of shape (n,).
+///     shape (n,), with ``nvec`` (n, len(nvec)), or float32 of shape (n, act_dim), and three times
+///     float32 of shape (n,).
 /// order : ndarray of int64, shape (n_epochs * n,)
 ///     One permutation of the transitions per epoch.
 /// step : int
 ///     Steps that Adam has made.
 /// batch_size, clip_range, normalize_advantage, ent_coef, vf_coef, max_grad_norm, clip_range_vf, target_kl
 ///     As ``rlox.PPO`` has them. With ``target_kl`` the update may end early.
+/// nvec : list of int or None
+///     Of several choices at once the possibilities of each, as many in all as there are logits.
 /// lr, betas, eps
 ///     As ``torch.optim.Adam`` has them.
 /// threads : int
@@ -94,7 +100,7 @@ pub(crate) fn moments<'a, 'py>(
 #[pyfunction]
 #[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
     normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, clip_range_vf=None,
-    target_kl=None, threads=1))]
+    target_kl=None, nvec=None, threads=1))]
 #[expect(clippy::too_many_arguments, reason = "those of the algorithm")]
 pub(crate) fn ppo_update<'py>(
     py: Python<'py>,
@@ -115,8 +121,9 @@ pub(crate) fn ppo_update<'py>(
     eps: f64,
     clip_range_vf: Option<f32>,
     target_kl: Option<f64>,
+    nvec: Option<List<usize>>,
     threads: usize,
-) -> PyResult<((f64, f64, f64, f64, f64, f64), usize)> {
+) -> PyResult<(Means, usize)> {
     let mut crossing = PPO_UPDATE.enter(0);
     let ppo = Ppo {
         batch_size: size("batch_size", batch_size)?,
@@ -156,12 +163,18 @@ pub(crate) fn ppo_update<'py>(
     let n = log_probs.len();
     let rollout = Rollout {
         obs: hold.read::<f32, Ix2>("obs", obs, Some(&[n, actor_mlp.n_inputs()]))?,
-        actions: match policy.log_std {
-            Some(_) => {
+        actions: match (&policy.log_std, &nvec) {
+            (Some(_), _) => {
                 let actions = hold.read::<f32, Ix2>("actions", actions, Some(&[n, act_dim]))?;
                 Actions::Continuous(actions)
             }
-            None => Actions::Discrete(hold.read::<i64, Ix1>("actions", actions, Some(&[n]))?),
+            (None, Some(List(nvec))) => Actions::Several {
+                chosen: hold.read::<i64, Ix2>("actions", actions, Some(&[n, nvec.len()]))?,
+                nvec,
+            },
+            (None, None) => {
+                Actions::Discrete(hold.read::<i64, Ix1>("actions", actions, Some(&[n]))?)
+            }
         },
         log_probs,
         advantages: hold.read::<f32, Ix1>("advantages", advantages, Some(&[n]))?,

@@ -9,6 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor, nn
 
+from rlox.learner.featured import FeaturesActorCritic
+from rlox.learner.features import CombinedExtractor, FlattenExtractor, Shown
+from rlox.learner.heads import Categoricals, Gaussian
 from rlox.learner.policies import (
     CategoricalActorCritic,
     GaussianActorCritic,
@@ -20,8 +23,10 @@ ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
 # Whoever replaces one of these on a policy wants it called.
 METHODS = {
     *("forward", "from_noise", "get_action_and_logprob", "get_value", "evaluate_actions"),
-    *("draw", "draw_actions"),
+    *("draw", "draw_actions", "log_prob", "entropy", "_features", "_seen", "_said", "_value"),
 }
+# Modules between observations and layers that learn nothing: what they give is computed once.
+FIXED = (Shown, FlattenExtractor, CombinedExtractor, nn.ModuleDict)
 # All in torch against all in Rust, of both races of docs/rivals.md (AMD EPYC, 2 cores, 2026-11-23).
 COST = "in torch alone, PPO took 8 times as long on CartPole-v1 and SAC 2.5 times on Pendulum-v1"
 HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -86,18 +91,52 @@ def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
     return q1, q2
 
 
-def actor_critic_networks(policy: nn.Module) -> tuple[Network, Network, list[Tensor]]:
-    """Actor, critic, and the log-deviation if the policy is a Gaussian."""
+class ActorCriticNetworks(NamedTuple):
+    """A policy and its value function: `log_std` of a Gaussian; `nvec`, possibilities of each of
+    several choices; `see`, what the networks are given of rows of observations, if not themselves.
+    """
+
+    actor: Network
+    critic: Network
+    log_std: list[Tensor]
+    nvec: list[int] | None = None
+    see: Callable[[Tensor], Tensor] | None = None
+
+
+def actor_critic_networks(policy: nn.Module) -> ActorCriticNetworks:
+    """Those of a policy that Rust knows."""
+    if METHODS & vars(policy).keys():
+        raise Unfit("a method of the policy is replaced")
+    _require_no_hook("the policy", policy)
+    if type(policy) is FeaturesActorCritic:
+        return _above_features(policy)
     if type(policy) not in (CategoricalActorCritic, GaussianActorCritic):
         raise Unfit(f"the policy is a {type(policy).__name__}")
     assert isinstance(policy, CategoricalActorCritic | GaussianActorCritic)
-    _require_no_hook("the policy", policy)
-    if METHODS & vars(policy).keys():
-        raise Unfit("a method of the policy is replaced")
     actor = _network("the actor", _leaves(policy.actor))
     critic = _network("the critic", _leaves(policy.critic))
     log_std: list[Tensor] = [policy.log_std] if isinstance(policy, GaussianActorCritic) else []
-    return actor, critic, log_std
+    return ActorCriticNetworks(actor, critic, log_std)
+
+
+def _above_features(policy: FeaturesActorCritic) -> ActorCriticNetworks:
+    extractors = [policy.features_extractor, policy.vf_features_extractor]
+    for part in (policy.shown, *(one for one in extractors if one is not None)):
+        for module in part.modules():
+            if type(module) not in FIXED:
+                raise Unfit(f"a {type(module).__name__} stands before the networks")
+            _require_no_hook("a features extractor", module)
+    head = policy.head
+    _require_no_hook("the policy's head", head)
+    if type(head) not in (Categoricals, Gaussian):
+        raise Unfit(f"actions are drawn by {type(head).__name__}")
+    layers = policy.mlp_extractor
+    _require_no_hook("the layers", layers)
+    actor = _network("the actor", [*_leaves(layers.policy_net), policy.action_net])
+    critic = _network("the critic", [*_leaves(layers.value_net), policy.value_net])
+    log_std: list[Tensor] = [head.log_std] if isinstance(head, Gaussian) else []
+    nvec = head.numbers if isinstance(head, Categoricals) and not head.alone else None
+    return ActorCriticNetworks(actor, critic, log_std, nvec, policy._seen)
 
 
 def _network(name: str, layers: list[nn.Module]) -> Network:

@@ -28,8 +28,8 @@ class NativeUpdate:
     def __init__(self, model: "PPO") -> None:
         if model.loss.__module__ != "rlox.learner.ppo":
             raise Unfit("the loss is replaced")
-        actor, critic, log_std = actor_critic_networks(model.policy)
-        if actor.widths[0] != model.obs_dim or critic.widths[0] != model.obs_dim:
+        actor, critic, log_std, self.nvec, self.see = actor_critic_networks(model.policy)
+        if self.see is None and {actor.widths[0], critic.widths[0]} != {model.obs_dim}:
             raise Unfit("a network does not take the observations as they are")
         if critic.widths[-1] != 1:
             raise Unfit("the critic has more than one output")
@@ -66,6 +66,9 @@ class NativeUpdate:
         n = len(rollout.obs)
         order, states = self._epochs(model, n)
         group = model.optimizer.param_groups[0]
+        if self.see is not None:
+            with torch.no_grad():
+                rollout = rollout._replace(obs=self.see(rollout.obs))
         columns: Any = tuple(column.contiguous().numpy() for column in rollout)
         with model.timing.add_time("native_update"):
             figures, n_minibatches = _core.ppo_update(
@@ -86,6 +89,7 @@ class NativeUpdate:
                 eps=group["eps"],
                 clip_range_vf=model.clip_range_vf,
                 target_kl=model.target_kl,
+                nvec=self.nvec,
                 threads=model._update_threads,
             )
         self.flat.steps += n_minibatches

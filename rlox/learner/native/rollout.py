@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -59,7 +60,9 @@ class NativeRollouts:
         core = rust_core(self.model.vector_env)
         if core is None:
             raise Unfit("the environments run in Python")
-        actor, critic, log_std = actor_critic_networks(self.model.policy)
+        actor, critic, log_std, _, see = actor_critic_networks(self.model.policy)
+        if see is not None and not isinstance(self.model.observation_space, spaces.Box):
+            raise Unfit("the policy sees other observations than the environments give")
         require_plain_parameters([*actor.params, *critic.params, *log_std])
         return core, actor, critic, log_std
 

@@ -1,35 +1,25 @@
 """PPO's native update against autograd, `torch.optim.Adam` and the torch path."""
 
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from drawn import at_an_edge, make_rollout, policies
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from rlox import PPO, _core
 from rlox.learner.callbacks import BaseCallback
+from rlox.learner.featured import FeaturesActorCritic
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.policies import ActorCritic, CategoricalActorCritic, GaussianActorCritic
 from rlox.learner.ppo import FIGURES, Rollout
 
 ENVS = {"categorical": "CartPole-v1", "gaussian": "Pendulum-v1"}
-
-
-def make_rollout(policy: ActorCritic, obs_dim: int, n: int, seed: int) -> Rollout:
-    """What `policy` might have met, with an old policy that differs from it a little."""
-    generator = torch.Generator().manual_seed(seed)
-    obs = torch.randn(n, obs_dim, generator=generator)
-    with torch.no_grad():
-        actions, log_probs = policy.get_action_and_logprob(obs, generator=generator)
-    moved = log_probs + 0.2 * torch.randn(n, generator=generator)
-    advantages, returns = torch.randn(2, n, generator=generator)
-    return Rollout(obs, actions, moved, advantages, returns)
 
 
 def ppo(kind: str, native: bool, **arguments: Any) -> PPO:
@@ -55,37 +45,6 @@ def parameters(model: PPO) -> torch.Tensor:
     return nn.utils.parameters_to_vector(model.policy.parameters()).detach().clone()
 
 
-@st.composite
-def policies(draw: st.DrawFn) -> tuple[ActorCritic, int]:
-    """An actor-critic with networks of any shape, and the width of its observations."""
-    widths = st.lists(st.integers(1, 70), max_size=3).map(tuple)
-    obs_dim, n_out = draw(st.integers(1, 20)), draw(st.integers(1, 7))
-    kind = draw(st.sampled_from([CategoricalActorCritic, GaussianActorCritic]))
-    torch.manual_seed(draw(st.integers(0, 2**31)))
-    policy = kind(obs_dim, n_out)
-    for name, outputs in (("actor", n_out), ("critic", 1)):
-        sizes = [obs_dim, *draw(widths), outputs]
-        activation = draw(st.sampled_from([nn.Tanh, nn.ReLU]))
-        layers: list[nn.Module] = []
-        for n_in, out in pairwise(sizes):
-            layers += [nn.Linear(n_in, out), activation()]
-        setattr(policy, name, nn.Sequential(*layers[:-1]))
-    if isinstance(policy, GaussianActorCritic):
-        nn.init.uniform_(policy.log_std, -1, 1)
-    return policy, obs_dim
-
-
-def at_an_edge(policy: ActorCritic, obs: torch.Tensor) -> bool:
-    """Whether a ReLU's input is nought but for rounding, by which its gradient is 0 or 1."""
-    for network in (policy.actor, policy.critic):
-        x = obs
-        for layer in network:
-            if isinstance(layer, nn.ReLU) and x.abs().min() < 1e-6 * x.abs().max():
-                return True
-            x = layer(x)
-    return False
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     policies(),
@@ -106,7 +65,7 @@ def test_gradients_are_autograds(
     policy, obs_dim = made
     rollout = make_rollout(policy, obs_dim, n, seed)
     assume(not at_an_edge(policy, rollout.obs))
-    kind = "categorical" if isinstance(policy, CategoricalActorCritic) else "gaussian"
+    kind = "gaussian" if isinstance(policy, GaussianActorCritic) else "categorical"
     model = ppo(
         kind,
         native=True,
@@ -126,6 +85,8 @@ def test_gradients_are_autograds(
     found = [model.optimizer.state[param]["exp_avg"].double() for param in policy.parameters()]
 
     policy.double()
+    if isinstance(policy, FeaturesActorCritic):  # what is one-hot is float32
+        policy.features_extractor.register_forward_hook(lambda *called: called[-1].double())
     wide = Rollout(*(c.double() if c.is_floating_point() else c for c in rollout))
     loss, expected_figures = model.loss(wide)
     expected = torch.autograd.grad(loss, list(policy.parameters()), allow_unused=True)

@@ -47,7 +47,7 @@ def with_noise(model, noise, threads=None):
     """The columns that Rust makes of the trainer's policy in its environments, from a reset."""
     core = model.vector_env.backend.core
     core.reset(list(range(model.n_envs)))
-    actor, critic, log_std = actor_critic_networks(model.policy)
+    actor, critic, log_std, *_ = actor_critic_networks(model.policy)
     return _core.collect_rollout(
         core,
         (actor.widths, actor.activation, _vector(actor.params)),

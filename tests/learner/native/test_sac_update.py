@@ -136,10 +136,13 @@ def test_one_update_is_that_of_autograd_and_adam(
         close(vector(native, name), vector(reference, name), 1e-6)
         if optimizer is not None and getattr(reference, optimizer) is not None:
             found, expected = moments(native, optimizer), moments(reference, optimizer)
-            for moment, tolerance in (("step", 0), ("exp_avg", 2e-6), ("exp_avg_sq", 4e-6)):
-                close(found[moment], expected[moment], tolerance)
-    # A loss is what is left of terms of order one: log pi has one for each action value.
-    rounding = 2e-7 * arguments["act_dim"]
+            # The temperature's gradient is what is left of log pi's terms, which are of order one.
+            terms = arguments["act_dim"] if name == "temperature" else 0.0
+            close(found["step"], expected["step"], 0)
+            close(found["exp_avg"], expected["exp_avg"], 2e-6, 0.1 * terms)
+            close(found["exp_avg_sq"], expected["exp_avg_sq"], 4e-6, 0.001 * terms)
+    # So is a loss: torch's own log pi of one action value is up to 3e-7 off that of float64.
+    rounding = 5e-7 * arguments["act_dim"]
     for name, value in reference._figures.items():
         assert float(native._figures[name]) == pytest.approx(float(value), rel=2e-6, abs=rounding)
     draws = [model.replay_buffer.sample(50, seed=1) for model in models]
@@ -147,9 +150,12 @@ def test_one_update_is_that_of_autograd_and_adam(
         np.testing.assert_allclose(draws[1][column], values, rtol=1e-3, atol=1e-6)
 
 
-def close(found: torch.Tensor, expected: torch.Tensor, tolerance: float) -> None:
-    """Within `tolerance` of the largest: sums of float32 are as exact as their largest term."""
-    scale = max(1e-3, expected.abs().max().item())
+def close(
+    found: torch.Tensor, expected: torch.Tensor, tolerance: float, terms: float = 0.0
+) -> None:
+    """Within `tolerance` of the largest, or of the `terms` that it is left of: sums of float32 are
+    as exact as their largest term."""
+    scale = max(1e-3, terms, expected.abs().max().item())
     torch.testing.assert_close(found, expected, rtol=0, atol=tolerance * scale)
 
 

@@ -1,6 +1,7 @@
-//! The actor's side: the clipped surrogate and the entropy, of a categorical distribution or of a
-//! diagonal Gaussian.
+//! The actor's side: the clipped surrogate and the entropy, of one or several categorical
+//! distributions or of a diagonal Gaussian.
 
+use super::parts::{Parts, Several, Whole};
 use super::{Actions, Network, Ppo, Rollout, Side, gather};
 use crate::RloxError;
 use crate::math;
@@ -46,7 +47,7 @@ struct Rows {
     ratio: Vec<f32>,
     /// `[B]`, derivative of the loss by log pi(a|s).
     by_log_prob: Vec<f32>,
-    /// `[B]`, H; of a Gaussian it is the same in all rows, and not kept.
+    /// `[B, choices]`, H; of a Gaussian it is the same in all rows, and not kept.
     entropy: Vec<f32>,
     /// `[B, outputs]`, derivative of the loss by the actor's outputs.
     grad_out: Vec<f32>,
@@ -54,7 +55,7 @@ struct Rows {
     by_action: Vec<f32>,
     /// `[B, n_actions]`, pi(·|s).
     probs: Vec<f32>,
-    /// `[B]`, sums over actions.
+    /// `[B, choices]`, sums over actions.
     totals: Vec<f32>,
     /// `[act_dim]`, 1 / deviation.
     precision: Vec<f32>,
@@ -94,18 +95,12 @@ impl Side for Actor<'_> {
         rows.take_advantages(self.ppo, rollout, batch);
         match (&self.log_std, rollout.actions) {
             (None, Actions::Discrete(actions)) => {
-                rows.categorical(outputs, mlp.n_outputs());
-                let n = mlp.n_outputs();
-                rows.log_ratio.clear();
-                for (&i, log_probs) in batch.iter().zip(rows.by_action.chunks_exact(n)) {
-                    let action = actions[i as usize] as usize;
-                    let log_ratio = log_probs[action] - rollout.log_probs[i as usize];
-                    rows.log_ratio.push(log_ratio);
-                }
-                rows.surrogate(self.ppo, latest)?;
-                latest.entropy_loss = -rows.entropy_of_categorical(n);
-                let actions = batch.iter().map(|&i| actions[i as usize] as usize);
-                rows.categorical_gradient(self.ppo, actions, n);
+                let choices = (actions, Whole(mlp.n_outputs()));
+                rows.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
+            }
+            (None, Actions::Several { chosen, nvec }) => {
+                let choices = (chosen, Several(nvec));
+                rows.choose(self.ppo, outputs, choices, rollout.log_probs, batch, latest)?;
             }
             (Some(log_std), Actions::Continuous(actions)) => {
                 let log_std = &*log_std.params;
@@ -149,11 +144,11 @@ impl Rows {
             log_ratio: reserved(rows)?,
             ratio: reserved(rows)?,
             by_log_prob: reserved(rows)?,
-            entropy: reserved(rows)?,
+            entropy: reserved(all)?,
             grad_out: reserved(all)?,
             by_action: reserved(all)?,
             probs: reserved(all)?,
-            totals: reserved(rows)?,
+            totals: reserved(all)?,
             precision: reserved(actions)?,
         })
     }
@@ -205,11 +200,41 @@ impl Rows {
         (!too_far).then_some(())
     }
 
-    /// Log-probabilities in `by_action` and probabilities in `probs` of `logits`, `[B, n]`.
-    fn categorical(&mut self, logits: &[f32], n: usize) {
+    /// All that is made of `logits`, `[B, logits]`, where actions are choices, `[n, choices]`. None as
+    /// of `surrogate`.
+    fn choose(
+        &mut self,
+        ppo: &Ppo,
+        logits: &[f32],
+        (actions, parts): (&[i64], impl Parts),
+        old_log_probs: &[f32],
+        batch: &[i64],
+        latest: &mut Sums,
+    ) -> Option<()> {
+        self.categorical(logits, parts);
+        let n = parts.in_row();
+        let taken = |i: i64| &actions[i as usize * n..][..n];
+        let mut log_probs = parts.of(&self.by_action);
+        self.log_ratio.clear();
+        self.log_ratio.extend(batch.iter().map(|&i| {
+            let each = taken(i).iter().zip(&mut log_probs);
+            let log_prob: f32 = each
+                .map(|(&action, log_probs)| log_probs[action as usize])
+                .sum();
+            log_prob - old_log_probs[i as usize]
+        }));
+        drop(log_probs);
+        self.surrogate(ppo, latest)?;
+        latest.entropy_loss = -self.entropy_of_categorical(parts);
+        self.categorical_gradient(ppo, batch.iter().map(|&i| taken(i)), parts);
+        Some(())
+    }
+
+    /// Log-probabilities in `by_action` and probabilities in `probs` of `logits`.
+    fn categorical(&mut self, logits: &[f32], parts: impl Parts) {
         self.by_action.clear();
         self.by_action.extend_from_slice(logits);
-        for row in self.by_action.chunks_exact_mut(n) {
+        for row in parts.of_mut(&mut self.by_action) {
             let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             row.iter_mut().for_each(|logit| *logit -= largest);
         }
@@ -217,44 +242,46 @@ impl Rows {
         math::exp(&mut self.probs);
         let sum = |row: &[f32]| row.iter().sum::<f32>();
         self.totals.clear();
-        self.totals.extend(self.probs.chunks_exact(n).map(sum));
-        for (row, total) in self.probs.chunks_exact_mut(n).zip(&self.totals) {
+        self.totals.extend(parts.of(&self.probs).map(sum));
+        for (row, total) in parts.of_mut(&mut self.probs).zip(&self.totals) {
             row.iter_mut().for_each(|p| *p /= total);
         }
         math::ln(&mut self.totals);
-        for (row, total) in self.by_action.chunks_exact_mut(n).zip(&self.totals) {
+        for (row, total) in parts.of_mut(&mut self.by_action).zip(&self.totals) {
             row.iter_mut().for_each(|logit| *logit -= total);
         }
     }
 
-    /// H = - sum p log p in `entropy`; its mean.
-    fn entropy_of_categorical(&mut self, n: usize) -> f64 {
+    /// H = - sum p log p in `entropy`; the mean of its sum over choices.
+    fn entropy_of_categorical(&mut self, parts: impl Parts) -> f64 {
         self.entropy.clear();
-        let rows = self
-            .probs
-            .chunks_exact(n)
-            .zip(self.by_action.chunks_exact(n));
+        let rows = parts.of(&self.probs).zip(parts.of(&self.by_action));
         let entropy =
             |(p, log_p): (&[f32], &[f32])| -p.iter().zip(log_p).map(|(p, l)| p * l).sum::<f32>();
         self.entropy.extend(rows.map(entropy));
         let total: f64 = self.entropy.iter().map(|&h| f64::from(h)).sum();
-        total / self.entropy.len() as f64
+        total / self.ratio.len() as f64
     }
 
     /// `d log p_a / d z_j = [j = a] - p_j` and `d H / d z_j = -p_j (log p_j + H)`.
-    fn categorical_gradient(&mut self, ppo: &Ppo, actions: impl Iterator<Item = usize>, n: usize) {
+    fn categorical_gradient<'a>(
+        &mut self,
+        ppo: &Ppo,
+        actions: impl Iterator<Item = &'a [i64]>,
+        parts: impl Parts,
+    ) {
         self.grad_out.clear();
         let c2 = ppo.ent_coef / self.ratio.len() as f32;
-        let rows = self
-            .probs
-            .chunks_exact(n)
-            .zip(self.by_action.chunks_exact(n));
-        let scalars = self.by_log_prob.iter().zip(&self.entropy);
-        for (((p, log_p), (&g, &h)), action) in rows.zip(scalars).zip(actions) {
-            let start = self.grad_out.len();
-            let by_logit = |(p, l): (&f32, &f32)| p * (c2 * (l + h) - g);
-            self.grad_out.extend(p.iter().zip(log_p).map(by_logit));
-            self.grad_out[start + action] += g;
+        let mut rows = (parts.of(&self.probs))
+            .zip(parts.of(&self.by_action))
+            .zip(&self.entropy);
+        for (&g, actions) in self.by_log_prob.iter().zip(actions) {
+            for (&action, ((p, log_p), &h)) in actions.iter().zip(&mut rows) {
+                let start = self.grad_out.len();
+                let by_logit = |(p, l): (&f32, &f32)| p * (c2 * (l + h) - g);
+                self.grad_out.extend(p.iter().zip(log_p).map(by_logit));
+                self.grad_out[start + action as usize] += g;
+            }
         }
     }
 

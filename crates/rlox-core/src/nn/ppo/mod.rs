@@ -13,6 +13,7 @@
 mod actor;
 mod critic;
 mod meeting;
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -38,7 +39,8 @@ pub struct Network<'a> {
 /// The actor-critic to train.
 #[derive(Debug)]
 pub struct ActorCritic<'a> {
-    /// Gives the logits of a categorical distribution, or the mean of a diagonal Gaussian.
+    /// Gives the logits of a categorical distribution, or of several independent ones side by side, or
+    /// the mean of a diagonal Gaussian.
     pub actor: Network<'a>,
     /// Gives the value.
     pub critic: Network<'a>,
@@ -51,6 +53,13 @@ pub struct ActorCritic<'a> {
 pub enum Actions<'a> {
     /// `[n]`, each below the number of logits.
     Discrete(&'a [i64]),
+    /// Several choices at once.
+    Several {
+        /// `[n, nvec.len()]`, each below the number of its possibilities.
+        chosen: &'a [i64],
+        /// Possibilities of each choice, as many in all as there are logits.
+        nvec: &'a [usize],
+    },
     /// `[n, act_dim]`.
     Continuous(&'a [f32]),
 }
@@ -274,16 +283,11 @@ fn check(
         check_moments(name, &network.moments, network.mlp.n_params())?;
     }
     match (rollout.actions, &policy.log_std) {
-        (Actions::Discrete(actions), None) => {
-            check_len("actions", actions.len(), n)?;
-            let n_actions = actor.n_outputs() as i64;
-            match actions.iter().find(|&a| !(0..n_actions).contains(a)) {
-                None => Ok(()),
-                Some(action) => Err(RloxError::argument(
-                    "actions",
-                    format!("holds {action}, expected 0 to {}", n_actions - 1),
-                )),
-            }
+        (Actions::Discrete(actions), None) => check_chosen(actions, n, &[actor.n_outputs()]),
+        (Actions::Several { chosen, nvec }, None) => {
+            let logits = nvec.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
+            check_len("logits of nvec", logits, actor.n_outputs())?;
+            check_chosen(chosen, n, nvec)
         }
         (Actions::Continuous(actions), Some(log_std)) => {
             check_len("actions", actions.len(), n * actor.n_outputs())?;
@@ -292,6 +296,22 @@ fn check(
         _ => Err(RloxError::argument(
             "log_std",
             "belongs to continuous actions, and to them alone",
+        )),
+    }
+}
+
+fn check_chosen(actions: &[i64], n: usize, nvec: &[usize]) -> Result<(), RloxError> {
+    check_len("actions", actions.len(), n.saturating_mul(nvec.len()))?;
+    let within = |&(&action, &n): &(&i64, &usize)| usize::try_from(action).is_ok_and(|a| a < n);
+    match actions
+        .iter()
+        .zip(nvec.iter().cycle())
+        .find(|pair| !within(pair))
+    {
+        None => Ok(()),
+        Some((action, n)) => Err(RloxError::argument(
+            "actions",
+            format!("holds {action}, expected 0 to {}", n.saturating_sub(1)),
         )),
     }
 }

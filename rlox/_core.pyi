@@ -296,6 +296,16 @@ class AsyncCollector:
     def __exit__(self, *_exception: object) -> None: ...
 
 @final
+class Acting:
+    def __new__(
+        cls,
+        actor: tuple[Sequence[int], str, _F32],
+        log_std: _F32 | None = None,
+        nvec: Sequence[int] | None = None,
+    ) -> Acting: ...
+    def draw(self, obs: _F32, noise: _F32) -> NDArray[Any]: ...
+
+@final
 class SacUpdate:
     def __new__(cls, actor: _Shape, critics: tuple[_Shape, _Shape]) -> SacUpdate: ...
     def update(

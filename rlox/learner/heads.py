@@ -40,11 +40,9 @@ class Categoricals(Head):
         return [F.log_softmax(part, dim=-1) for part in torch.split(said, self.numbers, dim=-1)]
 
     def draw(self, said: Tensor, deterministic: bool, generator: torch.Generator | None) -> Tensor:
-        drawn = []
-        for part in self._log_probs(said):
-            if not deterministic:
-                part = part - torch.empty_like(part).exponential_(generator=generator).log_()
-            drawn.append(part.argmax(dim=-1))
+        if not deterministic:
+            said = said - torch.empty_like(said).exponential_(generator=generator).log_()
+        drawn = [part.argmax(dim=-1) for part in torch.split(said, self.numbers, dim=-1)]
         return drawn[0] if self.alone else torch.stack(drawn, dim=-1)
 
     def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:

@@ -7,7 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rlox.learner.native.networks import Network, Unfit, actor_critic_networks
+from rlox import _core
+from rlox.learner.native.networks import (
+    Network,
+    Unfit,
+    actor_critic_networks,
+    require_plain_parameters,
+    vector,
+)
 from rlox.learner.policies import (
     ActorCritic,
     CategoricalActorCritic,
@@ -60,6 +67,30 @@ class Alone:
         return self._draw_actions(self._layers(obs), generator)
 
 
+class InRust:
+    """The actor of `policy`, with its weights as they are now, in one call into Rust (R17). Draws
+    what torch would, from the same random numbers."""
+
+    def __init__(self, policy: ActorCritic) -> None:
+        actor, _, log_std, nvec, self._see = actor_critic_networks(policy)
+        require_plain_parameters([*actor.params, *log_std])
+        self._normal, self._n_noise = bool(log_std), actor.widths[-1]
+        network = actor.widths, actor.activation, vector(actor.params)
+        deviations = vector(log_std) if log_std else None
+        self._core = _core.Acting(network, deviations, nvec)
+
+    def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """As `Alone`'s."""
+        if self._see is not None:
+            obs = self._see(obs)
+        noise = torch.empty(len(obs), self._n_noise)
+        if self._normal:
+            noise.normal_(generator=generator)
+        else:
+            noise.exponential_(generator=generator)
+        return torch.from_numpy(self._core.draw(obs.numpy(), noise.numpy()))
+
+
 class Joined:
     """Actor and critic of `policy` as one network: their layers side by side, block-diagonal after
     the first."""
@@ -96,6 +127,14 @@ def alone(policy: ActorCritic) -> Alone | None:
         return Alone(policy, actor_critic_networks(policy).actor)
     except Unfit:
         return None
+
+
+def alone_in_rust(policy: ActorCritic) -> Alone | InRust | None:
+    """The policy's actor in Rust, where Rust knows it; else as `alone`'s."""
+    try:
+        return InRust(policy)
+    except Unfit:
+        return alone(policy)
 
 
 def join(policy: ActorCritic) -> Joined | None:

@@ -247,7 +247,7 @@ def _eager_rollout(on: Collection[str], size: Size, seed: int) -> Arm:
 
 
 def _rollout_evaluated_at_its_end(on: Collection[str], size: Size, seed: int) -> Arm:
-    """R15: with R14."""
+    """R15 and R17: with R14."""
     return _eager_rollout({"R14", *on}, size, seed)
 
 
@@ -387,6 +387,17 @@ PAIRS = {
             [
                 Workload("ppo_update", _UPDATES, _compiled_ppo_update),
                 Workload("sac_update", _SAC_SIZES, _compiled_sac_update),
+            ],
+        ),
+        Pair(
+            "R17",
+            1e-4,
+            [
+                Workload(
+                    "rollout",
+                    _sizes("n_envs", 8, 1, 64, n_steps=128),
+                    _rollout_evaluated_at_its_end,
+                )
             ],
         ),
     )

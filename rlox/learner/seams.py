@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox.learner.flat import CLIP_EPSILON, Flat
-from rlox.learner.joined import alone, join
+from rlox.learner.joined import Alone, InRust, join
 from rlox.learner.native.networks import Unfit, require_plain_adam, require_plain_parameters
 from rlox.learner.policies import ActorCritic
 from rlox.timing import Timing
 
 Acted = tuple[Tensor, Tensor, Tensor]  # actions, log-probabilities, values
+# What draws a policy's actions by its actor alone, if there is such a thing.
+ActsAlone = Callable[[ActorCritic], Alone | InRust | None]
 
 
 def step_value(policy: ActorCritic) -> Callable[[Tensor], Tensor]:
@@ -61,7 +63,7 @@ class EvaluateByStep:
     """R14 before: log-probabilities and values are computed at the step that they are of. Made anew
     for each rollout."""
 
-    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls]) -> None:
+    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], alone: ActsAlone) -> None:
         self._act = act(policy)
 
     def act(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> tuple[Tensor, ...]:
@@ -79,7 +81,7 @@ class EvaluateByRollout(EvaluateByStep):
     """R14 after: a step draws actions, and values are computed at the rollout's end, of many steps
     together; log-probabilities, too, unless the policy has said them with the actions anyway."""
 
-    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls]) -> None:
+    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], alone: ActsAlone) -> None:
         self._policy, self._actor = policy, alone(policy)
 
     def act(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> tuple[Tensor, ...]:

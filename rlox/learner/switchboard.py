@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from rlox.learner import seams
+from rlox.learner import joined, seams
 from rlox.learner.compiled import products_as_they_are, products_by_shape
 from rlox.learner.compiled_ppo import CompiledMinibatch, EagerMinibatch
 from rlox.learner.compiled_sac import CompiledUpdate, EagerUpdate
@@ -21,7 +21,7 @@ from rlox.learner.torch_settings import (
 
 T = TypeVar("T")
 
-OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 17))
+OPTIMIZATIONS = tuple(f"R{n}" for n in range(1, 18))
 # Those whose numbers are in.
 ACCEPTED = frozenset(f"R{n}" for n in (1, 2, 3, 4, 5, 7, 8, 9, 12, 13, 14, 15, 16))
 
@@ -63,6 +63,7 @@ EVALUATE: Twins[type[seams.EvaluateByStep]] = Twins(
 )
 TANH = Twins("R15", tanh_of_torch, tanh_of_numpy)
 COMPILED_PRODUCTS = Twins("R16", products_as_they_are, products_by_shape)
+ALONE: Twins[seams.ActsAlone] = Twins("R17", joined.alone, joined.alone_in_rust)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

@@ -42,6 +42,7 @@ macro_rules! sites {
 }
 
 sites! {
+    ACTING_DRAW = "Acting.draw",
     COLLECT_ROLLOUT = "collect_rollout",
     COLLECTOR_ACT = "AsyncCollector.act",
     COLLECTOR_VALUE = "AsyncCollector.value",

@@ -1,5 +1,6 @@
 //! `rlox._core`: the whole public surface of the extension, on one screen.
 
+mod acting;
 mod arrays;
 mod buffer;
 mod build_info;
@@ -30,6 +31,8 @@ use pyo3::types::PyDict;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use super::acting::Acting;
     #[pymodule_export]
     use super::buffer::prioritized::PrioritizedReplayBuffer;
     #[pymodule_export]

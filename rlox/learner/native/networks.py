@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from operator import is_not
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox.learner.featured import FeaturesActorCritic
@@ -168,6 +170,21 @@ def _linear(module: nn.Module) -> nn.Linear:
 def _require_no_hook(name: str, module: nn.Module) -> None:
     if any(getattr(module, hooks) for hooks in HOOKS):
         raise Unfit(f"{name} has a hook")
+
+
+def vector(params: list[Tensor]) -> NDArray[np.float32]:
+    """The parameters as one vector: a view if they lie side by side, as `flat.Flat` puts them, else
+    a copy."""
+    if not params:
+        return np.empty(0, np.float32)
+    first, end = params[0].detach(), params[0].data_ptr()
+    storage = first.untyped_storage().data_ptr()
+    for param in params:
+        apart = param.data_ptr() != end or param.untyped_storage().data_ptr() != storage
+        if apart or not param.is_contiguous():
+            return torch.cat([param.detach().flatten() for param in params]).numpy()
+        end += param.nbytes
+    return first.as_strided(((end - first.data_ptr()) // first.itemsize,), (1,)).numpy()
 
 
 def require_plain_parameters(params: list[Tensor]) -> None:

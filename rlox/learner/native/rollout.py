@@ -20,6 +20,7 @@ from rlox.learner.native.networks import (
     Unfit,
     actor_critic_networks,
     require_plain_parameters,
+    vector,
     warn_of_torch,
 )
 
@@ -78,9 +79,9 @@ class NativeRollouts:
             model.timing.flow("rollout", model._rollout_number)
             columns = _core.collect_rollout(
                 env,
-                (actor.widths, actor.activation, _vector(actor.params)),
-                (critic.widths, critic.activation, _vector(critic.params)),
-                _vector(log_std),
+                (actor.widths, actor.activation, vector(actor.params)),
+                (critic.widths, critic.activation, vector(critic.params)),
+                vector(log_std),
                 model.n_steps,
                 model.gamma,
                 model.gae_lambda,
@@ -131,18 +132,3 @@ class NativeRollouts:
                 model._last_obs = None  # the environments are further than what is counted
                 return False
         return True
-
-
-def _vector(params: list[Tensor]) -> NDArray[np.float32]:
-    """The parameters as one vector: a view if they lie side by side, as `flat.Flat` puts them, else
-    a copy."""
-    if not params:
-        return np.empty(0, np.float32)
-    first, end = params[0].detach(), params[0].data_ptr()
-    storage = first.untyped_storage().data_ptr()
-    for param in params:
-        apart = param.data_ptr() != end or param.untyped_storage().data_ptr() != storage
-        if apart or not param.is_contiguous():
-            return torch.cat([param.detach().flatten() for param in params]).numpy()
-        end += param.nbytes
-    return first.as_strided(((end - first.data_ptr()) // first.itemsize,), (1,)).numpy()

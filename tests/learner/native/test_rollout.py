@@ -16,7 +16,7 @@ import rlox
 from rlox import _core
 from rlox.learner.callbacks import BaseCallback, TimingCallback
 from rlox.learner.native.networks import actor_critic_networks
-from rlox.learner.native.rollout import _vector
+from rlox.learner.native.rollout import vector
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic, mlp
 
 SIZES = {"CartPole-v1": (4, 2), "Pendulum-v1": (3, 1)}
@@ -50,9 +50,9 @@ def with_noise(model, noise, threads=None):
     actor, critic, log_std, *_ = actor_critic_networks(model.policy)
     return _core.collect_rollout(
         core,
-        (actor.widths, actor.activation, _vector(actor.params)),
-        (critic.widths, critic.activation, _vector(critic.params)),
-        _vector(log_std),
+        (actor.widths, actor.activation, vector(actor.params)),
+        (critic.widths, critic.activation, vector(critic.params)),
+        vector(log_std),
         len(noise),
         model.gamma,
         model.gae_lambda,
@@ -364,13 +364,13 @@ def test_weights_are_the_modules_own_also_after_an_update():
 def test_parameters_in_one_vector_are_not_copied():
     params = list(mlp([4, 8, 2], nn.Tanh).parameters())
     flat = torch.cat([p.detach().flatten() for p in params])
-    copied = _vector(params)
+    copied = vector(params)
     np.testing.assert_array_equal(copied, flat)
     start = 0
     for p in params:
         p.data = flat[start : start + p.numel()].view_as(p)
         start += p.numel()
-    viewed = _vector(params[2:])
+    viewed = vector(params[2:])
     flat.add_(1)
     np.testing.assert_array_equal(viewed, flat[4 * 8 + 8 :])
     assert not np.array_equal(copied, flat)

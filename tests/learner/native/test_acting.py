@@ -1,0 +1,119 @@
+"""Actions drawn in Rust: what torch draws from the same random numbers."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from drawn import make_rollout, policies
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rlox
+from rlox import _core
+from rlox.learner.featured import FeaturesActorCritic
+from rlox.learner.heads import Gaussian
+from rlox.learner.joined import Alone, InRust, alone_in_rust
+from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic
+
+
+def seeded(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+@settings(max_examples=60, deadline=None)
+@given(policies(), st.integers(1, 40), st.integers(0, 2**31))
+@torch.no_grad()
+def test_they_are_those_that_torch_draws(made, n, seed):
+    policy, obs_dim = made
+    obs = make_rollout(policy, obs_dim, n, seed).obs
+    found = InRust(policy)(obs, seeded(seed))
+    expected, _ = policy.get_action_and_logprob(obs, generator=seeded(seed))
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    features = isinstance(policy, FeaturesActorCritic)
+    if isinstance(policy, GaussianActorCritic) or (features and isinstance(policy.head, Gaussian)):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+        return
+    # Where two choices come at the same time but for rounding, either may be taken.
+    said = policy._said(policy._seen(obs)) if features else policy.actor(obs)
+    scores = said - torch.empty_like(said).exponential_(generator=seeded(seed)).log()
+    numbers = policy.head.numbers if features else [said.shape[1]]
+    for chosen, part in zip(found.view(n, -1).T, torch.split(scores, numbers, dim=1), strict=True):
+        taken = part.gather(1, chosen[:, None])[:, 0]
+        assert (part.max(dim=1).values - taken).max() < 1e-4 * (1 + part.abs().max())
+
+
+class Toggles(gym.Env):
+    """Two switches and a dial, none of which matters."""
+
+    observation_space = spaces.Box(-1, 1, (3,), np.float32)
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        return self.np_random.uniform(-1, 1, 3).astype(np.float32), 1.0, False, False, {}
+
+
+@pytest.mark.parametrize(
+    "action_space",
+    [
+        spaces.MultiDiscrete([2, 2, 5]),
+        spaces.Discrete(4),
+        spaces.Box(-1, 1, (2,), np.float32),
+    ],
+)
+def test_training_in_python_s_environments_is_that_of_torch(action_space):
+    """Two rollouts and what is learnt of the first: the second is drawn with its weights."""
+    arguments = {"n_steps": 32, "batch_size": 16, "n_epochs": 2, "seed": 5}
+    models = [
+        rlox.PPO("MlpPolicy", Toggles(action_space), optimizations=on, **arguments).learn(64)
+        for on in (["R14"], ["R14", "R17"])
+    ]
+    weights = [torch.nn.utils.parameters_to_vector(model.policy.parameters()) for model in models]
+    torch.testing.assert_close(*weights, rtol=1e-4, atol=1e-5)
+    made = alone_in_rust(models[1].policy)
+    assert isinstance(made, InRust)
+
+
+def test_what_rust_does_not_know_is_left_to_torch():
+    class Own(CategoricalActorCritic):
+        pass
+
+    assert alone_in_rust(Own(3, 2)) is None
+    assert isinstance(alone_in_rust(CategoricalActorCritic(3, 2).requires_grad_(False)), InRust)
+    shares = CategoricalActorCritic(3, 2)
+    shares.actor[2].weight = shares.actor[0].weight = torch.nn.Parameter(torch.zeros(64, 64))
+    shares.actor[0].in_features = 64
+    assert isinstance(alone_in_rust(shares), Alone)
+
+
+def test_arguments_that_do_not_fit_are_named():
+    params = np.zeros(4 * 3 + 3, np.float32)
+    network = [4, 3], "tanh", params
+    for arguments, said in (
+        (([4, 3], "tanh", params[:-1]), "actor: has shape"),
+        (([4, 3], "gelu", params), 'actor: has activation "gelu"'),
+    ):
+        with pytest.raises(ValueError, match=said):
+            _core.Acting(arguments)
+    with pytest.raises(ValueError, match="log_std: has shape"):
+        _core.Acting(network, np.zeros(2, np.float32))
+    with pytest.raises(ValueError, match="logits of nvec"):
+        _core.Acting(network, None, [2, 2])
+    with pytest.raises(ValueError, match="nvec: holds 0"):
+        _core.Acting(network, None, [3, 0])
+    acting = _core.Acting(network, None, [2, 1])
+    obs, noise = np.zeros((5, 4), np.float32), np.ones((5, 3), np.float32)
+    assert acting.draw(obs, noise).shape == (5, 2)
+    with pytest.raises(ValueError, match="noise: has shape"):
+        acting.draw(obs, noise[:4])
+    with pytest.raises(ValueError, match="obs: has shape"):
+        acting.draw(obs[:, :3].copy(), noise)
+    with pytest.raises(TypeError, match="obs: "):
+        acting.draw(obs.astype(np.float64), noise)

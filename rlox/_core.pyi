@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "Acting",
     "AsyncCollector",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",

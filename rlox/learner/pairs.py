@@ -1,4 +1,4 @@
-"""The pairs of the training loop: for each of R1 to R16, the work that it changes, at its sizes.
+"""The pairs of the training loop: for each of R1 to R17, the work that it changes, at its sizes.
 
 Each arm is a real part of a trainer made with or without the optimisation, so the switchboard is
 tested with what it chooses. As `rlox._core.pairs` for the data plane: verified, then timed.
@@ -6,10 +6,8 @@ tested with what it chooses. As `rlox._core.pairs` for the data plane: verified,
 
 import copy
 import math
-import random
-from collections.abc import Callable, Collection, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,67 +15,13 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from rlox.learner import switchboard
+from rlox.learner.pair import Arm, Pair, Size, Workload
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC
 from rlox.learner.torch_settings import SMALL_PRODUCT, torch_settings, why_not_numpy, why_not_onednn
 
-Size = Mapping[str, int]
 ENVS = ("CartPole-v1", "Pendulum-v1")  # PPO's; which of them is drawn by the seed
-
-# Sizes that a case is drawn from: small, so that hundreds of cases take seconds.
-_CASES = {"n_envs": 3, "n_steps": 5, "batch_size": 9, "hidden": 6, "layers": 3}
-_CALLS = 2  # of a case: the second one begins where the first has ended
-
-
-class Arm(NamedTuple):
-    """One side of a pair: what is timed, and what its last result says, to compare."""
-
-    call: Callable[[], Any]
-    outcome: Callable[[Any], Sequence[Any]] = list
-
-
-class Workload(NamedTuple):
-    """`make(optimizations, size, seed)` gives an arm; `missing()` says why there is none here.
-    Cases are drawn from `cases`, {name: (least, most)}, where small ones would not reach the seam.
-    """
-
-    name: str
-    sizes: Sequence[Size]
-    make: Callable[[Collection[str], Size, int], Arm]
-    missing: Callable[[], str | None] = lambda: None
-    cases: Mapping[str, tuple[int, int]] = MappingProxyType({})
-
-
-class Pair(NamedTuple):
-    """An optimisation's workloads, and by how much its twins may differ there (0: to the bit)."""
-
-    id: str
-    tolerance: float
-    workloads: Sequence[Workload]
-
-    def agree(self, seed: int) -> None:
-        """Raise AssertionError where the twins disagree on the case that `seed` draws."""
-        rng = random.Random(seed)
-        for workload in self.workloads:
-            if workload.missing() is None:
-                ranges = {name: (1, _CASES[name]) for name in workload.sizes[0]}
-                ranges.update(workload.cases)
-                size = {name: rng.randint(*ends) for name, ends in ranges.items()}
-                arms = self.arms(workload, size, rng.getrandbits(31))
-                for _ in range(_CALLS):
-                    before, after = (arm.outcome(arm.call()) for arm in arms)
-                    self.compare(before, after)
-
-    def arms(self, workload: Workload, size: Size, seed: int) -> tuple[Arm, Arm]:
-        """Baseline and optimised."""
-        return workload.make((), size, seed), workload.make((self.id,), size, seed)
-
-    def compare(self, before: Sequence[Any], after: Sequence[Any]) -> None:
-        """Raise AssertionError where the outcomes differ by more than the tolerance."""
-        for one, other in zip(before, after, strict=True):
-            one, other = (torch.as_tensor(x).detach().cpu() for x in (one, other))
-            torch.testing.assert_close(other, one, rtol=self.tolerance, atol=self.tolerance)
 
 
 def _act(on: Collection[str], size: Size, seed: int) -> Arm:

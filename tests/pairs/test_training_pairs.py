@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rlox_opt.project import cards
 
 from rlox.learner import compiled, pairs, switchboard, torch_settings
-from rlox.learner.pairs import PAIRS, Arm, Workload
+from rlox.learner.pair import Arm, Workload
+from rlox.learner.pairs import PAIRS
 
 CARDS = {card.id: card for card in cards.load(projects.HERE) if card.id.startswith("R")}
 # Cases a test; 10 where nothing is said.

@@ -4,7 +4,7 @@
     reason = "arrays are read where they lie, which is sound while the interpreter is kept"
 )]
 
-use numpy::{Ix1, Ix2, PyUntypedArrayMethods};
+use numpy::{Ix1, Ix2};
 use pyo3::prelude::*;
 use rlox_core::nn::{Acting as CoreActing, Drawn, PackedMlp};
 

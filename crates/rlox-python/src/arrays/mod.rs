@@ -39,7 +39,9 @@
     reason = "NumPy's memory is reached by pointers, and its table of borrows costs more than a small call"
 )]
 
+mod detached;
 mod look;
+mod looked;
 pub(crate) mod made;
 mod pinned;
 mod recycled;
@@ -51,13 +53,12 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::switchboard::P23;
 
+pub(crate) use detached::{Detaching, Refilled, detaching};
 pub(crate) use look::{Float, Item, Number, float_type, shape_of};
+pub(crate) use looked::Looked;
 pub(crate) use pinned::{Kept, Output, Own, Pinned};
 pub(crate) use recycled::{FULL, ROOM, Recycled, unless_taken};
-pub(crate) use scope::{
-    Detaching, Guarded, Looked, Looks, Reading, Refilled, Unguarded, Writing, detaching, reading,
-    writing,
-};
+pub(crate) use scope::{Guarded, Looks, Reading, Unguarded, Writing, reading, writing};
 pub(crate) use table::forked;
 
 use crate::errors::to_py;

@@ -5,7 +5,7 @@
 //! interpreter, which is the only time that another call can begin. What is hung up is reached with the
 //! interpreter held, which is the lock that guards it; as long as nothing is, that costs one load.
 
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::ptr;
@@ -27,7 +27,6 @@ pub(super) enum Use {
     WriteLater,
 }
 
-#[derive(Clone, Copy)]
 struct Place {
     start: usize,
     end: usize,
@@ -38,7 +37,7 @@ struct Place {
 struct List {
     len: Cell<usize>,
     /// Of which the first so many are set.
-    all: [Cell<MaybeUninit<Place>>; MOST],
+    all: [UnsafeCell<MaybeUninit<Place>>; MOST],
 }
 
 impl List {
@@ -46,16 +45,17 @@ impl List {
     fn new() -> Self {
         Self {
             len: Cell::new(0),
-            all: [const { Cell::new(MaybeUninit::uninit()) }; MOST],
+            all: [const { UnsafeCell::new(MaybeUninit::uninit()) }; MOST],
         }
     }
 
     /// The name of the first one that overlaps with `place`.
     #[inline]
     fn find(&self, place: &Place) -> Option<&'static str> {
-        self.all[..self.len.get()].iter().find_map(|other| {
-            // SAFETY: as many are set.
-            let other = unsafe { other.get().assume_init() };
+        let mut set = self.all.iter().take(self.len.get());
+        set.find_map(|other| {
+            // SAFETY: as many are set, and one that is set is never changed.
+            let other = unsafe { (*other.get()).assume_init_ref() };
             (other.start < place.end && place.start < other.end).then_some(other.name)
         })
     }
@@ -66,7 +66,8 @@ impl List {
         let Some(free) = self.all.get(len) else {
             return Err(PyRuntimeError::new_err("a call has too many arrays"));
         };
-        free.set(MaybeUninit::new(place));
+        // SAFETY: `find` looks at those alone that are counted, and this one is not yet.
+        unsafe { (*free.get()).write(place) };
         self.len.set(len + 1);
         Ok(())
     }

@@ -127,6 +127,32 @@ def test_the_core_knows_nothing_of_python() -> None:
     assert "numpy" not in manifest
 
 
+def test_the_memory_of_numpy_is_reached_in_one_module() -> None:
+    """And nowhere else is anything unsafe, but where one function of Python's has no other name.
+    Few files attach to Python by name, for the closure of a scope could run it so."""
+    binding = ROOT / "crates/rlox-python/src"
+    raw = re.compile(
+        r"unsafe|npyffi|PyReadonlyArray|PyReadwriteArray|from_raw_parts|as_slice|as_array"
+        r"|\.data\(|\.try_readonly|\.try_readwrite|\.readonly\(|\.readwrite\(|get_owned|PyBuffer|as_ptr"
+    )
+    attaches = re.compile(r"attach\(|assume_attached|with_gil")
+    pairs, pipeline = "pairs/numpy", "pipeline/"
+    found = {
+        (str(path.relative_to(binding)), word)
+        for path in binding.rglob("*.rs")
+        if not path.is_relative_to(binding / "arrays")
+        for word in raw.findall(path.read_text()) + attaches.findall(path.read_text())
+    }
+    wrong = {
+        (path, word)
+        for path, word in found
+        if (path, word) not in {("numbers.rs", "unsafe"), ("numbers.rs", "as_ptr")}
+        and not (attaches.fullmatch(word) and path.startswith((pairs, pipeline)))
+    }
+    assert not wrong
+    assert ("numbers.rs", "unsafe") in found
+
+
 def test_the_data_plane_and_the_command_line_start_without_torch() -> None:
     program = """
 import sys

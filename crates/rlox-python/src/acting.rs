@@ -1,14 +1,10 @@
 //! A policy's actions for environments that run in Python.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use numpy::{Ix1, Ix2};
 use pyo3::prelude::*;
 use rlox_core::nn::{Acting as CoreActing, Drawn, PackedMlp};
 
-use crate::arrays::{Results, any_shape, input};
+use crate::arrays::{Argument, BORROWS, Looks, Output, Unguarded, reading, shape_of, writing};
 use crate::crossing::ACTING_DRAW;
 use crate::errors::to_py;
 use crate::lock::Lock;
@@ -41,26 +37,28 @@ impl Acting {
     #[new]
     #[pyo3(signature = (actor, log_std=None, nvec=None))]
     fn new(
+        py: Python<'_>,
         actor: Network<'_>,
         log_std: Option<&Bound<'_, PyAny>>,
         nvec: Option<List<usize>>,
     ) -> PyResult<Self> {
         let shape = mlp("actor", &actor.0.0, &actor.1)?;
         let n_outputs = shape.n_outputs();
-        let params = input::<f32, Ix1>("actor", &actor.2, &[shape.n_params()])?;
-        let log_std = log_std
-            .map(|log_std| input::<f32, Ix1>("log_std", log_std, &[n_outputs]))
-            .transpose()?;
-        // SAFETY: the interpreter is kept until they are copied.
-        let acting = unsafe {
-            let packed = PackedMlp::new(shape, params.as_slice()).map_err(to_py)?;
-            match (&log_std, &nvec) {
-                (Some(log_std), _) => CoreActing::gaussian(packed, log_std.as_slice()),
+        let params = Argument::new("actor", &actor.2);
+        let log_std = log_std.map(|log_std| Argument::new("log_std", log_std));
+        let acting = reading(py, &Unguarded, BORROWS, |(), look| {
+            let params = look.read::<f32, Ix1>(params, Some(&[shape.n_params()]))?;
+            let packed = PackedMlp::new(shape, &params).map_err(to_py)?;
+            let acting = match (log_std, &nvec) {
+                (Some(log_std), _) => {
+                    let log_std = look.read::<f32, Ix1>(log_std, Some(&[n_outputs]))?;
+                    CoreActing::gaussian(packed, &log_std)
+                }
                 (None, Some(List(nvec))) => CoreActing::choosing(packed, nvec),
                 (None, None) => CoreActing::choosing(packed, &[n_outputs]),
-            }
-        };
-        let acting = acting.map_err(to_py)?;
+            };
+            acting.map_err(to_py)
+        })?;
         Ok(Self {
             obs_dim: acting.obs_dim(),
             n_noise: acting.n_noise(),
@@ -81,60 +79,28 @@ impl Acting {
         noise: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = ACTING_DRAW.enter(0);
-        let n = any_shape::<f32, Ix2>("obs", obs)?.shape()[0];
-        crossing.add_bytes(n * (self.obs_dim + self.n_noise) * size_of::<f32>());
-        let Some(choices) = self.n_choices else {
-            let mut to = Results::<f32, Ix2>::new(py, "", None, [n, self.n_noise], &[])?;
-            // SAFETY: nobody else has the new array.
-            self.fill(
-                py,
-                n,
-                obs,
-                noise,
-                Drawn::Continuous(unsafe { to.as_mut_slice() }),
-            )?;
-            return Ok(to.into_any());
+        let (obs, noise) = (Argument::new("obs", obs), Argument::new("noise", noise));
+        let [n, _] = shape_of::<f32, Ix2, 2>(py, obs)?;
+        let mut actions = match (self.n_choices, self.alone) {
+            (None, _) => Output::new::<f32, Ix2, 2>(py, [n, self.n_noise])?,
+            (Some(_), true) => Output::new::<i64, Ix1, 1>(py, [n])?,
+            (Some(choices), false) => Output::new::<i64, Ix2, 2>(py, [n, choices])?,
         };
-        if self.alone {
-            let mut to = Results::<i64, Ix1>::new(py, "", None, [n], &[])?;
-            // SAFETY: the same.
-            self.fill(
-                py,
-                n,
-                obs,
-                noise,
-                Drawn::Chosen(unsafe { to.as_mut_slice() }),
-            )?;
-            return Ok(to.into_any());
-        }
-        let mut to = Results::<i64, Ix2>::new(py, "", None, [n, choices], &[])?;
-        // SAFETY: the same.
-        self.fill(
-            py,
-            n,
-            obs,
-            noise,
-            Drawn::Chosen(unsafe { to.as_mut_slice() }),
-        )?;
-        Ok(to.into_any())
-    }
-}
-
-impl Acting {
-    fn fill<'py>(
-        &self,
-        py: Python<'py>,
-        n: usize,
-        obs: &Bound<'py, PyAny>,
-        noise: &Bound<'py, PyAny>,
-        to: Drawn<'_>,
-    ) -> PyResult<()> {
-        // Before the arrays are looked at: who waits lets go of the interpreter.
-        let mut acting = self.inner.lock(py)?;
-        let obs = input::<f32, Ix2>("obs", obs, &[n, self.obs_dim])?;
-        let noise = input::<f32, Ix2>("noise", noise, &[n, self.n_noise])?;
-        // SAFETY: the interpreter is kept from here on.
-        let drawn = unsafe { acting.draw(obs.as_slice(), noise.as_slice(), to) };
-        drawn.map_err(to_py)
+        writing(py, &self.inner, |acting, look| {
+            let obs = look.read::<f32, Ix2>(obs, Some(&[n, self.obs_dim]))?;
+            let noise = look.read::<f32, Ix2>(noise, Some(&[n, self.n_noise]))?;
+            crossing.add_bytes(n * (self.obs_dim + self.n_noise) * size_of::<f32>());
+            let to = match (self.n_choices, self.alone) {
+                (None, _) => {
+                    Drawn::Continuous(look.write::<f32, Ix2>(&mut actions, &[n, self.n_noise])?)
+                }
+                (Some(_), true) => Drawn::Chosen(look.write::<i64, Ix1>(&mut actions, &[n])?),
+                (Some(choices), false) => {
+                    Drawn::Chosen(look.write::<i64, Ix2>(&mut actions, &[n, choices])?)
+                }
+            };
+            acting.draw(&obs, &noise, to).map_err(to_py)
+        })?;
+        Ok(actions.give(py))
     }
 }

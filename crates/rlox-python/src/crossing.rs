@@ -1,9 +1,5 @@
 //! Counts what crosses the boundary: calls, bytes and time per function; and notes when each call
 //! was (`spans`). Off until asked for; while off, a crossing pays one relaxed load.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -12,8 +8,8 @@ use numpy::Ix1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arrays::{any_shape, made};
-use crate::errors::reserved;
+use crate::arrays::{Argument, BORROWS, Looks, Unguarded, made, reading};
+use crate::errors::copied;
 use crate::spans;
 
 /// What is asked for: `COUNTS`, `SPANS`, both or neither.
@@ -168,12 +164,11 @@ pub(crate) fn roundtrip<'py>(
     array: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut crossing = ROUNDTRIP.enter(0);
-    let array = any_shape::<f64, Ix1>("array", array)?;
-    // SAFETY: the interpreter is kept until they are copied.
-    let given = unsafe { array.as_slice() };
-    crossing.add_bytes(2 * size_of_val(given));
-    let mut values = reserved(given.len())?;
-    values.extend_from_slice(given);
+    let array = Argument::new("array", array);
+    let values = reading(py, &Unguarded, BORROWS, |(), look| {
+        copied(&look.read::<f64, Ix1>(array, None)?)
+    })?;
+    crossing.add_bytes(2 * size_of_val(&values[..]));
     let shape = [values.len()];
     made::owned(py, values, shape)
 }

@@ -1,14 +1,8 @@
 //! The built-in environments for Python: NumPy in, NumPy out.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use std::sync::Mutex;
 
-use numpy::{
-    Ix1, Ix2, PyArray1, PyArrayDescrMethods, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
-};
+use numpy::{Ix1, Ix2, PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,13 +13,15 @@ use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
 
-use crate::arrays::{Read, any_shape, apart, input, made, target};
+use crate::arrays::{
+    Argument, BORROWS, Looked, Looks, Output, Own, ROOM, Recycled, Unguarded, made, reading,
+    unless_taken, writing,
+};
 use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
 use crate::errors::{reserved, to_py};
 use crate::lent::Envs;
 use crate::names::names;
 use crate::numbers::List;
-use crate::recycled::{ROOM, Recycled, unless_taken};
 
 /// Ids of the environments that run natively.
 #[pyfunction]
@@ -35,16 +31,20 @@ pub(crate) fn builtin_envs() -> Vec<&'static str> {
 
 /// The rows of `bounds`.
 fn pairs(bounds: &Bound<'_, PyAny>) -> PyResult<Vec<(f64, f64)>> {
-    let bounds = any_shape::<f64, Ix2>("bounds", bounds)?;
-    let &[_, 2] = bounds.shape() else {
-        return Err(PyValueError::new_err(format!(
-            "bounds: has shape {:?}, expected (state_dim, 2)",
-            bounds.shape()
-        )));
-    };
-    // SAFETY: the interpreter is kept until they are copied.
-    let rows = unsafe { bounds.as_slice() }.chunks_exact(2);
-    Ok(rows.map(|row| (row[0], row[1])).collect())
+    let py = bounds.py();
+    let bounds = Argument::new("bounds", bounds);
+    reading(py, &Unguarded, BORROWS, |(), look| {
+        let bounds = look.read::<f64, Ix2>(bounds, None)?;
+        let &[n, 2] = bounds.shape() else {
+            return Err(PyValueError::new_err(format!(
+                "bounds: has shape {:?}, expected (state_dim, 2)",
+                bounds.shape()
+            )));
+        };
+        let mut rows = reserved(n)?;
+        rows.extend(bounds.chunks_exact(2).map(|row| (row[0], row[1])));
+        Ok(rows)
+    })
 }
 
 /// Built-in environments stepped together, with same-step autoreset.
@@ -53,7 +53,8 @@ fn pairs(bounds: &Bound<'_, PyAny>) -> PyResult<Vec<(f64, f64)>> {
 #[pyclass(module = "rlox._core", frozen)]
 pub(crate) struct VecEnv {
     pub(crate) envs: Envs,
-    /// The seams are no business of Python's: facts that never change are kept at hand.
+    /// Facts that never change stand here, too, so that they can be asked for while the environments
+    /// are elsewhere.
     #[pyo3(get)]
     pub(crate) n_envs: usize,
     #[pyo3(get)]
@@ -88,22 +89,11 @@ impl RecycledSteps {
         }
     }
 
-    fn take<'py>(
-        &mut self,
-        py: Python<'py>,
-        n_envs: usize,
-        obs_dim: usize,
-    ) -> PyResult<StepArrays<'py>> {
+    fn take(&mut self, py: Python<'_>, n_envs: usize, obs_dim: usize) -> PyResult<[Own; 4]> {
         let obs = self.obs.take::<f32, Ix2, 2>(py, [n_envs, obs_dim])?;
         let rewards = self.rewards.take::<f64, Ix1, 1>(py, [n_envs])?;
         let mut flags = || self.flags.take::<bool, Ix1, 1>(py, [n_envs]);
-        let (terminations, truncations) = (flags()?, flags()?);
-        Ok((
-            obs.into_any(),
-            rewards.into_any(),
-            terminations.into_any(),
-            truncations.into_any(),
-        ))
+        Ok([obs, rewards, flags()?, flags()?])
     }
 
     /// The last observations, each at the place of its environment.
@@ -121,8 +111,10 @@ impl RecycledSteps {
             return made::objects(py, n_envs, copies);
         }
         let envs = finals.envs();
-        let all = made::copied(py, finals.obs())?.reshape([envs.len(), obs_dim])?;
-        let rows = envs.iter().copied().zip(made::rows(&all));
+        let rows = envs
+            .iter()
+            .copied()
+            .zip(made::rows(py, finals.obs(), obs_dim)?);
         made::objects(py, n_envs, rows.map(|(i, row)| Ok((i, row?))))
     }
 }
@@ -182,28 +174,27 @@ impl VecEnv {
         let _crossing = VEC_ENV_RESET.enter(self.n_envs * self.obs_dim * size_of::<f32>());
         let bounds = bounds.map(pairs).transpose()?;
         let shape = [self.n_envs, self.obs_dim];
-        let out = match out {
-            Some(out) => out,
-            None => made::zeros::<f32, Ix2, 2>(py, shape)?.into_any(),
+        let mut out = match &out {
+            Some(out) => Output::given("out", out),
+            None => Output::new::<f32, Ix2, 2>(py, shape)?,
         };
-        self.envs.with(py, |env| {
+        let mask = mask.map(|mask| Argument::new("mask", mask));
+        writing(py, &self.envs, |env, look| {
             let mask = mask
-                .map(|mask| input::<bool, Ix1>("mask", mask, &[self.n_envs]))
+                .map(|mask| look.read::<bool, Ix1>(mask, Some(&[self.n_envs])))
                 .transpose()?;
-            let rows = target::<f32, Ix2>("out", &out, &shape)?;
-            // SAFETY: the interpreter is kept from here on; the mask is read before rows are written.
-            let mask = (mask.as_ref()).map(|mask| unsafe { mask.as_flags("mask") });
+            let mut rows = look.later::<f32, Ix2>(&mut out, &shape)?;
             let how = Reset {
                 seeds: seeds.as_ref().map(|seeds| &seeds.0[..]),
-                mask: mask.transpose()?,
+                mask: mask.as_ref().map(Looked::flags).transpose()?,
                 bounds: bounds.as_deref(),
             };
             let obs = env.reset(how).map_err(to_py)?;
-            // SAFETY: the same.
-            unsafe { rows.fill(|rows| obs.copy_to(rows)) };
+            drop(mask);
+            obs.copy_to(rows.now(look));
             Ok(())
         })?;
-        Ok(out)
+        Ok(out.give(py))
     }
 
     /// Step all environments; returns observations `[n_envs, obs_dim]` float32, rewards float64,
@@ -220,42 +211,35 @@ impl VecEnv {
         out: Option<StepArrays<'py>>,
     ) -> PyResult<StepResult<'py>> {
         let mut crossing = VEC_ENV_STEP.enter(self.n_envs * (4 * self.obs_dim + 10));
-        let n = [self.n_envs];
-        let given = out.is_some();
-        let out = match out {
-            Some(out) => out,
-            None => self.results(|results| results.take(py, self.n_envs, self.obs_dim))?,
+        let mut out = match out {
+            Some((obs, rewards, terminations, truncations)) => [
+                Output::given("out[0]", &obs),
+                Output::given("out[1]", &rewards),
+                Output::given("out[2]", &terminations),
+                Output::given("out[3]", &truncations),
+            ],
+            None => self
+                .results(|results| results.take(py, self.n_envs, self.obs_dim))?
+                .map(Output::New),
         };
         let converted = ActionArray::converted(&self.action_space, actions)?;
         let actions = converted.as_ref().unwrap_or(actions);
-        let finals = self.envs.with(py, |env| {
-            let actions = ActionArray::extract(&self.action_space, self.n_envs, actions)?;
-            let obs = target::<f32, Ix2>("out[0]", &out.0, &[self.n_envs, self.obs_dim])?;
-            let rewards = target::<f64, Ix1>("out[1]", &out.1, &n)?;
-            let terminations = target::<bool, Ix1>("out[2]", &out.2, &n)?;
-            let truncations = target::<bool, Ix1>("out[3]", &out.3, &n)?;
-            if given {
-                apart(&[
-                    ("out[0]", obs.place()),
-                    ("out[1]", rewards.place()),
-                    ("out[2]", terminations.place()),
-                    ("out[3]", truncations.place()),
-                ])?;
-            }
-            // SAFETY: the interpreter is kept from here on; actions are read before anything is written.
-            let actions = unsafe { actions.view() };
-            crossing.add_bytes(match actions {
-                Actions::Discrete(actions) => size_of_val(actions),
-                Actions::Continuous(actions) => size_of_val(actions),
-            });
-            let batch = env.step(actions).map_err(to_py)?;
-            // SAFETY: the same.
-            unsafe {
-                obs.fill(|obs| batch.obs.copy_to(obs));
-                rewards.copy_from(&batch.rewards);
-                terminations.copy_from(&batch.terminated);
-                truncations.copy_from(&batch.truncated);
-            }
+        let actions = Argument::new("actions", actions);
+        let finals = writing(py, &self.envs, |env, look| {
+            let [obs, rewards, terminations, truncations] = &mut out;
+            let n = [self.n_envs];
+            let actions = ActionArray::look(look, &self.action_space, self.n_envs, actions)?;
+            let mut obs = look.later::<f32, Ix2>(obs, &[self.n_envs, self.obs_dim])?;
+            let mut rewards = look.later::<f64, Ix1>(rewards, &n)?;
+            let terminations = look.later::<bool, Ix1>(terminations, &n)?;
+            let truncations = look.later::<bool, Ix1>(truncations, &n)?;
+            crossing.add_bytes(actions.n_bytes());
+            let batch = env.step(actions.view()).map_err(to_py)?;
+            drop(actions);
+            batch.obs.copy_to(obs.now(look));
+            rewards.now(look).copy_from_slice(&batch.rewards);
+            terminations.copy_from(&batch.terminated, look);
+            truncations.copy_from(&batch.truncated, look);
             let any = !batch.final_obs.envs().is_empty();
             any.then(|| batch.final_obs.try_clone().map_err(to_py))
                 .transpose()
@@ -265,7 +249,8 @@ impl VecEnv {
             Some(finals) => self.infos(py, &finals)?,
             None => made::dict(py)?,
         };
-        Ok((out.0, out.1, out.2, out.3, infos))
+        let [obs, rewards, terminations, truncations] = out.map(|array| array.give(py));
+        Ok((obs, rewards, terminations, truncations, infos))
     }
 
     /// State of environment `i`, float64, and the number of steps in its episode.
@@ -277,11 +262,11 @@ impl VecEnv {
     /// Put environment `i` into `state`, float64, `elapsed` steps into its episode.
     #[pyo3(signature = (i, state, elapsed=0))]
     fn set_state(&self, i: usize, state: &Bound<'_, PyAny>, elapsed: u32) -> PyResult<()> {
-        self.envs.with(state.py(), |env| {
-            let state = any_shape::<f64, Ix1>("state", state)?;
-            // SAFETY: the interpreter is kept from here on, and no array is written to.
-            let state = unsafe { state.as_slice() };
-            env.set_state(i, state, elapsed).map_err(to_py)
+        let py = state.py();
+        let state = Argument::new("state", state);
+        reading(py, &self.envs, BORROWS, |env, look| {
+            let state = look.read::<f64, Ix1>(state, None)?;
+            env.set_state(i, &state, elapsed).map_err(to_py)
         })
     }
 }
@@ -330,16 +315,16 @@ impl VecEnv {
     }
 }
 
-/// Actions as they came, borrowed.
-pub(crate) enum ActionArray<'py> {
-    Discrete(Read<'py, i64, Ix1>),
-    Continuous(Read<'py, f32, Ix2>),
+/// Actions as they came, in a scope.
+pub(crate) enum ActionArray<'x> {
+    Discrete(Looked<'x, i64, Ix1>),
+    Continuous(Looked<'x, f32, Ix2>),
 }
 
-impl<'py> ActionArray<'py> {
+impl<'x> ActionArray<'x> {
     /// Integers of another width as int64, if `actions` are such and a discrete space wants them; not
     /// uint64, of which not every number is one of int64. This runs NumPy's code, or a subclass's.
-    pub(crate) fn converted(
+    pub(crate) fn converted<'py>(
         space: &Space,
         actions: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -354,30 +339,34 @@ impl<'py> ActionArray<'py> {
     }
 
     /// Actions of `n_envs` environments, of the dtype and shape of `space`.
-    pub(crate) fn extract(
+    #[inline]
+    pub(crate) fn look(
+        look: &'x impl Looks,
         space: &Space,
         n_envs: usize,
-        actions: &Bound<'py, PyAny>,
+        actions: Argument<'x>,
     ) -> PyResult<Self> {
         match space {
-            Space::Discrete(_) => input("actions", actions, &[n_envs]).map(Self::Discrete),
-            Space::Box { low, .. } => {
-                input("actions", actions, &[n_envs, low.len()]).map(Self::Continuous)
-            }
+            Space::Discrete(_) => look.read(actions, Some(&[n_envs])).map(Self::Discrete),
+            Space::Box { low, .. } => look
+                .read(actions, Some(&[n_envs, low.len()]))
+                .map(Self::Continuous),
+        }
+    }
+
+    pub(crate) fn n_bytes(&self) -> usize {
+        match self {
+            Self::Discrete(actions) => size_of_val(&actions[..]),
+            Self::Continuous(actions) => size_of_val(&actions[..]),
         }
     }
 
     /// What they are.
-    ///
-    /// # Safety
-    /// As [`Read::as_slice`].
-    pub(crate) unsafe fn view(&self) -> Actions<'_> {
-        // SAFETY: the caller's.
-        unsafe {
-            match self {
-                Self::Discrete(actions) => Actions::Discrete(actions.as_slice()),
-                Self::Continuous(actions) => Actions::Continuous(actions.as_slice()),
-            }
+    #[inline]
+    pub(crate) fn view(&self) -> Actions<'_> {
+        match self {
+            Self::Discrete(actions) => Actions::Discrete(actions),
+            Self::Continuous(actions) => Actions::Continuous(actions),
         }
     }
 }

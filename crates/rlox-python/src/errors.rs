@@ -14,6 +14,13 @@ pub(crate) fn to_py(error: RloxError) -> PyErr {
     }
 }
 
+/// A copy of `values`; MemoryError where there is no room for it.
+pub(crate) fn copied<T: Copy>(values: &[T]) -> Result<Vec<T>, PyErr> {
+    let mut copy = reserved(values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
 /// An empty vector with room for so many elements; MemoryError where there is none.
 pub(crate) fn reserved<T>(len: usize) -> Result<Vec<T>, PyErr> {
     rlox_core::memory::reserved(len).map_err(to_py)

@@ -3,11 +3,11 @@
 use numpy::{Ix1, Ix3};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rlox_core::nn::PackedMlp;
+use rlox_core::nn::{Mlp, PackedMlp};
 use rlox_core::pipeline::fused::{self, Episode, FusedRollout, MlpPolicy, Running, Stream};
 use rlox_core::pipeline::rollout::{ActionBatch, Collect};
 
-use crate::arrays::{Hold, Number, made};
+use crate::arrays::{Detaching, Number, Pinned, detaching, made};
 use crate::crossing::COLLECT_ROLLOUT;
 use crate::env::VecEnv;
 use crate::errors::{reserved, to_py};
@@ -89,25 +89,16 @@ pub(crate) fn collect_rollout<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let mut crossing = COLLECT_ROLLOUT.enter(0);
     let env = env.get();
-    let hold = Hold::new(py);
-    let policy = MlpPolicy::new(
-        network(&hold, "actor", actor)?,
-        network(&hold, "critic", critic)?,
-        hold.read::<f32, Ix1>("log_std", log_std, None)?,
-        env.obs_dim,
-        &env.action_space,
-    )
-    .map_err(to_py)?;
-    let n_envs = [env.n_envs];
-    let noise_shape = [n_steps, env.n_envs, policy.noise_per_action()];
-    let running = Running {
-        rewards: hold.write::<f64, Ix1>("running[0]", &running.0, Some(&n_envs))?,
-        lengths: hold.write::<i64, Ix1>("running[1]", &running.1, Some(&n_envs))?,
-    };
-    let noise = noise
-        .map(|noise| hold.read::<f32, Ix3>("noise", &noise, Some(&noise_shape)))
-        .transpose()?;
-
+    let running = (
+        Pinned::new("running[0]", &running.0),
+        Pinned::new("running[1]", &running.1),
+    );
+    let of_actor = Pinned::new("actor", &actor.2);
+    let of_critic = Pinned::new("critic", &critic.2);
+    let log_std = Pinned::new("log_std", log_std);
+    let noise = noise.as_ref().map(|noise| Pinned::new("noise", noise));
+    let actor = mlp("actor", &actor.0.0, &actor.1)?;
+    let critic = mlp("critic", &critic.0.0, &critic.1)?;
     let how = Collect {
         n_steps,
         gamma,
@@ -115,12 +106,33 @@ pub(crate) fn collect_rollout<'py>(
     };
     let (seed, rollout) = stream;
     let stream = Stream { seed, rollout };
-    let rollout = env.envs.with(py, |env| {
-        py.detach(|| match noise {
-            Some(noise) => fused::collect_with_noise(env, &policy, how, noise, running, threads),
-            None => fused::collect(env, &policy, how, stream, running, threads),
-        })
-        .map_err(to_py)
+    let rollout = detaching(py, &env.envs, |envs, scope| {
+        let policy = MlpPolicy::new(
+            network(scope, actor, &of_actor)?,
+            network(scope, critic, &of_critic)?,
+            scope.read::<f32, Ix1>(&log_std, None)?,
+            env.obs_dim,
+            &env.action_space,
+        )
+        .map_err(to_py)?;
+        let n_envs = [env.n_envs];
+        let noise_shape = [n_steps, env.n_envs, policy.noise_per_action()];
+        let running = Running {
+            rewards: scope.write::<f64, Ix1>(&running.0, Some(&n_envs))?,
+            lengths: scope.write::<i64, Ix1>(&running.1, Some(&n_envs))?,
+        };
+        let noise = noise
+            .as_ref()
+            .map(|noise| scope.read::<f32, Ix3>(noise, Some(&noise_shape)))
+            .transpose()?;
+        scope
+            .detach(|| match noise {
+                Some(noise) => {
+                    fused::collect_with_noise(envs, &policy, how, noise, running, threads)
+                }
+                None => fused::collect(envs, &policy, how, stream, running, threads),
+            })
+            .map_err(to_py)
     })?;
     let actions = match &rollout.actions {
         ActionBatch::Discrete(actions) => size_of_val(&actions[..]),
@@ -131,13 +143,8 @@ pub(crate) fn collect_rollout<'py>(
     to_dict(py, rollout, [n_steps, env.n_envs])
 }
 
-fn network<'py>(
-    hold: &Hold<'py>,
-    argument: &'static str,
-    (widths, activation, params): Network<'py>,
-) -> PyResult<PackedMlp> {
-    let mlp = mlp(argument, &widths.0, &activation)?;
-    let params = hold.read::<f32, Ix1>(argument, &params, Some(&[mlp.n_params()]))?;
+fn network(scope: &Detaching<'_>, mlp: Mlp, params: &Pinned<'_>) -> PyResult<PackedMlp> {
+    let params = scope.read::<f32, Ix1>(params, Some(&[mlp.n_params()]))?;
     PackedMlp::new(mlp, params).map_err(to_py)
 }
 

@@ -6,6 +6,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rlox_core::switchboard::VecEnv;
 
+use crate::arrays::Guarded;
 use crate::lock::{Lock, left_behind, process};
 use crate::pipeline::{self, Shared};
 
@@ -26,18 +27,12 @@ enum Place {
     Lost,
 }
 
-impl Envs {
-    pub(crate) fn new(envs: VecEnv) -> Self {
-        Self(Lock::new(Place::Here(envs)))
-    }
+impl Guarded for Envs {
+    type Inner = VecEnv;
 
-    /// `f` with the environments, unless somebody else has them just now. Nothing of Python's may run
-    /// in it.
-    pub(crate) fn with<R>(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&mut VecEnv) -> PyResult<R>,
-    ) -> PyResult<R> {
+    /// An error where somebody else has the environments just now.
+    #[inline]
+    fn guard<R>(&self, py: Python<'_>, f: impl FnOnce(&mut VecEnv) -> PyResult<R>) -> PyResult<R> {
         let mut place = self.place(py)?;
         if let Place::Here(envs) = &mut *place {
             return f(envs);
@@ -48,6 +43,21 @@ impl Envs {
             Place::Here(envs) => f(envs),
             elsewhere => Err(elsewhere.told()),
         }
+    }
+}
+
+impl Envs {
+    pub(crate) fn new(envs: VecEnv) -> Self {
+        Self(Lock::new(Place::Here(envs)))
+    }
+
+    /// `f` with the environments, of a call without arrays. Nothing of Python's can run in it.
+    pub(crate) fn with<R>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut VecEnv) -> PyResult<R> + Send,
+    ) -> PyResult<R> {
+        self.guard(py, f)
     }
 
     /// Hands them over to a collector.

@@ -16,7 +16,6 @@ mod nn;
 mod numbers;
 mod pairs;
 mod pipeline;
-mod recycled;
 mod sac;
 mod spans;
 mod training;

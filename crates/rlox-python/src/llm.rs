@@ -1,15 +1,13 @@
 //! `compute_token_kl`, `compute_group_advantages`.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use numpy::{Ix1, Ix2};
 use pyo3::prelude::*;
 use rlox_core::Real;
 use rlox_core::switchboard::LlmOps;
 
-use crate::arrays::{Float, Number, Results, addresses, any_shape, float_type, input};
+use crate::arrays::{
+    Argument, Float, Looked, Looks, Number, Output, Unguarded, float_type, shape_of, writing,
+};
 use crate::crossing::{GROUP_ADVANTAGES, TOKEN_KL};
 use crate::errors::to_py;
 use crate::numbers::size;
@@ -58,29 +56,29 @@ pub(crate) fn compute_token_kl<'py>(
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = TOKEN_KL.enter(0);
         let py = policy.py();
-        let policy = any_shape::<T, Ix2>("log_probs_policy", policy)?;
-        let reference = input::<T, Ix2>("log_probs_ref", reference, policy.shape())?;
-        let mask = mask
-            .map(|mask| input::<bool, Ix2>("mask", mask, policy.shape()))
-            .transpose()?;
-        let shape = [policy.shape()[0]];
-        // SAFETY: the interpreter is kept from here on, and results lie apart.
-        let (mask, policy, reference) = unsafe {
-            let mask = mask.as_ref().map(|mask| mask.as_bytes());
-            (mask, policy.as_slice(), reference.as_slice())
+        let policy = Argument::new("log_probs_policy", policy);
+        let mut sums = match out {
+            Some(out) => Output::given("out", out),
+            None => {
+                let [n, _] = shape_of::<T, Ix2, 2>(py, policy)?;
+                Output::new::<T, Ix1, 1>(py, [n])?
+            }
         };
-        let inputs = [
-            addresses(policy),
-            addresses(reference),
-            addresses(mask.unwrap_or_default()),
-        ];
-        let mut sums = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
-        let mask_is = size_of_val(mask.unwrap_or_default());
-        crossing.add_bytes(2 * size_of_val(policy) + mask_is + size_of::<T>() * shape[0]);
-        // SAFETY: the same.
-        let to = unsafe { sums.as_mut_slice() };
-        LlmOps::compute_token_kl_into(policy, reference, mask, to).map_err(to_py)?;
-        Ok(sums.into_any())
+        let reference = Argument::new("log_probs_ref", reference);
+        let mask = mask.map(|mask| Argument::new("mask", mask));
+        writing(py, &Unguarded, |(), look| {
+            let policy = look.read::<T, Ix2>(policy, None)?;
+            let reference = look.read::<T, Ix2>(reference, Some(policy.shape()))?;
+            let mask = mask
+                .map(|mask| look.read::<bool, Ix2>(mask, Some(policy.shape())))
+                .transpose()?;
+            let mask = mask.as_ref().map(Looked::bytes);
+            let to = look.write::<T, Ix1>(&mut sums, &policy.shape()[..1])?;
+            let mask_is = size_of_val(mask.unwrap_or_default());
+            crossing.add_bytes(2 * size_of_val(&policy[..]) + mask_is + size_of_val(to));
+            LlmOps::compute_token_kl_into(&policy, &reference, mask, to).map_err(to_py)
+        })?;
+        Ok(sums.give(py))
     }
     match float_type("log_probs_policy", log_probs_policy)? {
         Float::F64 => run::<f64>(log_probs_policy, log_probs_ref, mask, out),
@@ -130,16 +128,18 @@ pub(crate) fn compute_group_advantages<'py>(
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = GROUP_ADVANTAGES.enter(0);
         let py = rewards.py();
-        let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
-        // SAFETY: the interpreter is kept from here on, and results lie apart.
-        let rewards = unsafe { rewards.as_slice() };
-        let (shape, inputs) = ([rewards.len()], [addresses(rewards)]);
-        let mut advantages = Results::<T, Ix1>::new(py, "out", out, shape, &inputs)?;
-        crossing.add_bytes(2 * size_of_val(rewards));
-        // SAFETY: the same.
-        let to = unsafe { advantages.as_mut_slice() };
-        LlmOps::compute_group_advantages_into(rewards, group_size, epsilon, to).map_err(to_py)?;
-        Ok(advantages.into_any())
+        let rewards = Argument::new("rewards", rewards);
+        let mut advantages = match out {
+            Some(out) => Output::given("out", out),
+            None => Output::new::<T, Ix1, 1>(py, shape_of::<T, Ix1, 1>(py, rewards)?)?,
+        };
+        writing(py, &Unguarded, |(), look| {
+            let rewards = look.read::<T, Ix1>(rewards, None)?;
+            let to = look.write::<T, Ix1>(&mut advantages, rewards.shape())?;
+            crossing.add_bytes(2 * size_of_val(to));
+            LlmOps::compute_group_advantages_into(&rewards, group_size, epsilon, to).map_err(to_py)
+        })?;
+        Ok(advantages.give(py))
     }
     let group_size = size("group_size", group_size)?;
     match float_type("rewards", rewards)? {

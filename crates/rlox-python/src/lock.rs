@@ -16,6 +16,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::arrays::Guarded;
+
 /// Forks that led to this process.
 static PROCESS: AtomicU64 = AtomicU64::new(0);
 /// Threads that a fork waits for.
@@ -75,6 +77,15 @@ impl<T> Lock<T> {
             return Ok(None);
         }
         Err(left_behind("this was in use by another thread"))
+    }
+}
+
+impl<T: Send> Guarded for Lock<T> {
+    type Inner = T;
+
+    #[inline]
+    fn guard<R>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> PyResult<R>) -> PyResult<R> {
+        f(&mut *self.lock(py)?)
     }
 }
 

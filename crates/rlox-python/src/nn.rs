@@ -7,7 +7,7 @@ use rlox_core::nn::adam::{Adam, Moments};
 use rlox_core::nn::ppo::{Actions, ActorCritic, Network, Ppo, Rollout};
 use rlox_core::nn::{Activation, Mlp};
 
-use crate::arrays::Hold;
+use crate::arrays::{Detaching, Pinned, Unguarded, detaching};
 use crate::crossing::PPO_UPDATE;
 use crate::errors::to_py;
 use crate::numbers::{List, size};
@@ -35,18 +35,22 @@ pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResul
 /// Means over the minibatches, in the order of `ppo_update`'s docs.
 type Means = (f64, f64, f64, f64, f64, f64);
 
+/// Three arrays that stay where they are, under one name.
+pub(crate) fn pinned<'a>(argument: &'static str, arrays: &'a MomentArrays<'_>) -> [Pinned<'a>; 3] {
+    [&arrays.0, &arrays.1, &arrays.2].map(|array| Pinned::new(argument, array))
+}
+
 /// Three arrays of n float32, to be written to.
-pub(crate) fn moments<'a, 'py>(
-    hold: &'a Hold<'py>,
-    argument: &'static str,
-    arrays: &MomentArrays<'py>,
+pub(crate) fn moments<'x>(
+    scope: &'x Detaching<'_>,
+    [params, exp_avg, exp_avg_sq]: &'x [Pinned<'_>; 3],
     n: usize,
-) -> PyResult<Moments<'a>> {
-    let write = |array| hold.write::<f32, Ix1>(argument, array, Some(&[n]));
+) -> PyResult<Moments<'x>> {
+    let write = |array| scope.write::<f32, Ix1>(array, Some(&[n]));
     Ok(Moments {
-        params: write(&arrays.0)?,
-        exp_avg: write(&arrays.1)?,
-        exp_avg_sq: write(&arrays.2)?,
+        params: write(params)?,
+        exp_avg: write(exp_avg)?,
+        exp_avg_sq: write(exp_avg_sq)?,
     })
 }
 
@@ -143,48 +147,55 @@ pub(crate) fn ppo_update<'py>(
     };
     let actor_mlp = mlp("actor", &actor.0.0, &actor.1)?;
     let critic_mlp = mlp("critic", &critic.0.0, &critic.1)?;
-    let hold = Hold::new(py);
-    let act_dim = actor_mlp.n_outputs();
-    let policy = ActorCritic {
-        actor: Network {
-            mlp: &actor_mlp,
-            moments: moments(&hold, "actor", &actor.2, actor_mlp.n_params())?,
-        },
-        critic: Network {
-            mlp: &critic_mlp,
-            moments: moments(&hold, "critic", &critic.2, critic_mlp.n_params())?,
-        },
-        log_std: log_std
-            .map(|arrays| moments(&hold, "log_std", &arrays, act_dim))
-            .transpose()?,
-    };
+    let (of_actor, of_critic) = (pinned("actor", &actor.2), pinned("critic", &critic.2));
+    let of_log_std = log_std.as_ref().map(|arrays| pinned("log_std", arrays));
     let [obs, actions, log_probs, advantages, returns] = &rollout;
-    let log_probs = hold.read::<f32, Ix1>("log_probs", log_probs, None)?;
-    let n = log_probs.len();
-    let rollout = Rollout {
-        obs: hold.read::<f32, Ix2>("obs", obs, Some(&[n, actor_mlp.n_inputs()]))?,
-        actions: match (&policy.log_std, &nvec) {
-            (Some(_), _) => {
-                let actions = hold.read::<f32, Ix2>("actions", actions, Some(&[n, act_dim]))?;
-                Actions::Continuous(actions)
-            }
-            (None, Some(List(nvec))) => Actions::Several {
-                chosen: hold.read::<i64, Ix2>("actions", actions, Some(&[n, nvec.len()]))?,
-                nvec,
+    let obs = Pinned::new("obs", obs);
+    let actions = Pinned::new("actions", actions);
+    let log_probs = Pinned::new("log_probs", log_probs);
+    let advantages = Pinned::new("advantages", advantages);
+    let returns = Pinned::new("returns", returns);
+    let order = Pinned::new("order", order);
+    let figures = detaching(py, &Unguarded, |(), scope| {
+        let act_dim = actor_mlp.n_outputs();
+        let policy = ActorCritic {
+            actor: Network {
+                mlp: &actor_mlp,
+                moments: moments(scope, &of_actor, actor_mlp.n_params())?,
             },
-            (None, None) => {
-                Actions::Discrete(hold.read::<i64, Ix1>("actions", actions, Some(&[n]))?)
-            }
-        },
-        log_probs,
-        advantages: hold.read::<f32, Ix1>("advantages", advantages, Some(&[n]))?,
-        returns: hold.read::<f32, Ix1>("returns", returns, Some(&[n]))?,
-    };
-    let order = hold.read::<i64, Ix1>("order", order, None)?;
-    crossing.add_bytes(hold.bytes_read());
-    let figures = py
-        .detach(|| ppo.update(policy, &rollout, order, step, threads))
-        .map_err(to_py)?;
+            critic: Network {
+                mlp: &critic_mlp,
+                moments: moments(scope, &of_critic, critic_mlp.n_params())?,
+            },
+            log_std: of_log_std
+                .as_ref()
+                .map(|arrays| moments(scope, arrays, act_dim))
+                .transpose()?,
+        };
+        let log_probs = scope.read::<f32, Ix1>(&log_probs, None)?;
+        let n = log_probs.len();
+        let rollout = Rollout {
+            obs: scope.read::<f32, Ix2>(&obs, Some(&[n, actor_mlp.n_inputs()]))?,
+            actions: match (&policy.log_std, &nvec) {
+                (Some(_), _) => {
+                    Actions::Continuous(scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?)
+                }
+                (None, Some(List(nvec))) => Actions::Several {
+                    chosen: scope.read::<i64, Ix2>(&actions, Some(&[n, nvec.len()]))?,
+                    nvec,
+                },
+                (None, None) => Actions::Discrete(scope.read::<i64, Ix1>(&actions, Some(&[n]))?),
+            },
+            log_probs,
+            advantages: scope.read::<f32, Ix1>(&advantages, Some(&[n]))?,
+            returns: scope.read::<f32, Ix1>(&returns, Some(&[n]))?,
+        };
+        let order = scope.read::<i64, Ix1>(&order, None)?;
+        crossing.add_bytes(scope.bytes_read());
+        scope
+            .detach(|| ppo.update(policy, &rollout, order, step, threads))
+            .map_err(to_py)
+    })?;
     let means = (
         figures.loss,
         figures.policy_loss,

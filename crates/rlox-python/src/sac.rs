@@ -1,8 +1,4 @@
 //! Soft Actor-Critic's update for Python: NumPy views of torch's parameters in, moved in place.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use numpy::{Ix1, Ix2, Ix3};
 use pyo3::exceptions::PyKeyError;
@@ -12,11 +8,11 @@ use rlox_core::nn::Mlp;
 use rlox_core::nn::adam::Adam;
 use rlox_core::nn::sac::{Batch, Learners, Sac, Settings, Step};
 
-use crate::arrays::{Hold, Results, any_shape, input, made};
+use crate::arrays::{Argument, Looks, Output, Pinned, detaching, made, shape_of, writing};
 use crate::crossing::{SAC_ACT, SAC_UPDATE};
-use crate::errors::{reserved, to_py};
+use crate::errors::{copied, to_py};
 use crate::lock::Lock;
-use crate::nn::{MomentArrays, mlp, moments};
+use crate::nn::{MomentArrays, mlp, moments, pinned};
 use crate::numbers::List;
 
 /// Widths (input, hidden…, output) and activation, "tanh" or "relu", of a network.
@@ -92,38 +88,25 @@ impl SacUpdate {
         threads: usize,
     ) -> PyResult<(f32, f32, Bound<'py, PyAny>)> {
         let mut crossing = SAC_UPDATE.enter(0);
+        // First all that Python may run for, then a look at the arrays.
         let column = |name: &'static str| {
             batch
                 .get_item(name)?
                 .ok_or_else(|| PyKeyError::new_err(format!("batch has no {name}")))
         };
-        let hold = Hold::new(py);
-        let learners = Learners {
-            actor: moments(&hold, "actor", &actor, self.sizes[0])?,
-            critics: moments(&hold, "critics", &critics, self.sizes[1])?,
-            targets: hold.write::<f32, Ix1>("targets", targets, Some(&[self.sizes[1]]))?,
-            log_alpha: moments(&hold, "log_alpha", &log_alpha, 1)?,
-        };
-        let reward = hold.read::<f32, Ix1>("reward", &column("reward")?, None)?;
-        let n = reward.len();
-        let (obs_shape, action_shape) = ([n, self.obs_dim], [n, self.act_dim]);
-        let terminated = hold.flags::<Ix1>("terminated", &column("terminated")?, Some(&[n]))?;
-        let noises = hold.read::<f32, Ix3>("noise", noise, Some(&[2, n, self.act_dim]))?;
-        let (next_noise, noise) = noises.split_at(n * self.act_dim);
-        let batch = Batch {
-            obs: hold.read::<f32, Ix2>("obs", &column("obs")?, Some(&obs_shape))?,
-            action: hold.read::<f32, Ix2>("action", &column("action")?, Some(&action_shape))?,
-            reward,
-            next_obs: hold.read::<f32, Ix2>("next_obs", &column("next_obs")?, Some(&obs_shape))?,
-            terminated: &terminated,
-            weights: batch
-                .get_item("weights")?
-                .map(|weights| hold.read::<f32, Ix1>("weights", &weights, Some(&[n])))
-                .transpose()?,
-            next_noise,
-            noise,
-        };
-        crossing.add_bytes(hold.bytes_read());
+        let (reward, terminated) = (column("reward")?, column("terminated")?);
+        let (obs, action, next_obs) = (column("obs")?, column("action")?, column("next_obs")?);
+        let weights = batch.get_item("weights")?;
+        let (actor, critics) = (pinned("actor", &actor), pinned("critics", &critics));
+        let targets = Pinned::new("targets", targets);
+        let log_alpha = pinned("log_alpha", &log_alpha);
+        let reward = Pinned::new("reward", &reward);
+        let terminated = Pinned::new("terminated", &terminated);
+        let noise = Pinned::new("noise", noise);
+        let obs = Pinned::new("obs", &obs);
+        let action = Pinned::new("action", &action);
+        let next_obs = Pinned::new("next_obs", &next_obs);
+        let weights = weights.as_ref().map(|of| Pinned::new("weights", of));
         let settings = Settings {
             gamma,
             tau,
@@ -132,15 +115,40 @@ impl SacUpdate {
             critic: step(adams.1),
             alpha: adams.2.map(step),
         };
-        let mut locked = self.inner.lock(py)?;
-        let sac = &mut *locked;
-        let losses = py
-            .detach(|| sac.update(learners, &batch, &settings, threads > 1))
-            .map_err(to_py)?;
-        let mut td_errors = reserved(n)?;
-        td_errors.extend_from_slice(sac.td_errors());
-        drop(locked); // first: to make an array may run anything
+        let (losses, td_errors) = detaching(py, &self.inner, |sac, scope| {
+            let learners = Learners {
+                actor: moments(scope, &actor, self.sizes[0])?,
+                critics: moments(scope, &critics, self.sizes[1])?,
+                targets: scope.write::<f32, Ix1>(&targets, Some(&[self.sizes[1]]))?,
+                log_alpha: moments(scope, &log_alpha, 1)?,
+            };
+            let reward = scope.read::<f32, Ix1>(&reward, None)?;
+            let n = reward.len();
+            let (obs_shape, action_shape) = ([n, self.obs_dim], [n, self.act_dim]);
+            let terminated = scope.flags::<Ix1>(&terminated, Some(&[n]))?;
+            let noises = scope.read::<f32, Ix3>(&noise, Some(&[2, n, self.act_dim]))?;
+            let (next_noise, noise) = noises.split_at(n * self.act_dim);
+            let batch = Batch {
+                obs: scope.read::<f32, Ix2>(&obs, Some(&obs_shape))?,
+                action: scope.read::<f32, Ix2>(&action, Some(&action_shape))?,
+                reward,
+                next_obs: scope.read::<f32, Ix2>(&next_obs, Some(&obs_shape))?,
+                terminated: &terminated,
+                weights: weights
+                    .as_ref()
+                    .map(|weights| scope.read::<f32, Ix1>(weights, Some(&[n])))
+                    .transpose()?,
+                next_noise,
+                noise,
+            };
+            crossing.add_bytes(scope.bytes_read());
+            let losses = scope
+                .detach(|| sac.update(learners, &batch, &settings, threads > 1))
+                .map_err(to_py)?;
+            Ok((losses, copied(sac.td_errors())?))
+        })?;
         crossing.add_bytes(size_of_val(&td_errors[..]));
+        let n = td_errors.len();
         let td_errors = made::owned(py, td_errors, [n])?;
         Ok((losses.critic, losses.actor, td_errors))
     }
@@ -155,23 +163,22 @@ impl SacUpdate {
         noise: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = SAC_ACT.enter(0);
-        let n = any_shape::<f32, Ix2>("obs", obs)?.shape()[0];
-        let mut actions = Results::<f32, Ix2>::new(py, "", None, [n, self.act_dim], &[])?;
-        // Last: to make an array may run anything, and who waits lets go of the interpreter.
-        let mut sac = self.inner.lock(py)?;
-        let params = input::<f32, Ix1>("params", params, &[self.sizes[0]])?;
-        let obs = input::<f32, Ix2>("obs", obs, &[n, self.obs_dim])?;
-        let noise = input::<f32, Ix2>("noise", noise, &[n, self.act_dim])?;
-        // Of the noise there is as much as of the actions.
-        crossing.add_bytes(n * (self.obs_dim + 2 * self.act_dim) * size_of::<f32>());
-        // SAFETY: the interpreter is kept from here on, and nobody else has the new array.
-        unsafe {
-            let to = actions.as_mut_slice();
-            sac.act(params.as_slice(), obs.as_slice(), noise.as_slice(), to)
-        }
-        .map_err(to_py)?;
-        drop(sac);
-        Ok(actions.into_any())
+        let params = Argument::new("params", params);
+        let obs = Argument::new("obs", obs);
+        let noise = Argument::new("noise", noise);
+        let [n, _] = shape_of::<f32, Ix2, 2>(py, obs)?;
+        let shape = [n, self.act_dim];
+        let mut actions = Output::new::<f32, Ix2, 2>(py, shape)?;
+        writing(py, &self.inner, |sac, look| {
+            let params = look.read::<f32, Ix1>(params, Some(&[self.sizes[0]]))?;
+            let obs = look.read::<f32, Ix2>(obs, Some(&[n, self.obs_dim]))?;
+            let noise = look.read::<f32, Ix2>(noise, Some(&shape))?;
+            let to = look.write::<f32, Ix2>(&mut actions, &shape)?;
+            // Of the noise there is as much as of the actions.
+            crossing.add_bytes(n * (self.obs_dim + 2 * self.act_dim) * size_of::<f32>());
+            sac.act(&params, &obs, &noise, to).map_err(to_py)
+        })?;
+        Ok(actions.give(py))
     }
 }
 

@@ -1,8 +1,4 @@
 //! `compute_gae`, `compute_gae_batched`, `compute_vtrace`.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use numpy::ndarray::Dimension;
 use numpy::{Ix1, Ix2};
@@ -13,7 +9,8 @@ use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
 use crate::arrays::{
-    Float, Item, Number, Read, Results, addresses, any_shape, apart, float_type, input,
+    Argument, Float, Looked, Looks, Number, Output, Unguarded, Writing, float_type, shape_of,
+    writing,
 };
 use crate::crossing::{GAE, GAE_BATCHED, VTRACE};
 use crate::errors::to_py;
@@ -71,28 +68,27 @@ pub(crate) fn compute_gae<'py>(
     ) -> PyResult<Pair<'py>> {
         let mut crossing = GAE.enter(0);
         let py = rewards.py();
-        let rewards = any_shape::<T, Ix1>("rewards", rewards)?;
-        let values = like("values", values, &rewards)?;
-        let dones = like("dones", dones, &rewards)?;
-        // SAFETY: the interpreter is kept from here on, and results lie apart.
-        let inputs @ [rewards, values, dones] =
-            unsafe { [rewards.as_slice(), values.as_slice(), dones.as_slice()] };
-        let (mut advantages, mut returns) =
-            results::<T, Ix1, 1, _>(py, out, [rewards.len()], &inputs)?;
-        crossing.add_bytes(5 * size_of_val(rewards));
-        // SAFETY: the same.
-        let to = unsafe { (advantages.as_mut_slice(), returns.as_mut_slice()) };
-        gae::compute_gae_into(
-            rewards,
-            values,
-            dones,
-            T::from_f64(last_value),
-            gamma,
-            gae_lambda,
-            to,
-        )
-        .map_err(to_py)?;
-        Ok((advantages.into_any(), returns.into_any()))
+        let rewards = Argument::new("rewards", rewards);
+        let mut out = results::<T, Ix1, 1>(py, out, rewards)?;
+        let values = Argument::new("values", values);
+        let dones = Argument::new("dones", dones);
+        writing(py, &Unguarded, |(), look| {
+            let rewards = look.read::<T, Ix1>(rewards, None)?;
+            let values = like(look, values, &rewards)?;
+            let dones = like(look, dones, &rewards)?;
+            crossing.add_bytes(5 * size_of_val(&rewards[..]));
+            gae::compute_gae_into(
+                &rewards,
+                &values,
+                &dones,
+                T::from_f64(last_value),
+                gamma,
+                gae_lambda,
+                write(look, &mut out, &rewards)?,
+            )
+            .map_err(to_py)
+        })?;
+        Ok(out.map(|array| array.give(py)).into())
     }
     let (arrays, out) = ([rewards, values, dones], out.as_ref());
     match float_type("rewards", rewards)? {
@@ -151,40 +147,34 @@ pub(crate) fn compute_gae_batched<'py>(
     ) -> PyResult<Pair<'py>> {
         let mut crossing = GAE_BATCHED.enter(0);
         let py = rewards.py();
-        let rewards = any_shape::<T, Ix2>("rewards", rewards)?;
-        let shape = [rewards.shape()[0], rewards.shape()[1]];
-        let values = like("values", values, &rewards)?;
-        let dones = like("dones", dones, &rewards)?;
-        let n_envs = match layout {
-            Layout::StepMajor => shape[1],
-            Layout::EnvMajor => shape[0],
-        };
-        let last_values = input::<T, Ix1>("last_values", last_values, &[n_envs])?;
-        // SAFETY: the interpreter is kept from here on, and results lie apart.
-        let inputs @ [rewards, values, dones, last_values] = unsafe {
-            [
-                rewards.as_slice(),
-                values.as_slice(),
-                dones.as_slice(),
-                last_values.as_slice(),
-            ]
-        };
-        let (mut advantages, mut returns) = results::<T, Ix2, 2, _>(py, out, shape, &inputs)?;
-        crossing.add_bytes(5 * size_of_val(rewards) + size_of_val(last_values));
-        // SAFETY: the same.
-        let to = unsafe { (advantages.as_mut_slice(), returns.as_mut_slice()) };
-        gae::compute_gae_batched_into(
-            rewards,
-            values,
-            dones,
-            last_values,
-            gamma,
-            gae_lambda,
-            layout,
-            to,
-        )
-        .map_err(to_py)?;
-        Ok((advantages.into_any(), returns.into_any()))
+        let rewards = Argument::new("rewards", rewards);
+        let mut out = results::<T, Ix2, 2>(py, out, rewards)?;
+        let values = Argument::new("values", values);
+        let dones = Argument::new("dones", dones);
+        let last_values = Argument::new("last_values", last_values);
+        writing(py, &Unguarded, |(), look| {
+            let rewards = look.read::<T, Ix2>(rewards, None)?;
+            let values = like(look, values, &rewards)?;
+            let dones = like(look, dones, &rewards)?;
+            let n_envs = match layout {
+                Layout::StepMajor => rewards.shape()[1],
+                Layout::EnvMajor => rewards.shape()[0],
+            };
+            let last_values = look.read::<T, Ix1>(last_values, Some(&[n_envs]))?;
+            crossing.add_bytes(5 * size_of_val(&rewards[..]) + size_of_val(&last_values[..]));
+            gae::compute_gae_batched_into(
+                &rewards,
+                &values,
+                &dones,
+                &last_values,
+                gamma,
+                gae_lambda,
+                layout,
+                write(look, &mut out, &rewards)?,
+            )
+            .map_err(to_py)
+        })?;
+        Ok(out.map(|array| array.give(py)).into())
     }
     let layout = match layout {
         "step_major" => Layout::StepMajor,
@@ -257,38 +247,32 @@ pub(crate) fn compute_vtrace<'py>(
         out: Out<'_, 'py>,
     ) -> PyResult<Pair<'py>> {
         let mut crossing = VTRACE.enter(0);
-        let py = rewards.py();
-        let log_rhos = any_shape::<T, Ix1>("log_rhos", log_rhos)?;
-        let rewards = like("rewards", rewards, &log_rhos)?;
-        let values = like("values", values, &log_rhos)?;
-        let dones = like("dones", dones, &log_rhos)?;
-        // SAFETY: the interpreter is kept from here on, and results lie apart.
-        let inputs @ [log_rhos, rewards, values, dones] = unsafe {
-            [
-                log_rhos.as_slice(),
-                rewards.as_slice(),
-                values.as_slice(),
-                dones.as_slice(),
-            ]
-        };
-        let (mut vs, mut pg_advantages) =
-            results::<T, Ix1, 1, _>(py, out, [rewards.len()], &inputs)?;
-        crossing.add_bytes(6 * size_of_val(rewards));
-        // SAFETY: the same.
-        let to = unsafe { (vs.as_mut_slice(), pg_advantages.as_mut_slice()) };
-        vtrace::compute_vtrace_into(
-            log_rhos,
-            rewards,
-            values,
-            dones,
-            T::from_f64(last_value),
-            gamma,
-            rho_bar,
-            c_bar,
-            to,
-        )
-        .map_err(to_py)?;
-        Ok((vs.into_any(), pg_advantages.into_any()))
+        let py = log_rhos.py();
+        let log_rhos = Argument::new("log_rhos", log_rhos);
+        let mut out = results::<T, Ix1, 1>(py, out, log_rhos)?;
+        let rewards = Argument::new("rewards", rewards);
+        let values = Argument::new("values", values);
+        let dones = Argument::new("dones", dones);
+        writing(py, &Unguarded, |(), look| {
+            let log_rhos = look.read::<T, Ix1>(log_rhos, None)?;
+            let rewards = like(look, rewards, &log_rhos)?;
+            let values = like(look, values, &log_rhos)?;
+            let dones = like(look, dones, &log_rhos)?;
+            crossing.add_bytes(6 * size_of_val(&rewards[..]));
+            vtrace::compute_vtrace_into(
+                &log_rhos,
+                &rewards,
+                &values,
+                &dones,
+                T::from_f64(last_value),
+                gamma,
+                rho_bar,
+                c_bar,
+                write(look, &mut out, &rewards)?,
+            )
+            .map_err(to_py)
+        })?;
+        Ok(out.map(|array| array.give(py)).into())
     }
     let (arrays, out) = ([log_rhos, rewards, values, dones], out.as_ref());
     match float_type("log_rhos", log_rhos)? {
@@ -298,25 +282,36 @@ pub(crate) fn compute_vtrace<'py>(
 }
 
 /// `value` as an array of the dtype and shape of `first`.
-fn like<'py, T: Item, D: Dimension>(
-    argument: &str,
-    value: Any<'_, 'py>,
-    first: &Read<'py, T, D>,
-) -> PyResult<Read<'py, T, D>> {
-    input(argument, value, first.shape())
+fn like<'x, T: Number, D: Dimension + 'x>(
+    look: &'x Writing<'_>,
+    value: Argument<'x>,
+    first: &Looked<'_, T, D>,
+) -> PyResult<Looked<'x, T, D>> {
+    look.read(value, Some(first.shape()))
 }
 
-/// What the two results are written into: `out`, or new arrays of this shape.
-fn results<'py, T: Real + Number, D: Dimension, const N: usize, const M: usize>(
-    py: Python<'py>,
-    out: Out<'_, 'py>,
-    shape: [usize; N],
-    inputs: &[&[T]; M],
-) -> PyResult<(Results<'py, T, D>, Results<'py, T, D>)> {
-    let (first, second) = out.map(|(first, second)| (first, second)).unzip();
-    let inputs = inputs.map(addresses);
-    let first = Results::new(py, "out[0]", first, shape, &inputs)?;
-    let second = Results::new(py, "out[1]", second, shape, &inputs)?;
-    apart(&[("out[0]", first.place()), ("out[1]", second.place())])?;
-    Ok((first, second))
+/// What the two results are written into: `out`, or new arrays of the shape of `first`.
+fn results<T: Real + Number, D: Dimension, const N: usize>(
+    py: Python<'_>,
+    out: Out<'_, '_>,
+    first: Argument<'_>,
+) -> PyResult<[Output; 2]> {
+    if let Some((one, other)) = out {
+        return Ok([Output::given("out[0]", one), Output::given("out[1]", other)]);
+    }
+    let shape = shape_of::<T, D, N>(py, first)?;
+    let new = || Output::new::<T, D, N>(py, shape);
+    Ok([new()?, new()?])
+}
+
+/// Both, of the dtype and shape of `like`.
+fn write<'x, T: Number, D: Dimension>(
+    look: &'x Writing<'_>,
+    [first, second]: &'x mut [Output; 2],
+    like: &Looked<'_, T, D>,
+) -> PyResult<(&'x mut [T], &'x mut [T])> {
+    Ok((
+        look.write::<T, D>(first, like.shape())?,
+        look.write::<T, D>(second, like.shape())?,
+    ))
 }

@@ -6,16 +6,23 @@
 
 use std::ops::Range;
 use std::os::raw::c_int;
+use std::ptr::NonNull;
 
 use numpy::npyffi::{
-    _PyArray_GET_ITEM_DATA, _PyDataType_GET_ITEM_DATA, NPY_ARRAY_CARRAY_RO, NPY_ARRAY_WRITEABLE,
-    NPY_TYPES, PyArrayObject_fields,
+    _PyArray_GET_ITEM_DATA, _PyDataType_GET_ITEM_DATA, NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO,
+    NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NPY_TYPES, PyArrayObject_fields,
 };
-use numpy::{Element, PyArray, PyUntypedArray, PyUntypedArrayMethods, ndarray::Dimension};
+use numpy::{
+    Element, IxDyn, PyArray, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+    ndarray::Dimension,
+};
 use pyo3::PyErrArguments;
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi::Py_REFCNT;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+
+use super::Argument;
 
 /// An element of an array, by NumPy's numbers for it: of some there are two on one platform.
 pub(crate) trait Item: Element + Copy {
@@ -101,10 +108,56 @@ pub(super) fn look<'a, 'py, T: Item, D: Dimension>(
     Ok(unsafe { object.cast_unchecked() })
 }
 
-/// The addresses of a slice.
-pub(crate) fn addresses<T>(slice: &[T]) -> Range<usize> {
-    let ends = slice.as_ptr_range();
-    ends.start as usize..ends.end as usize
+/// The shape of `argument` as an array of `T` with `N` dimensions, those of `D`: for a call that makes
+/// results of it before it enters a scope, which looks again.
+pub(crate) fn shape_of<T: Item, D: Dimension, const N: usize>(
+    _py: Python<'_>,
+    Argument { name, object }: Argument<'_>,
+) -> PyResult<[usize; N]> {
+    let shape = look::<T, D>(name, object, None)?.shape();
+    <[usize; N]>::try_from(shape).map_err(|_| differs::<T, D>(name, object, None))
+}
+
+/// Where the elements of an array lie, and how many they are.
+#[inline]
+pub(super) fn parts<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> (*mut T, usize) {
+    match array.data() {
+        data if data.is_null() => (NonNull::dangling().as_ptr(), 0),
+        data => (data, array.len()),
+    }
+}
+
+/// The addresses of an array's elements.
+#[inline]
+pub(super) fn place_of<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> Range<usize> {
+    let (data, len) = parts(array);
+    data as usize..data as usize + len * size_of::<T>()
+}
+
+/// Where `len` elements of `T` lie, one after the other in whatever shape, that may be written to; None
+/// if `object` is no array of those.
+#[inline]
+pub(super) fn look_any<T: Item>(object: &Bound<'_, PyAny>, len: usize) -> Option<*mut T> {
+    let array = object.cast::<PyUntypedArray>().ok()?;
+    let does = array.len() == len && is_of::<T>(array) && is_plain(array) && is_writable(array);
+    // SAFETY: it is of these elements; of the dimensions only the number of elements is asked for.
+    let (data, found) =
+        does.then(|| parts(unsafe { array.cast_unchecked::<PyArray<T, IxDyn>>() }))?;
+    (found == len).then_some(data)
+}
+
+/// Whether there is any reference to an object but the one that is asked about. Who holds a part of an
+/// array, or the memory of it, refers to the array.
+pub(super) fn is_held(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive.
+    unsafe { Py_REFCNT(object.as_ptr()) != 1 }
+}
+
+/// Whether an array has memory of its own that may be written, and nobody is to be told of its end.
+pub(super) fn is_as_made(array: &Bound<'_, PyUntypedArray>) -> bool {
+    const AS_MADE: i32 = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
+    let fields = fields(array);
+    fields.flags & AS_MADE == AS_MADE && fields.base.is_null() && fields.weakreflist.is_null()
 }
 
 #[cold]

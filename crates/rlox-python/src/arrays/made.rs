@@ -8,14 +8,13 @@ use numpy::npyffi::{
     NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API, PyArrayObject, get_type_object, npy_intp,
 };
 use numpy::{
-    Element, Ix1, PyArray, PyArray1, PyArray2, PyArrayDescrMethods, PyArrayMethods,
-    PyUntypedArrayMethods, ndarray::Dimension,
+    Element, Ix1, PyArray, PyArray1, PyArrayDescrMethods, PyArrayMethods, ndarray::Dimension,
 };
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::look::Item;
+use super::look::{Item, Number};
 
 /// An array of zeros.
 pub(crate) fn zeros<'py, T: Item, D: Dimension, const N: usize>(
@@ -29,8 +28,16 @@ pub(crate) fn zeros<'py, T: Item, D: Dimension, const N: usize>(
     unsafe { checked(py, PY_ARRAY_API.PyArray_Zeros(py, n, dims, dtype, 0)) }
 }
 
-/// An array whose elements hold anything: of plain numbers, or of objects, which are null pointers.
-pub(crate) fn unset<'py, T: Element, D: Dimension, const N: usize>(
+/// An array of numbers, which may be any.
+pub(crate) fn unset<'py, T: Number, D: Dimension, const N: usize>(
+    py: Python<'py>,
+    shape: [usize; N],
+) -> PyResult<Bound<'py, PyArray<T, D>>> {
+    anything(py, shape)
+}
+
+/// An array whose elements hold anything: bytes, or objects that are null pointers.
+fn anything<'py, T: Element, D: Dimension, const N: usize>(
     py: Python<'py>,
     shape: [usize; N],
 ) -> PyResult<Bound<'py, PyArray<T, D>>> {
@@ -43,7 +50,7 @@ pub(crate) fn copied<'py, T: Item>(
     py: Python<'py>,
     values: &[T],
 ) -> PyResult<Bound<'py, PyArray1<T>>> {
-    let array = unset::<T, Ix1, 1>(py, [values.len()])?;
+    let array = anything::<T, Ix1, 1>(py, [values.len()])?;
     // SAFETY: nobody else has the array, which has so many elements in order.
     unsafe {
         array
@@ -79,20 +86,24 @@ pub(crate) fn owned<'py, T: Item + 'static, const N: usize>(
     }
 }
 
-/// Each row of a new array as an array of its own, which lies in it and keeps it.
+/// Each row of `values`, of `width` elements, as an array of its own; all of them lie in one new array,
+/// which each keeps.
 pub(crate) fn rows<'py, T: Item>(
-    of: &Bound<'py, PyArray2<T>>,
-) -> impl Iterator<Item = PyResult<Bound<'py, PyArray1<T>>>> {
-    let (n, width, first) = (of.shape()[0], of.shape()[1], of.data());
-    (0..n).map(move |row| {
+    py: Python<'py>,
+    values: &[T],
+    width: usize,
+) -> PyResult<impl Iterator<Item = PyResult<Bound<'py, PyArray1<T>>>>> {
+    let of = copied(py, values)?;
+    let (first, n) = (of.data(), values.len().checked_div(width).unwrap_or(0));
+    Ok((0..n).map(move |row| {
         // SAFETY: the row lies in `of`, which is its base, and is not resized while that lives: NumPy
         // refuses it to arrays that are referred to.
         unsafe {
-            let row = over::<T, Ix1, 1>(of.py(), [width], first.add(row * width))?;
+            let row = over::<T, Ix1, 1>(py, [width], first.add(row * width))?;
             set_base(&row, of.clone().into_any())?;
             Ok(row)
         }
-    })
+    }))
 }
 
 /// An array of `n` objects: the arrays given at their places, None at the others.
@@ -103,7 +114,7 @@ pub(crate) fn objects<'py, T: Item>(
 ) -> PyResult<Bound<'py, PyArray1<Py<PyAny>>>> {
     // NumPy makes objects as null pointers, and reads these as None. That spares counting a thousand
     // references to None, and giving them up again.
-    let array = unset::<Py<PyAny>, Ix1, 1>(py, [n])?;
+    let array = anything::<Py<PyAny>, Ix1, 1>(py, [n])?;
     for one in given {
         let (i, one) = one?;
         assert!(i < n);
@@ -156,12 +167,15 @@ unsafe fn over<'py, T: Element, D: Dimension, const N: usize>(
 }
 
 /// Makes `base` what keeps the memory of an array.
-fn set_base<T: Element, D: Dimension>(
+///
+/// # Safety
+/// The array is new, and lies in memory of `base`.
+unsafe fn set_base<T: Element, D: Dimension>(
     array: &Bound<'_, PyArray<T, D>>,
     base: Bound<'_, PyAny>,
 ) -> PyResult<()> {
     let (py, array) = (array.py(), array.as_ptr().cast::<PyArrayObject>());
-    // SAFETY: the array is new and has no base; the reference is given away, also on an error.
+    // SAFETY: the caller's; the reference is given away, also on an error.
     match unsafe { PY_ARRAY_API.PyArray_SetBaseObject(py, array, base.into_ptr()) } {
         0 => Ok(()),
         _ => Err(PyErr::fetch(py)),

@@ -1,43 +1,86 @@
-//! NumPy arrays in and out, with errors that name the argument and the remedy.
+//! NumPy's memory, which this module alone reads and writes.
 //!
-//! `look` says what an array is, `held` is for calls that let go of the interpreter, `made` makes new
-//! arrays; what is here is for calls that keep it.
+//! A call names its arrays ([`Argument`]), which does not look at them yet, and enters a scope:
+//! [`reading`], [`writing`] or [`detaching`]. The scope first locks what the call works on, which may
+//! let other threads run. Only then does it hand out what looks at arrays (dtype, shape, order,
+//! alignment, whether they may be written to, what they overlap) and gives slices of them.
+//!
+//! Inside a scope Python cannot run, so what was seen of an array stays true while its slice is there:
+//! a scope's closure must be `Send`, which neither Python's token nor a reference to one of its objects
+//! is, and the scope gives out neither. Slices cannot leave the scope: their lifetime ends with it.
+//! What the compiler does not see is a closure that calls `Python::attach`; a test of the
+//! architecture names the few files that may. Nobody may take the lock that Python is kept by
+//! away: an interpreter without it is refused when the module is imported.
+//!
+//! [`Detaching`] lets go of the interpreter, for work on slices that takes longer. Its arrays are
+//! [`Fixed`]: NumPy does not resize them meanwhile. The addresses stand in a table (`table`), which
+//! every scope asks before it reads or writes: two threads that use one memory, one of them writing to
+//! it, get an error. Code that does not ask can still write there, as it can while NumPy itself has
+//! let go of the interpreter: an assignment `a[0] = 1` in another thread, or `a.__setstate__`, which
+//! frees the memory. The core takes such numbers as they come; whatever decides about memory (bools,
+//! indices) it copies or checks.
+//!
+//! What refuses which mistake, each of which was once made:
+//!
+//! | mistake | who refuses it |
+//! |---|---|
+//! | to look at an array, then wait for a lock, then read | the compiler: looking takes a scope, within which there is no token to wait with |
+//! | two arrays that are written to in one memory, or one that is read and one that is written to | the table, which each array of a scope that writes is entered into |
+//! | bools of other bytes than 0 and 1 | the compiler: no slice of bools without [`Looked::flags`], which checks, or a copy or clearing |
+//! | sizes that memory cannot hold | `errors::reserved` and the core's `memory`; `made` passes on NumPy's error |
+//! | an array that a call without the interpreter reads or writes, used in another thread | the table |
+//! | an interpreter without its lock | the import of the module |
+//! | an array that NumPy could not make, taken for one | `made`, which alone makes arrays |
+//! | a fork while a thread has locked something | `lock`: short work is waited for, longer work is an error in the child |
+//! | environments that are lost with a collector | `lent`: they are given back at their next use |
+//! | kept arrays that no longer do | [`Detaching::refill`], which looks at them each time |
 #![allow(
     unsafe_code,
-    reason = "the table of borrows costs more than a small call does"
+    reason = "NumPy's memory is reached by pointers, and its table of borrows costs more than a small call"
 )]
 
-mod held;
+mod detached;
 mod look;
+mod looked;
 pub(crate) mod made;
+mod pinned;
+mod recycled;
+mod scope;
+mod table;
 
-use std::ops::Range;
-use std::ptr::NonNull;
-use std::slice;
-
-use numpy::{
-    IxDyn, PyArray, PyArrayDescrMethods, PyArrayMethods, PyReadonlyArray, PyUntypedArray,
-    PyUntypedArrayMethods, dtype, ndarray::Dimension,
-};
+use numpy::{PyArrayDescrMethods, dtype};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::switchboard::P23;
 
-pub(crate) use held::{Hold, Refill, forked};
-pub(crate) use look::{Float, Item, Number, addresses, float_type};
-use look::{is_of, is_plain, is_writable, look};
+pub(crate) use detached::{Detaching, Refilled, detaching};
+pub(crate) use look::{Float, Item, Number, float_type, shape_of};
+pub(crate) use looked::Looked;
+pub(crate) use pinned::{Kept, Output, Own, Pinned};
+pub(crate) use recycled::{FULL, ROOM, Recycled, unless_taken};
+pub(crate) use scope::{Guarded, Looks, Reading, Unguarded, Writing, reading, writing};
+pub(crate) use table::forked;
 
 use crate::errors::to_py;
 use crate::names::names;
 
-/// Makes what is made but once: a fork by one thread while another makes it would leave the child
-/// waiting for it for ever.
-pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
-    rlox_core::prepare().map_err(to_py)?;
-    names(py);
-    dtype::<f32>(py).itemsize(); // finds NumPy's functions, and its version
-    drop(made::owned(py, Vec::<f32>::new(), [0])?);
-    Ok(())
+/// An argument of a call, by its public name. It is looked at in a scope only.
+#[derive(Clone, Copy)]
+pub(crate) struct Argument<'a> {
+    name: &'static str,
+    object: &'a Bound<'a, PyAny>,
+}
+
+// SAFETY: the object is reached by scopes alone, which stay in the thread that has the interpreter.
+unsafe impl Send for Argument<'_> {}
+// SAFETY: the same.
+unsafe impl Sync for Argument<'_> {}
+
+impl<'a> Argument<'a> {
+    #[inline]
+    pub(crate) fn new(name: &'static str, object: &'a Bound<'_, PyAny>) -> Self {
+        Self { name, object }
+    }
 }
 
 /// How a call that keeps the interpreter all the while holds the arrays that it reads: P23's seam.
@@ -47,7 +90,7 @@ pub(crate) enum Borrows {
     /// of it again.
     Counted,
     /// After: nothing of Python's runs meanwhile, so there is nobody to be told, and to be asked only
-    /// a call that has let go of the interpreter (`held`).
+    /// a call that has let go of the interpreter.
     Trusted,
 }
 
@@ -58,252 +101,14 @@ pub(crate) const BORROWS: Borrows = if P23 {
     Borrows::Counted
 };
 
-/// An array that a call reads while it keeps the interpreter.
-pub(crate) struct Read<'py, T: Item, D: Dimension> {
-    array: Bound<'py, PyArray<T, D>>,
-    _counted: Option<PyReadonlyArray<'py, T, D>>,
-}
-
-impl<T: Item, D: Dimension> Read<'_, T, D> {
-    pub(crate) fn shape(&self) -> &[usize] {
-        self.array.shape()
-    }
-}
-
-impl<T: Number, D: Dimension> Read<'_, T, D> {
-    /// Its elements.
-    ///
-    /// # Safety
-    /// The interpreter has been kept since the array was looked at, and is until the slice ends;
-    /// meanwhile the call writes to no array but such as lie apart from it.
-    pub(crate) unsafe fn as_slice(&self) -> &[T] {
-        let (data, len) = parts(&self.array);
-        // SAFETY: so many elements lie there, since the array is as it was looked at; nothing of
-        // Python's writes meanwhile, and what else writes was asked.
-        unsafe { slice::from_raw_parts(data, len) }
-    }
-}
-
-impl<D: Dimension> Read<'_, bool, D> {
-    /// Its elements, of which some may be neither 0 nor 1.
-    ///
-    /// # Safety
-    /// As [`Read::as_slice`].
-    pub(crate) unsafe fn as_bytes(&self) -> &[u8] {
-        let (data, len) = parts(&self.array);
-        // SAFETY: as there; any byte is a `u8`.
-        unsafe { slice::from_raw_parts(data.cast(), len) }
-    }
-
-    /// Its elements; ValueError for a byte that is no bool.
-    ///
-    /// # Safety
-    /// As [`Read::as_slice`].
-    pub(crate) unsafe fn as_flags(&self, argument: &str) -> PyResult<&[bool]> {
-        // SAFETY: the caller's.
-        flags(argument, unsafe { self.as_bytes() })
-    }
-}
-
-/// `bytes` as bools. NumPy makes bools of any bytes; in Rust another one than 0 or 1 is none.
-pub(crate) fn flags<'a>(argument: &str, bytes: &'a [u8]) -> PyResult<&'a [bool]> {
-    let (eights, rest) = bytes.as_chunks::<8>();
-    let odd = eights.iter().fold(0, |odd, &eight| {
-        odd | (u64::from_ne_bytes(eight) & !0x0101_0101_0101_0101)
-    });
-    if odd != 0 || rest.iter().any(|&byte| byte > 1) {
-        let found = bytes.iter().find(|&&byte| byte > 1).unwrap_or(&0);
-        return Err(PyValueError::new_err(format!(
-            "{argument}: holds a byte of {found}, expected 0 or 1; pass \
-             {argument}.view(np.uint8) != 0"
-        )));
-    }
-    // SAFETY: each byte is 0 or 1.
-    Ok(unsafe { slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) })
-}
-
-/// `object` as a C-contiguous array of `T` of any shape, to be read while the interpreter is kept;
-/// `argument` is its public name.
-pub(crate) fn any_shape<'py, T: Item, D: Dimension>(
-    argument: &str,
-    object: &Bound<'py, PyAny>,
-) -> PyResult<Read<'py, T, D>> {
-    read(BORROWS, argument, object, None)
-}
-
-/// The same with the given shape.
-pub(crate) fn input<'py, T: Item, D: Dimension>(
-    argument: &str,
-    object: &Bound<'py, PyAny>,
-    shape: &[usize],
-) -> PyResult<Read<'py, T, D>> {
-    read(BORROWS, argument, object, Some(shape))
-}
-
-/// Both, whatever the build's choice for P23 is. Nothing of Python's runs.
-pub(crate) fn read<'py, T: Item, D: Dimension>(
-    borrows: Borrows,
-    argument: &str,
-    object: &Bound<'py, PyAny>,
-    shape: Option<&[usize]>,
-) -> PyResult<Read<'py, T, D>> {
-    let array = look(argument, object, shape)?;
-    held::check(argument, place_of(array), false)?;
-    Ok(Read {
-        _counted: match borrows {
-            Borrows::Counted => Some(readonly(argument, array)?),
-            Borrows::Trusted => None,
-        },
-        array: array.clone(),
-    })
-}
-
-fn readonly<'py, T: Item, D: Dimension>(
-    argument: &str,
-    array: &Bound<'py, PyArray<T, D>>,
-) -> PyResult<PyReadonlyArray<'py, T, D>> {
-    array.try_readonly().map_err(|_| being_written(argument))
-}
-
-/// An array that results are copied into.
-pub(crate) struct Write<'py, T: Item, D: Dimension>(Bound<'py, PyArray<T, D>>);
-
-/// `object` as an array to copy results of a given shape into, under the same conditions.
-pub(crate) fn target<'py, T: Item, D: Dimension>(
-    argument: &str,
-    object: &Bound<'py, PyAny>,
-    shape: &[usize],
-) -> PyResult<Write<'py, T, D>> {
-    let array = look::<T, D>(argument, object, Some(shape))?;
-    if !is_writable(array.as_untyped()) {
-        return Err(not_writable(argument));
-    }
-    held::check(argument, place_of(array), true)?;
-    if BORROWS == Borrows::Counted {
-        array.try_readwrite().map_err(|_| not_writable(argument))?;
-    }
-    Ok(Write(array.clone()))
-}
-
-impl<T: Number, D: Dimension> Write<'_, T, D> {
-    /// Writes with `fill`.
-    ///
-    /// # Safety
-    /// The interpreter has been kept since the array was looked at, and is until `fill` returns, which
-    /// sees none but the core's memory besides.
-    pub(crate) unsafe fn fill<R>(&self, fill: impl FnOnce(&mut [T]) -> R) -> R {
-        let (data, len) = parts(&self.0);
-        // SAFETY: so many elements lie there, since the array is as it was looked at; nothing of
-        // Python's runs meanwhile, and what else reads or writes was asked.
-        fill(unsafe { slice::from_raw_parts_mut(data, len) })
-    }
-}
-
-impl<T: Item, D: Dimension> Write<'_, T, D> {
-    /// The addresses that are written to.
-    pub(crate) fn place(&self) -> Range<usize> {
-        place_of(&self.0)
-    }
-
-    /// Copies as many elements as it has.
-    ///
-    /// # Safety
-    /// As [`Write::fill`].
-    pub(crate) unsafe fn copy_from(&self, values: &[T]) {
-        let (data, len) = parts(&self.0);
-        assert_eq!(len, values.len());
-        // SAFETY: as there. What was in it is not read: of bools that could be any bytes.
-        unsafe { data.copy_from(values.as_ptr(), len) };
-    }
-}
-
-/// What a call writes its results into: an array that the caller gave for it, or a new one.
-pub(crate) struct Results<'py, T: Number, D: Dimension>(Bound<'py, PyArray<T, D>>);
-
-impl<'py, T: Number, D: Dimension> Results<'py, T, D> {
-    /// `out`, whose public name is `argument`, or where it is not given a new array; of this shape,
-    /// and apart from what is read at the addresses of `inputs`.
-    pub(crate) fn new<const N: usize>(
-        py: Python<'py>,
-        argument: &str,
-        out: Option<&Bound<'py, PyAny>>,
-        shape: [usize; N],
-        inputs: &[Range<usize>],
-    ) -> PyResult<Self> {
-        let Some(out) = out else {
-            return made::unset(py, shape).map(Self);
-        };
-        let Write(array) = target::<T, D>(argument, out, &shape)?;
-        let place = place_of(&array);
-        if inputs.iter().any(|read| overlap(read, &place)) {
-            return Err(shared(argument, "an input"));
-        }
-        Ok(Self(array))
-    }
-
-    /// The addresses that are written to.
-    pub(crate) fn place(&self) -> Range<usize> {
-        place_of(&self.0)
-    }
-
-    /// All elements, of which every one is to be written.
-    ///
-    /// # Safety
-    /// The interpreter has been kept since [`Self::new`], and is until the slice ends; no other slice
-    /// is of the same memory.
-    pub(crate) unsafe fn as_mut_slice(&mut self) -> &mut [T] {
-        let (data, len) = parts(&self.0);
-        // SAFETY: so many elements lie there. What a new one holds is unknown, but it comes from
-        // NumPy's allocator, so to the compiler it holds something.
-        unsafe { slice::from_raw_parts_mut(data, len) }
-    }
-
-    /// The array.
-    pub(crate) fn into_any(self) -> Bound<'py, PyAny> {
-        self.0.into_any()
-    }
-}
-
-/// The elements of an array of `T`, one after the other in whatever shape, that may be written; None
-/// if it is not `len` of them.
-pub(crate) fn writable_parts<T: Item>(
-    array: &Bound<'_, PyAny>,
-    len: usize,
-) -> Option<(*mut T, usize)> {
-    let array = array.cast::<PyUntypedArray>().ok()?;
-    let does = array.len() == len && is_of::<T>(array) && is_plain(array) && is_writable(array);
-    // SAFETY: it is of these elements; of the dimensions only the number of elements is asked for.
-    does.then(|| parts(unsafe { array.cast_unchecked::<PyArray<T, IxDyn>>() }))
-}
-
-/// Where the elements of an array lie, and how many they are.
-fn parts<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> (*mut T, usize) {
-    match array.data() {
-        data if data.is_null() => (NonNull::dangling().as_ptr(), 0),
-        data => (data, array.len()),
-    }
-}
-
-/// The addresses of an array's elements.
-fn place_of<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> Range<usize> {
-    let (data, len) = parts(array);
-    data as usize..data as usize + len * size_of::<T>()
-}
-
-/// Refuses memory that is written to and named twice: arrays that came to the same memory by
-/// different ways are not known to NumPy as such. `written` are public names, and addresses.
-pub(crate) fn apart(written: &[(&str, Range<usize>)]) -> PyResult<()> {
-    for (i, (argument, this)) in written.iter().enumerate() {
-        let mut others = written[..i].iter();
-        if let Some((other, _)) = others.find(|(_, other)| overlap(this, other)) {
-            return Err(shared(argument, other));
-        }
-    }
+/// Makes what is made but once: a fork by one thread while another makes it would leave the child
+/// waiting for it for ever.
+pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
+    rlox_core::prepare().map_err(to_py)?;
+    names(py);
+    dtype::<f32>(py).itemsize(); // finds NumPy's functions, and its version
+    drop(made::owned(py, Vec::<f32>::new(), [0])?);
     Ok(())
-}
-
-fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.start < other.end && other.start < one.end
 }
 
 #[cold]

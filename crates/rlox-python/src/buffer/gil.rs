@@ -1,17 +1,17 @@
 //! P11's seam: what happens to the global interpreter lock while a batch is sampled.
 
-use pyo3::prelude::*;
+use crate::arrays::Detaching;
 
 /// How to run work that touches nothing of Python's.
 pub(crate) trait Gil {
-    fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T;
+    fn run<T: Send>(scope: &Detaching<'_>, work: impl FnOnce() -> T + Send) -> T;
 }
 
 /// Before: the lock is held, no other Python thread runs meanwhile.
 pub(crate) struct Held;
 
 impl Gil for Held {
-    fn run<T: Send>(_py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+    fn run<T: Send>(_scope: &Detaching<'_>, work: impl FnOnce() -> T + Send) -> T {
         work()
     }
 }
@@ -20,7 +20,7 @@ impl Gil for Held {
 pub(crate) struct Released;
 
 impl Gil for Released {
-    fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
-        py.detach(work)
+    fn run<T: Send>(scope: &Detaching<'_>, work: impl FnOnce() -> T + Send) -> T {
+        scope.detach_briefly(work)
     }
 }

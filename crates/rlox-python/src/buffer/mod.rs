@@ -3,12 +3,8 @@
 //! Each buffer stands behind a lock of its own and the classes are frozen, so that a thread that
 //! pushes while another samples with the interpreter released waits for it, instead of being told
 //! "Already borrowed". Nothing of Python's is called while it is held, so it cannot deadlock with the
-//! interpreter's lock. Arrays are looked at when it is held: who waits for it lets go of the
-//! interpreter, and others may change them meanwhile.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
+//! interpreter's lock. The scopes of `arrays` take it before they look at arrays: who waits for it lets
+//! go of the interpreter, and others may change them meanwhile.
 
 mod columns;
 pub(crate) mod gil;
@@ -22,7 +18,7 @@ use pyo3::prelude::*;
 use rlox_core::RloxError;
 use rlox_core::buffer::{Experience, ExperienceBatch, ObsElement, Replay};
 
-use crate::arrays::{Borrows, Number, read};
+use crate::arrays::{Argument, Borrows, Looks, Number, reading};
 use crate::crossing::Site;
 use crate::errors::to_py;
 use crate::lock::Lock;
@@ -71,26 +67,33 @@ pub(crate) fn push<O: ObsElement + Number, B: Replay<O> + Send>(
     site: &'static Site,
     transition: &Transition<'_, '_>,
     borrows: Borrows,
-    intake: impl FnOnce(&mut B, Experience<'_, O>) -> Result<(), RloxError>,
+    intake: impl FnOnce(&mut B, Experience<'_, O>) -> Result<(), RloxError> + Send,
 ) -> PyResult<()> {
     let mut crossing = site.enter(6);
-    let mut buffer = buffer.lock(transition.obs.py())?;
-    let obs = read::<O, Ix1>(borrows, "obs", transition.obs, None)?;
-    let next_obs = read::<O, Ix1>(borrows, "next_obs", transition.next_obs, None)?;
-    let action = read::<f32, Ix1>(borrows, "action", transition.action, None)?;
-    // SAFETY: the interpreter is kept from here on, and no array is written to.
-    let (obs, next_obs, action) =
-        unsafe { (obs.as_slice(), next_obs.as_slice(), action.as_slice()) };
-    let experience = Experience {
-        obs,
-        next_obs,
-        action,
-        reward: transition.reward,
-        terminated: transition.terminated,
-        truncated: transition.truncated,
-    };
-    crossing.add_bytes(2 * size_of_val(experience.obs) + size_of_val(experience.action));
-    intake(&mut *buffer, experience).map_err(to_py)
+    let py = transition.obs.py();
+    let obs = Argument::new("obs", transition.obs);
+    let next_obs = Argument::new("next_obs", transition.next_obs);
+    let action = Argument::new("action", transition.action);
+    let (reward, terminated, truncated) = (
+        transition.reward,
+        transition.terminated,
+        transition.truncated,
+    );
+    reading(py, buffer, borrows, |buffer, look| {
+        let obs = look.read::<O, Ix1>(obs, None)?;
+        let next_obs = look.read::<O, Ix1>(next_obs, None)?;
+        let action = look.read::<f32, Ix1>(action, None)?;
+        let experience = Experience {
+            obs: &obs,
+            next_obs: &next_obs,
+            action: &action,
+            reward,
+            terminated,
+            truncated,
+        };
+        crossing.add_bytes(2 * size_of_val(experience.obs) + size_of_val(experience.action));
+        intake(buffer, experience).map_err(to_py)
+    })
 }
 
 /// The arguments of `push_batch`, in its order.
@@ -103,32 +106,37 @@ pub(crate) fn push_batch<O: ObsElement + Number>(
     [obs, next_obs, action, reward, terminated, truncated]: Columns<'_, '_>,
 ) -> PyResult<()> {
     let mut crossing = site.enter(0);
-    let mut buffer = buffer.lock(obs.py())?;
-    let (obs_dim, act_dim) = (buffer.storage().obs_dim(), buffer.storage().act_dim());
-    let obs = read::<O, Ix2>(borrows, "obs", obs, None)?;
-    let n = obs.shape()[0];
-    if obs.shape()[1] != obs_dim {
-        return Err(PyValueError::new_err(format!(
-            "obs: has shape ({n}, {}), expected (n, {obs_dim})",
-            obs.shape()[1]
-        )));
-    }
-    let next_obs = read::<O, Ix2>(borrows, "next_obs", next_obs, Some(&[n, obs_dim]))?;
-    let action = read::<f32, Ix2>(borrows, "action", action, Some(&[n, act_dim]))?;
-    let reward = read::<f32, Ix1>(borrows, "reward", reward, Some(&[n]))?;
-    let terminated = read::<bool, Ix1>(borrows, "terminated", terminated, Some(&[n]))?;
-    let truncated = read::<bool, Ix1>(borrows, "truncated", truncated, Some(&[n]))?;
-    // SAFETY: the interpreter is kept from here on, and no array is written to.
-    let batch = unsafe {
-        ExperienceBatch {
-            obs: obs.as_slice(),
-            next_obs: next_obs.as_slice(),
-            action: action.as_slice(),
-            reward: reward.as_slice(),
-            terminated: terminated.as_flags("terminated")?,
-            truncated: truncated.as_flags("truncated")?,
+    let py = obs.py();
+    let obs = Argument::new("obs", obs);
+    let next_obs = Argument::new("next_obs", next_obs);
+    let action = Argument::new("action", action);
+    let reward = Argument::new("reward", reward);
+    let terminated = Argument::new("terminated", terminated);
+    let truncated = Argument::new("truncated", truncated);
+    reading(py, buffer, borrows, |buffer, look| {
+        let (obs_dim, act_dim) = (buffer.storage().obs_dim(), buffer.storage().act_dim());
+        let obs = look.read::<O, Ix2>(obs, None)?;
+        let n = obs.shape()[0];
+        if obs.shape()[1] != obs_dim {
+            return Err(PyValueError::new_err(format!(
+                "obs: has shape ({n}, {}), expected (n, {obs_dim})",
+                obs.shape()[1]
+            )));
         }
-    };
-    crossing.add_bytes(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
-    buffer.push_batch(&batch).map_err(to_py)
+        let next_obs = look.read::<O, Ix2>(next_obs, Some(&[n, obs_dim]))?;
+        let action = look.read::<f32, Ix2>(action, Some(&[n, act_dim]))?;
+        let reward = look.read::<f32, Ix1>(reward, Some(&[n]))?;
+        let terminated = look.read::<bool, Ix1>(terminated, Some(&[n]))?;
+        let truncated = look.read::<bool, Ix1>(truncated, Some(&[n]))?;
+        let batch = ExperienceBatch {
+            obs: &obs,
+            next_obs: &next_obs,
+            action: &action,
+            reward: &reward,
+            terminated: terminated.flags()?,
+            truncated: truncated.flags()?,
+        };
+        crossing.add_bytes(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
+        buffer.push_batch(&batch).map_err(to_py)
+    })
 }

@@ -1,8 +1,4 @@
 //! `PrioritizedReplayBuffer`.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use numpy::Ix1;
 use pyo3::prelude::*;
@@ -12,12 +8,11 @@ use rlox_core::switchboard as buffer;
 
 use super::sampling::{self, Memory};
 use super::{ByObs, Transition, each, obs_are_bytes};
-use crate::arrays::{BORROWS, Float, Number, any_shape, float_type};
+use crate::arrays::{Argument, BORROWS, Float, Looks, Number, ROOM, Reading, reading};
 use crate::crossing::{PER_PUSH, PER_PUSH_BATCH, PER_SAMPLE, PER_UPDATE_PRIORITIES};
 use crate::errors::{reserved, to_py};
 use crate::lock::Lock;
 use crate::numbers::{seed as convert_seed, size};
-use crate::recycled::ROOM;
 
 /// A ring of transitions, sampled in proportion to their priorities.
 ///
@@ -220,16 +215,15 @@ impl PrioritizedReplayBuffer {
         priorities: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut crossing = PER_UPDATE_PRIORITIES.enter(0);
-        each!(self.inner, buffer => {
-            let mut buffer = buffer.lock(indices.py())?; // first, as in `push`
-            let indices = any_shape::<i64, Ix1>("indices", indices)?;
-            // SAFETY: the interpreter is kept from here on, and no array is written to.
-            let indices = unsafe { indices.as_slice() };
-            let (priorities, given) = wide("priorities", priorities)?;
-            crossing.add_bytes(size_of_val(indices) + given);
-            buffer.update_priorities(indices, &priorities)
-        })
-        .map_err(to_py)
+        let py = indices.py();
+        let indices = Argument::new("indices", indices);
+        let priorities = Argument::new("priorities", priorities);
+        each!(self.inner, buffer => reading(py, buffer, BORROWS, |buffer, look| {
+            let indices = look.read::<i64, Ix1>(indices, None)?;
+            let (priorities, given) = wide(look, priorities)?;
+            crossing.add_bytes(size_of_val(&indices[..]) + given);
+            buffer.update_priorities(&indices, &priorities).map_err(to_py)
+        }))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -266,20 +260,18 @@ impl PrioritizedReplayBuffer {
 }
 
 /// Numbers of either type as float64, and how many bytes they were.
-fn wide(argument: &str, numbers: &Bound<'_, PyAny>) -> PyResult<(Vec<f64>, usize)> {
+fn wide(look: &Reading<'_>, numbers: Argument<'_>) -> PyResult<(Vec<f64>, usize)> {
     fn of<T: Number + Into<f64>>(
-        argument: &str,
-        numbers: &Bound<'_, PyAny>,
+        look: &Reading<'_>,
+        numbers: Argument<'_>,
     ) -> PyResult<(Vec<f64>, usize)> {
-        let numbers = any_shape::<T, Ix1>(argument, numbers)?;
-        // SAFETY: the interpreter is kept until they are copied.
-        let numbers = unsafe { numbers.as_slice() };
+        let numbers = look.read::<T, Ix1>(numbers, None)?;
         let mut wide = reserved(numbers.len())?;
         wide.extend(numbers.iter().map(|&number| number.into()));
-        Ok((wide, size_of_val(numbers)))
+        Ok((wide, size_of_val(&numbers[..])))
     }
-    match float_type(argument, numbers)? {
-        Float::F64 => of::<f64>(argument, numbers),
-        Float::F32 => of::<f32>(argument, numbers),
+    match look.float_type(numbers)? {
+        Float::F64 => of::<f64>(look, numbers),
+        Float::F32 => of::<f32>(look, numbers),
     }
 }

@@ -7,12 +7,11 @@ use rlox_core::switchboard as buffer;
 
 use super::sampling::{self, Memory};
 use super::{ByObs, Transition, each, obs_are_bytes};
-use crate::arrays::BORROWS;
+use crate::arrays::{BORROWS, ROOM};
 use crate::crossing::{REPLAY_PUSH, REPLAY_PUSH_BATCH, REPLAY_SAMPLE};
 use crate::errors::to_py;
 use crate::lock::Lock;
 use crate::numbers::{seed as convert_seed, size};
-use crate::recycled::ROOM;
 
 /// A ring of transitions, sampled uniformly with replacement.
 ///

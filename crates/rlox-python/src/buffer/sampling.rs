@@ -14,28 +14,27 @@ use rlox_core::switchboard::{P11, P20};
 
 use super::columns::{Arrays, RecycledSamples, Shape, Weighted};
 use super::gil::{Gil, Held, Released};
-use crate::arrays::{Hold, Item, Number, Refill, made};
+use crate::arrays::{Item, Kept, Number, Refilled, detaching, made, unless_taken};
 use crate::crossing::Site;
 use crate::errors::to_py;
-use crate::lock::{Busy, Lock, briefly, is_forking};
-use crate::recycled::unless_taken;
+use crate::lock::{Lock, briefly};
 
 /// The arrays of one batch size that a buffer writes its samples into, over and over. They are taken
 /// out while they are written: what Python collects meanwhile may have a finaliser that samples.
-pub(crate) type Kept = Mutex<Option<Arrays>>;
+type KeptSample = Mutex<Option<Arrays<Kept>>>;
 
 /// Where a sample's arrays come from.
 #[derive(Clone, Copy)]
 pub(crate) enum Source<'a> {
     /// The same ones at every call.
-    Kept(&'a Kept),
+    Kept(&'a KeptSample),
     /// Those that nobody holds.
     Recycled(&'a Mutex<RecycledSamples>),
 }
 
 /// What a buffer gives samples in.
 pub(crate) struct Memory {
-    kept: Kept,
+    kept: KeptSample,
     recycled: Mutex<RecycledSamples>,
 }
 
@@ -43,7 +42,7 @@ impl Memory {
     /// None yet, and never more than `room` arrays of a kind.
     pub(crate) fn new(room: usize) -> Self {
         Self {
-            kept: Kept::default(),
+            kept: KeptSample::default(),
             recycled: Mutex::new(RecycledSamples::new(room)),
         }
     }
@@ -91,11 +90,9 @@ impl Sampling for ByBatch {
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let [batch_size, obs_dim, act_dim] = shape;
-        let mut batch = {
-            let mut locked = buffer.lock(py)?;
-            let buffer = &mut *locked;
-            drawing::<G, _>(py, || buffer.sample(batch_size, seed)).map_err(to_py)?
-        };
+        let mut batch = detaching(py, buffer, |buffer, scope| {
+            G::run(scope, || buffer.sample(batch_size, seed)).map_err(to_py)
+        })?;
         let rows = |column: &mut Vec<O>| {
             made::owned(py, B::export(column), [batch_size, obs_dim]).map(Bound::unbind)
         };
@@ -122,7 +119,6 @@ impl Sampling for ByBatch {
                 }),
                 false => None,
             },
-            watched: Vec::new(),
         };
         buffer.lock(py)?.give_back(batch);
         sampled.dict(py)
@@ -149,13 +145,13 @@ impl Sampling for IntoArrays {
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let none = || RecycledSamples::new(0);
-        let arrays = unless_taken(recycled, none, |recycled| {
+        let mut arrays = unless_taken(recycled, none, |recycled| {
             recycled.take::<O, WEIGHTED>(py, shape)
         })?;
         if !arrays.fill::<G, Self, O, B>(py, buffer, seed)? {
             return Err(changed());
         }
-        arrays.dict(py)
+        arrays.give().dict(py)
     }
 
     fn draw<O: ObsElement, B: Replay<O>>(
@@ -216,23 +212,17 @@ pub(crate) fn sample_under<
             return S::owned::<G, O, B, WEIGHTED>(py, buffer, recycled, shape, seed);
         }
     };
-    // Who works with the kept arrays meanwhile keeps them, and other ones are made.
-    let alone = Refill::new(py);
-    let hold = alone.is_none().then(|| Hold::new(py));
-    let free = |arrays: &Arrays| match &hold {
-        Some(hold) => arrays.enter::<O>(py, hold).is_ok(),
-        None => true,
-    };
     let taken = briefly(kept).take();
-    let mut arrays = taken.filter(|arrays| arrays.shape == shape && free(arrays));
-    let mut filled = match &arrays {
+    let mut arrays = taken.filter(|arrays| arrays.shape == shape);
+    // Who works with the kept arrays meanwhile keeps them, and other ones are made.
+    let mut filled = match &mut arrays {
         Some(arrays) => arrays.fill::<G, S, O, B>(py, buffer, seed),
         None => Ok(false),
     };
     if let Ok(false) = filled {
-        let new = RecycledSamples::new(0)
+        let mut new = RecycledSamples::new(0)
             .take::<O, WEIGHTED>(py, shape)?
-            .watched(py)?;
+            .keep(py)?;
         filled = new.fill::<G, S, O, B>(py, buffer, seed);
         arrays = Some(new);
     }
@@ -257,19 +247,19 @@ pub(crate) fn transitions<'py, O: ObsElement + Number, B: Replay<O> + Send>(
             let storage = buffer.storage();
             [storage.len(), storage.obs_dim(), storage.act_dim()]
         };
-        let arrays = RecycledSamples::new(0).take::<O, false>(py, shape)?;
-        let mut locked = buffer.lock(py)?;
-        let buffer = &mut *locked;
-        let storage = buffer.storage();
-        if storage.len() != shape[0] {
-            continue; // somebody pushed while the arrays were made
+        let mut arrays = RecycledSamples::new(0).take::<O, false>(py, shape)?;
+        let copied = detaching(py, buffer, |buffer, scope| {
+            let storage = buffer.storage();
+            if storage.len() != shape[0] {
+                return Ok(false); // somebody pushed while the arrays were made
+            }
+            let mut columns = arrays.columns::<O>(scope).ok_or_else(changed)?;
+            storage.copy_into(&mut columns).map_err(to_py)?;
+            Ok(true)
+        })?;
+        if copied {
+            return arrays.give().dict(py);
         }
-        let Some(mut columns) = arrays.columns::<O>(py) else {
-            return Err(changed());
-        };
-        storage.copy_into(&mut columns).map_err(to_py)?;
-        drop(locked);
-        return arrays.dict(py);
     }
 }
 
@@ -278,29 +268,20 @@ fn changed() -> PyErr {
     PyRuntimeError::new_err("the arrays of a sample were changed while it was drawn")
 }
 
-/// `draw` in the manner of `G`, unless a thread is about to fork.
-fn drawing<G: Gil, R: Send>(py: Python<'_>, draw: impl FnOnce() -> R + Send) -> R {
-    if is_forking(py) {
-        return draw();
-    }
-    let _busy = Busy::new(py);
-    G::run(py, draw)
-}
-
-impl Arrays {
+impl<A: Refilled + Send> Arrays<A> {
     /// Writes a sample into them; false, and nothing done, if they no longer do.
     fn fill<G: Gil, S: Sampling, O: ObsElement + Number, B: Replay<O> + Send>(
-        &self,
+        &mut self,
         py: Python<'_>,
         buffer: &Lock<B>,
         seed: Option<u64>,
     ) -> PyResult<bool> {
-        let mut locked = buffer.lock(py)?; // first, since who waits lets go of the interpreter
-        let buffer = &mut *locked;
-        let Some(mut columns) = self.columns::<O>(py) else {
-            return Ok(false);
-        };
-        let drawn = drawing::<G, _>(py, || S::draw(buffer, seed, &mut columns));
-        drawn.map(|()| true).map_err(to_py)
+        detaching(py, buffer, |buffer, scope| {
+            let Some(mut columns) = self.columns::<O>(scope) else {
+                return Ok(false);
+            };
+            let drawn = G::run(scope, || S::draw(buffer, seed, &mut columns));
+            drawn.map(|()| true).map_err(to_py)
+        })
     }
 }

@@ -7,7 +7,7 @@ mod results;
 use std::fmt::{Debug, Write};
 use std::rc::Rc;
 
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::{Ix1, PyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_bench::draw::{Draw, fixed_numbers};
@@ -17,7 +17,7 @@ use rlox_core::buffer::batch::{Batches, Fresh, Kept};
 use rlox_core::buffer::intake;
 use rlox_core::buffer::ringbuf::RingBuffer;
 
-use crate::arrays::Borrows;
+use crate::arrays::{Argument, BORROWS, Borrows, Looks, Unguarded, reading};
 use crate::buffer::gil::{Gil, Held, Released};
 use crate::buffer::sampling::{ByBatch, Memory, Sampling, Source, sample_under};
 use crate::buffer::{Transition, push};
@@ -197,8 +197,11 @@ fn sampling<B: Batches<f32> + Send + 'static, G: Gil + 'static, S: Sampling + 's
 
 fn first_reward(batch: &Bound<'_, PyDict>) -> Option<impl Debug + use<>> {
     let rewards = batch.get_item("reward").ok()??;
-    let rewards = rewards.cast_into::<PyArray1<f32>>().ok()?;
-    rewards.get_owned(0)
+    let rewards = Argument::new("reward", &rewards);
+    reading(batch.py(), &Unguarded, BORROWS, |(), look| {
+        Ok(look.read::<f32, Ix1>(rewards, None)?.first().copied())
+    })
+    .ok()?
 }
 
 impl Pair for Intake {

@@ -284,10 +284,10 @@ pub(crate) fn after_fork() {
 
 /// In a process that was forked off: none of the threads of the one before came along.
 #[pyfunction]
-pub(crate) fn forked() {
+pub(crate) fn forked(py: Python<'_>) {
     pool::forked();
     lock::forked();
-    arrays::forked();
+    arrays::forked(py);
     // Neither joined nor waited for; that would be for ever. Nor let go of: a thread of this process
     // may have the number of one of those.
     std::mem::forget(std::mem::take(&mut *live()));

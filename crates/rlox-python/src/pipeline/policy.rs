@@ -1,8 +1,4 @@
 //! The policy of a collector: two callables of Python's.
-#![allow(
-    unsafe_code,
-    reason = "arrays are read where they lie, which is sound while the interpreter is kept"
-)]
 
 use numpy::{Ix1, PyArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
@@ -10,10 +6,10 @@ use pyo3::prelude::*;
 use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::pipeline::rollout::{ActionBatch, Decision, Policy};
 
-use crate::arrays::{input, made};
+use crate::arrays::{Argument, BORROWS, Looks, Reading, Unguarded, made, reading};
 use crate::crossing::{COLLECTOR_ACT, COLLECTOR_VALUE};
 use crate::env::ActionArray;
-use crate::errors::reserved;
+use crate::errors::copied;
 
 /// Two Python callables.
 pub(super) struct PyPolicy {
@@ -37,23 +33,22 @@ impl Policy for PyPolicy {
             ) = result.extract()?;
             let converted = ActionArray::converted(&self.action_space, &actions)?;
             let actions = converted.as_ref().unwrap_or(&actions);
-            let actions = ActionArray::extract(&self.action_space, n, actions)?;
-            // SAFETY: the interpreter is kept until they are copied.
-            let actions = unsafe { actions.view() };
-            let actions_are = match actions {
-                Actions::Discrete(actions) => size_of_val(actions),
-                Actions::Continuous(actions) => size_of_val(actions),
-            };
-            let decision = Decision {
-                actions: match actions {
-                    Actions::Discrete(actions) => ActionBatch::Discrete(copy(actions)?),
-                    Actions::Continuous(actions) => ActionBatch::Continuous(copy(actions)?),
-                },
-                log_probs: vector("log_probs", &log_probs, n)?,
-                values: vector("values", &values, n)?,
-            };
-            crossing.add_bytes(actions_are + n * 2 * size_of::<f32>());
-            Ok(decision)
+            let actions = Argument::new("actions", actions);
+            let log_probs = Argument::new("log_probs", &log_probs);
+            let values = Argument::new("values", &values);
+            let space = &self.action_space;
+            reading(py, &Unguarded, BORROWS, |(), look| {
+                let actions = ActionArray::look(look, space, n, actions)?;
+                crossing.add_bytes(actions.n_bytes() + n * 2 * size_of::<f32>());
+                Ok(Decision {
+                    actions: match actions.view() {
+                        Actions::Discrete(actions) => ActionBatch::Discrete(copied(actions)?),
+                        Actions::Continuous(actions) => ActionBatch::Continuous(copied(actions)?),
+                    },
+                    log_probs: vector(look, log_probs, n)?,
+                    values: vector(look, values, n)?,
+                })
+            })
         })
     }
 
@@ -62,21 +57,14 @@ impl Policy for PyPolicy {
             let mut crossing = COLLECTOR_VALUE.enter(size_of_val(obs) + n * size_of::<f32>());
             let obs = made::copied(py, obs)?.reshape([n, obs.len() / n])?;
             let values = crossing.excluding(|| self.value.bind(py).call1((obs,)))?;
-            vector("values", &values, n)
+            let values = Argument::new("values", &values);
+            reading(py, &Unguarded, BORROWS, |(), look| vector(look, values, n))
         })
     }
 }
 
-fn vector(argument: &str, object: &Bound<'_, PyAny>, n: usize) -> PyResult<Vec<f32>> {
-    let numbers = input::<f32, Ix1>(argument, object, &[n])?;
-    // SAFETY: the interpreter is kept until they are copied.
-    copy(unsafe { numbers.as_slice() })
-}
-
-fn copy<T: Copy>(values: &[T]) -> PyResult<Vec<T>> {
-    let mut copy = reserved(values.len())?;
-    copy.extend_from_slice(values);
-    Ok(copy)
+fn vector(look: &Reading<'_>, argument: Argument<'_>, n: usize) -> PyResult<Vec<f32>> {
+    copied(&look.read::<f32, Ix1>(argument, Some(&[n]))?)
 }
 
 fn attached<R>(f: impl FnOnce(Python<'_>) -> PyResult<R>) -> PyResult<R> {

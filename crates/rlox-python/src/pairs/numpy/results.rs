@@ -12,13 +12,13 @@ use rlox_core::buffer::batch::Fresh;
 use rlox_core::buffer::ringbuf::RingBuffer;
 
 use super::{Arrays, Ring, sampling};
+use crate::arrays::FULL;
 use crate::buffer::gil::Held;
 use crate::buffer::sampling::{IntoArrays, Memory, sample_under};
 use crate::crossing::REPLAY_SAMPLE;
 use crate::env::VecEnv;
 use crate::errors::to_py;
 use crate::lock::Lock;
-use crate::recycled::FULL;
 
 pub(in crate::pairs) struct ResultArrays;
 

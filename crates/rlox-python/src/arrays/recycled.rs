@@ -3,24 +3,16 @@
 //! A new array is a call of NumPy's allocator and, where it is large, pages of the kernel's, each of
 //! which is zeroed and found anew: most of what a wide sample costs. Whoever drops a result and asks for
 //! the next one gets the same memory; what somebody holds is never overwritten.
-#![allow(
-    unsafe_code,
-    reason = "what an array is made of are fields of its struct"
-)]
-
 use std::collections::VecDeque;
 use std::sync::{Mutex, TryLockError};
 
-use numpy::npyffi::{_PyArray_GET_ITEM_DATA, NPY_ARRAY_CARRAY, NPY_ARRAY_OWNDATA};
-use numpy::{
-    Ix1, PyArray, PyArray1, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
-    ndarray::Dimension,
-};
-use pyo3::ffi::Py_REFCNT;
+use numpy::{Ix1, PyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods, ndarray::Dimension};
 use pyo3::prelude::*;
 use rlox_core::switchboard::P25;
 
-use crate::arrays::{Item, made};
+use super::look::{Item, is_as_made, is_held};
+use super::made;
+use super::pinned::Own;
 
 /// Arrays of one kind of result that are kept at most: those of two calls of which each gives two, one
 /// call's being held while the next one is made.
@@ -49,7 +41,16 @@ impl Recycled {
     }
 
     /// An array that nobody else holds: the least recent one, or a new one. What is in it is unknown.
-    pub(crate) fn take<'py, T: Item, D: Dimension, const N: usize>(
+    #[inline]
+    pub(crate) fn take<T: Item, D: Dimension, const N: usize>(
+        &mut self,
+        py: Python<'_>,
+        shape: [usize; N],
+    ) -> PyResult<Own> {
+        self.array::<T, D, N>(py, shape).map(Own::new)
+    }
+
+    fn array<'py, T: Item, D: Dimension, const N: usize>(
         &mut self,
         py: Python<'py>,
         shape: [usize; N],
@@ -80,13 +81,13 @@ impl Recycled {
         Ok(array)
     }
 
-    /// The same with a copy of `values` in it.
+    /// The same with a copy of `values` in it, which is its caller's.
     pub(crate) fn take_copy<'py, T: Item>(
         &mut self,
         py: Python<'py>,
         values: &[T],
     ) -> PyResult<Bound<'py, PyArray1<T>>> {
-        let array = self.take::<T, Ix1, 1>(py, [values.len()])?;
+        let array = self.array::<T, Ix1, 1>(py, [values.len()])?;
         // SAFETY: nobody else holds the array, which has so many elements in order.
         unsafe {
             array
@@ -95,21 +96,6 @@ impl Recycled {
         };
         Ok(array)
     }
-}
-
-/// Whether there is any reference to an object but the one that is asked about. Who holds a part of an
-/// array, or the memory of it, refers to the array.
-fn is_held(object: &Bound<'_, PyAny>) -> bool {
-    // SAFETY: the object is alive.
-    unsafe { Py_REFCNT(object.as_ptr()) != 1 }
-}
-
-/// Whether an array has memory of its own that may be written, and nobody is to be told of its end.
-fn is_as_made(array: &Bound<'_, PyUntypedArray>) -> bool {
-    const AS_MADE: i32 = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
-    // SAFETY: the array is alive.
-    let fields = unsafe { &*_PyArray_GET_ITEM_DATA(array.as_array_ptr()) };
-    fields.flags & AS_MADE == AS_MADE && fields.base.is_null() && fields.weakreflist.is_null()
 }
 
 /// `f` with what `kept` holds, or with `otherwise` while somebody has it: an array that is dropped may

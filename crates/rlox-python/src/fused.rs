@@ -6,6 +6,7 @@ use pyo3::types::PyDict;
 use rlox_core::nn::PackedMlp;
 use rlox_core::pipeline::fused::{self, Episode, FusedRollout, MlpPolicy, Running, Stream};
 use rlox_core::pipeline::rollout::{ActionBatch, Collect};
+use rlox_core::switchboard::Chosen;
 
 use crate::arrays::{Hold, Number, made};
 use crate::crossing::COLLECT_ROLLOUT;
@@ -117,8 +118,10 @@ pub(crate) fn collect_rollout<'py>(
     let stream = Stream { seed, rollout };
     let rollout = env.envs.with(py, |env| {
         py.detach(|| match noise {
-            Some(noise) => fused::collect_with_noise(env, &policy, how, noise, running, threads),
-            None => fused::collect(env, &policy, how, stream, running, threads),
+            Some(noise) => {
+                fused::collect_with_noise::<Chosen>(env, &policy, how, noise, running, threads)
+            }
+            None => fused::collect::<Chosen>(env, &policy, how, stream, running, threads),
         })
         .map_err(to_py)
     })?;

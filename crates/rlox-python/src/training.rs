@@ -9,6 +9,7 @@ use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::Real;
+use rlox_core::switchboard::Chosen;
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
@@ -82,7 +83,7 @@ pub(crate) fn compute_gae<'py>(
         crossing.add_bytes(5 * size_of_val(rewards));
         // SAFETY: the same.
         let to = unsafe { (advantages.as_mut_slice(), returns.as_mut_slice()) };
-        gae::compute_gae_into(
+        gae::compute_gae_into::<Chosen, _>(
             rewards,
             values,
             dones,
@@ -173,7 +174,7 @@ pub(crate) fn compute_gae_batched<'py>(
         crossing.add_bytes(5 * size_of_val(rewards) + size_of_val(last_values));
         // SAFETY: the same.
         let to = unsafe { (advantages.as_mut_slice(), returns.as_mut_slice()) };
-        gae::compute_gae_batched_into(
+        gae::compute_gae_batched_into::<Chosen, _>(
             rewards,
             values,
             dones,
@@ -276,7 +277,7 @@ pub(crate) fn compute_vtrace<'py>(
         crossing.add_bytes(6 * size_of_val(rewards));
         // SAFETY: the same.
         let to = unsafe { (vs.as_mut_slice(), pg_advantages.as_mut_slice()) };
-        vtrace::compute_vtrace_into(
+        vtrace::compute_vtrace_into::<Chosen, _>(
             log_rhos,
             rewards,
             values,

@@ -27,8 +27,9 @@ examples:
   rlox-opt new p26 "Rewards scaled while they are stored" --in buffer --name reward_scale
   rlox-opt new p26 "Batches from a memory pool" --kind type --in buffer
 
-Writes the seam with its twins, the switchboard's entry, the cargo features, the pair and the card,
-and prints what to fill in. The pair compiles; its tests fail until it is filled.
+Writes the seam with its twins, its place in the wirings, the switchboard's entry, the cargo
+features, the pair and the card, and prints what to fill in. The pair compiles; its tests fail until
+it is filled.
 """
 
 _NEXT = """\
@@ -36,7 +37,7 @@ Next:
   1. {card}
      Say what it claims. What you expect goes in by rlox-opt predict {id}; then commit.
   2. {before}
-     Write the form before, as it is today; its callers go through switchboard::{seam}.
+     Write the form before, as it is today; its callers take the twin that {seam} names.
   3. {after}
      Write the form after, with the same signature.
   4. {pair}
@@ -129,5 +130,5 @@ def next_steps(new: New) -> str:
         pair=new.pair,
         before=f"{new.address}/baseline.rs" if function else f"{new.address}, the baseline",
         after=f"{new.address}/optimized.rs" if function else f"{new.address}, the optimized",
-        seam=new.name if function else new.type_name,
+        seam=f"W::{new.id.upper() if function else new.type_name}",
     )

@@ -21,7 +21,7 @@ from rlox_opt.system import files, git
 
 TEMPLATES = Path(__file__).parent / "templates"
 CORE, BENCH, SKIN = "crates/rlox-core", "crates/rlox-bench", "crates/rlox-python"
-SWITCHBOARD = f"{CORE}/src/switchboard.rs"
+SWITCHBOARD, WIRING = f"{CORE}/src/switchboard.rs", f"{CORE}/src/wiring.rs"
 KINDS = ("function", "type")
 
 _LONGEST_NAME = 30
@@ -103,13 +103,18 @@ def check_name(name: str, tree: Path) -> None:
             f"--name {name}: means something else in Rust or in a pair; use another"
         )
     camel = "".join(word.capitalize() for word in name.split("_"))
-    if re.search(rf"\b({name}|{camel})\b", _read(tree, SWITCHBOARD)):
-        raise SkeletonError(f"--name {name}: is taken in {SWITCHBOARD}; use another")
+    for path in (SWITCHBOARD, WIRING):
+        if re.search(rf"\b({name}|{camel})\b", _read(tree, path)):
+            raise SkeletonError(f"--name {name}: is taken in {path}; use another")
 
 
 def parents(tree: Path) -> list[str]:
-    """The core's modules that a seam may lie in."""
-    return sorted(path.parent.name for path in (tree / CORE / "src").glob("*/mod.rs"))
+    """The core's modules that a seam may lie in: they have a trait of what varies in them."""
+    modules = (tree / CORE / "src").glob("*/mod.rs")
+    varied = (
+        path for path in modules if re.search(r"^pub trait \w+Wiring", path.read_text(), re.M)
+    )
+    return sorted(path.parent.name for path in varied)
 
 
 def plan(new: New, tree: Path) -> dict[str, str]:
@@ -188,8 +193,19 @@ def _inserts(new: New) -> dict[str, list[_Insert]]:
     pair_type = type_ if new.kind == "function" else f"{type_}Pair"
     return {
         f"{CORE}/src/{new.parent}/mod.rs": [
-            _Insert(r"^pub mod \w+;\n", "line `pub mod …;`", f"pub mod {name};\n")
+            _Insert(r"^pub mod \w+;\n", "line `pub mod …;`", f"pub mod {name};\n"),
+            _Insert(
+                r"^pub trait \w+Wiring: [^{]*\{\n(?:    .*\n)+",
+                "trait of what varies in it",
+                f"    /// {upper}: {new.title.rstrip('.')}.\n"
+                + (
+                    f"    const {upper}: bool;\n"
+                    if new.kind == "function"
+                    else f"    type {type_}: {name}::{type_};\n"
+                ),
+            ),
         ],
+        WIRING: _in_wiring(new),
         SWITCHBOARD: _in_switchboard(new),
         f"{CORE}/Cargo.toml": [
             _Insert(feature, "feature opt-pN", f"opt-{id_} = []\n"),
@@ -213,33 +229,50 @@ def _inserts(new: New) -> dict[str, list[_Insert]]:
     }
 
 
+def _in_wiring(new: New) -> list[_Insert]:
+    """The form before among the choices of each wiring, and the choice where a wiring is made."""
+    upper, type_ = new.id.upper(), new.type_name
+    if new.kind == "function":
+        made, choice = f"const {upper}: bool = {upper};", f"pub const {upper}: bool = false;"
+    else:
+        before = f"crate::{new.parent}::{new.name}::{type_}Baseline"
+        made, choice = f"type {type_} = {type_};", f"pub type {type_} = {before};"
+    return [
+        _Insert(
+            rf"^ +impl \$crate::{new.parent}::\w+Wiring for \$name \{{\n(?: {{16}}.*\n)+",
+            f"wiring of {new.parent} in its macro",
+            f"                {made}\n",
+        ),
+        *(
+            _Insert(
+                rf"^pub mod {module} \{{\n(?:    .*\n|\n)+", f"module `{module}`", f"    {choice}\n"
+            )
+            for module in ("all_before", "shipped")
+        ),
+    ]
+
+
 def _in_switchboard(new: New) -> list[_Insert]:
     """The entry, and what the test there says once more."""
     upper, name, type_ = new.id.upper(), new.name, new.type_name
-    if new.kind == "function":
-        seam = f"use {name} from crate::{new.parent}::{name}"
-        more = [
-            _Insert(
-                r"^ *\];\n(?= *for \(active, path\) in functions)",
-                "list `functions` in its test",
-                f"({upper}, type_name_of_val(&{name}::run)),\n",
-                before=True,
-            )
-        ]
-    else:
-        twins = f"{type_}Baseline, {type_}Optimized"
-        seam = f"type {type_} = {type_}Baseline | {type_}Optimized"
-        more = [
-            _Insert(r"^use crate::\{\n", "`use crate::{`", f"{new.parent}::{name}::{{{twins}}},\n"),
-            _Insert(
-                r"^ *\] \{\n(?= *for seam in seams)",
-                "list of seams in its test",
-                f"(type_name::<{type_}>(), &[twin::<{twins}>({upper})]),\n",
-                before=True,
-            ),
-        ]
-    entry = f'    /// {upper}: {new.title.rstrip(".")}.\n    {upper} "opt-{new.id}" {{ {seam} }}\n'
-    return [_Insert(r'^    P\d+ "opt-p\d+" \{ .* \}\n', 'entry `PN "opt-pN" { … }`', entry), *more]
+    seam, found, more = "", f"W::{upper}", []
+    if new.kind == "type":
+        before, after = f"{type_}Baseline", f"{type_}Optimized"
+        seam = f" type {type_} = {before} | {after}"
+        found = f"is_after::<W::{type_}, {before}, {after}>()"
+        path = f"{new.parent}::{name}::{{{before}, {after}}},\n"
+        more = [_Insert(r"^use crate::\{\n", "`use crate::{`", path)]
+    entry = f'    /// {upper}: {new.title.rstrip(".")}.\n    {upper} "opt-{new.id}"{seam};\n'
+    return [
+        _Insert(r'^    P\d+ "opt-p\d+".*;\n', 'entry `PN "opt-pN"`', entry),
+        *more,
+        _Insert(
+            r"^ *\];\n(?= *let named = named)",
+            "list `named` in its test",
+            f'("{upper}", {found}),\n',
+            before=True,
+        ),
+    ]
 
 
 def _edited(path: str, inserts: list[_Insert], tree: Path) -> str:

@@ -121,6 +121,67 @@ def test_optimisation_features_are_named_in_the_switchboard_alone() -> None:
     assert not wrong
 
 
+def without_tests(source: str) -> str:
+    """Rust without comments and without what only tests have."""
+    source = re.sub(r"//.*", "", source)
+    while at := re.search(r"#\[cfg\((?:test|false)\)\]\n", source):
+        depth, end = 0, at.end()
+        for end in range(at.end(), len(source)):  # to the end of the item
+            depth += {"{": 1, "}": -1}.get(source[end], 0)
+            if depth == 0 and source[end] in "};":
+                break
+        source = source[: at.start()] + source[end + 1 :]
+    return source
+
+
+def named_modules(source: str) -> set[str]:
+    """The first names of the paths from the root of the crate, one by one or in braces."""
+    found = set(re.findall(r"\bcrate::(\w+)", source))
+    for braces in re.findall(r"\bcrate::\{((?:[^{}]|\{[^}]*\})*)\}", source):
+        found |= set(re.findall(r"(?:^|,)\s*(\w+)", re.sub(r"\{[^}]*\}", "", braces)))
+    return found
+
+
+def core_modules() -> dict[str, set[str]]:
+    """The modules of the core, each with those that it names."""
+    folder = ROOT / "crates/rlox-core/src"
+    graph: dict[str, set[str]] = {}
+    for path in folder.rglob("*.rs"):
+        parts = path.relative_to(folder).with_suffix("").parts
+        if parts != ("lib",) and "tests" not in parts:
+            graph.setdefault(parts[0], set()).update(named_modules(without_tests(path.read_text())))
+    at_the_root = {"RloxError": "error", "Real": "real"}  # as lib.rs has them
+    named = {module: {at_the_root.get(n, n) for n in names} for module, names in graph.items()}
+    return {module: names & graph.keys() - {module} for module, names in named.items()}
+
+
+def test_no_module_of_the_core_names_another_in_a_circle() -> None:
+    graph = core_modules()
+    assert {"buffer", "llm", "pipeline", "training"} <= graph["wiring"] | graph["switchboard"]
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_paths_are_read_as_rust_has_them() -> None:
+    source = """use crate::{Real, a::{b, c}, d::e};
+use crate::f::g; // crate::h
+#[cfg(test)]
+mod tests { use crate::i::j; fn k() {} }
+let l = crate::m::n();
+"""
+    assert named_modules(without_tests(source)) == {"Real", "a", "d", "f", "m"}
+
+
+def test_the_switchboard_is_for_the_extension_and_the_benchmarks() -> None:
+    """Whatever it chooses, the core's other modules and the pairs are the same."""
+    assert [module for module, names in core_modules().items() if "switchboard" in names] == []
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "crates/rlox-bench/src").rglob("*.rs")
+        if re.search(r"\bswitchboard\b", path.read_text())
+    ]
+    assert not wrong
+
+
 def test_the_core_knows_nothing_of_python() -> None:
     manifest = (ROOT / "crates/rlox-core/Cargo.toml").read_text()
     assert "pyo3" not in manifest

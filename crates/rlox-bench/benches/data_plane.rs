@@ -10,7 +10,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use rlox_core::buffer::{Experience, Replay};
 use rlox_core::env::parallel::Reset;
 use rlox_core::env::spaces::Actions;
-use rlox_core::switchboard::{LlmOps, PrioritizedReplayBuffer, ReplayBuffer, VecEnv};
+use rlox_core::switchboard::{Chosen, LlmOps, PrioritizedReplayBuffer, ReplayBuffer, VecEnv};
 use rlox_core::training::gae::{Layout, compute_gae, compute_gae_batched};
 use rlox_core::training::vtrace::compute_vtrace;
 
@@ -32,7 +32,7 @@ fn gae(c: &mut Criterion) {
     let mut group = c.benchmark_group("gae");
     for n in [128, 2_048, 32_768] {
         let (rewards, values, dones) = (numbers(n), numbers(n), dones(n));
-        let run = || compute_gae(&rewards, &values, &dones, 0.5, 0.99, 0.95).unwrap();
+        let run = || compute_gae::<Chosen, _>(&rewards, &values, &dones, 0.5, 0.99, 0.95).unwrap();
         let (advantages, returns) = run();
         let delta = rewards[n - 1] + 0.99 * 0.5 * (1.0 - dones[n - 1]) - values[n - 1];
         assert!((advantages[n - 1] - delta).abs() < 1e-12);
@@ -54,7 +54,10 @@ fn gae(c: &mut Criterion) {
             ("env_major", Layout::EnvMajor),
         ] {
             let run = || {
-                compute_gae_batched(&rewards, &values, &dones, &last, 0.99, 0.95, layout).unwrap()
+                compute_gae_batched::<Chosen, _>(
+                    &rewards, &values, &dones, &last, 0.99, 0.95, layout,
+                )
+                .unwrap()
             };
             let column = |x: &[f64]| match layout {
                 Layout::EnvMajor => x[..n_steps].to_vec(),
@@ -62,7 +65,8 @@ fn gae(c: &mut Criterion) {
             };
             let (advantages, _) = run();
             let [rewards, values, dones] = [&rewards, &values, &dones].map(|x| column(x));
-            let first = compute_gae(&rewards, &values, &dones, last[0], 0.99, 0.95).unwrap();
+            let first =
+                compute_gae::<Chosen, _>(&rewards, &values, &dones, last[0], 0.99, 0.95).unwrap();
             let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
             assert!(column(&advantages).iter().zip(&first.0).all(near));
             let id = BenchmarkId::new(name, format!("{n_envs}x{n_steps}"));
@@ -77,10 +81,12 @@ fn vtrace(c: &mut Criterion) {
     for n in [128, 10_000] {
         let (log_rhos, rewards, values, dones) = (numbers(n), numbers(n), numbers(n), dones(n));
         let run = |log_rhos: &[f64]| {
-            compute_vtrace(log_rhos, &rewards, &values, &dones, 0.5, 0.99, 1.0, 1.0).unwrap()
+            compute_vtrace::<Chosen, _>(log_rhos, &rewards, &values, &dones, 0.5, 0.99, 1.0, 1.0)
+                .unwrap()
         };
         let (on_policy, _) = run(&vec![0.0; n]);
-        let (_, returns) = compute_gae(&rewards, &values, &dones, 0.5, 0.99, 1.0).unwrap();
+        let (_, returns) =
+            compute_gae::<Chosen, _>(&rewards, &values, &dones, 0.5, 0.99, 1.0).unwrap();
         assert!(
             on_policy
                 .iter()

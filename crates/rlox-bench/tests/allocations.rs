@@ -1,20 +1,16 @@
-//! In steady state nothing of the data plane's optimised forms allocates: no step, episodes that end
+//! In steady state nothing of the data plane that ships allocates: no step, episodes that end
 //! included, no push, no sample into columns that are there.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use rlox_bench::counting::Counting;
-use rlox_core::buffer::batch::Fresh;
-use rlox_core::buffer::min_priority::MinTree;
 use rlox_core::buffer::priority::PriorityBuffer;
-use rlox_core::buffer::push::optimized::push_slices;
-use rlox_core::buffer::push_batch::optimized::push_batch;
 use rlox_core::buffer::ringbuf::RingBuffer;
-use rlox_core::buffer::storage::Storage;
 use rlox_core::buffer::{Experience, ExperienceBatch, Replay, SampledBatch};
 use rlox_core::env::lanes::Lanes;
 use rlox_core::env::parallel::{Reset, VecEnv};
 use rlox_core::env::spaces::Actions;
+use rlox_core::wiring::Shipped;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -55,7 +51,7 @@ fn pushes_and_samples(name: &str, mut buffer: impl Replay<f32>, weighted: usize)
     };
     let mut batch = kept(weighted);
     assert_steady(name, || {
-        push_batch(&mut buffer, &many).unwrap();
+        buffer.push_batch(&many).unwrap();
         buffer.sample_into(None, &mut batch.columns()).unwrap();
     });
 }
@@ -80,12 +76,12 @@ fn steps_do_not_allocate() {
 
 #[test]
 fn pushes_and_samples_do_not_allocate() {
-    let ring = RingBuffer::<f32, Fresh<f32>>::new(100, 4, 1, 0).unwrap();
+    let ring = RingBuffer::<f32, Shipped>::new(100, 4, 1, 0).unwrap();
     pushes_and_samples("uniform", ring, 0);
-    let tree = PriorityBuffer::<f32, MinTree, Fresh<f32>>::new(100, 4, 1, 0.6, 0.4, 0).unwrap();
+    let tree = PriorityBuffer::<f32, Shipped>::new(100, 4, 1, 0.6, 0.4, 0).unwrap();
     pushes_and_samples("prioritised", tree, N);
 
-    let mut storage = Storage::<f32>::new(100, 4, 1).unwrap();
+    let mut ring = RingBuffer::<f32, Shipped>::new(100, 4, 1, 0).unwrap();
     let one = Experience {
         obs: &[0.5; 4],
         next_obs: &[0.5; 4],
@@ -94,9 +90,7 @@ fn pushes_and_samples_do_not_allocate() {
         terminated: false,
         truncated: false,
     };
-    assert_steady("push", || {
-        push_slices(&mut storage, one).unwrap();
-    });
+    assert_steady("push", || ring.push_slices(one).unwrap());
 }
 
 /// A test that counts wrongly would find nothing.

@@ -3,8 +3,8 @@
 //! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
 //! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
 //! loop for every instruction set, `math` the functions that such loops take, `pool` the threads that
-//! share work, `memory` asks for memory. Each planned optimisation has a seam here; [`switchboard`] names the implementation in
-//! use at every seam.
+//! share work, `memory` asks for memory. Each planned optimisation has a seam here; a [`wiring`] names
+//! the form that stands at each, and [`switchboard`] makes one from the features of cargo.
 
 pub mod buffer;
 pub mod env;
@@ -19,6 +19,7 @@ pub mod real;
 mod simd;
 pub mod switchboard;
 pub mod training;
+pub mod wiring;
 
 /// Finds out what is found out but once. A fork by one thread while another does it would leave the
 /// child waiting for it for ever.

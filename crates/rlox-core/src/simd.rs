@@ -13,7 +13,9 @@ use std::arch::x86_64::{
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use crate::{Real, RloxError};
+use num_traits::Float;
+
+use crate::RloxError;
 
 /// What a kernel's body knows about the instructions that it is compiled to.
 pub trait Instructions {
@@ -24,7 +26,7 @@ pub trait Instructions {
 
     /// `a * b + c`, with one rounding where the hardware has it.
     #[inline(always)]
-    fn mul_add<T: Real>(a: T, b: T, c: T) -> T {
+    fn mul_add<T: Float>(a: T, b: T, c: T) -> T {
         if Self::FMA {
             a.mul_add(b, c)
         } else {
@@ -286,7 +288,7 @@ pub(crate) fn best() -> Result<Level, RloxError> {
 
 /// `N` elements of `from`, from `at` on.
 #[inline(always)]
-pub(crate) fn load<T: Real, const N: usize>(from: &[T], at: usize) -> [T; N] {
+pub(crate) fn load<T: Float, const N: usize>(from: &[T], at: usize) -> [T; N] {
     let mut lanes = [T::zero(); N];
     lanes.copy_from_slice(&from[at..at + N]);
     lanes

@@ -1,7 +1,8 @@
-//! Golden runs: what the switchboard's choices do together, held to plain loops over the forms before.
+//! Golden runs: what a wiring's choices do together, held to plain loops over the forms before; for
+//! the forms before, for what ships, and for what this build's features choose.
 //!
-//! Each run prints `golden <name> <digest>`, and the builds of one machine must print the same
-//! (`rlox-opt test --builds`). No digest is a constant here: sine and exponential may differ in
+//! Each run prints `golden <wiring>::<name> <digest>`, and the builds of one machine must print the
+//! same (`rlox-opt test --builds`). No digest is a constant here: sine and exponential may differ in
 //! their last bit between machines.
 
 #![allow(clippy::unwrap_used)]
@@ -11,27 +12,63 @@
 mod close;
 mod plain;
 
+use std::any::type_name;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rlox_core::buffer::Replay;
+use rlox_core::buffer::observations::WIDE;
+use rlox_core::buffer::priority::PriorityBuffer;
+use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::buffer::{Replay, intake};
 use rlox_core::env::info::MapInfo;
+use rlox_core::env::lanes::Lanes;
 use rlox_core::env::members::Member;
 use rlox_core::env::obs_store::PerEnvObs;
-use rlox_core::env::parallel::{self, PARALLEL_ENVS, Reset};
-use rlox_core::llm::ops::ByRows;
+use rlox_core::env::parallel::{PARALLEL_ENVS, Reset, VecEnv};
+use rlox_core::llm::ops::{ByRows, Ops};
 use rlox_core::llm::{group_advantages, token_kl};
+use rlox_core::pipeline::EnvOf;
 use rlox_core::pipeline::rollout::{Collect, collect};
-use rlox_core::switchboard::{
-    LlmOps, P14, P16, P17, P18, P19, PrioritizedReplayBuffer, ReplayBuffer, VecEnv, intake,
-};
+use rlox_core::switchboard::Chosen;
 use rlox_core::training::gae::{self, compute_gae};
 use rlox_core::training::vtrace::{self, compute_vtrace};
 
-use plain::{ACT_DIM, Linear, OBS_DIM, Prioritized, Transition, Uniform};
+use rlox_core::wiring::{AllBefore, Shipped, Wiring};
+
+use plain::{ACT_DIM, Linear, Prioritized, Transition, Uniform};
+
+/// Makes a test of every run for every wiring.
+macro_rules! golden_runs {
+    ($($name:ident)+) => {
+        golden_runs! { @all_before AllBefore $($name)+ }
+        golden_runs! { @shipped Shipped $($name)+ }
+        golden_runs! { @chosen Chosen $($name)+ }
+    };
+    (@$wiring:ident $W:ident $($name:ident)+) => {
+        mod $wiring {
+            $(#[test]
+            fn $name() {
+                super::$name::<super::$W>(concat!(stringify!($wiring), "::", stringify!($name)));
+            })+
+        }
+    };
+}
+
+golden_runs! {
+    rollouts_of_cartpole
+    rollouts_of_pendulum
+    rollouts_of_many_environments
+    uniform_samples
+    uniform_samples_of_wide_observations
+    prioritised_samples
+    prioritised_samples_of_wide_observations
+    llm_operations
+    gae_of_one_sequence
+    vtrace_of_one_sequence
+}
 
 /// Floats are written so that equal texts are equal to the bit, the sign of zero included.
 fn golden(name: &str, found: &impl Debug, plain: &impl Debug) {
@@ -80,43 +117,45 @@ fn narrow(values: &[f64]) -> Vec<f32> {
 }
 
 /// Several rollouts on end, so that episodes and memory go on from one to the next.
-fn rollouts(name: &str, env_id: &str, n_envs: usize, n_steps: usize, n: usize) {
+fn rollouts<W: Wiring>(name: &str, env_id: &str, n_envs: usize, n_steps: usize, n: usize) {
     let how = Collect {
         n_steps,
         gamma: 0.99,
         gae_lambda: 0.95,
     };
     let stop = AtomicBool::new(false);
-    let mut env = VecEnv::new(env_id, n_envs, 5).unwrap();
+    let mut env = EnvOf::<W>::new(env_id, n_envs, 5).unwrap();
     let found: Vec<_> = (0..n)
-        .map(|_| collect(&mut env, &mut Linear, how, &stop).unwrap().unwrap())
+        .map(|_| {
+            collect::<W, _>(&mut env, &mut Linear, how, &stop)
+                .unwrap()
+                .unwrap()
+        })
         .collect();
 
-    let mut env = parallel::VecEnv::<Member<PerEnvObs, MapInfo>>::new(env_id, n_envs, 5).unwrap();
+    let mut env = VecEnv::<Member<PerEnvObs, MapInfo>>::new(env_id, n_envs, 5).unwrap();
     env.reset(Reset::default()).unwrap();
     let plain: Vec<_> = (0..n).map(|_| plain::rollout(&mut env, how)).collect();
     // Sine and cosine of P19 are not the library's; steps on end make that no more than this.
-    let tolerance = if P19 { 1e-6 } else { 1e-12 };
-    golden_within(tolerance, &[P14, P19], name, &found, &plain);
+    let p19 = type_name::<W::Stepping>() == type_name::<Lanes>();
+    let tolerance = if p19 { 1e-6 } else { 1e-12 };
+    golden_within(tolerance, &[W::P14, p19], name, &found, &plain);
     let ended = |of: fn(&_) -> &Vec<bool>| found.iter().any(|rollout| of(rollout).contains(&true));
     assert!(ended(|rollout| &rollout.truncated) || n_steps * n < 500);
     assert!(ended(|rollout| &rollout.terminated) || env_id != "CartPole-v1");
 }
 
-#[test]
-fn rollouts_of_cartpole() {
-    rollouts("rollouts_cartpole", "CartPole-v1", 5, 128, 5);
+fn rollouts_of_cartpole<W: Wiring>(name: &str) {
+    rollouts::<W>(name, "CartPole-v1", 5, 128, 5);
 }
 
-#[test]
-fn rollouts_of_pendulum() {
-    rollouts("rollouts_pendulum", "Pendulum-v1", 3, 128, 5);
+fn rollouts_of_pendulum<W: Wiring>(name: &str) {
+    rollouts::<W>(name, "Pendulum-v1", 3, 128, 5);
 }
 
 /// So many that a step, and the advantages, are shared among threads.
-#[test]
-fn rollouts_of_many_environments() {
-    rollouts("rollouts_many", "CartPole-v1", PARALLEL_ENVS + 8, 33, 2);
+fn rollouts_of_many_environments<W: Wiring>(name: &str) {
+    rollouts::<W>(name, "CartPole-v1", PARALLEL_ENVS + 8, 33, 2);
 }
 
 /// Stores a transition in one of the ways there are, over the end of the ring and beyond.
@@ -143,15 +182,24 @@ fn sample<B: Replay<f32>>(buffer: &mut B, call: u64, written: &mut String) {
     }
 }
 
-#[test]
-fn uniform_samples() {
-    let mut buffer = ReplayBuffer::<f32>::new(50, OBS_DIM, ACT_DIM, 3).unwrap();
-    let (mut plain, mut rng) = (Uniform::new(50, 3), rng());
+fn uniform_samples<W: Wiring>(name: &str) {
+    uniform::<W>(name, 3);
+}
+
+fn uniform_samples_of_wide_observations<W: Wiring>(name: &str) {
+    uniform::<W>(name, WIDE / size_of::<f32>());
+}
+
+fn uniform<W: Wiring>(name: &str, obs_dim: usize) {
+    let mut buffer = RingBuffer::<f32, W>::new(50, obs_dim, ACT_DIM, 3).unwrap();
+    let (mut plain, mut rng) = (Uniform::new(50, obs_dim, 3), rng());
     let (mut found, mut expected) = (String::new(), String::new());
+    let mut transition = None;
     for call in 0..300 {
-        let transition = Transition::draw(&mut rng);
-        push(&mut buffer, rng.next_u64(), &transition);
-        plain.push(&transition);
+        let next = Transition::draw(&mut rng, obs_dim, transition.as_ref());
+        let transition = transition.insert(next);
+        push(&mut buffer, rng.next_u64(), transition);
+        plain.push(transition);
         sample(&mut buffer, call, &mut found);
         let batch = plain.sample(
             1 + (call % 40) as usize,
@@ -159,20 +207,28 @@ fn uniform_samples() {
         );
         expected.push_str(&format!("{batch:?}"));
     }
-    golden("uniform_samples", &found, &expected);
+    golden(name, &found, &expected);
+}
+
+fn prioritised_samples<W: Wiring>(name: &str) {
+    prioritised::<W>(name, 3);
+}
+
+fn prioritised_samples_of_wide_observations<W: Wiring>(name: &str) {
+    prioritised::<W>(name, WIDE / size_of::<f32>());
 }
 
 /// Priorities are set all the while, zeros among them, and overwritten by the ring's next turn.
-#[test]
-fn prioritised_samples() {
-    let mut buffer =
-        PrioritizedReplayBuffer::<f32>::new(50, OBS_DIM, ACT_DIM, 0.6, 0.4, 3).unwrap();
-    let (mut plain, mut rng) = (Prioritized::new(50, 0.6, 0.4, 3), rng());
+fn prioritised<W: Wiring>(name: &str, obs_dim: usize) {
+    let mut buffer = PriorityBuffer::<f32, W>::new(50, obs_dim, ACT_DIM, 0.6, 0.4, 3).unwrap();
+    let (mut plain, mut rng) = (Prioritized::new(50, obs_dim, 0.6, 0.4, 3), rng());
     let (mut found, mut expected) = (String::new(), String::new());
+    let mut transition = None;
     for call in 0..300 {
-        let transition = Transition::draw(&mut rng);
-        push(&mut buffer, rng.next_u64(), &transition);
-        plain.push(&transition);
+        let next = Transition::draw(&mut rng, obs_dim, transition.as_ref());
+        let transition = transition.insert(next);
+        push(&mut buffer, rng.next_u64(), transition);
+        plain.push(transition);
         let rows = buffer.storage().len() as u64;
         let indices: Vec<i64> = (0..6).map(|_| (rng.next_u64() % rows) as i64).collect();
         // The smallest one has to rise as well, once the ring has overwritten it.
@@ -192,12 +248,11 @@ fn prioritised_samples() {
         );
         expected.push_str(&format!("{batch:?}"));
     }
-    golden("prioritised_samples", &found, &expected);
+    golden(name, &found, &expected);
 }
 
 /// On either side of both thresholds: many short rows, few long ones.
-#[test]
-fn llm_operations() {
+fn llm_operations<W: Wiring>(name: &str) {
     let mut rng = rng();
     let (mut found, mut plain) = (Vec::new(), Vec::new());
     for (rows, length) in [(1, 7), (16, 16), (4, 2_048), (40, 256)] {
@@ -205,12 +260,12 @@ fn llm_operations() {
         let (policy, reference) = (numbers(&mut rng, n), numbers(&mut rng, n));
         let mask: Vec<u8> = flags(&mut rng, n).into_iter().map(u8::from).collect();
         for mask in [None, Some(&mask[..])] {
-            found.push(LlmOps::compute_token_kl(&policy, &reference, mask, rows).unwrap());
+            found.push(Ops::<W>::compute_token_kl(&policy, &reference, mask, rows).unwrap());
             let mut sums = vec![0.0; rows];
             token_kl::baseline::k3_sums::<ByRows, f64>(&policy, &reference, mask, &mut sums);
             plain.push(sums);
         }
-        found.push(LlmOps::compute_group_advantages(&policy, length, 1e-8).unwrap());
+        found.push(Ops::<W>::compute_group_advantages(&policy, length, 1e-8).unwrap());
         let mut advantages = vec![0.0; n];
         group_advantages::baseline::normalise::<ByRows, f64>(
             &policy,
@@ -220,25 +275,31 @@ fn llm_operations() {
         );
         plain.push(advantages);
     }
-    golden_within(1e-12, &[P16, P17], "llm", &found, &plain);
+    golden_within(1e-12, &[W::P16, W::P17], name, &found, &plain);
 }
 
-#[test]
-fn advantages_of_one_sequence() {
-    let (n, mut rng) = (700, rng());
+/// So many multiples of 1/1024 for rewards, values and logarithms of weights, and ends of episodes.
+fn sequence(n: usize) -> [Vec<f32>; 4] {
+    let mut rng = rng();
     let [rewards, values, log_rhos] = [(); 3].map(|()| narrow(&numbers(&mut rng, n)));
-    let dones: Vec<f32> = flags(&mut rng, n)
-        .iter()
-        .map(|&done| f32::from(u8::from(done)))
-        .collect();
+    let dones = flags(&mut rng, n).into_iter();
+    let dones = dones.map(|done| f32::from(u8::from(done))).collect();
+    [rewards, values, log_rhos, dones]
+}
 
-    let found = compute_gae(&rewards, &values, &dones, 0.5, 0.99, 0.95).unwrap();
+fn gae_of_one_sequence<W: Wiring>(name: &str) {
+    let (n, [rewards, values, _, dones]) = (700, sequence(700));
+    let found = compute_gae::<W, _>(&rewards, &values, &dones, 0.5, 0.99, 0.95).unwrap();
     let mut advantages = vec![0.0; n];
     gae::baseline::advantages(&rewards, &values, &dones, 0.5, 0.99, 0.95, &mut advantages);
     let returns: Vec<f32> = advantages.iter().zip(&values).map(|(a, v)| a + v).collect();
-    golden_within(1e-4, &[P14], "gae", &found, &(advantages, returns));
+    golden_within(1e-4, &[W::P14], name, &found, &(advantages, returns));
+}
 
-    let found = compute_vtrace(&log_rhos, &rewards, &values, &dones, 0.5, 0.99, 1.0, 0.75).unwrap();
+fn vtrace_of_one_sequence<W: Wiring>(name: &str) {
+    let (n, [rewards, values, log_rhos, dones]) = (700, sequence(700));
+    let found =
+        compute_vtrace::<W, _>(&log_rhos, &rewards, &values, &dones, 0.5, 0.99, 1.0, 0.75).unwrap();
     let (mut vs, mut advantages) = (vec![0.0; n], vec![0.0; n]);
     vtrace::baseline::targets(
         &log_rhos,
@@ -252,5 +313,5 @@ fn advantages_of_one_sequence() {
         &mut vs,
         &mut advantages,
     );
-    golden_within(1e-4, &[P18], "vtrace", &found, &(vs, advantages));
+    golden_within(1e-4, &[W::P18], name, &found, &(vs, advantages));
 }

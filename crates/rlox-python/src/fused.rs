@@ -6,6 +6,7 @@ use pyo3::types::PyDict;
 use rlox_core::nn::{Mlp, PackedMlp};
 use rlox_core::pipeline::fused::{self, Episode, FusedRollout, MlpPolicy, Running, Stream};
 use rlox_core::pipeline::rollout::{ActionBatch, Collect};
+use rlox_core::switchboard::Chosen;
 
 use crate::arrays::{Detaching, Number, Pinned, detaching, made};
 use crate::crossing::COLLECT_ROLLOUT;
@@ -128,9 +129,9 @@ pub(crate) fn collect_rollout<'py>(
         scope
             .detach(|| match noise {
                 Some(noise) => {
-                    fused::collect_with_noise(envs, &policy, how, noise, running, threads)
+                    fused::collect_with_noise::<Chosen>(envs, &policy, how, noise, running, threads)
                 }
-                None => fused::collect(envs, &policy, how, stream, running, threads),
+                None => fused::collect::<Chosen>(envs, &policy, how, stream, running, threads),
             })
             .map_err(to_py)
     })?;

@@ -5,6 +5,7 @@ use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::Real;
+use rlox_core::switchboard::Chosen;
 use rlox_core::training::gae::{self, Layout};
 use rlox_core::training::vtrace;
 
@@ -77,7 +78,7 @@ pub(crate) fn compute_gae<'py>(
             let values = like(look, values, &rewards)?;
             let dones = like(look, dones, &rewards)?;
             crossing.add_bytes(5 * size_of_val(&rewards[..]));
-            gae::compute_gae_into(
+            gae::compute_gae_into::<Chosen, _>(
                 &rewards,
                 &values,
                 &dones,
@@ -162,7 +163,7 @@ pub(crate) fn compute_gae_batched<'py>(
             };
             let last_values = look.read::<T, Ix1>(last_values, Some(&[n_envs]))?;
             crossing.add_bytes(5 * size_of_val(&rewards[..]) + size_of_val(&last_values[..]));
-            gae::compute_gae_batched_into(
+            gae::compute_gae_batched_into::<Chosen, _>(
                 &rewards,
                 &values,
                 &dones,
@@ -259,7 +260,7 @@ pub(crate) fn compute_vtrace<'py>(
             let values = like(look, values, &log_rhos)?;
             let dones = like(look, dones, &log_rhos)?;
             crossing.add_bytes(6 * size_of_val(&rewards[..]));
-            vtrace::compute_vtrace_into(
+            vtrace::compute_vtrace_into::<Chosen, _>(
                 &log_rhos,
                 &rewards,
                 &values,

@@ -17,8 +17,6 @@ from rlox_opt.project import cards
 from rlox_opt.system import plugins
 from rlox_opt.system.progress import Lines
 
-from rlox._core import build_info
-
 ALSO_MEASURED = plugins.load(projects.HERE.cards / "also_measured.py")
 
 
@@ -159,21 +157,3 @@ def test_an_optimisation_is_measured_in_training_against_a_build_with_what_it_ne
     assert set(after.features) == {"opt-p3", "opt-p6", "opt-p12"}
     before, after = end_to_end.variants_of(projects.HERE, card("P6"))
     assert (before.profile, after.profile) == ("release-baseline", "release")
-
-
-def test_twins_that_are_one_code_in_this_build_are_not_compared() -> None:
-    """P8 decides between threads where P16 and P17 decide by themselves."""
-    replaced = [name for name in ("opt-p16", "opt-p17") if name in build_info()["features"]]
-    if len(replaced) < 2:
-        pytest.skip("this build has P8's twins apart")
-    done = rlox_opt("cmp", "p8", "--no-record", "--json")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    for workload, id_ in (("token_kl", "P16"), ("group_advantages", "P17")):
-        said = f"P8: {workload} skipped: its twins are one and the same code in this build, where"
-        assert f"{said} {id_} is on; compare them in one without opt-{id_.lower()}" in done.stderr
-
-
-def test_a_workload_is_left_out_where_the_other_optimisation_is_on() -> None:
-    assert card("P8").same_code(["opt-p3"]) == {}
-    assert list(card("P8").same_code(["opt-p3", "opt-p17"])) == ["group_advantages"]

@@ -8,7 +8,7 @@ what was found. Every verb of the workbench that names an optimisation takes it 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,8 +95,7 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
 
     `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
     the bit. In the data plane it is float64's, and float32 has as many units in the last place.
-    `same_with` names, by workload, the optimisation that makes the twins one and the same code
-    there where it is on. `sizes` are those of its pair's workloads; `finding` says in prose what
+    `sizes` are those of its pair's workloads; `finding` says in prose what
     `record` measured, the path of a file of `optimizations/record/` from the repository's root.
     """
 
@@ -110,7 +109,6 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
     needs: tuple[str, ...]
     also_measured: tuple[str, ...]
     tolerance: NotNegative = 0.0
-    same_with: Mapping[str, str] = field(default_factory=dict)
     sizes: Mapping[str, Sequence[Mapping[str, int]]] = field(default_factory=dict)
     prediction: Prediction | None = None
     finding: str = ""
@@ -129,16 +127,6 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
         program that runs chooses."""
         return self.seam.kind in ("function", "type", "build")
 
-    def same_code(self, features: Collection[str]) -> dict[str, str]:
-        """The workloads whose twins are one and the same code in a build with these `features`, so
-        that nothing can be learnt from comparing them; with the reason."""
-        return {
-            workload: f"its twins are one and the same code in this build, where {id_} is on; "
-            f"compare them in one without opt-{id_.lower()}"
-            for workload, id_ in self.same_with.items()
-            if f"opt-{id_.lower()}" in features
-        }
-
 
 def load(project: Project) -> list[Card]:
     """All cards of a project, P1 … R16 in order; none where it has no folder of them.
@@ -156,13 +144,6 @@ def load(project: Project) -> list[Card]:
         for other in card.needs:
             if other not in known:
                 raise NotReadError(folder, f"{card.id} needs {other!r}, which has no card")
-        for workload, other in card.same_with.items():
-            if other not in known or workload not in card.sizes:
-                raise NotReadError(
-                    folder,
-                    f"{card.id} has same_with {workload} = {other!r}; write one of its "
-                    "workloads and the id of a card",
-                )
         records = f"{folder.name}/record/"
         if card.record and not card.record.startswith(records):
             raise NotReadError(

@@ -1,4 +1,8 @@
 //! One file per pair, and the list of them.
+//!
+//! A pair says of both its arms what stands at every seam that they come by, so that it is the same
+//! in every build: what ships, but for its own seam. Where that is dead code under what ships, its file
+//! says so, and its arms start from the forms before.
 
 mod p01_rollout_gae;
 mod p02_obs_store;
@@ -28,6 +32,7 @@ mod sequences;
 mod vtrace;
 
 pub use buffers::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
+pub use p04_batches::AfterP4;
 
 use crate::pair::Pair;
 

@@ -1,14 +1,19 @@
-//! P1: advantages of a rollout, environment by environment or all at once.
+//! P1: advantages of a rollout, environment by environment or all at once; each environment's by what
+//! ships.
 
 use std::rc::Rc;
 
-use rlox_core::pipeline::rollout_gae::{Steps, baseline, optimized};
+use rlox_core::pipeline::rollout_gae::{Steps, advantages_and_returns};
+use rlox_core::wiring;
+use rlox_core::wiring::{Shipped, shipped};
 
 use super::sequences;
 use crate::draw::Draw;
 use crate::pair::{Pair, Twin, Workload, arm, number};
 
 pub(super) struct RolloutGae;
+
+wiring!(AfterP1 = shipped but { const P1: bool = true; });
 
 fn run(
     twin: Twin,
@@ -23,8 +28,8 @@ fn run(
         last_values: &steps.last_values,
     };
     match twin {
-        Twin::Baseline => baseline::advantages_and_returns(steps, gamma, gae_lambda),
-        Twin::Optimized => optimized::advantages_and_returns(steps, gamma, gae_lambda),
+        Twin::Baseline => advantages_and_returns::<Shipped>(steps, gamma, gae_lambda),
+        Twin::Optimized => advantages_and_returns::<AfterP1>(steps, gamma, gae_lambda),
     }
     .map_err(|error| error.to_string().starts_with("values: is "))
 }

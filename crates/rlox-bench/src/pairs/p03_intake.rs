@@ -3,32 +3,27 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use rlox_core::buffer::Replay;
-use rlox_core::buffer::batch::Fresh;
-use rlox_core::buffer::intake::{baseline, optimized};
-use rlox_core::buffer::min_priority::Scan;
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::buffer::{BufferWiring, Replay, intake};
+use rlox_core::wiring;
+use rlox_core::wiring::{Shipped, shipped};
 
 use super::buffers::{ACT_DIM, OBS_DIM, PUSH_SIZES, Transition, Wide, rows_for, sample};
 use crate::draw::Draw;
-use crate::pair::{Pair, Twin, Workload, arm, number};
+use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
 pub(super) struct Intake;
 
-type Ring = RingBuffer<f32, Fresh<f32>>;
-type Tree = PriorityBuffer<f32, Scan, Fresh<f32>>;
+wiring!(BeforeP3 = shipped but { const P3: bool = false; });
 
 /// Pushes over the end of the ring, some of them refused, and samples in between.
-fn script<B: Replay<f32>>(twin: Twin, mut buffer: B, case: &mut Draw<'_>) -> String {
+fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
     let mut written = String::new();
     for _ in 0..case.below(20) {
         let transition = Transition::draw(case);
         let experience = transition.view(case.once_in(8));
-        let pushed = match twin {
-            Twin::Baseline => baseline::push(&mut buffer, experience),
-            Twin::Optimized => optimized::push(&mut buffer, experience),
-        };
+        let pushed = intake::push(&mut buffer, experience);
         let _ = writeln!(written, "{pushed:?} {}", buffer.storage().len());
         if case.once_in(4) {
             sample(&mut buffer, case, &mut written);
@@ -38,24 +33,38 @@ fn script<B: Replay<f32>>(twin: Twin, mut buffer: B, case: &mut Draw<'_>) -> Str
     written
 }
 
+/// On either kind of buffer.
+fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
+    let (capacity, seed) = (1 + case.below(6), case.seed());
+    let ring = RingBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, seed);
+    let tree = PriorityBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
+    match (case.once_in(2), ring, tree) {
+        (false, Ok(ring), _) => play(ring, case),
+        (true, _, Ok(mut tree)) => {
+            // The largest priority is then not the one that a new buffer starts with.
+            drop(tree.push_slices(Transition::draw(case).view(false)));
+            drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
+            play(tree, case)
+        }
+        _ => String::new(),
+    }
+}
+
+/// The same transition over and over.
+fn pushing<W: BufferWiring>(transition: Rc<Wide>, obs_dim: usize, act_dim: usize) -> Box<dyn Arm> {
+    let mut ring = RingBuffer::<f32, W>::new(rows_for(obs_dim), obs_dim, act_dim, 0).ok();
+    arm(move || intake::push(ring.as_mut()?, transition.view(1.0)).ok())
+}
+
 impl Pair for Intake {
     fn id(&self) -> &'static str {
         "P3"
     }
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let (capacity, seed) = (1 + case.below(6), case.seed());
-        let ring = Ring::new(capacity, OBS_DIM, ACT_DIM, seed);
-        let tree = Tree::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
-        match (case.once_in(2), ring, tree) {
-            (false, Ok(ring), _) => script(twin, ring, case),
-            (true, _, Ok(mut tree)) => {
-                // The largest priority is then not the one that a new buffer starts with.
-                drop(tree.push_slices(Transition::draw(case).view(false)));
-                drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
-                script(twin, tree, case)
-            }
-            _ => String::new(),
+        match twin {
+            Twin::Baseline => script::<BeforeP3>(case),
+            Twin::Optimized => script::<Shipped>(case),
         }
     }
 
@@ -68,15 +77,10 @@ impl Pair for Intake {
                 let transition = Rc::new(Wide::new(obs_dim, act_dim));
                 Box::new(move |twin| {
                     let transition = Rc::clone(&transition);
-                    let mut ring = Ring::new(rows_for(obs_dim), obs_dim, act_dim, 0).ok();
-                    arm(move || {
-                        let ring = ring.as_mut()?;
-                        let pushed = match twin {
-                            Twin::Baseline => baseline::push(ring, transition.view(1.0)),
-                            Twin::Optimized => optimized::push(ring, transition.view(1.0)),
-                        };
-                        pushed.ok()
-                    })
+                    match twin {
+                        Twin::Baseline => pushing::<BeforeP3>(transition, obs_dim, act_dim),
+                        Twin::Optimized => pushing::<Shipped>(transition, obs_dim, act_dim),
+                    }
                 })
             },
         }]

@@ -1,10 +1,11 @@
 //! P4: a batch made anew by every sample, or one that is kept and refilled.
 
-use rlox_core::buffer::Replay;
-use rlox_core::buffer::batch::{Batches, Fresh, Kept};
-use rlox_core::buffer::min_priority::Scan;
+use rlox_core::buffer::batch::Kept;
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::buffer::{BufferWiring, Replay};
+use rlox_core::wiring;
+use rlox_core::wiring::{Shipped, shipped};
 
 use super::buffers::{ACT_DIM, OBS_DIM, SAMPLE_SIZES, Transition, Wide, digest, rows_for, sample};
 use crate::draw::Draw;
@@ -12,12 +13,17 @@ use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
 pub(super) struct BatchMemory;
 
+wiring! {
+    /// What ships, but for P4's seam.
+    pub AfterP4 = shipped but { type Batches<O> = Kept<O>; }
+}
+
 /// Pushes and samples in turn, on either kind of buffer.
-fn script<B: Batches<f32>>(case: &mut Draw<'_>) -> String {
+fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
     let capacity = 1 + case.below(6);
     let (prioritized, seed) = (case.once_in(2), case.seed());
-    let ring = RingBuffer::<f32, B>::new(capacity, OBS_DIM, ACT_DIM, seed);
-    let tree = PriorityBuffer::<f32, Scan, B>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
+    let ring = RingBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, seed);
+    let tree = PriorityBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
     match (prioritized, ring, tree) {
         (false, Ok(ring), _) => play(ring, case),
         (true, _, Ok(tree)) => play(tree, case),
@@ -38,8 +44,8 @@ fn play(mut buffer: impl Replay<f32>, case: &mut Draw<'_>) -> String {
 }
 
 /// Samples of 256, read and given back, as the binding does.
-fn sampling<B: Batches<f32> + 'static>(obs_dim: usize) -> Box<dyn Arm> {
-    let mut ring = RingBuffer::<f32, B>::new(rows_for(obs_dim), obs_dim, 1, 0).ok();
+fn sampling<W: BufferWiring>(obs_dim: usize) -> Box<dyn Arm> {
+    let mut ring = RingBuffer::<f32, W>::new(rows_for(obs_dim), obs_dim, 1, 0).ok();
     let transition = Wide::new(obs_dim, 1);
     if let Some(ring) = &mut ring {
         for row in 0..rows_for(obs_dim) {
@@ -62,8 +68,8 @@ impl Pair for BatchMemory {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => script::<Fresh<f32>>(case),
-            Twin::Optimized => script::<Kept<f32>>(case),
+            Twin::Baseline => script::<Shipped>(case),
+            Twin::Optimized => script::<AfterP4>(case),
         }
     }
 
@@ -74,8 +80,8 @@ impl Pair for BatchMemory {
             prepare: |size| {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {
-                    Twin::Baseline => sampling::<Fresh<f32>>(obs_dim),
-                    Twin::Optimized => sampling::<Kept<f32>>(obs_dim),
+                    Twin::Baseline => sampling::<Shipped>(obs_dim),
+                    Twin::Optimized => sampling::<AfterP4>(obs_dim),
                 })
             },
         }]

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
-use rlox_core::buffer::Replay;
-use rlox_core::buffer::batch::Fresh;
-use rlox_core::buffer::min_priority::{MinPriority, MinTree, Scan};
+use rlox_core::buffer::min_priority::Scan;
 use rlox_core::buffer::priority::PriorityBuffer;
+use rlox_core::buffer::{BufferWiring, Replay};
+use rlox_core::wiring;
+use rlox_core::wiring::{Shipped, shipped};
 
 use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, digest, sample};
 use crate::draw::{Draw, fixed_numbers};
@@ -13,14 +14,16 @@ use crate::pair::{Arm, Pair, Size, Twin, Workload, arm, number};
 
 pub(super) struct MinPriorities;
 
-type Buffer<M> = PriorityBuffer<f32, M, Fresh<f32>>;
+wiring!(BeforeP5 = shipped but { type MinPriority = Scan; });
+
+type Buffer<W> = PriorityBuffer<f32, W>;
 
 /// Pushes, priorities (zero among them) and samples in any order, over the end of the ring.
-fn script<M: MinPriority>(case: &mut Draw<'_>) -> String {
+fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
     let mut written = String::new();
     let capacity = 1 + case.below(9);
     let (alpha, beta) = (case.of(&[0.6, 1.0, 0.0]), case.unit());
-    let Ok(mut buffer) = Buffer::<M>::new(capacity, OBS_DIM, ACT_DIM, alpha, beta, case.seed())
+    let Ok(mut buffer) = Buffer::<W>::new(capacity, OBS_DIM, ACT_DIM, alpha, beta, case.seed())
     else {
         return written;
     };
@@ -45,8 +48,8 @@ fn script<M: MinPriority>(case: &mut Draw<'_>) -> String {
 }
 
 /// A full buffer of `n` transitions with priorities all over (0, 1].
-fn filled<M: MinPriority>(n: usize) -> Option<Buffer<M>> {
-    let mut buffer = Buffer::<M>::new(n, 4, 1, 0.6, 0.4, 0).ok()?;
+fn filled<W: BufferWiring>(n: usize) -> Option<Buffer<W>> {
+    let mut buffer = Buffer::<W>::new(n, 4, 1, 0.6, 0.4, 0).ok()?;
     let transition = Wide::new(4, 1);
     for row in 0..n {
         buffer.push_slices(transition.view(row as f32)).ok()?;
@@ -60,8 +63,8 @@ fn priorities(n: usize) -> Vec<f64> {
     fixed_numbers(n, 5).iter().map(|x| 1e-3 + x.abs()).collect()
 }
 
-fn sampling<M: MinPriority + 'static>(n: usize) -> Box<dyn Arm> {
-    let mut buffer = filled::<M>(n);
+fn sampling<W: BufferWiring>(n: usize) -> Box<dyn Arm> {
+    let mut buffer = filled::<W>(n);
     arm(move || {
         let batch = buffer.as_mut()?.sample(256, None).ok()?;
         Some(digest(&batch))
@@ -69,8 +72,8 @@ fn sampling<M: MinPriority + 'static>(n: usize) -> Box<dyn Arm> {
 }
 
 /// New priorities for 256 rows all over the buffer, other ones at every call.
-fn setting<M: MinPriority + 'static>(n: usize) -> Box<dyn Arm> {
-    let mut buffer = filled::<M>(n);
+fn setting<W: BufferWiring>(n: usize) -> Box<dyn Arm> {
+    let mut buffer = filled::<W>(n);
     let indices: Vec<i64> = (0..256).map(|i| (i * 2_654_435_761 % n) as i64).collect();
     let priorities = priorities(1_024);
     let mut call = 0;
@@ -98,8 +101,8 @@ impl Pair for MinPriorities {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => script::<Scan>(case),
-            Twin::Optimized => script::<MinTree>(case),
+            Twin::Baseline => script::<BeforeP5>(case),
+            Twin::Optimized => script::<Shipped>(case),
         }
     }
 
@@ -111,8 +114,8 @@ impl Pair for MinPriorities {
                 prepare: |size| {
                     let n = number(size, "n");
                     Box::new(move |twin| match twin {
-                        Twin::Baseline => sampling::<Scan>(n),
-                        Twin::Optimized => sampling::<MinTree>(n),
+                        Twin::Baseline => sampling::<BeforeP5>(n),
+                        Twin::Optimized => sampling::<Shipped>(n),
                     })
                 },
             },
@@ -122,8 +125,8 @@ impl Pair for MinPriorities {
                 prepare: |size| {
                     let n = number(size, "n");
                     Box::new(move |twin| match twin {
-                        Twin::Baseline => setting::<Scan>(n),
-                        Twin::Optimized => setting::<MinTree>(n),
+                        Twin::Baseline => setting::<BeforeP5>(n),
+                        Twin::Optimized => setting::<Shipped>(n),
                     })
                 },
             },

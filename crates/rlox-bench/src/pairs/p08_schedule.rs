@@ -1,15 +1,21 @@
-//! P8: parallel by rows, or by elements.
+//! P8: parallel by rows, or by elements; with the forms before at every other seam. The forms after of
+//! P16 and P17, which ship, say by themselves when they use every core, so that nothing of this seam is
+//! left under them.
 
 use std::rc::Rc;
 
 use rlox_core::Real;
-use rlox_core::llm::ops::{ByElements, ByRows, Ops};
+use rlox_core::llm::ops::{ByElements, Ops};
+use rlox_core::wiring;
+use rlox_core::wiring::{AllBefore, all_before};
 
 use super::sequences::narrow;
 use crate::draw::{Draw, fixed_numbers};
 use crate::pair::{Pair, Twin, Workload, arm, number};
 
 pub(super) struct Schedules;
+
+wiring!(AfterP8 = all_before but { type Schedule = ByElements; });
 
 fn token_kl<T: Real>(
     twin: Twin,
@@ -19,8 +25,8 @@ fn token_kl<T: Real>(
     rows: usize,
 ) -> impl std::fmt::Debug + use<T> {
     match twin {
-        Twin::Baseline => Ops::<ByRows>::compute_token_kl(policy, reference, mask, rows),
-        Twin::Optimized => Ops::<ByElements>::compute_token_kl(policy, reference, mask, rows),
+        Twin::Baseline => Ops::<AllBefore>::compute_token_kl(policy, reference, mask, rows),
+        Twin::Optimized => Ops::<AfterP8>::compute_token_kl(policy, reference, mask, rows),
     }
 }
 
@@ -30,8 +36,8 @@ fn group_advantages(
     group_size: usize,
 ) -> impl std::fmt::Debug + use<> {
     match twin {
-        Twin::Baseline => Ops::<ByRows>::compute_group_advantages(rewards, group_size, 1e-8),
-        Twin::Optimized => Ops::<ByElements>::compute_group_advantages(rewards, group_size, 1e-8),
+        Twin::Baseline => Ops::<AllBefore>::compute_group_advantages(rewards, group_size, 1e-8),
+        Twin::Optimized => Ops::<AfterP8>::compute_group_advantages(rewards, group_size, 1e-8),
     }
 }
 

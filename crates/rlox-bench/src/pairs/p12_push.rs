@@ -4,13 +4,17 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use rlox_core::buffer::push::{baseline, optimized};
-use rlox_core::buffer::storage::Storage;
+use rlox_core::buffer::storage;
+use rlox_core::wiring::Shipped;
 
 use super::buffers::{ACT_DIM, OBS_DIM, PUSH_SIZES, Transition, Wide, rows_for};
 use crate::draw::Draw;
 use crate::pair::{Pair, Twin, Workload, arm, number};
 
 pub(super) struct Push;
+
+/// What both twins push into.
+type Storage = storage::Storage<f32, Shipped>;
 
 impl Pair for Push {
     fn id(&self) -> &'static str {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use rlox_core::Real;
 use rlox_core::training::gae::blocks::{baseline, optimized};
+use rlox_core::wiring::Shipped;
 
 use super::sequences::{Steps, marked, narrow};
 use crate::draw::Draw;
@@ -20,7 +21,7 @@ fn run<T: Real>(
 ) {
     let [last_value, gamma, gae_lambda] = scalars.map(T::from_f64);
     let form = match twin {
-        Twin::Baseline => baseline::advantages_and_returns,
+        Twin::Baseline => baseline::advantages_and_returns::<Shipped, T>,
         Twin::Optimized => optimized::advantages_and_returns,
     };
     form(

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use rlox_core::Real;
 use rlox_core::llm::token_kl::{baseline, optimized};
-use rlox_core::switchboard::Schedule;
+use rlox_core::wiring::shipped::Schedule;
 
 use super::sequences::{Marked, marked, narrow};
 use crate::draw::{Draw, fixed_numbers};

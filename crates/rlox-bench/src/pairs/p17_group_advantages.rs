@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use rlox_core::Real;
 use rlox_core::llm::group_advantages::{baseline, optimized};
-use rlox_core::switchboard::Schedule;
+use rlox_core::wiring::shipped::Schedule;
 
 use super::sequences::{marked, narrow};
 use crate::draw::{Draw, fixed_numbers};

@@ -2,6 +2,7 @@
 
 use rlox_core::Real;
 use rlox_core::training::vtrace::blocks::{baseline, optimized};
+use rlox_core::wiring::Shipped;
 
 use super::sequences::{Steps, marked, narrow};
 use super::vtrace::{SIZES, Targets, contest, run};
@@ -12,8 +13,8 @@ pub(super) struct VtraceBlocks;
 
 fn targets<T: Real>(twin: Twin) -> Targets<T> {
     match twin {
-        Twin::Baseline => baseline::targets,
-        Twin::Optimized => optimized::targets,
+        Twin::Baseline => baseline::targets::<Shipped, T>,
+        Twin::Optimized => optimized::targets::<Shipped, T>,
     }
 }
 

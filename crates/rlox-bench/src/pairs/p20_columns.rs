@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
-use rlox_core::buffer::batch::Fresh;
-use rlox_core::buffer::min_priority::MinTree;
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::buffer::{Experience, Replay, SampledBatch};
+use rlox_core::wiring::Shipped;
 
 use super::buffers::{Wide, digest, rows_for};
 use crate::draw::Draw;
@@ -80,7 +79,7 @@ fn play<B: Replay<f32>>(
 
 /// Samples of 256 of a full ring.
 fn sampling(twin: Twin, obs_dim: usize) -> Box<dyn Arm> {
-    let mut ring = RingBuffer::<f32, Fresh<f32>>::new(rows_for(obs_dim), obs_dim, 1, 0).ok();
+    let mut ring = RingBuffer::<f32, Shipped>::new(rows_for(obs_dim), obs_dim, 1, 0).ok();
     let transition = Wide::new(obs_dim, 1);
     if let Some(ring) = &mut ring {
         for row in 0..rows_for(obs_dim) {
@@ -114,10 +113,8 @@ impl Pair for IntoColumns {
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let (capacity, obs_dim) = (1 + case.below(6), 1 + case.below(6));
         let (prioritized, seed) = (case.once_in(2), case.seed());
-        let ring = RingBuffer::<f32, Fresh<f32>>::new(capacity, obs_dim, ACT_DIM, seed);
-        let tree = PriorityBuffer::<f32, MinTree, Fresh<f32>>::new(
-            capacity, obs_dim, ACT_DIM, 0.6, 0.4, seed,
-        );
+        let ring = RingBuffer::<f32, Shipped>::new(capacity, obs_dim, ACT_DIM, seed);
+        let tree = PriorityBuffer::<f32, Shipped>::new(capacity, obs_dim, ACT_DIM, 0.6, 0.4, seed);
         match (prioritized, ring, tree) {
             (false, Ok(ring), _) => play(twin, ring, false, case, |_, _| ()),
             (true, _, Ok(tree)) => play(twin, tree, true, case, |tree, case| {

@@ -3,22 +3,20 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use rlox_core::buffer::batch::Fresh;
-use rlox_core::buffer::min_priority::MinTree;
 use rlox_core::buffer::priority::PriorityBuffer;
-use rlox_core::buffer::push_batch::{baseline, optimized};
 use rlox_core::buffer::ringbuf::RingBuffer;
-use rlox_core::buffer::{ExperienceBatch, Replay};
+use rlox_core::buffer::{BufferWiring, ExperienceBatch, Replay};
+use rlox_core::wiring;
+use rlox_core::wiring::{Shipped, shipped};
 
 use super::buffers::{ACT_DIM, OBS_DIM, Transition, sample};
 use super::sequences::narrow;
 use crate::draw::{Draw, fixed_numbers};
-use crate::pair::{Pair, Twin, Workload, arm, number};
+use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
 pub(super) struct PushBatch;
 
-type Ring = RingBuffer<f32, Fresh<f32>>;
-type Tree = PriorityBuffer<f32, MinTree, Fresh<f32>>;
+wiring!(BeforeP21 = shipped but { const P21: bool = false; });
 
 /// Transitions column by column.
 struct Table {
@@ -56,7 +54,7 @@ impl Table {
 
 /// Batches of any size, more than the ring holds among them and some of them refused, with single
 /// pushes and samples in between; in the end every row.
-fn script<B: Replay<f32>>(twin: Twin, mut buffer: B, case: &mut Draw<'_>) -> String {
+fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
     let mut written = String::new();
     for _ in 0..1 + case.below(8) {
         let n = case.below(14);
@@ -64,10 +62,7 @@ fn script<B: Replay<f32>>(twin: Twin, mut buffer: B, case: &mut Draw<'_>) -> Str
         if n > 0 && case.once_in(8) {
             table.reward[n - 1] = f32::NAN;
         }
-        let pushed = match twin {
-            Twin::Baseline => baseline::push_batch(&mut buffer, &table.view()),
-            Twin::Optimized => optimized::push_batch(&mut buffer, &table.view()),
-        };
+        let pushed = buffer.push_batch(&table.view());
         let _ = writeln!(written, "{pushed:?}");
         if case.once_in(3) {
             let _ = buffer.push_slices(Transition::draw(case).view(false));
@@ -83,24 +78,38 @@ fn script<B: Replay<f32>>(twin: Twin, mut buffer: B, case: &mut Draw<'_>) -> Str
     written
 }
 
+/// On either kind of buffer.
+fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
+    let (capacity, seed) = (1 + case.below(9), case.seed());
+    let ring = RingBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, seed);
+    let tree = PriorityBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
+    match (case.once_in(2), ring, tree) {
+        (false, Ok(ring), _) => play(ring, case),
+        (true, _, Ok(mut tree)) => {
+            // The largest priority is then not the one that a new buffer starts with.
+            drop(tree.push_slices(Transition::draw(case).view(false)));
+            drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
+            play(tree, case)
+        }
+        _ => String::new(),
+    }
+}
+
+/// The same batch over and over.
+fn pushing<W: BufferWiring>(table: Rc<Table>, obs_dim: usize) -> Box<dyn Arm> {
+    let mut ring = RingBuffer::<f32, W>::new(super::rows_for(obs_dim), obs_dim, 1, 0).ok();
+    arm(move || ring.as_mut()?.push_batch(&table.view()).ok())
+}
+
 impl Pair for PushBatch {
     fn id(&self) -> &'static str {
         "P21"
     }
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
-        let (capacity, seed) = (1 + case.below(9), case.seed());
-        let ring = Ring::new(capacity, OBS_DIM, ACT_DIM, seed);
-        let tree = Tree::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
-        match (case.once_in(2), ring, tree) {
-            (false, Ok(ring), _) => script(twin, ring, case),
-            (true, _, Ok(mut tree)) => {
-                // The largest priority is then not the one that a new buffer starts with.
-                drop(tree.push_slices(Transition::draw(case).view(false)));
-                drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
-                script(twin, tree, case)
-            }
-            _ => String::new(),
+        match twin {
+            Twin::Baseline => script::<BeforeP21>(case),
+            Twin::Optimized => script::<Shipped>(case),
         }
     }
 
@@ -123,17 +132,9 @@ impl Pair for PushBatch {
                     terminated: vec![false; n],
                     truncated: vec![false; n],
                 });
-                Box::new(move |twin| {
-                    let table = Rc::clone(&table);
-                    let mut ring = Ring::new(super::rows_for(obs_dim), obs_dim, 1, 0).ok();
-                    arm(move || {
-                        let ring = ring.as_mut()?;
-                        let pushed = match twin {
-                            Twin::Baseline => baseline::push_batch(ring, &table.view()),
-                            Twin::Optimized => optimized::push_batch(ring, &table.view()),
-                        };
-                        pushed.ok()
-                    })
+                Box::new(move |twin| match twin {
+                    Twin::Baseline => pushing::<BeforeP21>(Rc::clone(&table), obs_dim),
+                    Twin::Optimized => pushing::<Shipped>(Rc::clone(&table), obs_dim),
                 })
             },
         }]

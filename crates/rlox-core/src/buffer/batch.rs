@@ -1,6 +1,9 @@
 //! Sampled batches, and where their memory comes from.
 
+use std::fmt::Debug;
 use std::marker::PhantomData;
+
+use super::storage::ObsElement;
 
 /// Transitions drawn from a buffer, column by column, each column in row-major order.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -102,7 +105,7 @@ impl<O: Copy> Columns<'_, O> {
 
 /// Where the memory of sampled batches comes from and goes to. The one thing that varies between
 /// variants of sampling.
-pub trait Batches<O>: Default {
+pub trait Batches<O: ObsElement>: Debug + Default + Send + Sync {
     /// An empty batch to fill.
     fn take(&mut self, batch_size: usize, obs_dim: usize, act_dim: usize) -> SampledBatch<O>;
     /// A column to keep, taken out of a batch that will be given back.
@@ -115,7 +118,7 @@ pub trait Batches<O>: Default {
 #[derive(Debug, Default)]
 pub struct Fresh<O>(PhantomData<O>);
 
-impl<O: Default> Batches<O> for Fresh<O> {
+impl<O: ObsElement> Batches<O> for Fresh<O> {
     fn take(&mut self, batch_size: usize, obs_dim: usize, act_dim: usize) -> SampledBatch<O> {
         SampledBatch::with_capacity(batch_size, obs_dim, act_dim)
     }
@@ -131,7 +134,7 @@ impl<O: Default> Batches<O> for Fresh<O> {
 #[derive(Debug, Default)]
 pub struct Kept<O>(SampledBatch<O>);
 
-impl<O: Copy + Default> Batches<O> for Kept<O> {
+impl<O: ObsElement> Batches<O> for Kept<O> {
     fn take(&mut self, batch_size: usize, obs_dim: usize, act_dim: usize) -> SampledBatch<O> {
         let mut batch = std::mem::take(&mut self.0);
         batch.clear();

@@ -1,12 +1,14 @@
 //! P5's seam: how the smallest positive priority is known.
 
+use std::fmt::Debug;
+
 use super::storage::{too_large, zeroed};
 use super::sum_tree::SumTree;
 use crate::RloxError;
 
 /// How the smallest positive priority is known. The one thing that varies between variants of
 /// [`super::priority::PriorityBuffer`].
-pub trait MinPriority: Sized {
+pub trait MinPriority: Debug + Send + Sync + Sized {
     /// For `capacity` leaves, all of them zero.
     ///
     /// # Errors

@@ -21,7 +21,27 @@ pub mod sum_tree;
 pub use batch::{Columns, SampledBatch};
 pub use storage::{ExperienceBatch, ObsElement};
 
-use crate::{RloxError, switchboard};
+use std::fmt::Debug;
+
+use crate::RloxError;
+
+/// What may vary in the buffers. A constant is true where the form after stands at its seam.
+pub trait BufferWiring: Debug + Send + Sync + 'static {
+    /// P4: where the memory of sampled batches comes from.
+    type Batches<O: ObsElement>: batch::Batches<O>;
+    /// P5: how the smallest priority is known.
+    type MinPriority: min_priority::MinPriority;
+    /// P24: how the two observations of a transition are kept.
+    type Observations<O: ObsElement>: observations::Observations<O>;
+    /// P3: how a transition in somebody else's memory enters a buffer.
+    const P3: bool;
+    /// P12: whether an owned or a borrowed transition is the primary form of a push.
+    const P12: bool;
+    /// P21: how many transitions are stored at once.
+    const P21: bool;
+    /// P22: how the leaves of a sum tree are found.
+    const P22: bool;
+}
 
 /// A transition that owns its arrays.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +107,9 @@ impl<O> ExperienceRecord<O> {
 
 /// What both buffers have in common.
 pub trait Replay<O: ObsElement> {
+    /// What stands at its seams.
+    type Wiring: BufferWiring;
+
     /// Stores a transition, over the oldest one when full.
     ///
     /// # Errors
@@ -100,7 +123,7 @@ pub trait Replay<O: ObsElement> {
     fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError>;
 
     /// The transitions and the dimensions of the buffer.
-    fn storage(&self) -> &storage::Storage<O>;
+    fn storage(&self) -> &storage::Storage<O, Self::Wiring>;
 
     /// Stores many transitions, in order; all of them or, on an error, none.
     ///
@@ -110,7 +133,11 @@ pub trait Replay<O: ObsElement> {
     where
         Self: Sized,
     {
-        switchboard::push_batch::push_batch(self, batch)
+        if Self::Wiring::P21 {
+            push_batch::optimized::push_batch(self, batch)
+        } else {
+            push_batch::baseline::push_batch(self, batch)
+        }
     }
 
     /// [`Replay::push_batch`] of a batch that was checked, column by column.
@@ -144,4 +171,6 @@ pub trait Replay<O: ObsElement> {
 }
 
 #[cfg(test)]
+crate::wiring::tests_of_every_wiring!("tests.rs");
+#[cfg(false)] // for rustfmt, which looks into no macro
 mod tests;

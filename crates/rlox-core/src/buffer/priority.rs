@@ -14,29 +14,30 @@ use super::min_priority::MinPriority;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
 use super::sum_tree::SumTree;
-use super::{Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch};
+use super::{
+    BufferWiring, Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch,
+    descent, push,
+};
 use crate::error::{RloxError, check_len};
 use crate::memory::reserve;
-use crate::switchboard;
 
-/// A ring of transitions, sampled in proportion to their priorities; generic over how the smallest
-/// priority is known and where its batches live.
+/// A ring of transitions, sampled in proportion to their priorities.
 #[derive(Debug)]
-pub struct PriorityBuffer<O, M, B> {
-    storage: Storage<O>,
+pub struct PriorityBuffer<O: ObsElement, W: BufferWiring> {
+    storage: Storage<O, W>,
     tree: SumTree,
-    min: M,
+    min: W::MinPriority,
     alpha: f64,
     beta: f64,
     max_priority: f64,
     stream: Stream,
-    batches: B,
+    batches: W::Batches<O>,
     /// Prefix sums and rows of the sample being drawn.
     prefixes: Vec<f64>,
     rows: Vec<usize>,
 }
 
-impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
+impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
     /// An empty buffer whose samples follow from `seed`.
     ///
     /// # Errors
@@ -54,12 +55,12 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
         Ok(Self {
             storage: Storage::new(capacity, obs_dim, act_dim)?,
             tree: SumTree::new(capacity)?,
-            min: M::new(capacity)?,
+            min: W::MinPriority::new(capacity)?,
             alpha,
             beta,
             max_priority: 1.0,
             stream: Stream::new(seed),
-            batches: B::default(),
+            batches: W::Batches::default(),
             prefixes: Vec::new(),
             rows: Vec::new(),
         })
@@ -146,7 +147,7 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
         self.stream.with(seed, |stream| {
             prefixes.extend((0..batch_size).map(|i| (i as f64 + stream.unit()) * stratum));
         });
-        switchboard::descent::find_all(tree, prefixes, &mut self.rows);
+        descent::find_all::<W>(tree, prefixes, &mut self.rows);
         Ok(self.min.min(tree, self.storage.len()))
     }
 
@@ -157,20 +158,22 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> PriorityBuffer<O, M, B> {
     }
 }
 
-impl<O: ObsElement, M: MinPriority, B: Batches<O>> Replay<O> for PriorityBuffer<O, M, B> {
+impl<O: ObsElement, W: BufferWiring> Replay<O> for PriorityBuffer<O, W> {
+    type Wiring = W;
+
     fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError> {
-        let row = switchboard::push::push_record(&mut self.storage, record)?;
+        let row = push::push_record(&mut self.storage, record)?;
         self.set_priority(row, self.max_priority);
         Ok(())
     }
 
     fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError> {
-        let row = switchboard::push::push_slices(&mut self.storage, experience)?;
+        let row = push::push_slices(&mut self.storage, experience)?;
         self.set_priority(row, self.max_priority);
         Ok(())
     }
 
-    fn storage(&self) -> &Storage<O> {
+    fn storage(&self) -> &Storage<O, W> {
         &self.storage
     }
 
@@ -224,7 +227,7 @@ impl<O: ObsElement, M: MinPriority, B: Batches<O>> Replay<O> for PriorityBuffer<
     }
 
     fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T> {
-        B::export(column)
+        W::Batches::<O>::export(column)
     }
 
     fn give_back(&mut self, batch: SampledBatch<O>) {

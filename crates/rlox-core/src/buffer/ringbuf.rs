@@ -3,21 +3,24 @@
 use super::batch::Batches;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
-use super::{Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch};
+use super::{
+    BufferWiring, Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch,
+    push,
+};
+use crate::RloxError;
 use crate::memory::reserve;
-use crate::{RloxError, switchboard};
 
-/// A ring of transitions, sampled uniformly with replacement; generic over where its batches live.
+/// A ring of transitions, sampled uniformly with replacement.
 #[derive(Debug)]
-pub struct RingBuffer<O, B> {
-    storage: Storage<O>,
+pub struct RingBuffer<O: ObsElement, W: BufferWiring> {
+    storage: Storage<O, W>,
     stream: Stream,
-    batches: B,
+    batches: W::Batches<O>,
     /// Rows of the sample being drawn.
     rows: Vec<usize>,
 }
 
-impl<O: ObsElement, B: Batches<O>> RingBuffer<O, B> {
+impl<O: ObsElement, W: BufferWiring> RingBuffer<O, W> {
     /// An empty buffer whose samples follow from `seed`.
     ///
     /// # Errors
@@ -31,22 +34,24 @@ impl<O: ObsElement, B: Batches<O>> RingBuffer<O, B> {
         Ok(Self {
             storage: Storage::new(capacity, obs_dim, act_dim)?,
             stream: Stream::new(seed),
-            batches: B::default(),
+            batches: W::Batches::default(),
             rows: Vec::new(),
         })
     }
 }
 
-impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
+impl<O: ObsElement, W: BufferWiring> Replay<O> for RingBuffer<O, W> {
+    type Wiring = W;
+
     fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError> {
-        switchboard::push::push_record(&mut self.storage, record).map(drop)
+        push::push_record(&mut self.storage, record).map(drop)
     }
 
     fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError> {
-        switchboard::push::push_slices(&mut self.storage, experience).map(drop)
+        push::push_slices(&mut self.storage, experience).map(drop)
     }
 
-    fn storage(&self) -> &Storage<O> {
+    fn storage(&self) -> &Storage<O, W> {
         &self.storage
     }
 
@@ -89,7 +94,7 @@ impl<O: ObsElement, B: Batches<O>> Replay<O> for RingBuffer<O, B> {
     }
 
     fn export<T: Clone>(column: &mut Vec<T>) -> Vec<T> {
-        B::export(column)
+        W::Batches::<O>::export(column)
     }
 
     fn give_back(&mut self, batch: SampledBatch<O>) {

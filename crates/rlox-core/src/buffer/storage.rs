@@ -2,10 +2,9 @@
 
 use super::observations::Observations;
 use super::past_caches::{self, Plain};
-use super::{Columns, Experience, SampledBatch};
+use super::{BufferWiring, Columns, Experience, SampledBatch};
 use crate::error::{RloxError, check_len};
 use crate::memory::{self, Zero, fits};
-use crate::switchboard;
 
 /// The element type of an observation.
 pub trait ObsElement:
@@ -50,11 +49,11 @@ pub struct ExperienceBatch<'a, O> {
 
 /// A ring of `capacity` rows; the oldest row is overwritten when it is full.
 #[derive(Debug)]
-pub struct Storage<O> {
+pub struct Storage<O: ObsElement, W: BufferWiring> {
     capacity: usize,
     obs_dim: usize,
     act_dim: usize,
-    observations: switchboard::Observations<O>,
+    observations: W::Observations<O>,
     action: Vec<f32>,
     reward: Vec<f32>,
     terminated: Vec<bool>,
@@ -63,7 +62,7 @@ pub struct Storage<O> {
     len: usize,
 }
 
-impl<O: ObsElement> Storage<O> {
+impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
     /// An empty ring. The memory is reserved at once, and touched as it fills.
     ///
     /// # Errors
@@ -174,7 +173,7 @@ impl<O: ObsElement> Storage<O> {
     pub(super) fn write_columns(
         &mut self,
         batch: &ExperienceBatch<'_, O>,
-    ) -> impl Iterator<Item = usize> + use<O> {
+    ) -> impl Iterator<Item = usize> + use<O, W> {
         let (n, capacity, row) = (batch.reward.len(), self.capacity, self.next_row);
         self.observations.push_batch(row, batch.obs, batch.next_obs);
         put(&mut self.action, batch.action, self.act_dim, row);

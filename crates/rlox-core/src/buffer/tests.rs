@@ -7,10 +7,13 @@ use std::collections::VecDeque;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::min_priority::{MinPriority, MinTree};
-use super::sum_tree::SumTree;
-use super::*;
-use crate::switchboard::{PrioritizedReplayBuffer, ReplayBuffer};
+use super::W;
+use crate::buffer::min_priority::{MinPriority, MinTree};
+use crate::buffer::sum_tree::SumTree;
+use crate::buffer::*;
+
+type ReplayBuffer<O> = ringbuf::RingBuffer<O, W>;
+type PrioritizedReplayBuffer<O> = priority::PriorityBuffer<O, W>;
 
 /// A transition from which its number can be read in every column.
 fn numbered(i: usize) -> ExperienceRecord<f32> {
@@ -305,7 +308,7 @@ fn a_bad_batch_leaves_the_buffer_as_it_was() {
 #[test]
 fn mistakes_are_named() {
     let mut ring = ReplayBuffer::new(2, 2, 1, 0).unwrap();
-    let starts = |error: RloxError, text: &str| {
+    let starts = |error: crate::RloxError, text: &str| {
         let message = error.to_string();
         assert!(message.starts_with(text), "{message}");
     };

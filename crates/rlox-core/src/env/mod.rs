@@ -22,6 +22,12 @@ use rand_pcg::Pcg64;
 use info::StepInfo;
 use spaces::Space;
 
+/// What may vary in how environments are stepped.
+pub trait EnvWiring: std::fmt::Debug + Send + Sync + 'static {
+    /// P19: how environments are held, and what steps them; P2 and P10 vary the form before.
+    type Stepping: stepping::Stepping;
+}
+
 /// The action of one environment, valid for its action space.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Action<'a> {

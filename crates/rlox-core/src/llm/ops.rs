@@ -10,11 +10,12 @@
 
 use std::marker::PhantomData;
 
+use super::{LlmWiring, group_advantages, token_kl};
+use crate::Real;
 use crate::error::{RloxError, check_len};
 use crate::memory::zeros;
-use crate::{Real, switchboard};
 
-/// When the work is spread over every core. The one thing that varies between variants of [`Ops`].
+/// P8's seam: when the work is spread over every core.
 pub trait Schedule {
     /// Whether a token KL over `rows` sequences of `elements` tokens in all runs in parallel.
     fn token_kl(rows: usize, elements: usize) -> bool;
@@ -53,11 +54,11 @@ impl Schedule for ByElements {
     }
 }
 
-/// The operations, generic over when they run in parallel.
+/// The operations, with the twins that `W` names.
 #[derive(Debug)]
-pub struct Ops<S>(PhantomData<S>);
+pub struct Ops<W>(PhantomData<W>);
 
-impl<S: Schedule> Ops<S> {
+impl<W: LlmWiring> Ops<W> {
     /// Sum over each sequence's tokens of the k3 estimate of KL(policy || ref); `[rows, n_tokens]`
     /// in row-major order in, `[rows]` out. Tokens where `mask` is 0 count nothing, whatever
     /// their log-probabilities are.
@@ -100,7 +101,12 @@ impl<S: Schedule> Ops<S> {
                 )),
             };
         }
-        switchboard::token_kl::k3_sums::<S, T>(log_probs_policy, log_probs_ref, mask, sums);
+        let k3_sums = if W::P16 {
+            token_kl::optimized::k3_sums::<W::Schedule, T>
+        } else {
+            token_kl::baseline::k3_sums::<W::Schedule, T>
+        };
+        k3_sums(log_probs_policy, log_probs_ref, mask, sums);
         match sums.iter().position(|sum| sum.is_nan()) {
             None => Ok(()),
             Some(row) => Err(RloxError::argument(
@@ -155,9 +161,12 @@ impl<S: Schedule> Ops<S> {
                 format!("is {epsilon}, expected a positive number (a constant group has std 0)"),
             ));
         }
-        if switchboard::group_advantages::normalise::<S, T>(
-            rewards, group_size, epsilon, advantages,
-        ) {
+        let normalise = if W::P17 {
+            group_advantages::optimized::normalise::<W::Schedule, T>
+        } else {
+            group_advantages::baseline::normalise::<W::Schedule, T>
+        };
+        if normalise(rewards, group_size, epsilon, advantages) {
             return Ok(());
         }
         let index = rewards.iter().position(|reward| !reward.is_finite());
@@ -177,4 +186,6 @@ impl<S: Schedule> Ops<S> {
 }
 
 #[cfg(test)]
+crate::wiring::tests_of_every_wiring!("ops/tests.rs");
+#[cfg(false)] // for rustfmt, which looks into no macro
 mod tests;

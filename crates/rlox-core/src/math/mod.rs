@@ -7,7 +7,8 @@ pub(crate) mod double;
 #[cfg(test)]
 mod tests;
 
-use crate::Real;
+use num_traits::Float;
+
 use crate::simd::{Instructions, kernel};
 
 kernel! {
@@ -167,7 +168,7 @@ pub(crate) fn ln_one<I: Instructions>(x: f32) -> f32 {
 
 /// The polynomial with these coefficients, the highest power first.
 #[inline(always)]
-fn horner<I: Instructions, T: Real, const N: usize>(x: T, coefficients: [T; N]) -> T {
+fn horner<I: Instructions, T: Float, const N: usize>(x: T, coefficients: [T; N]) -> T {
     let mut sum = coefficients[0];
     let mut i = 1;
     while i < N {

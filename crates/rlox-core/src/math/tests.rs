@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::Real;
 use crate::simd::at_every_level;
 
 kernel! {

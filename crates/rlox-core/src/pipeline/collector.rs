@@ -12,32 +12,32 @@ use std::thread::{self, Builder, JoinHandle};
 use std::time::Duration;
 
 use super::rollout::{Collect, CollectError, Policy, Rollout, collect};
+use super::{EnvOf, PipelineWiring};
 use crate::error::RloxError;
-use crate::switchboard::VecEnv;
 
 /// The thread that collects, and the two channels to it.
-pub struct AsyncCollector<E> {
+pub struct AsyncCollector<W: PipelineWiring, E> {
     /// Gone once the collector is to end.
     orders: Option<SyncSender<()>>,
     rollouts: Receiver<Result<Rollout, CollectError<E>>>,
     in_flight: bool,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Option<VecEnv>>>,
+    thread: Option<JoinHandle<Option<EnvOf<W>>>>,
     /// What a thread that is gone has left: the environments, none if it panicked.
-    left: Option<Option<VecEnv>>,
+    left: Option<Option<EnvOf<W>>>,
 }
 
-impl<E: Send + 'static> AsyncCollector<E> {
+impl<W: PipelineWiring, E: Send + 'static> AsyncCollector<W, E> {
     /// A collector that waits for its first order, or the environments and why there is none.
     ///
     /// `within` is called once in the new thread with all of its work, to be run inside whatever the
     /// policy needs to live there.
     pub fn new(
-        env: VecEnv,
+        env: EnvOf<W>,
         mut policy: Box<dyn Policy<Error = E>>,
         how: Collect,
         within: impl FnOnce(&mut (dyn FnMut() + Send)) + Send + 'static,
-    ) -> Result<Self, Box<(VecEnv, RloxError)>> {
+    ) -> Result<Self, Box<(EnvOf<W>, RloxError)>> {
         if let Err(error) = how.check_in(&env) {
             return Err(Box::new((env, error)));
         }
@@ -54,7 +54,7 @@ impl<E: Send + 'static> AsyncCollector<E> {
             let (ordered, hand_over, envs) = (&mut ordered, &hand_over, &mut env);
             within(&mut move || {
                 while ordered.recv().is_ok() {
-                    let rollout = match collect(envs, &mut *policy, how, &stopped) {
+                    let rollout = match collect::<W, _>(envs, &mut *policy, how, &stopped) {
                         Ok(None) => break,
                         Ok(Some(rollout)) => Ok(rollout),
                         Err(error) => Err(error),
@@ -159,13 +159,13 @@ impl<E: Send + 'static> AsyncCollector<E> {
     }
 
     /// After the work has ended: the environments, once; `Some(None)` if the thread panicked.
-    pub fn join(&mut self) -> Option<Option<VecEnv>> {
+    pub fn join(&mut self) -> Option<Option<EnvOf<W>>> {
         self.settle();
         self.left.take()
     }
 }
 
-impl<E> Drop for AsyncCollector<E> {
+impl<W: PipelineWiring, E> Drop for AsyncCollector<W, E> {
     /// Lets the thread end by itself: to wait here could wait for a policy that waits for us.
     fn drop(&mut self) {
         self.stop.store(true, Relaxed);

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::rollout_gae::Steps;
-use crate::env::parallel::Reset;
+use super::rollout_gae::{self, Steps};
+use super::{EnvOf, PipelineWiring, current_obs};
+use crate::env::parallel::{Reset, VecEnv};
 use crate::env::spaces::{Actions, Space};
-use crate::env::stepping::Finals;
+use crate::env::stepping::{Finals, Stepping};
 use crate::error::{RloxError, check_len};
 use crate::memory::{fits, reserved};
-use crate::switchboard::{VecEnv, current_obs, rollout_gae};
 
 /// Actions of many environments, owned.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +88,7 @@ impl Collect {
     }
 
     /// [`Self::check`], and refuses more transitions than there is memory for.
-    pub fn check_in(&self, env: &VecEnv) -> Result<(), RloxError> {
+    pub fn check_in<S: Stepping>(&self, env: &VecEnv<S>) -> Result<(), RloxError> {
         self.check()?;
         let n_envs = env.n_envs();
         let rows = self.n_steps.checked_mul(n_envs);
@@ -105,7 +105,7 @@ impl Collect {
 }
 
 /// What a rollout holds of a transition, at least.
-fn bytes_per_transition(env: &VecEnv) -> usize {
+fn bytes_per_transition<S: Stepping>(env: &VecEnv<S>) -> usize {
     let action = match env.action_space() {
         Space::Discrete(_) => size_of::<i64>(),
         Space::Box { low, .. } => low.len() * size_of::<f32>(),
@@ -153,7 +153,7 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    fn new(env: &VecEnv, n_steps: usize) -> Result<Self, RloxError> {
+    fn new<S: Stepping>(env: &VecEnv<S>, n_steps: usize) -> Result<Self, RloxError> {
         let total = n_steps * env.n_envs();
         Ok(Self {
             obs: reserved(total * env.observation_space().dim())?,
@@ -177,8 +177,8 @@ impl Rollout {
 ///
 /// A time limit is no property of the task: `gamma * V(final_obs)`, the worth of what would have
 /// followed, is added to the reward of a truncated step before GAE ends the episode there.
-pub fn collect<P: Policy + ?Sized>(
-    env: &mut VecEnv,
+pub fn collect<W: PipelineWiring, P: Policy + ?Sized>(
+    env: &mut EnvOf<W>,
     policy: &mut P,
     how: Collect,
     stop: &AtomicBool,
@@ -191,7 +191,7 @@ pub fn collect<P: Policy + ?Sized>(
     let mut rollout = Rollout::new(env, how.n_steps)?;
     let mut rewards = reserved(how.n_steps * n_envs)?;
     let mut current = Vec::new();
-    current_obs::refresh(&mut current, env.obs());
+    current_obs::refresh::<W, _>(&mut current, env.obs());
 
     for _ in 0..how.n_steps {
         if stop.load(Relaxed) {
@@ -215,7 +215,7 @@ pub fn collect<P: Policy + ?Sized>(
         let step_start = rewards.len();
         rewards.extend_from_slice(&batch.rewards);
         let (cut, last_obs) = cut_short(&batch.terminated, &batch.final_obs);
-        current_obs::refresh(&mut current, &batch.obs);
+        current_obs::refresh::<W, _>(&mut current, &batch.obs);
         if !cut.is_empty() {
             for (e, value) in cut.iter().zip(values(policy, &last_obs, cut.len())?) {
                 rewards[step_start + e] += how.gamma * value;
@@ -233,7 +233,7 @@ pub fn collect<P: Policy + ?Sized>(
         last_values: &values(policy, &current, n_envs)?,
     };
     (rollout.advantages, rollout.returns) =
-        rollout_gae::advantages_and_returns(steps, how.gamma, how.gae_lambda)?;
+        rollout_gae::advantages_and_returns::<W>(steps, how.gamma, how.gae_lambda)?;
     Ok(Some(rollout))
 }
 

@@ -6,15 +6,21 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::collector::AsyncCollector;
-use super::rollout::{ActionBatch, Collect, CollectError, Decision, Policy, Rollout, collect};
-use super::rollout_gae::Steps;
+use super::W;
 use crate::RloxError;
 use crate::env::obs_store::ObsStore;
 use crate::env::parallel::Reset;
 use crate::env::spaces::Actions;
-use crate::switchboard::{VecEnv, current_obs, rollout_gae};
+use crate::pipeline::collector::AsyncCollector;
+use crate::pipeline::rollout::{
+    ActionBatch, Collect, CollectError, Decision, Policy, Rollout, collect,
+};
+use crate::pipeline::rollout_gae::{self, Steps};
+use crate::pipeline::{EnvOf, current_obs};
 use crate::training::gae::{Layout, compute_gae_batched};
+
+type VecEnv = EnvOf<W>;
+type Collector<E> = AsyncCollector<W, E>;
 
 const N_ENVS: usize = 3;
 const OBS_DIM: usize = 4;
@@ -66,17 +72,17 @@ fn cartpoles(n_envs: usize) -> VecEnv {
 }
 
 fn rollout(env: &mut VecEnv, how: Collect) -> Rollout {
-    collect(env, &mut Reflex::default(), how, &AtomicBool::new(false))
+    collect::<W, _>(env, &mut Reflex::default(), how, &AtomicBool::new(false))
         .unwrap()
         .unwrap()
 }
 
-fn made<E>(collector: Result<AsyncCollector<E>, Box<(VecEnv, RloxError)>>) -> AsyncCollector<E> {
+fn made<E>(collector: Result<Collector<E>, Box<(VecEnv, RloxError)>>) -> Collector<E> {
     collector.map_err(|refused| refused.1).unwrap()
 }
 
-fn collector(policy: Reflex) -> AsyncCollector<&'static str> {
-    made(AsyncCollector::new(
+fn collector(policy: Reflex) -> Collector<&'static str> {
+    made(Collector::new(
         cartpoles(N_ENVS),
         Box::new(policy),
         HOW,
@@ -84,9 +90,7 @@ fn collector(policy: Reflex) -> AsyncCollector<&'static str> {
     ))
 }
 
-fn take(
-    collector: &mut AsyncCollector<&'static str>,
-) -> Result<Rollout, CollectError<&'static str>> {
+fn take(collector: &mut Collector<&'static str>) -> Result<Rollout, CollectError<&'static str>> {
     collector.take_timeout(SOON).map(Option::unwrap)
 }
 
@@ -101,8 +105,8 @@ proptest! {
         let dones: Vec<f64> = column(3).iter().map(|x| f64::from(*x > 0.6)).collect();
         let last_values: Vec<f64> = (0..n_envs).map(|i| noise(i, 4)).collect();
         let steps = Steps { rewards: &rewards, values: &values, dones: &dones, last_values: &last_values };
-        let found = rollout_gae::advantages_and_returns(steps, gamma, gae_lambda).unwrap();
-        let expected = compute_gae_batched(
+        let found = rollout_gae::advantages_and_returns::<W>(steps, gamma, gae_lambda).unwrap();
+        let expected = compute_gae_batched::<W, _>(
             &rewards, &values, &dones, &last_values, gamma, gae_lambda, Layout::StepMajor,
         ).unwrap();
         for (found, expected) in [(found.0, expected.0), (found.1, expected.1)] {
@@ -120,7 +124,7 @@ fn a_rollout_is_what_a_loop_by_hand_gives() {
     env.reset(Reset::default()).unwrap();
     let mut current = Vec::new();
     for t in 0..HOW.n_steps {
-        current_obs::refresh(&mut current, env.obs());
+        current_obs::refresh::<W, _>(&mut current, env.obs());
         let decision = Reflex::default().act(&current, N_ENVS).unwrap();
         let ActionBatch::Discrete(actions) = &decision.actions else {
             unreachable!("CartPole is discrete")
@@ -225,7 +229,7 @@ fn continuous_actions_go_the_same_way() {
         n_steps: 201,
         ..HOW
     };
-    let rollout = collect(&mut env, &mut Still, how, &AtomicBool::new(false))
+    let rollout = collect::<W, _>(&mut env, &mut Still, how, &AtomicBool::new(false))
         .unwrap()
         .unwrap();
     assert_eq!(rollout.actions, ActionBatch::Continuous(vec![0.5; 402]));
@@ -267,7 +271,8 @@ fn a_policy_of_the_wrong_size_is_an_error() {
             Ok(vec![0.0; n])
         }
     }
-    let error = collect(&mut cartpoles(2), &mut Short, HOW, &AtomicBool::new(false)).unwrap_err();
+    let error =
+        collect::<W, _>(&mut cartpoles(2), &mut Short, HOW, &AtomicBool::new(false)).unwrap_err();
     let CollectError::Core(error) = error else {
         unreachable!("the policy did not fail")
     };
@@ -313,7 +318,7 @@ fn numbers_that_make_no_rollout_are_refused() {
         },
     ] {
         let policy = Box::new(Reflex::default());
-        let made = AsyncCollector::new(cartpoles(1), policy, how, |work| work());
+        let made = Collector::new(cartpoles(1), policy, how, |work| work());
         assert_eq!(
             made.err().unwrap().0.n_envs(),
             1,
@@ -358,12 +363,9 @@ fn a_policy_that_panics_closes_the_collector() {
             Ok(Vec::new())
         }
     }
-    let mut collector = made(AsyncCollector::new(
-        cartpoles(1),
-        Box::new(Wild),
-        HOW,
-        |work| work(),
-    ));
+    let mut collector = made(Collector::new(cartpoles(1), Box::new(Wild), HOW, |work| {
+        work()
+    }));
     collector.start().unwrap();
     let closed = RloxError::InvalidState("the collector is closed".into());
     assert_eq!(

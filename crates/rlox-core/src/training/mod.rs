@@ -4,8 +4,24 @@ pub mod gae;
 mod scan;
 pub mod vtrace;
 
+use std::fmt::Debug;
+
 use crate::Real;
 use crate::error::RloxError;
+
+/// What may vary in the advantages. A constant is true where the form after stands at its seam.
+pub trait TrainingWiring: Debug + Send + Sync + 'static {
+    /// P7: the inner loop of GAE.
+    const P7: bool;
+    /// P9: the inner loop of V-trace.
+    const P9: bool;
+    /// P14: how one sequence passes through GAE.
+    const P14: bool;
+    /// P15: how a step-major batch passes through GAE.
+    const P15: bool;
+    /// P18: how one sequence passes through V-trace.
+    const P18: bool;
+}
 
 /// `value` lies in [0, 1], as a discount must.
 fn check_unit_interval(argument: &'static str, value: f64) -> Result<(), RloxError> {

@@ -1,4 +1,4 @@
-//! What the golden runs are held to: the forms before, put together by hand without the switchboard.
+//! What the golden runs are held to: the forms before, put together by hand.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,8 +13,8 @@ use rlox_core::env::parallel::VecEnv;
 use rlox_core::env::spaces::Actions;
 use rlox_core::pipeline::rollout::{ActionBatch, Collect, Decision, Policy, Rollout};
 use rlox_core::training::gae::baseline::advantages;
+use rlox_core::wiring::AllBefore;
 
-pub(crate) const OBS_DIM: usize = 3;
 pub(crate) const ACT_DIM: usize = 2;
 
 /// Acts by a weighted sum of the observation: balances every other pole for long, swings a pendulum.
@@ -133,22 +133,31 @@ pub(crate) fn rollout(env: &mut VecEnv<Member<PerEnvObs, MapInfo>>, how: Collect
 
 /// A transition and the memory it lies in.
 pub(crate) struct Transition {
+    obs_dim: usize,
     numbers: Vec<f32>,
     flags: [bool; 2],
 }
 
 impl Transition {
-    pub(crate) fn draw(rng: &mut ChaCha8Rng) -> Self {
-        let numbers = (0..2 * OBS_DIM + ACT_DIM + 1).map(|_| (rng.next_u64() % 4096) as f32);
+    /// One that mostly goes on where `before` ended, as the transitions of an episode do.
+    pub(crate) fn draw(rng: &mut ChaCha8Rng, obs_dim: usize, before: Option<&Self>) -> Self {
+        let numbers = (0..2 * obs_dim + ACT_DIM + 1).map(|_| (rng.next_u64() % 4096) as f32);
+        let mut numbers: Vec<f32> = numbers.collect();
+        if let Some(before) = before
+            && !rng.next_u64().is_multiple_of(4)
+        {
+            numbers[..obs_dim].copy_from_slice(before.as_batch().next_obs);
+        }
         Self {
-            numbers: numbers.collect(),
+            obs_dim,
+            numbers,
             flags: [(); 2].map(|()| rng.next_u64().is_multiple_of(3)),
         }
     }
 
     pub(crate) fn as_batch(&self) -> ExperienceBatch<'_, f32> {
-        let (obs, rest) = self.numbers.split_at(OBS_DIM);
-        let (next_obs, rest) = rest.split_at(OBS_DIM);
+        let (obs, rest) = self.numbers.split_at(self.obs_dim);
+        let (next_obs, rest) = rest.split_at(self.obs_dim);
         let (action, reward) = rest.split_at(ACT_DIM);
         ExperienceBatch {
             obs,
@@ -173,7 +182,7 @@ impl Transition {
     }
 }
 
-fn append(storage: &Storage<f32>, row: usize, batch: &mut SampledBatch<f32>) {
+fn append(storage: &Storage<f32, AllBefore>, row: usize, batch: &mut SampledBatch<f32>) {
     let row = storage.row(row);
     batch.obs.extend_from_slice(row.obs);
     batch.next_obs.extend_from_slice(row.next_obs);
@@ -193,14 +202,14 @@ fn with<T>(own: &mut ChaCha8Rng, seed: Option<u64>, draw: impl FnOnce(&mut ChaCh
 
 /// The uniform buffer.
 pub(crate) struct Uniform {
-    storage: Storage<f32>,
+    storage: Storage<f32, AllBefore>,
     rng: ChaCha8Rng,
 }
 
 impl Uniform {
-    pub(crate) fn new(capacity: usize, seed: u64) -> Self {
+    pub(crate) fn new(capacity: usize, obs_dim: usize, seed: u64) -> Self {
         Self {
-            storage: Storage::new(capacity, OBS_DIM, ACT_DIM).unwrap(),
+            storage: Storage::new(capacity, obs_dim, ACT_DIM).unwrap(),
             rng: ChaCha8Rng::seed_from_u64(seed),
         }
     }
@@ -223,7 +232,7 @@ impl Uniform {
 
 /// The prioritised buffer; the smallest priority by looking at all of them.
 pub(crate) struct Prioritized {
-    storage: Storage<f32>,
+    storage: Storage<f32, AllBefore>,
     tree: SumTree,
     alpha: f64,
     beta: f64,
@@ -232,9 +241,9 @@ pub(crate) struct Prioritized {
 }
 
 impl Prioritized {
-    pub(crate) fn new(capacity: usize, alpha: f64, beta: f64, seed: u64) -> Self {
+    pub(crate) fn new(capacity: usize, obs_dim: usize, alpha: f64, beta: f64, seed: u64) -> Self {
         Self {
-            storage: Storage::new(capacity, OBS_DIM, ACT_DIM).unwrap(),
+            storage: Storage::new(capacity, obs_dim, ACT_DIM).unwrap(),
             tree: SumTree::new(capacity).unwrap(),
             alpha,
             beta,

@@ -3,7 +3,7 @@
 use numpy::Ix1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use rlox_core::buffer::Replay;
+use rlox_core::buffer::{Replay, intake};
 use rlox_core::switchboard as buffer;
 
 use super::sampling::{self, Memory};
@@ -115,7 +115,7 @@ impl PrioritizedReplayBuffer {
             terminated,
             truncated,
         };
-        each!(self.inner, ring => super::push(ring, &PER_PUSH, &transition, BORROWS, buffer::intake::push))
+        each!(self.inner, ring => super::push(ring, &PER_PUSH, &transition, BORROWS, intake::push))
     }
 
     /// Store n transitions, in order: all of them or, on an error, none.

@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rlox_bench::draw::{Draw, fixed_numbers};
 use rlox_bench::pair::{Arm, Pair, Twin, Workload, arm, number};
-use rlox_bench::pairs::{PUSH_SIZES, SAMPLE_SIZES, rows_for};
-use rlox_core::buffer::batch::{Batches, Fresh, Kept};
-use rlox_core::buffer::intake;
+use rlox_bench::pairs::{AfterP4, PUSH_SIZES, SAMPLE_SIZES, rows_for};
 use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::buffer::{BufferWiring, intake};
+use rlox_core::wiring::Shipped;
 
 use crate::arrays::{Argument, BORROWS, Borrows, Looks, Unguarded, reading};
 use crate::buffer::gil::{Gil, Held, Released};
@@ -37,7 +37,7 @@ struct Intake;
 struct BatchMemory;
 struct GilWhileSampling;
 
-type Ring<B> = Lock<RingBuffer<f32, B>>;
+type Ring<W> = Lock<RingBuffer<f32, W>>;
 
 /// A transition in NumPy's memory.
 struct Arrays {
@@ -60,12 +60,7 @@ impl Arrays {
     }
 
     /// Through either twin of P3's.
-    fn push<B: Batches<f32> + Send>(
-        &self,
-        twin: Twin,
-        ring: &Ring<B>,
-        reward: f32,
-    ) -> PyResult<()> {
+    fn push<W: BufferWiring>(&self, twin: Twin, ring: &Ring<W>, reward: f32) -> PyResult<()> {
         let borrows = Borrows::Counted;
         self.with(reward, |one| match twin {
             Twin::Baseline => push(ring, &REPLAY_PUSH, one, borrows, intake::baseline::push),
@@ -87,14 +82,14 @@ impl Arrays {
     }
 }
 
-fn ring<B: Batches<f32>>(capacity: usize, obs_dim: usize, act_dim: usize) -> Option<Ring<B>> {
+fn ring<W: BufferWiring>(capacity: usize, obs_dim: usize, act_dim: usize) -> Option<Ring<W>> {
     RingBuffer::new(capacity, obs_dim, act_dim, 0)
         .ok()
         .map(Lock::new)
 }
 
 /// A full ring; wide rows are few.
-fn filled<B: Batches<f32> + Send>(obs_dim: usize) -> Option<Ring<B>> {
+fn filled<W: BufferWiring>(obs_dim: usize) -> Option<Ring<W>> {
     let capacity = rows_for(obs_dim);
     let ring = ring(capacity, obs_dim, 1)?;
     let arrays = Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]);
@@ -119,14 +114,14 @@ fn write_batch(written: &mut String, batch: PyResult<Bound<'_, PyDict>>) -> PyRe
 }
 
 /// Pushes and samples in turn, everything through NumPy's memory.
-fn script<B: Batches<f32> + Send, G: Gil, S: Sampling>(
-    push: impl Fn(&Arrays, &Ring<B>, f32) -> PyResult<()>,
+fn script<W: BufferWiring, G: Gil, S: Sampling>(
+    push: impl Fn(&Arrays, &Ring<W>, f32) -> PyResult<()>,
     source: Source<'_>,
     case: &mut Draw<'_>,
 ) -> String {
     let mut written = String::new();
     let (obs_dim, act_dim) = (1 + case.below(6), 1 + case.below(3));
-    let Some(ring) = ring::<B>(1 + case.below(5), obs_dim, act_dim) else {
+    let Some(ring) = ring::<W>(1 + case.below(5), obs_dim, act_dim) else {
         return written;
     };
     for _ in 0..2 + case.below(12) {
@@ -163,22 +158,22 @@ fn fresh() -> Memory {
 }
 
 /// A script whose pushes do not matter.
-fn sampled<B: Batches<f32> + Send, G: Gil, S: Sampling>(
+fn sampled<W: BufferWiring, G: Gil, S: Sampling>(
     source: Source<'_>,
     case: &mut Draw<'_>,
 ) -> String {
-    let push = |arrays: &Arrays, ring: &Ring<B>, x| arrays.push(Twin::Baseline, ring, x);
-    script::<B, G, S>(push, source, case)
+    let push = |arrays: &Arrays, ring: &Ring<W>, x| arrays.push(Twin::Baseline, ring, x);
+    script::<W, G, S>(push, source, case)
 }
 
 /// Samples into arrays of `memory`.
-fn sampling<B: Batches<f32> + Send + 'static, G: Gil + 'static, S: Sampling + 'static>(
+fn sampling<W: BufferWiring, G: Gil + 'static, S: Sampling + 'static>(
     obs_dim: usize,
     batch_size: usize,
     memory: Memory,
     copy: bool,
 ) -> Box<dyn Arm> {
-    let ring = filled::<B>(obs_dim);
+    let ring = filled::<W>(obs_dim);
     arm(move || {
         Python::attach(|py| {
             let (ring, source) = (ring.as_ref()?, memory.source(copy));
@@ -211,7 +206,7 @@ impl Pair for Intake {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let push = |arrays: &Arrays, ring: &Ring<_>, x| arrays.push(twin, ring, x);
-        script::<Fresh<f32>, Held, ByBatch>(push, fresh().source(true), case)
+        script::<Shipped, Held, ByBatch>(push, fresh().source(true), case)
     }
 
     fn workloads(&self) -> &'static [Workload] {
@@ -225,7 +220,7 @@ impl Pair for Intake {
                 let arrays = Rc::new(Arrays::new(obs, action));
                 Box::new(move |twin| {
                     let arrays = Rc::clone(&arrays);
-                    let ring = ring::<Fresh<f32>>(rows_for(obs_dim), obs_dim, act_dim);
+                    let ring = ring::<Shipped>(rows_for(obs_dim), obs_dim, act_dim);
                     arm(move || arrays.push(twin, ring.as_ref()?, 1.0).ok())
                 })
             },
@@ -240,8 +235,8 @@ impl Pair for BatchMemory {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().source(true), case),
-            Twin::Optimized => sampled::<Kept<f32>, Held, ByBatch>(fresh().source(true), case),
+            Twin::Baseline => sampled::<Shipped, Held, ByBatch>(fresh().source(true), case),
+            Twin::Optimized => sampled::<AfterP4, Held, ByBatch>(fresh().source(true), case),
         }
     }
 
@@ -253,10 +248,10 @@ impl Pair for BatchMemory {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {
                     Twin::Baseline => {
-                        sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, fresh(), true)
+                        sampling::<Shipped, Held, ByBatch>(obs_dim, 256, fresh(), true)
                     }
                     Twin::Optimized => {
-                        sampling::<Kept<f32>, Held, ByBatch>(obs_dim, 256, fresh(), true)
+                        sampling::<AfterP4, Held, ByBatch>(obs_dim, 256, fresh(), true)
                     }
                 })
             },
@@ -271,8 +266,8 @@ impl Pair for GilWhileSampling {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Held, ByBatch>(fresh().source(true), case),
-            Twin::Optimized => sampled::<Fresh<f32>, Released, ByBatch>(fresh().source(true), case),
+            Twin::Baseline => sampled::<Shipped, Held, ByBatch>(fresh().source(true), case),
+            Twin::Optimized => sampled::<Shipped, Released, ByBatch>(fresh().source(true), case),
         }
     }
 
@@ -284,10 +279,10 @@ impl Pair for GilWhileSampling {
                 let obs_dim = number(size, "obs_dim");
                 Box::new(move |twin| match twin {
                     Twin::Baseline => {
-                        sampling::<Fresh<f32>, Held, ByBatch>(obs_dim, 256, fresh(), true)
+                        sampling::<Shipped, Held, ByBatch>(obs_dim, 256, fresh(), true)
                     }
                     Twin::Optimized => {
-                        sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, 256, fresh(), true)
+                        sampling::<Shipped, Released, ByBatch>(obs_dim, 256, fresh(), true)
                     }
                 })
             },

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use rlox_core::pipeline::collector::AsyncCollector as CoreCollector;
 use rlox_core::pipeline::rollout::{ActionBatch, Collect, CollectError, Rollout};
 use rlox_core::pool;
-use rlox_core::switchboard::VecEnv as CoreVecEnv;
+use rlox_core::switchboard::{Chosen, VecEnv as CoreVecEnv};
 
 use crate::arrays::{self, made};
 use crate::crossing::{COLLECTOR_START, COLLECTOR_TAKE, Crossing};
@@ -28,7 +28,7 @@ const SLICE: Duration = Duration::from_millis(50);
 const EXIT_PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct Shared {
-    collector: Mutex<CoreCollector<PyErr>>,
+    collector: Mutex<CoreCollector<Chosen, PyErr>>,
     /// Whether its thread has done its work, and nobody has waited until it is gone.
     ending: Arc<AtomicBool>,
 }
@@ -318,7 +318,7 @@ impl Drop for Ends {
     }
 }
 
-fn lock(collector: &Shared) -> MutexGuard<'_, CoreCollector<PyErr>> {
+fn lock(collector: &Shared) -> MutexGuard<'_, CoreCollector<Chosen, PyErr>> {
     collector
         .collector
         .lock()

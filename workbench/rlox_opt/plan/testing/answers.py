@@ -66,9 +66,7 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
     progress.end(_count(in_rust))
     progress.begin("Python")
     loop = [card.id for card in chosen if not card.in_build]
-    same = _one_code(project, paired)
-    told_apart = [id_ for id_ in [*paired, *loop] if id_ not in same]
-    in_python = same | agreement.python(project, told_apart, progress.note)
+    in_python = agreement.python(project, [*paired, *loop], progress.note)
     progress.end(_count(in_python))
     for id_, profiles in by_profile.items():
         progress.begin(id_)
@@ -105,17 +103,6 @@ def of_agreement(project: Project, ids: Sequence[str], progress: Lines) -> Answe
         verdict,
         [f"{id_}:\n{both[id_].output}" for id_ in by_word[agreement.DIFFER]],
     )
-
-
-def _one_code(project: Project, ids: Sequence[str]) -> dict[str, Agreement]:
-    """Those whose twins are one and the same code in the installed extension, as skipped."""
-    features, every = project.installed.build_info()["features"], cards.load(project)
-    same = {card.id: card.same_code(features) for card in every if card.id in ids}
-    return {
-        card.id: Agreement(None, 0.0, "; ".join(sorted(set(same[card.id].values()))))
-        for card in every
-        if card.id in same and card.sizes and same[card.id].keys() >= card.sizes.keys()
-    }
 
 
 def _told(word: str, ids: Sequence[str], outcomes: Mapping[str, Agreement]) -> str:

@@ -2,3 +2,21 @@
 
 pub mod baseline;
 pub mod optimized;
+
+use super::{BufferWiring, Experience, ObsElement, Replay};
+use crate::RloxError;
+
+/// Stores `experience`, by the twin that the buffer's wiring names.
+///
+/// # Errors
+/// As [`Replay::push`].
+pub fn push<O: ObsElement, B: Replay<O>>(
+    buffer: &mut B,
+    experience: Experience<'_, O>,
+) -> Result<(), RloxError> {
+    if B::Wiring::P3 {
+        optimized::push(buffer, experience)
+    } else {
+        baseline::push(buffer, experience)
+    }
+}

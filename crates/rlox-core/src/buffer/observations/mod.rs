@@ -8,12 +8,14 @@ pub use by_index::ByIndex;
 pub use by_width::{ByWidth, WIDE};
 pub use twice::Twice;
 
+use std::fmt::Debug;
+
 use super::storage::ObsElement;
 use crate::RloxError;
 
 /// The observations of a ring of transitions. The one thing that varies between variants of
 /// [`super::storage::Storage`]. Rows are stored in turn, and the ring starts over behind the last.
-pub trait Observations<O: ObsElement>: Sized {
+pub trait Observations<O: ObsElement>: Debug + Send + Sync + Sized {
     /// For `capacity` transitions whose observations have `obs_dim` elements.
     ///
     /// # Errors

@@ -2,14 +2,14 @@
 
 use crate::RloxError;
 use crate::buffer::storage::{ObsElement, Storage};
-use crate::buffer::{Experience, ExperienceRecord};
+use crate::buffer::{BufferWiring, Experience, ExperienceRecord};
 
 /// Stores a transition that owns its arrays.
 ///
 /// # Errors
 /// As [`Storage::write`].
-pub fn push_record<O: ObsElement>(
-    storage: &mut Storage<O>,
+pub fn push_record<O: ObsElement, W: BufferWiring>(
+    storage: &mut Storage<O, W>,
     record: ExperienceRecord<O>,
 ) -> Result<usize, RloxError> {
     storage.write(record.as_experience())
@@ -19,8 +19,8 @@ pub fn push_record<O: ObsElement>(
 ///
 /// # Errors
 /// As [`Storage::write`].
-pub fn push_slices<O: ObsElement>(
-    storage: &mut Storage<O>,
+pub fn push_slices<O: ObsElement, W: BufferWiring>(
+    storage: &mut Storage<O, W>,
     experience: Experience<'_, O>,
 ) -> Result<usize, RloxError> {
     push_record(storage, experience.to_record())

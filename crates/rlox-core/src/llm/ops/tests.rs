@@ -5,12 +5,18 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::*;
+use super::W;
+use crate::Real;
+use crate::llm::ops::{ByRows, Ops, Schedule};
 use crate::llm::{group_advantages, token_kl};
 use crate::simd::at_every_level;
-use crate::switchboard::LlmOps;
+use crate::wiring::{AllBefore, all_before};
+
+type LlmOps = Ops<W>;
 
 struct Always;
+
+crate::wiring! { Shared = all_before but { type Schedule = Always; } }
 
 impl Schedule for Always {
     fn token_kl(_: usize, _: usize) -> bool {
@@ -142,14 +148,14 @@ proptest! {
         let mask: Vec<u8> = policy.iter().map(|&p| u8::from(p > -3.0)).collect();
         for mask in [None, Some(&mask[..])] {
             prop_assert_eq!(
-                Ops::<ByRows>::compute_token_kl(policy, reference, mask, rows).unwrap(),
-                Ops::<Always>::compute_token_kl(policy, reference, mask, rows).unwrap()
+                Ops::<AllBefore>::compute_token_kl(policy, reference, mask, rows).unwrap(),
+                Ops::<Shared>::compute_token_kl(policy, reference, mask, rows).unwrap()
             );
         }
         let rewards = &seed[..rows * 4];
         prop_assert_eq!(
-            Ops::<ByRows>::compute_group_advantages(rewards, 4, 1e-8).unwrap(),
-            Ops::<Always>::compute_group_advantages(rewards, 4, 1e-8).unwrap()
+            Ops::<AllBefore>::compute_group_advantages(rewards, 4, 1e-8).unwrap(),
+            Ops::<Shared>::compute_group_advantages(rewards, 4, 1e-8).unwrap()
         );
     }
 

@@ -7,8 +7,6 @@
 mod noise;
 mod part;
 mod policy;
-#[cfg(test)]
-mod tests;
 
 use rayon::prelude::*;
 
@@ -16,12 +14,13 @@ pub use noise::Stream;
 pub use policy::MlpPolicy;
 
 use super::rollout::{ActionBatch, Collect};
+use super::{EnvOf, PipelineWiring};
+use crate::env::EnvWiring;
 use crate::env::obs_store::ObsStore;
-use crate::env::stepping::Stepping as _;
+use crate::env::stepping::Stepping;
 use crate::error::{RloxError, check_len};
 use crate::memory::reserved;
 use crate::pool;
-use crate::switchboard::{Stepping, VecEnv};
 use crate::training::gae::{Layout, compute_gae_batched};
 use part::{Columns, Part};
 
@@ -30,7 +29,6 @@ use part::{Columns, Part};
 const PER_THREAD: usize = 1024;
 /// Environments of a thread come in multiples of the policy's tile of rows.
 const TILE: usize = 8;
-const _: () = assert!(TILE.is_multiple_of(Stepping::ENVS));
 
 /// `n_steps` of `n_envs` environments, step-major: `x[t * n_envs + e]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,8 +77,8 @@ pub struct Running<'a> {
 /// # Errors
 /// If `running` has another length than there are environments, they were never reset, or an action
 /// or an advantage is not finite; then the environments stand where each has come to.
-pub fn collect(
-    env: &mut VecEnv,
+pub fn collect<W: PipelineWiring>(
+    env: &mut EnvOf<W>,
     policy: &MlpPolicy,
     how: Collect,
     stream: Stream,
@@ -94,7 +92,7 @@ pub fn collect(
     } else {
         stream.uniforms(n)?
     };
-    collect_with_noise(env, policy, how, &noise, running, threads)
+    collect_with_noise::<W>(env, policy, how, &noise, running, threads)
 }
 
 /// [`collect`] with the noise given, step-major: a number uniform in [0, 1) for each action of a
@@ -102,14 +100,19 @@ pub fn collect(
 ///
 /// # Errors
 /// Those of [`collect`], or if `noise` has another length.
-pub fn collect_with_noise(
-    env: &mut VecEnv,
+pub fn collect_with_noise<W: PipelineWiring>(
+    env: &mut EnvOf<W>,
     policy: &MlpPolicy,
     how: Collect,
     noise: &[f32],
     running: Running<'_>,
     threads: Option<usize>,
 ) -> Result<FusedRollout, RloxError> {
+    let envs_together = const {
+        let envs = <W as EnvWiring>::Stepping::ENVS;
+        assert!(TILE.is_multiple_of(envs));
+        envs
+    };
     how.check_in(env)?;
     let n_envs = env.n_envs();
     check_len("running rewards", running.rewards.len(), n_envs)?;
@@ -136,7 +139,7 @@ pub fn collect_with_noise(
     let n_parts = n_envs.div_ceil(size);
     let parts = env
         .envs_mut()
-        .chunks_mut(size / Stepping::ENVS)
+        .chunks_mut(size / envs_together)
         .zip(obs.chunks(size * obs_dim))
         .zip(running.rewards.chunks_mut(size))
         .zip(running.lengths.chunks_mut(size))
@@ -162,7 +165,7 @@ pub fn collect_with_noise(
     env.observe();
     let all = Columns::joined(columns, how.n_steps)?;
 
-    let (advantages, returns) = compute_gae_batched(
+    let (advantages, returns) = compute_gae_batched::<W, _>(
         &all.rewards,
         &all.values,
         &all.dones,
@@ -181,3 +184,8 @@ pub fn collect_with_noise(
         episodes: all.episodes,
     })
 }
+
+#[cfg(test)]
+crate::wiring::tests_of_every_wiring!("tests.rs");
+#[cfg(false)] // for rustfmt, which looks into no macro
+mod tests;

@@ -7,11 +7,16 @@ use std::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 
-use super::*;
+use super::W;
+use crate::RloxError;
 use crate::env::obs_store::ObsStore;
 use crate::env::parallel::Reset;
 use crate::nn::{Activation, Activations, Mlp, PackedMlp};
-use crate::pipeline::rollout::{self, Decision, Policy};
+use crate::pipeline::EnvOf;
+use crate::pipeline::fused::*;
+use crate::pipeline::rollout::{self, ActionBatch, Collect, Decision, Policy};
+
+type VecEnv = EnvOf<W>;
 
 /// A network with its parameters.
 type Net = (Mlp, Vec<f32>);
@@ -177,7 +182,7 @@ fn collected(
         rewards: &mut rewards,
         lengths: &mut lengths,
     };
-    let rollout = collect(env, policy, how(n_steps), stream, running, threads).unwrap();
+    let rollout = collect::<W>(env, policy, how(n_steps), stream, running, threads).unwrap();
     (rollout, rewards, lengths)
 }
 
@@ -207,7 +212,7 @@ proptest! {
         let n = n_steps * n_envs;
         plain.noise = if pendulum { stream.normals(n) } else { stream.uniforms(n) }.unwrap();
         let never = AtomicBool::new(false);
-        let expected = rollout::collect(&mut same, &mut plain, how(n_steps), &never);
+        let expected = rollout::collect::<W, _>(&mut same, &mut plain, how(n_steps), &never);
         let expected = expected.unwrap().unwrap();
         prop_assume!(!plain.undecided);
 
@@ -333,7 +338,7 @@ fn outputs_that_are_no_numbers_are_refused_and_the_environments_go_on() {
             rewards: &mut rewards,
             lengths: &mut lengths,
         };
-        let error = collect(&mut env, &bad, how(4), stream, running, None).unwrap_err();
+        let error = collect::<W>(&mut env, &bad, how(4), stream, running, None).unwrap_err();
         assert!(
             error.to_string().starts_with("actor: gives [NaN"),
             "{error}"
@@ -355,7 +360,7 @@ fn what_does_not_fit_is_named() {
             rewards: &mut vec![0.0; n],
             lengths: &mut vec![0; n],
         };
-        let result = collect(env, &policy, how(1), stream, running, None);
+        let result = collect::<W>(env, &policy, how(1), stream, running, None);
         result.map_or_else(|error| error.to_string(), |_| "fine".into())
     };
     assert!(problem(2, &mut env).contains("call reset() first"));

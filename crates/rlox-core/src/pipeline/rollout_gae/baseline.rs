@@ -2,10 +2,11 @@
 
 use super::Steps;
 use crate::error::RloxError;
+use crate::training::TrainingWiring;
 use crate::training::gae::compute_gae;
 
 /// Advantages and returns, step-major like the input.
-pub fn advantages_and_returns(
+pub fn advantages_and_returns<W: TrainingWiring>(
     steps: Steps<'_>,
     gamma: f64,
     gae_lambda: f64,
@@ -17,7 +18,7 @@ pub fn advantages_and_returns(
     for (env, &last_value) in steps.last_values.iter().enumerate() {
         let column =
             |of: &[f64]| -> Vec<f64> { (0..n_steps).map(|t| of[t * n_envs + env]).collect() };
-        let (env_advantages, env_returns) = compute_gae(
+        let (env_advantages, env_returns) = compute_gae::<W, _>(
             &column(steps.rewards),
             &column(steps.values),
             &column(steps.dones),

@@ -5,6 +5,25 @@
 pub mod baseline;
 pub mod optimized;
 
+use super::PipelineWiring;
+use crate::RloxError;
+
+/// Advantages and returns, step-major like the input, by the twin that `W` names.
+///
+/// # Errors
+/// Those of [`crate::training::gae::compute_gae`].
+pub fn advantages_and_returns<W: PipelineWiring>(
+    steps: Steps<'_>,
+    gamma: f64,
+    gae_lambda: f64,
+) -> Result<(Vec<f64>, Vec<f64>), RloxError> {
+    if W::P1 {
+        optimized::advantages_and_returns::<W>(steps, gamma, gae_lambda)
+    } else {
+        baseline::advantages_and_returns::<W>(steps, gamma, gae_lambda)
+    }
+}
+
 /// A rollout as GAE sees it, step-major `[n_steps * n_envs]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps<'a> {

@@ -3,17 +3,18 @@
 use super::Steps;
 use crate::error::RloxError;
 use crate::memory::zeros;
+use crate::training::TrainingWiring;
 use crate::training::gae::{Layout, compute_gae_batched};
 
 /// Advantages and returns, step-major like the input.
-pub fn advantages_and_returns(
+pub fn advantages_and_returns<W: TrainingWiring>(
     steps: Steps<'_>,
     gamma: f64,
     gae_lambda: f64,
 ) -> Result<(Vec<f64>, Vec<f64>), RloxError> {
     let n_envs = steps.last_values.len();
     let n_steps = steps.rewards.len() / n_envs;
-    let (advantages, returns) = compute_gae_batched(
+    let (advantages, returns) = compute_gae_batched::<W, _>(
         &transposed(steps.rewards, n_envs)?,
         &transposed(steps.values, n_envs)?,
         &transposed(steps.dones, n_envs)?,

@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use super::check_discounts;
+use super::{blocks, check_discounts, step_major};
 use crate::error::{RloxError, check_len};
 use crate::memory::zeros;
-use crate::training::not_finite;
-use crate::{Real, pool, switchboard};
+use crate::training::{TrainingWiring, not_finite};
+use crate::{Real, pool};
 
 /// Below this many elements a fork-join costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 65_536;
@@ -28,7 +28,7 @@ pub enum Layout {
 /// # Errors
 /// If the lengths differ or are no multiple of the number of environments, `gamma` or `gae_lambda`
 /// is outside [0, 1], or an input is not finite.
-pub fn compute_gae_batched<T: Real>(
+pub fn compute_gae_batched<W: TrainingWiring, T: Real>(
     rewards: &[T],
     values: &[T],
     dones: &[T],
@@ -38,7 +38,7 @@ pub fn compute_gae_batched<T: Real>(
     layout: Layout,
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
     let (mut advantages, mut returns) = (zeros(rewards.len())?, zeros(rewards.len())?);
-    compute_gae_batched_into(
+    compute_gae_batched_into::<W, T>(
         rewards,
         values,
         dones,
@@ -56,7 +56,7 @@ pub fn compute_gae_batched<T: Real>(
 /// # Errors
 /// As [`compute_gae_batched`], and if a slice has another length.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
-pub fn compute_gae_batched_into<T: Real>(
+pub fn compute_gae_batched_into<W: TrainingWiring, T: Real>(
     rewards: &[T],
     values: &[T],
     dones: &[T],
@@ -94,7 +94,7 @@ pub fn compute_gae_batched_into<T: Real>(
         Layout::EnvMajor => {
             let one = |(env, (advantages, returns)): (usize, (&mut [T], &mut [T]))| {
                 let sequence = env * n_steps..(env + 1) * n_steps;
-                switchboard::gae_blocks::advantages_and_returns(
+                blocks::advantages_and_returns::<W, T>(
                     &rewards[sequence.clone()],
                     &values[sequence.clone()],
                     &dones[sequence],
@@ -119,7 +119,12 @@ pub fn compute_gae_batched_into<T: Real>(
             advantages.iter().step_by(n_steps).all(|a| a.is_finite())
         }
         Layout::StepMajor => {
-            switchboard::gae_step_major::advantages_and_returns(
+            let twin = if W::P15 {
+                step_major::optimized::advantages_and_returns
+            } else {
+                step_major::baseline::advantages_and_returns
+            };
+            twin(
                 rewards,
                 values,
                 dones,

@@ -17,16 +17,16 @@ pub mod step_major;
 
 pub use batched::{Layout, compute_gae_batched, compute_gae_batched_into};
 
-use super::{check_unit_interval, not_finite};
+use super::{TrainingWiring, check_unit_interval, not_finite};
+use crate::Real;
 use crate::error::{RloxError, check_len};
 use crate::memory::zeros;
-use crate::{Real, switchboard};
 
 /// Advantages and returns of one sequence of `n` steps.
 ///
 /// # Errors
 /// If the lengths differ, `gamma` or `gae_lambda` is outside [0, 1], or an input is not finite.
-pub fn compute_gae<T: Real>(
+pub fn compute_gae<W: TrainingWiring, T: Real>(
     rewards: &[T],
     values: &[T],
     dones: &[T],
@@ -35,7 +35,7 @@ pub fn compute_gae<T: Real>(
     gae_lambda: f64,
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
     let (mut advantages, mut returns) = (zeros(rewards.len())?, zeros(rewards.len())?);
-    compute_gae_into(
+    compute_gae_into::<W, T>(
         rewards,
         values,
         dones,
@@ -51,7 +51,7 @@ pub fn compute_gae<T: Real>(
 ///
 /// # Errors
 /// As [`compute_gae`], and if a slice has another length.
-pub fn compute_gae_into<T: Real>(
+pub fn compute_gae_into<W: TrainingWiring, T: Real>(
     rewards: &[T],
     values: &[T],
     dones: &[T],
@@ -69,7 +69,7 @@ pub fn compute_gae_into<T: Real>(
     ] {
         check_len(argument, length, rewards.len())?;
     }
-    switchboard::gae_blocks::advantages_and_returns(
+    blocks::advantages_and_returns::<W, T>(
         rewards,
         values,
         dones,
@@ -96,4 +96,6 @@ fn check_discounts(gamma: f64, gae_lambda: f64) -> Result<(), RloxError> {
 }
 
 #[cfg(test)]
+crate::wiring::tests_of_every_wiring!("tests.rs");
+#[cfg(false)] // for rustfmt, which looks into no macro
 mod tests;

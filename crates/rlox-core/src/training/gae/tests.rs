@@ -5,8 +5,9 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::*;
+use super::W;
 use crate::simd::at_every_level;
+use crate::training::gae::*;
 
 type Steps = Vec<(f64, f64, bool)>;
 
@@ -68,7 +69,7 @@ fn assert_blocks_agree<T: Real>(
     let [r, v, d] = columns.map(in_precision::<T>);
     let [last, gamma, lambda] = scalars.map(T::from_f64);
     let before = written(r.len(), |advantages: &mut [T], returns| {
-        blocks::baseline::advantages_and_returns(
+        blocks::baseline::advantages_and_returns::<W, T>(
             &r, &v, &d, last, gamma, lambda, advantages, returns,
         );
     });
@@ -157,7 +158,7 @@ proptest! {
     #[test]
     fn lambda_zero_is_the_td_error(steps in steps(0..40), last in -10.0..10.0, gamma in 0.0..=1.0) {
         let (rewards, values, dones) = columns(&steps);
-        let (advantages, _) = compute_gae(&rewards, &values, &dones, last, gamma, 0.0).unwrap();
+        let (advantages, _) = compute_gae::<W, _>(&rewards, &values, &dones, last, gamma, 0.0).unwrap();
         let expected: Vec<f64> = (0..steps.len())
             .map(|t| {
                 let next = values.get(t + 1).copied().unwrap_or(last);
@@ -170,7 +171,7 @@ proptest! {
     #[test]
     fn lambda_one_returns_are_monte_carlo(steps in steps(0..40), last in -10.0..10.0, gamma in 0.0..=1.0) {
         let (rewards, values, dones) = columns(&steps);
-        let (_, returns) = compute_gae(&rewards, &values, &dones, last, gamma, 1.0).unwrap();
+        let (_, returns) = compute_gae::<W, _>(&rewards, &values, &dones, last, gamma, 1.0).unwrap();
         let mut expected = vec![0.0; steps.len()];
         let mut tail = last;
         for t in (0..steps.len()).rev() {
@@ -188,7 +189,7 @@ proptest! {
         before.last_mut().unwrap().2 = true;
         let advantages = |steps: &Steps, last| {
             let (rewards, values, dones) = columns(steps);
-            compute_gae(&rewards, &values, &dones, last, gamma, lambda).unwrap().0
+            compute_gae::<W, _>(&rewards, &values, &dones, last, gamma, lambda).unwrap().0
         };
         let other: Steps = after.iter().map(|&(reward, value, done)| (-reward, value + 1.0, done)).collect();
         let joined = advantages(&[before.clone(), after].concat(), last);
@@ -212,17 +213,17 @@ proptest! {
         let (mut advantages, mut returns) = (Vec::new(), Vec::new());
         for (env, &last_value) in last_values.iter().enumerate() {
             let sequence = env * n_steps..(env + 1) * n_steps;
-            let (a, r) = compute_gae(
+            let (a, r) = compute_gae::<W, _>(
                 &rewards[sequence.clone()], &values[sequence.clone()], &dones[sequence],
                 last_value, gamma, lambda,
             ).unwrap();
             advantages.extend(a);
             returns.extend(r);
         }
-        let env_major = compute_gae_batched(
+        let env_major = compute_gae_batched::<W, _>(
             &rewards, &values, &dones, &last_values, gamma, lambda, Layout::EnvMajor,
         ).unwrap();
-        let step_major = compute_gae_batched(
+        let step_major = compute_gae_batched::<W, _>(
             &transposed(&rewards), &transposed(&values), &transposed(&dones), &last_values,
             gamma, lambda, Layout::StepMajor,
         ).unwrap();
@@ -241,9 +242,9 @@ proptest! {
         let at = at.index(steps.len());
         let name = ["rewards", "values", "dones"][which];
         [&mut rewards, &mut values, &mut dones][which][at] = bad;
-        let error = compute_gae(&rewards, &values, &dones, 0.5, gamma, lambda).unwrap_err();
+        let error = compute_gae::<W, _>(&rewards, &values, &dones, 0.5, gamma, lambda).unwrap_err();
         prop_assert!(error.to_string().starts_with(&format!("{name}: ")), "{error}");
-        let error = compute_gae_batched(
+        let error = compute_gae_batched::<W, _>(
             &rewards, &values, &dones, &[0.5], gamma, lambda, Layout::StepMajor,
         ).unwrap_err();
         prop_assert!(error.to_string().starts_with(&format!("{name}: ")), "{error}");
@@ -260,7 +261,7 @@ fn parallel_and_serial_environments_agree() {
         .map(|r| f64::from(u8::from(*r == 3.0)))
         .collect();
     let last_values = [1.0, 2.0, 3.0, 4.0];
-    let (advantages, _) = compute_gae_batched(
+    let (advantages, _) = compute_gae_batched::<W, _>(
         &rewards,
         &values,
         &dones,
@@ -270,7 +271,7 @@ fn parallel_and_serial_environments_agree() {
         Layout::EnvMajor,
     )
     .unwrap();
-    let (last, _) = compute_gae(
+    let (last, _) = compute_gae::<W, _>(
         &rewards[3 * n_steps..],
         &values[3 * n_steps..],
         &dones[3 * n_steps..],
@@ -285,7 +286,7 @@ fn parallel_and_serial_environments_agree() {
 #[test]
 fn f32_inputs_give_f32_results() {
     let (advantages, returns) =
-        compute_gae(&[1.0f32, 1.0], &[0.5, 0.5], &[0.0, 1.0], 9.0, 1.0, 1.0).unwrap();
+        compute_gae::<W, _>(&[1.0f32, 1.0], &[0.5, 0.5], &[0.0, 1.0], 9.0, 1.0, 1.0).unwrap();
     assert_eq!((advantages, returns), (vec![1.5f32, 0.5], vec![2.0, 1.0]));
 }
 
@@ -293,23 +294,32 @@ fn f32_inputs_give_f32_results() {
 fn bad_arguments_are_named() {
     let two = [0.0f64; 2];
     for (error, name) in [
-        (compute_gae(&two, &two[..1], &two, 0.0, 0.9, 0.9), "values"),
-        (compute_gae(&two, &two, &two[..1], 0.0, 0.9, 0.9), "dones"),
-        (compute_gae(&two, &two, &two, 0.0, 1.1, 0.9), "gamma"),
         (
-            compute_gae(&two, &two, &two, 0.0, 0.9, f64::NAN),
+            compute_gae::<W, _>(&two, &two[..1], &two, 0.0, 0.9, 0.9),
+            "values",
+        ),
+        (
+            compute_gae::<W, _>(&two, &two, &two[..1], 0.0, 0.9, 0.9),
+            "dones",
+        ),
+        (
+            compute_gae::<W, _>(&two, &two, &two, 0.0, 1.1, 0.9),
+            "gamma",
+        ),
+        (
+            compute_gae::<W, _>(&two, &two, &two, 0.0, 0.9, f64::NAN),
             "gae_lambda",
         ),
         (
-            compute_gae(&two, &two, &two, f64::NAN, 0.9, 0.9),
+            compute_gae::<W, _>(&two, &two, &two, f64::NAN, 0.9, 0.9),
             "last_value",
         ),
         (
-            compute_gae_batched(&two, &two, &two, &[0.0; 3], 0.9, 0.9, Layout::EnvMajor),
+            compute_gae_batched::<W, _>(&two, &two, &two, &[0.0; 3], 0.9, 0.9, Layout::EnvMajor),
             "last_values",
         ),
         (
-            compute_gae_batched(&two, &two, &two, &[], 0.9, 0.9, Layout::StepMajor),
+            compute_gae_batched::<W, _>(&two, &two, &two, &[], 0.9, 0.9, Layout::StepMajor),
             "last_values",
         ),
     ] {
@@ -320,6 +330,6 @@ fn bad_arguments_are_named() {
 
 #[test]
 fn overflow_is_an_error() {
-    let error = compute_gae(&[f64::MAX, f64::MAX], &[0.0; 2], &[0.0; 2], 0.0, 1.0, 1.0);
+    let error = compute_gae::<W, _>(&[f64::MAX, f64::MAX], &[0.0; 2], &[0.0; 2], 0.0, 1.0, 1.0);
     assert!(error.unwrap_err().to_string().contains("overflows"));
 }

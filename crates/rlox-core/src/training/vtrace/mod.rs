@@ -14,11 +14,11 @@ pub mod baseline;
 pub mod blocks;
 pub mod optimized;
 
-use super::{check_unit_interval, not_finite};
+use super::{TrainingWiring, check_unit_interval, not_finite};
+use crate::Real;
 use crate::error::{RloxError, check_len};
 use crate::memory::{reserved, zeros};
 use crate::simd::{Instructions, kernel};
-use crate::{Real, switchboard};
 
 /// Value targets `vs` and advantages of one sequence of `n` steps.
 ///
@@ -29,7 +29,7 @@ use crate::{Real, switchboard};
 /// If the lengths differ, `gamma` is outside [0, 1], a clipping level is negative, or an input is
 /// not finite (NaN, for `log_rhos`).
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs")]
-pub fn compute_vtrace<T: Real>(
+pub fn compute_vtrace<W: TrainingWiring, T: Real>(
     log_rhos: &[T],
     rewards: &[T],
     values: &[T],
@@ -41,7 +41,7 @@ pub fn compute_vtrace<T: Real>(
 ) -> Result<(Vec<T>, Vec<T>), RloxError> {
     let n = rewards.len();
     let (mut vs, mut pg_advantages) = (zeros(n)?, zeros(n)?);
-    compute_vtrace_into(
+    compute_vtrace_into::<W, T>(
         log_rhos,
         rewards,
         values,
@@ -60,7 +60,7 @@ pub fn compute_vtrace<T: Real>(
 /// # Errors
 /// As [`compute_vtrace`], and if a slice has another length.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
-pub fn compute_vtrace_into<T: Real>(
+pub fn compute_vtrace_into<W: TrainingWiring, T: Real>(
     log_rhos: &[T],
     rewards: &[T],
     values: &[T],
@@ -101,7 +101,12 @@ pub fn compute_vtrace_into<T: Real>(
         ));
     }
 
-    switchboard::vtrace_blocks::targets(
+    let twin = if W::P18 {
+        blocks::optimized::targets::<W, T>
+    } else {
+        blocks::baseline::targets::<W, T>
+    };
+    twin(
         log_rhos,
         rewards,
         values,
@@ -164,4 +169,6 @@ fn any_nan_body<I: Instructions, T: Real>(values: &[T]) -> bool {
 }
 
 #[cfg(test)]
+crate::wiring::tests_of_every_wiring!("tests.rs");
+#[cfg(false)] // for rustfmt, which looks into no macro
 mod tests;

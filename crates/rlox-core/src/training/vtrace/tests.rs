@@ -5,9 +5,10 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::*;
+use super::W;
 use crate::simd::at_every_level;
 use crate::training::gae::compute_gae;
+use crate::training::vtrace::*;
 
 fn assert_close(found: &[f64], expected: &[f64]) {
     for (found, expected) in found.iter().zip(expected) {
@@ -28,7 +29,11 @@ fn assert_agree<T: Real>(
     let [log_rhos, rewards, values, dones] =
         columns.map(|column| column.iter().map(|&x| T::from_f64(x)).collect::<Vec<_>>());
     let [last_value, gamma, rho_bar, c_bar] = scalars.map(T::from_f64);
-    let [before, after] = [blocks::baseline::targets, blocks::optimized::targets].map(|twin| {
+    let [before, after] = [
+        blocks::baseline::targets::<W, T>,
+        blocks::optimized::targets::<W, T>,
+    ]
+    .map(|twin| {
         let (mut vs, mut advantages) = (rewards.clone(), rewards.clone());
         twin(
             &log_rhos,
@@ -85,7 +90,7 @@ proptest! {
         let [rewards, values, dones] = columns;
         let (mut vs, mut advantages) = (vec![9.0; n], vec![9.0; n]);
         at_every_level(|| {
-            blocks::optimized::targets(
+            blocks::optimized::targets::<W, f64>(
                 &vec![0.25; n], &rewards, &values, &dones, 0.5, gamma, 1.0, 1.0, &mut vs,
                 &mut advantages,
             );
@@ -106,8 +111,8 @@ proptest! {
         let dones: Vec<f64> = steps.iter().map(|step| f64::from(u8::from(step.2))).collect();
         let on_policy = vec![0.0; steps.len()];
         let (vs, pg_advantages) =
-            compute_vtrace(&on_policy, &rewards, &values, &dones, last, gamma, 1.0, 1.0).unwrap();
-        let (advantages, returns) = compute_gae(&rewards, &values, &dones, last, gamma, 1.0).unwrap();
+            compute_vtrace::<W, _>(&on_policy, &rewards, &values, &dones, last, gamma, 1.0, 1.0).unwrap();
+        let (advantages, returns) = compute_gae::<W, _>(&rewards, &values, &dones, last, gamma, 1.0).unwrap();
         assert_close(&vs, &returns);
         assert_close(&pg_advantages, &advantages);
     }
@@ -120,7 +125,7 @@ proptest! {
         let (log_rhos, rewards, values) = (column(|s| s.0), column(|s| s.1), column(|s| s.2));
         let dones = vec![0.0; steps.len()];
         let (vs, pg_advantages) =
-            compute_vtrace(&log_rhos, &rewards, &values, &dones, last, 0.9, 0.0, 1.0).unwrap();
+            compute_vtrace::<W, _>(&log_rhos, &rewards, &values, &dones, last, 0.9, 0.0, 1.0).unwrap();
         assert_close(&vs, &values);
         prop_assert!(pg_advantages.iter().all(|&a| a == 0.0));
     }
@@ -131,7 +136,7 @@ fn two_steps_by_hand() {
     // rho = (2, 0.5), c = (1, 0.5); delta_1 = 0.5 (1 + 0.5 * 4 - 2) = 0.5, vs_1 = 2.5;
     // delta_0 = 2 (1 + 0.5 * 2 - 1) = 2, vs_0 = 1 + 2 + 0.5 * 1 * 0.5 = 3.25.
     let log_rhos = [4.0f64.ln(), 0.5f64.ln()];
-    let (vs, pg_advantages) = compute_vtrace(
+    let (vs, pg_advantages) = compute_vtrace::<W, _>(
         &log_rhos,
         &[1.0, 1.0],
         &[1.0, 2.0],
@@ -148,7 +153,7 @@ fn two_steps_by_hand() {
 
 #[test]
 fn an_impossible_action_weighs_nothing() {
-    let (vs, pg_advantages) = compute_vtrace(
+    let (vs, pg_advantages) = compute_vtrace::<W, _>(
         &[f64::NEG_INFINITY],
         &[1.0],
         &[3.0],
@@ -183,7 +188,7 @@ fn weights_without_a_bar_may_have_infinite_products() {
 fn an_overflow_is_not_put_down_to_an_impossible_action() {
     let (two, most) = ([0.0; 2], [f64::MAX; 2]);
     let never = [0.0, f64::NEG_INFINITY];
-    let error = compute_vtrace(&never, &most, &two, &two, f64::MAX, 1.0, 1.0, 1.0);
+    let error = compute_vtrace::<W, _>(&never, &most, &two, &two, f64::MAX, 1.0, 1.0, 1.0);
     let told = "rewards: is finite, but the result overflows";
     let message = error.unwrap_err().to_string();
     assert!(message.starts_with(told), "{message}");
@@ -194,7 +199,7 @@ fn a_weight_that_no_bar_clips_is_named_where_it_overflows() {
     let (two, nan) = ([0.0; 2], [0.0, f64::NAN]);
     let run = |rewards, rho_bar, c_bar| {
         let log_rhos = [0.0, 800.0];
-        compute_vtrace(&log_rhos, rewards, &two, &two, 1.0, 0.9, rho_bar, c_bar)
+        compute_vtrace::<W, _>(&log_rhos, rewards, &two, &two, 1.0, 0.9, rho_bar, c_bar)
             .map_err(|error| error.to_string())
     };
     for (rho_bar, c_bar) in [(f64::INFINITY, 1.0), (1.0, f64::INFINITY)] {
@@ -215,39 +220,39 @@ fn bad_arguments_are_named() {
     let nan = [0.0, f64::NAN];
     for (error, name) in [
         (
-            compute_vtrace(&two[..1], &two, &two, &two, 0.0, 0.9, 1.0, 1.0),
+            compute_vtrace::<W, _>(&two[..1], &two, &two, &two, 0.0, 0.9, 1.0, 1.0),
             "log_rhos",
         ),
         (
-            compute_vtrace(&two, &two, &two[..1], &two, 0.0, 0.9, 1.0, 1.0),
+            compute_vtrace::<W, _>(&two, &two, &two[..1], &two, 0.0, 0.9, 1.0, 1.0),
             "values",
         ),
         (
-            compute_vtrace(&two, &two, &two, &two[..1], 0.0, 0.9, 1.0, 1.0),
+            compute_vtrace::<W, _>(&two, &two, &two, &two[..1], 0.0, 0.9, 1.0, 1.0),
             "dones",
         ),
         (
-            compute_vtrace(&two, &two, &two, &two, 0.0, -0.1, 1.0, 1.0),
+            compute_vtrace::<W, _>(&two, &two, &two, &two, 0.0, -0.1, 1.0, 1.0),
             "gamma",
         ),
         (
-            compute_vtrace(&two, &two, &two, &two, 0.0, 0.9, -1.0, 1.0),
+            compute_vtrace::<W, _>(&two, &two, &two, &two, 0.0, 0.9, -1.0, 1.0),
             "rho_bar",
         ),
         (
-            compute_vtrace(&two, &two, &two, &two, 0.0, 0.9, 1.0, f64::NAN),
+            compute_vtrace::<W, _>(&two, &two, &two, &two, 0.0, 0.9, 1.0, f64::NAN),
             "c_bar",
         ),
         (
-            compute_vtrace(&nan, &two, &two, &two, 0.0, 0.9, 1.0, 1.0),
+            compute_vtrace::<W, _>(&nan, &two, &two, &two, 0.0, 0.9, 1.0, 1.0),
             "log_rhos",
         ),
         (
-            compute_vtrace(&two, &nan, &two, &two, 0.0, 0.9, 1.0, 1.0),
+            compute_vtrace::<W, _>(&two, &nan, &two, &two, 0.0, 0.9, 1.0, 1.0),
             "rewards",
         ),
         (
-            compute_vtrace(&two, &two, &two, &two, f64::NAN, 0.9, 1.0, 1.0),
+            compute_vtrace::<W, _>(&two, &two, &two, &two, f64::NAN, 0.9, 1.0, 1.0),
             "last_value",
         ),
     ] {

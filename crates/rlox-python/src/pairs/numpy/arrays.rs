@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use rlox_bench::draw::{Draw, fixed_numbers};
 use rlox_bench::pair::{Contest, Pair, Twin, Workload, arm, number};
 use rlox_bench::pairs::rows_for;
-use rlox_core::buffer::batch::Fresh;
 use rlox_core::buffer::intake;
+use rlox_core::wiring::Shipped;
 
 use super::{Arrays, Ring, fresh, ring, sampled, sampling, script};
 use crate::arrays::Borrows;
@@ -30,8 +30,8 @@ impl Pair for SampleArrays {
         let memory = fresh();
         let source = memory.source(case.once_in(2));
         match twin {
-            Twin::Baseline => sampled::<Fresh<f32>, Released, ByBatch>(source, case),
-            Twin::Optimized => sampled::<Fresh<f32>, Released, IntoArrays>(source, case),
+            Twin::Baseline => sampled::<Shipped, Released, ByBatch>(source, case),
+            Twin::Optimized => sampled::<Shipped, Released, IntoArrays>(source, case),
         }
     }
 
@@ -46,11 +46,9 @@ impl Pair for SampleArrays {
         fn contest(size: &[(&str, usize)], keep: bool) -> Contest {
             let (n, obs_dim) = (number(size, "batch_size"), number(size, "obs_dim"));
             Box::new(move |twin| match twin {
-                Twin::Baseline => {
-                    sampling::<Fresh<f32>, Released, ByBatch>(obs_dim, n, fresh(), true)
-                }
+                Twin::Baseline => sampling::<Shipped, Released, ByBatch>(obs_dim, n, fresh(), true),
                 Twin::Optimized => {
-                    sampling::<Fresh<f32>, Released, IntoArrays>(obs_dim, n, fresh(), !keep)
+                    sampling::<Shipped, Released, IntoArrays>(obs_dim, n, fresh(), !keep)
                 }
             })
         }
@@ -76,7 +74,7 @@ impl Pair for HeldArrays {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         let push = |arrays: &Arrays, ring: &Ring<_>, x| push_held(arrays, twin, ring, x);
-        script::<Fresh<f32>, Held, ByBatch>(push, fresh().source(true), case)
+        script::<Shipped, Held, ByBatch>(push, fresh().source(true), case)
     }
 
     fn workloads(&self) -> &'static [Workload] {
@@ -89,7 +87,7 @@ impl Pair for HeldArrays {
                     let arrays = Rc::new(Arrays::new(fixed_numbers(obs_dim, 1), vec![0.5]));
                     Box::new(move |twin| {
                         let arrays = Rc::clone(&arrays);
-                        let ring = ring::<Fresh<f32>>(rows_for(obs_dim), obs_dim, 1);
+                        let ring = ring::<Shipped>(rows_for(obs_dim), obs_dim, 1);
                         arm(move || push_held(&arrays, twin, ring.as_ref()?, 1.0).ok())
                     })
                 },
@@ -101,7 +99,7 @@ impl Pair for HeldArrays {
                     let columns = Rc::new(columns(number(size, "n")));
                     Box::new(move |twin| {
                         let columns = Rc::clone(&columns);
-                        let ring = ring::<Fresh<f32>>(rows_for(4), 4, 1);
+                        let ring = ring::<Shipped>(rows_for(4), 4, 1);
                         arm(move || {
                             Python::attach(|py| {
                                 let columns = columns.each_ref().map(|column| column.bind(py));
@@ -123,7 +121,7 @@ fn borrows(twin: Twin) -> Borrows {
     }
 }
 
-fn push_held(arrays: &Arrays, twin: Twin, ring: &Ring<Fresh<f32>>, reward: f32) -> PyResult<()> {
+fn push_held(arrays: &Arrays, twin: Twin, ring: &Ring<Shipped>, reward: f32) -> PyResult<()> {
     arrays.with(reward, |one| {
         push(
             ring,

@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyWeakrefReference};
 use rlox_bench::draw::{Draw, fixed_numbers};
 use rlox_bench::pair::{Arm, Contest, Pair, Twin, Workload, arm, number};
-use rlox_core::buffer::batch::Fresh;
 use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::wiring::Shipped;
 
 use super::{Arrays, Ring, sampling};
 use crate::arrays::FULL;
@@ -85,7 +85,7 @@ fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
 
 fn samples(obs_dim: usize) -> Contest {
     Box::new(move |twin| {
-        sampling::<Fresh<f32>, Held, IntoArrays>(obs_dim, 256, Memory::new(room(twin)), true)
+        sampling::<Shipped, Held, IntoArrays>(obs_dim, 256, Memory::new(room(twin)), true)
     })
 }
 
@@ -140,7 +140,7 @@ fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> 
 }
 
 /// A ring of five transitions, each of its own.
-fn some_rows() -> PyResult<Ring<Fresh<f32>>> {
+fn some_rows() -> PyResult<Ring<Shipped>> {
     let ring = Lock::new(RingBuffer::new(5, 2, 1, 0).map_err(to_py)?);
     for row in 0..5 {
         let value = f64::from(row);

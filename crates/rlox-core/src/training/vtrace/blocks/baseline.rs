@@ -1,6 +1,7 @@
 //! Step by step, in the loop of P9's choice.
 
-use crate::{Real, switchboard};
+use crate::Real;
+use crate::training::{TrainingWiring, vtrace};
 
 /// Writes the value targets and the policy-gradient advantages of one sequence; all slices have
 /// `vs.len()` elements.
@@ -8,7 +9,7 @@ use crate::{Real, switchboard};
 /// Whatever stands in for this function must let a non-finite reward, value or done reach `vs[0]`,
 /// which is how the caller notices one.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
-pub fn targets<T: Real>(
+pub fn targets<W: TrainingWiring, T: Real>(
     log_rhos: &[T],
     rewards: &[T],
     values: &[T],
@@ -20,7 +21,12 @@ pub fn targets<T: Real>(
     vs: &mut [T],
     pg_advantages: &mut [T],
 ) {
-    switchboard::vtrace::targets(
+    let loop_over_steps = if W::P9 {
+        vtrace::optimized::targets
+    } else {
+        vtrace::baseline::targets
+    };
+    loop_over_steps(
         log_rhos,
         rewards,
         values,

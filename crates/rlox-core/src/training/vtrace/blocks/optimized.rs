@@ -11,6 +11,7 @@
 use super::baseline;
 use crate::Real;
 use crate::simd::{Instructions, kernel, load};
+use crate::training::TrainingWiring;
 use crate::training::scan::{self, STEPS};
 
 /// Steps of a block: what is kept of it between the passes stays in the nearest cache.
@@ -18,7 +19,7 @@ const BLOCK: usize = 256;
 
 /// Writes the targets and advantages of one sequence, as [`baseline::targets`] does.
 #[expect(clippy::too_many_arguments, reason = "the paper's inputs and results")]
-pub fn targets<T: Real>(
+pub fn targets<W: TrainingWiring, T: Real>(
     log_rhos: &[T],
     rewards: &[T],
     values: &[T],
@@ -49,7 +50,7 @@ pub fn targets<T: Real>(
         vs.len()
     };
     if !vs.iter().take(looked_at).all(|target| target.is_finite()) {
-        baseline::targets(
+        baseline::targets::<W, T>(
             log_rhos,
             rewards,
             values,

@@ -40,7 +40,7 @@ def one_step(env_id: str, state: list[float], action: NDArray[Any]) -> tuple[Any
 reals = st.floats(-5, 5)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.tuples(st.floats(-2.5, 2.5), reals, st.floats(-0.25, 0.25), reals), st.integers(0, 1))
 def test_cartpole_steps_as_gymnasiums_from_any_state(state: tuple[float, ...], action: int) -> None:
     obs, rewards, ends = one_step("CartPole-v1", list(state), np.int64(action))
@@ -49,7 +49,7 @@ def test_cartpole_steps_as_gymnasiums_from_any_state(state: tuple[float, ...], a
     assert ends[0] == ends[1]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(-20, 20), st.floats(-8, 8), st.floats(-3, 3, width=32))
 def test_pendulum_steps_as_gymnasiums_from_any_state(
     theta: float, speed: float, torque: float
@@ -93,7 +93,7 @@ def test_whole_episodes_are_gymnasiums(env_id: str) -> None:
     assert ended >= n_envs * (steps // 500)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sampled_from(ENV_IDS), st.integers(0, 2**100))
 def test_a_seed_means_what_it_means_in_gymnasium(env_id: str, seed: int) -> None:
     ours = VecEnv(env_id, 3)

@@ -175,7 +175,7 @@ def test_an_output_array_that_cannot_be_written_is_named() -> None:
         core.step(np.zeros(2, np.int64), out)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.sampled_from(NATIVE), st.integers(1, 20), st.integers(0, 2**64), st.data())
 def test_an_environment_moves_alike_among_any_number(
     env_id: str, n_envs: int, seed: int, data: st.DataObject

@@ -13,7 +13,7 @@ from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic, m
 widths = st.lists(st.integers(1, 9), max_size=3)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(widths, st.integers(1, 5), st.booleans(), st.sampled_from([nn.Tanh, nn.ReLU]), st.data())
 def test_one_pass_says_what_two_say(hidden, n_out, discrete, activation, data):
     """Any widths, those of the critic its own."""

@@ -24,7 +24,7 @@ choices = st.lists(numbers, max_size=12) | st.lists(numbers, min_size=40, max_si
 
 @pytest.mark.parametrize("id_", IDS)
 def test_the_twins_agree(id_: str) -> None:
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=100)
     @given(choices)
     def agree(choices: list[int]) -> None:
         pairs.agree(id_, choices)

@@ -32,7 +32,7 @@ def test_the_twins_agree(id_):
     if len(missing) == len(PAIRS[id_].workloads):
         pytest.skip("; ".join(missing))
 
-    @settings(max_examples=EXAMPLES.get(id_, 10), deadline=None, database=None)
+    @settings(max_examples=EXAMPLES.get(id_, 10), database=None)
     @given(st.integers(0, 2**32 - 1))
     def agree(seed):
         with warnings.catch_warnings():

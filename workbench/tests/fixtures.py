@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import chromium
+import hypothesis
 import pytest
 from survivors import bearing
 
@@ -17,6 +18,10 @@ from rlox_opt.system import guard
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+# By itself hypothesis fails a case that takes over 200 ms, as any may on a busy machine.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 # Tests start hundreds of processes. Without bytecode each would compile all that it imports again,
 # torch too, which takes longer than what most of them are asked.

@@ -21,7 +21,7 @@ def seeded(seed):
     return torch.Generator().manual_seed(seed)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(policies(), st.integers(1, 40), st.integers(0, 2**31))
 @torch.no_grad()
 def test_they_are_those_that_torch_draws(made, n, seed):

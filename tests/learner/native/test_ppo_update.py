@@ -45,7 +45,7 @@ def parameters(model: PPO) -> torch.Tensor:
     return nn.utils.parameters_to_vector(model.policy.parameters()).detach().clone()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     policies(),
     st.integers(1, 300),

@@ -80,7 +80,7 @@ def scripted(policy, noise):
     return policy
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     env=st.sampled_from(sorted(SIZES)),
     hidden=st.lists(st.integers(1, 70), max_size=3),

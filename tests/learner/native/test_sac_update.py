@@ -109,7 +109,7 @@ def as_tanh(net: nn.Module) -> nn.Sequential:
     return nn.Sequential(*[nn.Tanh() if isinstance(one, nn.ReLU) else one for one in layers])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(arguments=trainers(), twins_agree=st.booleans(), threads=st.sampled_from([1, 2]))
 def test_one_update_is_that_of_autograd_and_adam(
     arguments: dict[str, Any], twins_agree: bool, threads: int

@@ -260,7 +260,7 @@ _KEYS = st.sampled_from([*_READ, "exclude", "include", "build_command", "install
 )
 @example({"benchmark_dir": "\0"})
 @example({"matrix": {"req": {"\ud800": ["\ud800"]}}})
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_json_is_a_configuration_or_told_in_one_line(value: Any) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
         try:
@@ -275,7 +275,7 @@ def test_any_json_is_a_configuration_or_told_in_one_line(value: Any) -> None:
 
 
 @given(st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_text_is_a_configuration_or_told_in_one_line(text: str) -> None:
     try:
         parse(text, FILE)

@@ -148,7 +148,7 @@ def test_a_wait_within_a_wait_is_part_of_it() -> None:
     assert exclusive([inner, later, outer]) == [outer, later]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.floats(0.5, 9), min_size=1, max_size=5), st.floats(0.5, 9), st.integers(1, 12))
 def test_a_replay_keeps_the_time_of_any_workers(own: list[float], learn: float, steps: int) -> None:
     tracks = workers(steps, own, learn)
@@ -156,7 +156,7 @@ def test_a_replay_keeps_the_time_of_any_workers(own: list[float], learn: float, 
     assert taken == pytest.approx(max(t.end_ns for t in tracks) * 1e-9, rel=0.1)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 1 << 30))
 def test_work_is_kept_whatever_the_threads_did(seed: int) -> None:
     """The parts of a program sum to the thread's time without its waits."""

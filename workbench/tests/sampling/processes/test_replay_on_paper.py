@@ -173,7 +173,7 @@ def longest(programs: Sequence[Program], left: float, of: str) -> float:
     return max(at)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(acyclic(), st.floats(0, 1))
 def test_as_the_naive_oracle_says_and_never_slower_for_less_work(
     programs: list[Program], left: float
@@ -187,7 +187,7 @@ def test_as_the_naive_oracle_says_and_never_slower_for_less_work(
         assert faster <= base + 1e-9
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(acyclic(), st.integers(1, 4))
 def test_the_critical_path_is_as_long_as_the_whole(programs: list[Program], cores: int) -> None:
     found = replay(programs, cores)

@@ -157,7 +157,7 @@ def test_equal_threads_are_one_row_with_their_spread() -> None:
     json.dumps(rows, allow_nan=False)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     st.lists(st.floats(0.5, 9), min_size=1, max_size=4),
     st.floats(0.5, 9),

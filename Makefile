@@ -101,7 +101,7 @@ format: .venv/.built ## Format Rust and Python
 	$(BIN)/ruff check --fix --quiet .
 
 docs: .venv/.built ## Make the documentation's pages in site/; they open from files
-	@$(BIN)/python docs/site/build.py
+	@$(BIN)/python docs/site
 
 bench: ## Run the criterion benchmarks
 	cargo bench -p rlox-bench

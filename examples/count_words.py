@@ -1,6 +1,6 @@
 """Counts words, in phases that a profile shows by their names.
 
-    rlox-opt profile examples/count_words.py
+rlox-opt profile examples/count_words.py
 """
 
 import random
@@ -8,7 +8,7 @@ from collections import Counter
 
 from rlox.timing import span
 
-WORDS = "the quick brown fox jumps over a lazy dog".split()
+WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog")
 
 
 @span("make the text")

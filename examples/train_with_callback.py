@@ -1,6 +1,6 @@
 """Trains PPO on CartPole-v1 until the mean return of the last episodes is good enough.
 
-    python examples/train_with_callback.py --goal 150
+python examples/train_with_callback.py --goal 150
 """
 
 import argparse

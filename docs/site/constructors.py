@@ -1,5 +1,5 @@
-"""For griffe: classes of the compiled extension are made by `__new__`, of which a compiled class tells
-no arguments. Here each gets those that the stubs name."""
+"""For griffe: classes of the compiled extension are made by `__new__`, of which a compiled class
+tells no arguments. Here each gets those that the stubs name."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Links of a file of the repository, as they must be where it is a page of the site: to another page
-there; of a picture, which is copied; and of any other file the path, since the site does not have it."""
+"""Links of a file of the repository, as they must be where it is a page of the site: to another
+page there; of a picture, which is copied; and of any other file the path, since the site does not
+have it."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ class MissingError(Exception):
     """A link leads to no file of the repository."""
 
 
-def moved(text: str, source: str, path: str, pages: Mapping[str, str], root: Path, out: Path) -> str:
+def moved(
+    text: str, source: str, path: str, pages: Mapping[str, str], root: Path, out: Path
+) -> str:
     """The text of `source`, a path in the repository at `root`, with its links as they must be at
     `path` of the site, whose folder is `out`; pictures are copied there.
 

@@ -20,9 +20,9 @@ def page() -> str:
     """Every key: its type, its default, what it is."""
     lines = [
         "# Settings", "",
-        f"`[{_TABLE}]` of a project's `pyproject.toml` says what `rlox-opt` cannot find, and all of "
-        "it may be left out. This page is made of the schema that reads the table; a key that is "
-        "not here is refused, with the line that it stands in. "
+        f"`[{_TABLE}]` of a project's `pyproject.toml` says what `rlox-opt` cannot find, and all "
+        "of it may be left out. This page is made of the schema that reads the table; a key that "
+        "is not here is refused, with the line that it stands in. "
         "[What is found](project.md) without them is told apart.", "",
     ]  # fmt: skip
     lines += _table(Settings, f"[{_TABLE}]", "")
@@ -47,7 +47,12 @@ def _table(kind: type, heading: str, before: str) -> Iterator[str]:
     if before:
         of = f' with `by = "{tag}"`' if tag else ""
         anchor = f"table-{before[:-1]}{f'-{tag}' if tag else ''}".replace(".", "-")
-        yield from (f"## `{heading}`{of} {{#{anchor}}}", "", _sentence(inspect.getdoc(kind) or ""), "")
+        yield from (
+            f"## `{heading}`{of} {{#{anchor}}}",
+            "",
+            _sentence(inspect.getdoc(kind) or ""),
+            "",
+        )
     yield from ("| key | type | default | meaning |", "|---|---|---|---|")
     for field in fields:
         name = f"{before}{field.encode_name}"
@@ -58,9 +63,11 @@ def _table(kind: type, heading: str, before: str) -> Iterator[str]:
             meaning = meaning.replace("..", ".")
             meaning += f" Its keys are [below](#{_slug(field, before, below[0])})."
         cells = (_type(field.type), _default(field), meaning.strip())
-        yield f'| <span id="{name.replace(".", "-")}"></span>`{field.encode_name}` | ' + " | ".join(
-            cell.replace("|", "\\|") for cell in cells
-        ) + " |"
+        yield (
+            f'| <span id="{name.replace(".", "-")}"></span>`{field.encode_name}` | '
+            + " | ".join(cell.replace("|", "\\|") for cell in cells)
+            + " |"
+        )
     yield ""
     for field in fields:
         for inner in _structs(field.type):

@@ -1,9 +1,11 @@
-"""`python docs/site/tutorial.py`: does what docs/tutorial.md tells its reader, and holds the outputs
-that the page shows to the present ones; with --write it puts the present figures into the page.
+"""`python docs/site/tutorial.py`: does what docs/tutorial.md tells its reader, and holds the
+outputs that the page shows to the present ones; with --write it puts the present figures into the
+page.
 
-A block of code with a `title` is a file, which is written into the folder. In a block `console` a line
-that begins with `$` is a command, and the lines below it are of its output, in their order; `…` stands
-for lines that the page leaves out. Figures, times and the machine's name may differ, words may not.
+A block of code with a `title` is a file, which is written into the folder. In a block `console` a
+line that begins with `$` is a command, and the lines below it are of its output, in their order;
+`…` stands for lines that the page leaves out. Figures, times and the machine's name may differ, words
+may not.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ LEFT_OUT = "…"
 WHERE = "/home/you"  # what the page calls the folder that the project's folder is in
 _COLUMNS = 84  # of the output: as wide as the pages
 _LIMIT_S = 600
-_FENCE = re.compile(r"^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<body>.*?)^```$", re.M | re.S)
+_FENCE = re.compile(
+    r"^```(?P<kind>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<body>.*?)^```$", re.M | re.S
+)
 _VARIES = (
     (re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{10}\b"), "#"),  # a commit
     (re.compile(r"profiles/\d{4}-\d\d-\d\d_[\w.-]+?_(?=[a-z]+/)"), "profiles/#_"),
@@ -144,7 +148,9 @@ def environment() -> dict[str, str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the page; returns the exit code."""
     parser = argparse.ArgumentParser(prog="tutorial.py", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the present outputs into the page")
+    parser.add_argument(
+        "--write", action="store_true", help="put the present outputs into the page"
+    )
     write = parser.parse_args(argv).write
     page = PAGE.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:

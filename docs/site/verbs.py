@@ -18,7 +18,7 @@ _SECTION = re.compile(r"^(\w[\w ]*):$", re.MULTILINE)
 
 
 class Verb(NamedTuple):
-    """A verb, or a kind of one: its words after `rlox-opt`, what it is for in a line, its parser."""
+    """A verb, or a kind of one: its words after `rlox-opt`, what it is for, its parser."""
 
     words: str
     help: str
@@ -113,7 +113,9 @@ def _usage(parser: argparse.ArgumentParser) -> str:
     words = " ".join(parser.format_usage().removeprefix("usage: ").split())
     of = textwrap.TextWrapper(78, subsequent_indent="    ", break_on_hyphens=False)
     # An option and its value stay on one line.
-    whole = re.sub(r"\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]", lambda m: m[0].replace(" ", "\0"), words)
+    whole = re.sub(
+        r"\[[^\[\]]*(?:\[[^\[\]]*\][^\[\]]*)*\]", lambda m: m[0].replace(" ", "\0"), words
+    )
     return of.fill(whole).replace("\0", " ")
 
 

@@ -1,19 +1,18 @@
-"""`python docs/site/build.py`: makes the documentation's pages, from files and nothing else.
+"""Makes the documentation's pages, from files and nothing else.
 
-What is Markdown in the repository is read where it lies; the reference is generated from the parser,
-the schema and the docstrings. The pages open from files, without a network.
+What is Markdown in the repository is read where it lies; the reference is generated from the
+parser, the schema and the docstrings. The pages open from files, without a network.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import links
@@ -24,11 +23,11 @@ from pages import ROOT
 from rlox_opt.project.project import Project
 
 HERE = Path(__file__).parent
-_GOOD, _FAILED = 0, 1
 # Of the README, what a reader of the site wants; the rest is in pages of its own.
 _OF_README = (
     "", "Your own project", "How far a verdict can be trusted", "The library", "What it runs on",
 )  # fmt: skip
+_OF_TESTS = re.compile(r"^<!-- (?:not run|given):.*?-->\n", re.MULTILINE | re.DOTALL)
 _PYTHON = "[project.plugins.mkdocstrings.handlers.python"
 _CDN = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"[^>]*></script>')
 
@@ -60,7 +59,7 @@ def _assemble(work: Path) -> None:
     docs = work / "docs"
     project = Project.find(ROOT)
     every = verbs.verbs(project)
-    made = {
+    made: dict[str, Callable[[], str]] = {
         pages.VERBS: lambda: verbs.overview(project),
         pages.SETTINGS: settings.page,
         pages.EXITS: lambda: verbs.exit_codes(project),
@@ -73,6 +72,7 @@ def _assemble(work: Path) -> None:
             text = (ROOT / page.source).read_text(encoding="utf-8")
             if page.source == pages.HOME:
                 text = _home(text)
+            text = _OF_TESTS.sub("", text)
             try:
                 text = links.moved(text, page.source, page.path, known, ROOT, _folder(docs))
             except links.MissingError as error:
@@ -90,7 +90,6 @@ def _assemble(work: Path) -> None:
         f"{_PYTHON}]\npaths = {_toml([str(ROOT)])}\n\n{_PYTHON}.options]\n{options}",
     )
     _write(work / "zensical.toml", f"{head}\nnav = {nav}\n\n[project.theme]{rest}")
-
 
 
 def _home(readme: str) -> str:
@@ -156,21 +155,3 @@ def _folder(path: Path) -> Path:
 def _write(path: Path, text: str) -> None:
     _folder(path.parent)
     path.write_text(text, encoding="utf-8")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Build; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="build.py", description=__doc__)
-    parser.add_argument("--out", type=Path, default=ROOT / "site", help="the folder of the pages")
-    out = parser.parse_args(argv).out
-    try:
-        build(out)
-    except NotBuiltError as error:
-        print(f"docs: {error}", file=sys.stderr)
-        return _FAILED
-    print(f"{sum(1 for _ in out.rglob('*.html'))} pages; open {out / 'index.html'}")
-    return _GOOD
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -80,7 +80,8 @@ def _assemble(work: Path) -> None:
         _write(docs / page.path, text)
     for verb in every:
         _write(docs / f"reference/verbs/{verb.slug}.md", verbs.page(verb, ROOT))
-    shutil.copyfile(HERE / "extra.css", docs / "extra.css")
+    for name in ("extra.css", "access.js"):
+        shutil.copyfile(HERE / name, docs / name)
     text = (HERE / "zensical.toml").read_text(encoding="utf-8")
     head, rest = text.split("\n[project.theme]", 1)
     options = f"extensions = {_toml([str(HERE / 'constructors.py')])}\n"

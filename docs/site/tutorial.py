@@ -4,8 +4,8 @@ page.
 
 A block of code with a `title` is a file, which is written into the folder. In a block `console` a
 line that begins with `$` is a command, and the lines below it are of its output, in their order;
-`…` stands for lines that the page leaves out. Figures, times and the machine's name may differ, words
-may not.
+`…` stands for lines that the page leaves out. Figures, times and the machine's name may differ,
+words may not.
 """
 
 from __future__ import annotations

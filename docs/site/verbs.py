@@ -154,10 +154,9 @@ def _name(action: argparse.Action) -> str:
     if action.choices and not action.metavar:
         of = "{" + ",".join(map(str, action.choices)) + "}"
     if not action.option_strings:
-        return f"`{of or action.dest}`".replace("|", "\\|")
+        return f"`{of or action.dest}`"
     takes = "" if action.nargs == 0 else of or action.dest.upper()
-    names = ", ".join(f"`{name}{' ' * bool(takes)}{takes}`" for name in action.option_strings)
-    return names.replace("|", "\\|")
+    return ", ".join(f"`{name}{' ' * bool(takes)}{takes}`" for name in action.option_strings)
 
 
 def _epilog(epilog: str) -> Iterator[str]:
@@ -190,12 +189,12 @@ def _sentences(text: str) -> str:
 
 def _cell(text: str) -> str:
     """As the cell of a table."""
-    return _escaped(" ".join(text.split())).replace("|", "\\|")
+    return _escaped(" ".join(text.split()))
 
 
 def _escaped(text: str) -> str:
     """What Markdown would take for markup, as it is; spans of code are left."""
     parts = text.split("`")
-    of_text = [re.sub(r"([*_<>\[\]])", r"\\\1", part) if n % 2 == 0 else part
+    of_text = [re.sub(r"([*_<>|\[\]])", r"\\\1", part) if n % 2 == 0 else part
                for n, part in enumerate(parts)]  # fmt: skip
     return "`".join(of_text)

@@ -1,4 +1,5 @@
-"""The site as files: all that is promised is on it, no link is broken, nothing comes from elsewhere."""
+"""The site as files: all that is promised is on it, no link is broken, and nothing comes from
+elsewhere."""
 
 import argparse
 import html
@@ -159,7 +160,8 @@ def test_a_compiled_class_is_shown_with_the_arguments_of_its_stub(site: Path) ->
 
 def _slugs(text: str) -> Iterator[str]:
     """The anchors that GitHub gives to headings."""
-    for heading in re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    for heading in re.findall(r"^#+ (.*)$", prose, re.M):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 

@@ -1,5 +1,5 @@
-"""Code that the pages show is code that runs: Python is executed, command lines are read by the real
-parser, settings by the real schema. What cannot be run says why, in a comment before it."""
+"""Code that the pages show is code that runs: Python is executed, command lines are read by the
+real parser, settings by the real schema. What cannot be run says why, in a comment before it."""
 
 import contextlib
 import io
@@ -208,7 +208,9 @@ def test_a_command_that_nobody_could_run_is_found(line: str) -> None:
         check_command(words)
 
 
-@pytest.mark.parametrize("text", ["[tool.rlox-opt]\nsuit = 'x'", "[tool", "[[acknowledged]]\nx = 1"])
+@pytest.mark.parametrize(
+    "text", ["[tool.rlox-opt]\nsuit = 'x'", "[tool", "[[acknowledged]]\nx = 1"]
+)
 def test_settings_that_nobody_could_have_are_found(text: str) -> None:
     with pytest.raises((msgspec.ValidationError, tomllib.TOMLDecodeError)):
         check_toml(text)

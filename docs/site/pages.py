@@ -36,6 +36,7 @@ SECTIONS: dict[str, tuple[Page, ...]] = {
         Page("Train with rlox", "docs/library.md", "guides/library.md"),
         Page("Add an optimisation", "docs/guides/adding-an-optimisation.md",
              "guides/optimisation.md"),
+        Page("Examples", "examples/README.md", "guides/examples.md"),
     ),
     "Reference": (
         Page("What is found of a project", "workbench/README.md", "reference/project.md"),
@@ -50,19 +51,19 @@ SECTIONS: dict[str, tuple[Page, ...]] = {
         Page("Advantages", "docs/site/python/advantages.md", "reference/python/advantages.md"),
         Page("Timing", "docs/site/python/timing.md", "reference/python/timing.md"),
     ),
-    "This repository": (
-        Page("Profiles", "docs/profiling.md", "repository/profiling.md"),
-        Page("Regressions", "docs/regressions.md", "repository/regressions.md"),
-        Page("History", "docs/history.md", "repository/history.md"),
-        Page("Optimisations", "docs/optimisations.md", "repository/optimisations.md"),
-        Page("Rivals", "docs/rivals.md", "repository/rivals.md"),
-    ),
     "Explanation": (
         Page("How we measure", "METHODOLOGY.md", "explanation/methodology.md"),
         Page("Glossary", "docs/glossary.md", "explanation/glossary.md"),
         Page("Changes", "CHANGELOG.md", "explanation/changelog.md"),
         Page("Security", "SECURITY.md", "explanation/security.md"),
         Page("Contributing", "CONTRIBUTING.md", "explanation/contributing.md"),
+    ),
+    "This repository": (
+        Page("Profiles", "docs/profiling.md", "repository/profiling.md"),
+        Page("Regressions", "docs/regressions.md", "repository/regressions.md"),
+        Page("History", "docs/history.md", "repository/history.md"),
+        Page("Optimisations", "docs/optimisations.md", "repository/optimisations.md"),
+        Page("Rivals", "docs/rivals.md", "repository/rivals.md"),
     ),
 }  # fmt: skip
 

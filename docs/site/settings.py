@@ -50,7 +50,7 @@ def _table(kind: type, heading: str, before: str) -> Iterator[str]:
         yield from (
             f"## `{heading}`{of} {{#{anchor}}}",
             "",
-            _sentence(inspect.getdoc(kind) or ""),
+            _about(kind),
             "",
         )
     yield from ("| key | type | default | meaning |", "|---|---|---|---|")
@@ -59,7 +59,7 @@ def _table(kind: type, heading: str, before: str) -> Iterator[str]:
         meaning = _sentence(said.get(field.name, ""))
         if below := _structs(field.type):
             # What a table is for is said of it; of one that may be several, of the key.
-            meaning = meaning or f"{_sentence(inspect.getdoc(below[0]) or '').split('. ')[0]}."
+            meaning = meaning or f"{_about(below[0]).split('. ')[0]}."
             meaning = meaning.replace("..", ".")
             meaning += f" Its keys are [below](#{_slug(field, before, below[0])})."
         cells = (_type(field.type), _default(field), meaning.strip())
@@ -85,6 +85,12 @@ def _slug(field: msgspec.structs.FieldInfo, before: str, kind: type) -> str:
     tag = kind.__struct_config__.tag  # type: ignore[attr-defined]
     name = f"{before}{field.encode_name}".replace(".", "-")
     return f"table-{name}-{tag}" if tag else f"table-{name}"
+
+
+def _about(kind: type) -> str:
+    """What a table is for, without its name."""
+    text = re.sub(r"^`\[[^`]*\]`[.,] ", "", inspect.getdoc(kind) or "")
+    return _sentence(text[:1].upper() + text[1:])
 
 
 def _said(kind: type) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,9 @@ from rlox_opt.cli.main import command_line
 from rlox_opt.project.project import Project
 from rlox_opt.system import exits
 
-_DEFAULT = re.compile(r"\s*;?\s*\(default: ([^)]*)\)|^default: (\S+?),\s*")
+# How the help says a default: in brackets with that word, at its beginning, or as the one word in
+# brackets that it ends with.
+_DEFAULT = re.compile(r"\s*\(default: ([^)]*)\)|^default: (\S+?),\s*|\s*\((\S+)\)$")
 _SECTION = re.compile(r"^(\w[\w ]*):$", re.MULTILINE)
 
 
@@ -52,8 +55,8 @@ def overview(project: Project) -> str:
     return "\n".join([
         "# Verbs of rlox-opt", "",
         "These pages are made of the parser that reads the command line, so they list what "
-        "`rlox-opt VERB --help` prints. Trainings and races that a verb offers are those of this "
-        "repository: another project names its own.", "",
+        "`rlox-opt VERB --help` prints. Trainings, races and folders that a verb offers are those of "
+        "this repository: another project names its own.", "",
         "| verb | what it is for |", "|---|---|", *rows, "",
         "Each verb ends with one of the [exit codes](exit-codes.md), and its page says of what.",
     ]) + "\n"  # fmt: skip
@@ -76,7 +79,7 @@ def page(verb: Verb, root: Path) -> str:
         title = titles.get(group.title or "", (group.title or "").capitalize())
         titled = "argument" if title == "Arguments" else "option"
         lines += [f"## {title}", "", f"| {titled} | default | meaning |", "|---|---|---|"]
-        lines += [_row(action) for action in shown] + [""]
+        lines += [_row(parser, action) for action in shown] + [""]
     lines += _epilog(parser.epilog or "")
     return "\n".join(lines).replace(f"{root}/", "").rstrip() + "\n"
 
@@ -133,20 +136,31 @@ def _kinds(verb: Verb, shown: Sequence[argparse.Action]) -> Iterator[str]:
             yield f"| [`{name}`]({verb.slug}-{name}.md) | {_cell(told.get(name, ''))} |"
 
 
-def _row(action: argparse.Action) -> str:
-    told = action.help or ""
-    default = _DEFAULT.search(told)
-    said = (default[1] or default[2]) if default else _plain(action)
-    told = _DEFAULT.sub("", told).strip()
-    return f"| {_name(action)} | {_cell(f'`{said}`' if said else '')} | {_cell(told)} |"
+def _row(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    told = parser._get_formatter()._expand_help(action) if action.help else ""
+    found = _DEFAULT.search(told)
+    default = next(filter(None, found.groups())) if found else _plain(action)
+    told = _DEFAULT.sub("", told, count=1).strip()
+    word = default if " " in default or not default else f"`{default}`"
+    return f"| {_name(action)} | {_cell(word)} | {_cell(told)} |"
 
 
 def _plain(action: argparse.Action) -> str:
     """The default where the help does not say it and a word can."""
     default = action.default
-    if isinstance(default, bool) or default in (None, argparse.SUPPRESS, "", [], ()):
+    nothing: tuple[object, ...] = (
+        None,
+        argparse.SUPPRESS,
+        "",
+        [],
+        (),
+        sys.executable,
+    )  # which differs by machine
+    if isinstance(default, bool) or default in nothing:
         return ""
-    return str(default) if isinstance(default, str | int | float) else ""
+    if isinstance(default, float):
+        return f"{default:g}"
+    return str(default) if isinstance(default, str | int) else ""
 
 
 def _name(action: argparse.Action) -> str:

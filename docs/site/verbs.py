@@ -55,8 +55,8 @@ def overview(project: Project) -> str:
     return "\n".join([
         "# Verbs of rlox-opt", "",
         "These pages are made of the parser that reads the command line, so they list what "
-        "`rlox-opt VERB --help` prints. Trainings, races and folders that a verb offers are those of "
-        "this repository: another project names its own.", "",
+        "`rlox-opt VERB --help` prints. Trainings, races and folders that a verb offers are those "
+        "of this repository: another project names its own.", "",
         "| verb | what it is for |", "|---|---|", *rows, "",
         "Each verb ends with one of the [exit codes](exit-codes.md), and its page says of what.",
     ]) + "\n"  # fmt: skip

@@ -128,7 +128,7 @@ def test_every_verb_has_a_page_with_every_option_and_its_exit_codes(site: Path) 
 
 
 def test_no_folder_of_this_machine_is_on_a_page(site: Path) -> None:
-    assert [path for path in site.rglob("*.html") if str(ROOT) in path.read_text()] == []
+    assert [path for path in site.rglob("*.html") if str(ROOT) in path.read_text("utf-8")] == []
 
 
 def test_every_setting_is_on_its_page(every: dict[str, Read]) -> None:

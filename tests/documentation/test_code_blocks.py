@@ -113,7 +113,7 @@ def check_command(words: list[str]) -> None:
         except SystemExit as stopped:
             assert not stopped.code, f"{shlex.join(words)}: {said.getvalue()}"
     elif name == "make":
-        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M)
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M)
         assert {word for word in rest if "=" not in word} <= {*targets}, words
     elif name == "python":
         module = rest[0] == "-m"
@@ -134,7 +134,7 @@ def check_toml(text: str) -> None:
 
 def check_yaml(text: str) -> None:
     """Raises where the text is no YAML, or gives our action what it does not take."""
-    inputs = yaml.safe_load((ROOT / "action.yml").read_text())["inputs"]
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["inputs"]
     table = yaml.safe_load(text)
     steps = table if isinstance(table, list) else table["jobs"]["gate"]["steps"]
     for step in steps:

@@ -42,7 +42,7 @@ SECTIONS: dict[str, tuple[Page, ...]] = {
         Page("What is found of a project", "workbench/README.md", "reference/project.md"),
         Page("Settings", SETTINGS, "reference/settings.md"),
         Page("Exit codes", EXITS, "reference/exit-codes.md"),
-        Page("Verbs of rlox-opt", VERBS, "reference/verbs.md"),
+        Page("Verbs of rlox-opt", VERBS, "reference/verbs/index.md"),
         Page("Trainers", "docs/site/python/trainers.md", "reference/python/trainers.md"),
         Page("Callbacks", "docs/site/python/callbacks.md", "reference/python/callbacks.md"),
         Page("Environments", "docs/site/python/environments.md",

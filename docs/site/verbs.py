@@ -50,7 +50,7 @@ def _below(parser: argparse.ArgumentParser, before: str) -> Iterator[Verb]:
 
 def overview(project: Project) -> str:
     """The page with a line for each verb."""
-    rows = [f"| [`rlox-opt {verb.words}`](verbs/{verb.slug}.md) | {_cell(verb.help)} |"
+    rows = [f"| [`rlox-opt {verb.words}`]({verb.slug}.md) | {_cell(verb.help)} |"
             for verb in verbs(project)]  # fmt: skip
     return "\n".join([
         "# Verbs of rlox-opt", "",
@@ -58,7 +58,7 @@ def overview(project: Project) -> str:
         "`rlox-opt VERB --help` prints. Trainings, races and folders that a verb offers are those "
         "of this repository: another project names its own.", "",
         "| verb | what it is for |", "|---|---|", *rows, "",
-        "Each verb ends with one of the [exit codes](exit-codes.md), and its page says of what.",
+        "Each verb ends with one of the [exit codes](../exit-codes.md), and its page says of what.",
     ]) + "\n"  # fmt: skip
 
 

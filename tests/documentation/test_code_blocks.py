@@ -79,7 +79,7 @@ def commands(text: str) -> Iterator[list[str]]:
     """The commands of lines of a shell. What stands behind three blanks or `#` is a remark."""
     joined = re.sub(r"\s*\\\n\s*", " ", text)
     for line in joined.splitlines():
-        line = re.split(r"\s{3,}|(?:^|\s)# ", line.removeprefix("$ ").strip())[0]
+        line = re.split(r"\s{3,}|(?:^|\s)# |^#!", line.removeprefix("$ ").strip())[0]
         reader = shlex.shlex(line, posix=True, punctuation_chars="&|<>")
         reader.whitespace_split = True
         reader.commenters = ""

@@ -6,7 +6,7 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults anywhere audit sanitize miri verify lint format bench lock peers-lock
+.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults anywhere audit sanitize miri verify lint format docs bench lock peers-lock
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -99,6 +99,9 @@ format: .venv/.built ## Format Rust and Python
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix --quiet .
+
+docs: .venv/.built ## Make the documentation's pages in site/; they open from files
+	@$(BIN)/python docs/site
 
 bench: ## Run the criterion benchmarks
 	cargo bench -p rlox-bench

@@ -37,6 +37,7 @@ _WORDS = {
     "MIT License": "MIT", "BSD License": "BSD-3-Clause", "3-Clause BSD License": "BSD-3-Clause",
     "Apache Software License": "Apache-2.0", "Python Software Foundation License": "PSF-2.0",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0", "BSD-3-Clause": "BSD-3-Clause", "MIT": "MIT",
+    "Apache-2.0": "Apache-2.0",
     "NVIDIA Proprietary Software": "LicenseRef-NVIDIA-Proprietary",
 }  # fmt: skip
 # What says nothing in its metadata, as its files have it.

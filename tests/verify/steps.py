@@ -69,6 +69,8 @@ STEPS = (
                 "tests/workbench/cli/test_killed_of_rlox.py")),
     Step("accuracy", "the ranking of layers against programs of known composition",
          tests=("tests/workbench/sampling",), limit_s=2 * HOUR),
+    Step("tutorial", "the tutorial's commands print what its page shows",
+         tests=("tests/documentation",)),
     Step("why", "what a change slows is named: its layer, its function and its line",
          tests=("workbench/tests/history",)),
     Step("injected", "a slowdown of 10 % is found; the trainers' benchmarks hold",

@@ -96,8 +96,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return ended(error, prog[-1], words)
 
 
-def _run(words: list[str], prog: list[str]) -> int:
-    """Run the verb, whose name is added to `prog`."""
+def command_line(project: Project) -> Parser:
+    """What reads the words of the command line, in a project; the reference of the documentation is
+    made of it, too."""
     parser = Parser(
         prog="rlox-opt",
         description="Measure a project, commit by commit, and its optimisations.",
@@ -105,9 +106,15 @@ def _run(words: list[str], prog: list[str]) -> int:
     )
     parser.add_argument("--version", action=_Version)
     verbs = parser.add_subparsers(title="verbs", dest="verb", required=True, metavar="VERB")
-    project = Project.here()
     for verb in VERBS:
         verb.add_to(verbs, project)
+    return parser
+
+
+def _run(words: list[str], prog: list[str]) -> int:
+    """Run the verb, whose name is added to `prog`."""
+    project = Project.here()
+    parser = command_line(project)
     if any("\0" in word for word in words):
         parser.error("arguments: one holds a NUL character, which no name can")
     words, rest = profile.split(words, project)

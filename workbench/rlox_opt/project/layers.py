@@ -25,8 +25,13 @@ class Owner(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     patterns find. Without a layer it works for its caller."""
 
     module: str
+    """A pattern of source files or libraries."""
+
     function: str = ""
+    """A pattern of functions; "" for all."""
+
     layer: str | None = None
+    """Whose code that is: a layer, or an owner that roles divide into layers."""
 
 
 class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,10 +39,19 @@ class Role(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     or it is one of the `parts` of torch's work."""
 
     of: tuple[str, ...]
+    """The owners whose code it is."""
+
     layer: str
+    """The layer that their code then belongs to."""
+
     function: str = ""
+    """A pattern of functions on the stack."""
+
     phases: tuple[str, ...] = ()
+    """Names of phases."""
+
     parts: tuple[str, ...] = ()
+    """Parts of torch's work, such as backward."""
 
 
 class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -93,8 +93,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     suite: str | Commands = ""
     """The folder of asv benchmarks, or the asv.conf.json that names it (the only one in the root
-    or at most two folders below); or a suite of another kind, as `kinds` tells; or whole programs,
-    as a table."""
+    or at most two folders below); or a file or folder of pytest's, or one of criterion's; or whole
+    programs, as a table."""
 
     one_process: bool = False
     """Whether two builds of the package bear to be loaded into one process, which tells smaller
@@ -107,7 +107,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
 
     measured: tuple[str, ...] = ()
     """What git takes for paths: only their changes need a recording (all of the repository but
-    documentation, tests and what is for services that build; see `unmeasured`)."""
+    documentation, tests and what is for services that build)."""
 
     state: str = ".rlox-opt"
     """Where results are kept: history/, record/, pages/, acknowledged.toml."""

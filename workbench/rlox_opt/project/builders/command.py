@@ -23,6 +23,7 @@ class Command(
     """A command in a checkout, which puts the package into the folder {out}."""
 
     command: tuple[str, ...]
+    """Its words; {out} stands for that folder."""
 
 
 def build(by: Command, package: str, revision: Revision, checkout: Path, kept: Path) -> Path:

@@ -1,0 +1,113 @@
+"""The site in a real browser, opened from files with the network off."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+
+LOOKED_AT = (
+    "index.html", "tutorial.html", "guides/pull-requests.html", "reference/verbs/diff.html",
+    "reference/settings.html", "reference/python/buffers.html",
+)  # fmt: skip
+PHONE = {"width": 390, "height": 844}
+
+
+class Opened:
+    """Opens pages of the site; what the browser complains of or asks the network for is in
+    `said`."""
+
+    def __init__(self, browser: "Browser", site: Path) -> None:
+        self.browser, self.site = browser, site
+        self.said: list[str] = []
+
+    def __call__(self, path: str, **options: Any) -> "Page":
+        page = self.browser.new_context(offline=True, **options).new_page()
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("request", lambda asked: self.said.append(asked.url) if _elsewhere(asked) else None)
+        page.goto((self.site / path).as_uri())
+        return page
+
+    def _hear(self, message: Any) -> None:
+        if message.type in ("warning", "error"):
+            self.said.append(message.text)
+
+
+def _elsewhere(asked: Any) -> bool:
+    return not asked.url.startswith(("file:", "blob:", "data:"))
+
+
+@pytest.fixture
+def open_(browser: "Browser", site: Path) -> Iterator[Opened]:
+    opened = Opened(browser, site)
+    yield opened
+    for context in browser.contexts:
+        context.close()
+    assert opened.said == []
+
+
+@pytest.mark.parametrize("path", LOOKED_AT)
+def test_axe_finds_nothing_to_complain_of(open_: Opened, path: str) -> None:
+    """Contrast, labels, names, order of headings, and whatever else axe-core looks at."""
+    page = open_(path, color_scheme="light")
+    page.add_style_tag(content="* { transition: none !important; }")  # no colour is half-way
+    # In the dark nothing but colours is another.
+    for scheme, only in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+        page.emulate_media(color_scheme=scheme)
+        found = axe.Axe().run(page, options={"preload": False} | only).response["violations"]
+        told = [
+            (
+                of["id"],
+                of["help"],
+                [(node["target"], node["failureSummary"]) for node in of["nodes"]],
+            )
+            for of in found
+        ]
+        assert told == [], scheme
+
+
+def test_a_page_is_dark_where_the_reader_wants_it_dark(open_: Opened) -> None:
+    def background(scheme: Any) -> str:
+        page = open_("index.html", color_scheme=scheme)
+        return str(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+
+    light, dark = (
+        [int(part) for part in background(of).split("(")[1].rstrip(")").split(",")[:3]]
+        for of in ("light", "dark")
+    )
+    assert min(light) > 200
+    assert max(dark) < 60
+
+
+@pytest.mark.parametrize("path", LOOKED_AT)
+def test_on_a_phone_no_page_scrolls_sideways(open_: Opened, path: str) -> None:
+    page = open_(path, viewport=PHONE)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "leads_to"),
+    [
+        ("lint-suite", "reference/verbs/lint-suite.html"),
+        ("thresholds", "reference/settings.html"),
+        ("compute_gae", "reference/python/advantages.html"),
+    ],
+)
+def test_the_search_finds_a_verb_a_setting_and_a_function(
+    open_: Opened, asked: str, leads_to: str
+) -> None:
+    page = open_("index.html", viewport={"width": 1280, "height": 900})
+    page.get_by_role("button", name="Search").first.click()
+    page.keyboard.type(asked)
+    found = page.get_by_role("option")
+    found.first.wait_for()
+    link = page.locator(f'[role="option"][href*="{leads_to}"]').first
+    link.click()
+    page.wait_for_url(f"**/{leads_to}*")
+    assert asked in page.locator("main").inner_text()

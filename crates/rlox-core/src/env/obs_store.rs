@@ -2,8 +2,8 @@
 
 use rayon::prelude::*;
 
-use super::RLEnv;
 use super::info::StepInfo;
+use super::scalar::RLEnv;
 use crate::RloxError;
 use crate::memory::{reserved, zeros};
 

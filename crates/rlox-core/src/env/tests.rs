@@ -5,19 +5,20 @@ use std::f64::consts::PI;
 
 use proptest::prelude::*;
 
-use super::builtins::{CartPole, Pendulum};
 use super::info::{MapInfo, StepInfo};
 use super::obs_store::{ObsStore, PerEnvObs};
 use super::parallel::{PARALLEL_ENVS, Reset};
-use super::spaces::Actions;
-use super::{Action, RLEnv, Transition};
+use super::physics::Physics as _;
+use super::scalar::{CartPole, Pendulum, RLEnv, Transition};
+use super::spaces::{Action, Actions, Space};
+use super::{builtins, builtins::IDS};
 use crate::error::RloxError;
 use crate::switchboard::VecEnv;
 
 const LEFT: Actions<'_> = Actions::Discrete(&[0]);
 
 fn cartpoles(n_envs: usize, seed: u128) -> VecEnv {
-    let mut env = VecEnv::new(CartPole::ID, n_envs, seed).unwrap();
+    let mut env = VecEnv::new(builtins::CartPole::ID, n_envs, seed).unwrap();
     env.reset(Reset::default()).unwrap();
     env
 }
@@ -32,7 +33,7 @@ fn step_from<E: RLEnv<MapInfo> + Default>(
 ) -> (Vec<f64>, Transition<MapInfo>) {
     let mut env = E::default();
     env.state_mut().copy_from_slice(state);
-    let transition = env.step(action);
+    let transition = env.step(action, 0);
     (env.state().to_vec(), transition)
 }
 
@@ -121,13 +122,14 @@ fn a_fallen_pole_is_terminated_paid_and_remembered() {
 
 #[test]
 fn the_time_limit_truncates_without_terminating() {
-    for (env_id, limit) in [(CartPole::ID, 500), (Pendulum::ID, 200)] {
+    for env_id in IDS {
         let mut env = VecEnv::new(env_id, 1, 0).unwrap();
         env.reset(Reset::default()).unwrap();
-        let state = env.state(0).unwrap().0.to_vec();
-        let action = match env_id {
-            CartPole::ID => LEFT,
-            _ => Actions::Continuous(&[0.0]),
+        let limit = env.max_episode_steps();
+        let state = env.state(0).unwrap().0;
+        let action = match env.action_space() {
+            Space::Discrete(_) => LEFT,
+            Space::Box { .. } => Actions::Continuous(&[0.0]),
         };
         env.set_state(0, &state, limit - 2).unwrap();
         assert!(!env.step(action).unwrap().truncated[0]);
@@ -212,11 +214,11 @@ fn a_bad_action_moves_no_environment() {
 fn mistakes_are_named() {
     let error = |result: Result<(), RloxError>| result.unwrap_err().to_string();
     let make = |id: &str, n, seed| error(VecEnv::new(id, n, seed).map(drop));
-    assert!(make("CartPole-v7", 1, 0).contains("these are: CartPole-v1, Pendulum-v1"));
-    assert!(make(CartPole::ID, 0, 0).contains("n_envs: is 0"));
-    assert!(make(CartPole::ID, 2, u128::MAX - 1).contains("seed: is"));
+    assert!(make("CartPole-v7", 1, 0).contains(&format!("these are: {}", IDS.join(", "))));
+    assert!(make(builtins::CartPole::ID, 0, 0).contains("n_envs: is 0"));
+    assert!(make(builtins::CartPole::ID, 2, u128::MAX - 1).contains("seed: is"));
 
-    let mut unready = VecEnv::new(CartPole::ID, 2, 0).unwrap();
+    let mut unready = VecEnv::new(builtins::CartPole::ID, 2, 0).unwrap();
     let pushes = Actions::Discrete(&[0, 0]);
     assert!(error(unready.step(pushes).map(drop)).contains("call reset() first"));
     let mut reset = |how| error(unready.reset(how).map(drop));
@@ -265,6 +267,8 @@ fn mistakes_are_named() {
     );
 
     let mut env = cartpoles(1, 0);
+    let torque = Actions::Continuous(&[0.0]);
+    assert!(error(env.step(torque).map(drop)).contains("actions: are floats"));
     assert!(error(env.set_state(0, &[0.0], 0)).contains("state: has length 1, expected 4"));
     assert!(error(env.set_state(1, &[0.0; 4], 0)).contains("i: is 1, expected 0 to 0"));
     assert!(env.state(1).is_err());

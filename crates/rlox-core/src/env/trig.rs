@@ -7,7 +7,7 @@
 
 use std::f64::consts::FRAC_2_PI;
 
-use super::lanes::LANES;
+use super::physics::LANES;
 
 /// pi/2 in three pieces, the first two of 33 bits: their products with a quadrant are exact.
 const HALF_PI: [f64; 3] = [

@@ -17,11 +17,11 @@ pub use policy::MlpPolicy;
 
 use super::rollout::{ActionBatch, Collect};
 use crate::env::obs_store::ObsStore;
-use crate::env::stepping::Stepping as _;
+use crate::env::physics::LANES;
 use crate::error::{RloxError, check_len};
 use crate::memory::reserved;
 use crate::pool;
-use crate::switchboard::{Stepping, VecEnv};
+use crate::switchboard::VecEnv;
 use crate::training::gae::{Layout, compute_gae_batched};
 use part::{Columns, Part};
 
@@ -30,7 +30,7 @@ use part::{Columns, Part};
 const PER_THREAD: usize = 1024;
 /// Environments of a thread come in multiples of the policy's tile of rows.
 const TILE: usize = 8;
-const _: () = assert!(TILE.is_multiple_of(Stepping::ENVS));
+const _: () = assert!(TILE.is_multiple_of(LANES));
 
 /// `n_steps` of `n_envs` environments, step-major: `x[t * n_envs + e]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,8 +135,8 @@ pub fn collect_with_noise(
     env.obs().rows().for_each(|row| obs.extend_from_slice(row));
     let n_parts = n_envs.div_ceil(size);
     let parts = env
-        .envs_mut()
-        .chunks_mut(size / Stepping::ENVS)
+        .shares(size)?
+        .into_iter()
         .zip(obs.chunks(size * obs_dim))
         .zip(running.rewards.chunks_mut(size))
         .zip(running.lengths.chunks_mut(size))
@@ -151,8 +151,9 @@ pub fn collect_with_noise(
             noise,
             running: Running { rewards, lengths },
         });
-    let (mut work, mut columns) = (reserved(n_parts)?, reserved(n_parts)?);
+    let mut columns = reserved(n_parts)?;
     if n_parts > 1 && pool::threads() > 1 {
+        let mut work = reserved(n_parts)?;
         work.extend(parts);
         let done = work.into_par_iter().map(Part::run);
         done.collect_into_vec(&mut columns);

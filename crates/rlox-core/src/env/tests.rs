@@ -11,7 +11,7 @@ use super::parallel::{PARALLEL_ENVS, Reset};
 use super::physics::Physics as _;
 use super::scalar::{CartPole, Pendulum, RLEnv, Transition};
 use super::spaces::{Action, Actions, Space};
-use super::{builtins, builtins::IDS};
+use super::{builtins, builtins::IDS, seeding};
 use crate::error::RloxError;
 use crate::switchboard::VecEnv;
 
@@ -105,6 +105,72 @@ fn the_upright_pendulum_at_rest_costs_nothing_and_stays() {
     let (next, step) = step_from::<Pendulum>(&[0.0, 0.0], Action::Continuous(&[0.0]));
     assert_eq!(next, [0.0, 0.0]);
     assert_eq!(step.reward, 0.0);
+}
+
+/// The state and the reward after a step of one environment, and whether it ended.
+fn after(env_id: &str, state: &[f64], action: Actions<'_>) -> (Vec<f64>, f64, bool) {
+    let mut env = VecEnv::new(env_id, 1, 0).unwrap();
+    env.reset(Reset::default()).unwrap();
+    env.set_state(0, state, 5).unwrap();
+    let batch = env.step(action).unwrap();
+    let (reward, ended) = (batch.rewards[0], batch.terminated[0]);
+    (env.state(0).unwrap().0, reward, ended)
+}
+
+#[test]
+fn an_acrobot_hangs_still_until_it_is_pushed() {
+    let id = builtins::Acrobot::ID;
+    let (state, reward, ended) = after(id, &[0.0; 4], Actions::Discrete(&[1]));
+    assert!(state.iter().all(|component| component.abs() < 1e-15));
+    assert_eq!((reward, ended), (-1.0, false));
+    let (state, ..) = after(id, &[0.0; 4], Actions::Discrete(&[2]));
+    assert!(state[1] > 0.01 && state[3] > 0.1);
+}
+
+#[test]
+fn an_acrobot_is_done_a_link_above_the_pivot_and_its_angles_stay_within_half_a_turn() {
+    let id = builtins::Acrobot::ID;
+    let (_, reward, ended) = after(id, &[PI, 0.0, 0.0, 0.0], Actions::Discrete(&[1]));
+    assert_eq!((reward, ended), (0.0, true));
+    for turns in [0.0, 3.0, 300.0, 1e6] {
+        let far = turns * 2.0 * PI;
+        let state = [far - 1.0, 1.0 - far, 0.0, 0.0];
+        let (near, ..) = after(id, &[-1.0, 1.0, 0.0, 0.0], Actions::Discrete(&[1]));
+        let (found, ..) = after(id, &state, Actions::Discrete(&[1]));
+        for (a, b) in found.iter().zip(near) {
+            assert!((a - b).abs() < 1e-7, "{turns}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn a_throttle_beyond_the_bounds_drives_no_faster_and_is_paid_in_full() {
+    let id = builtins::MountainCarContinuous::ID;
+    let full = after(id, &[-0.5, 0.0], Actions::Continuous(&[1.0]));
+    let beyond = after(id, &[-0.5, 0.0], Actions::Continuous(&[4.0]));
+    assert!((full.0[1] - beyond.0[1]).abs() < 1e-9);
+    assert_eq!((full.1, beyond.1), (-0.1, -1.6));
+    let (_, reward, ended) = after(id, &[0.449, 0.05], Actions::Continuous(&[1.0]));
+    assert_eq!((reward, ended), (99.9, true));
+}
+
+#[test]
+fn the_left_wall_stops_a_car() {
+    let id = builtins::MountainCarContinuous::ID;
+    let (state, ..) = after(id, &[-1.19, -0.07], Actions::Continuous(&[-1.0]));
+    assert_eq!(state, [f64::from(-1.2_f32), 0.0]);
+}
+
+/// The second start is drawn from where the first one left the stream.
+#[test]
+fn what_is_not_drawn_starts_at_zero_and_takes_no_random_number() {
+    let mut env = VecEnv::new(builtins::MountainCarContinuous::ID, 1, 9).unwrap();
+    let mut rng = seeding::rng_from_seed(9);
+    for _ in 0..3 {
+        env.reset(Reset::default()).unwrap();
+        let position = seeding::uniform(&mut rng, -0.6, -0.4);
+        assert_eq!(env.state(0).unwrap().0, [position, 0.0]);
+    }
 }
 
 #[test]

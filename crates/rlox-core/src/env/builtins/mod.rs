@@ -35,6 +35,8 @@ macro_rules! builtins {
 builtins! {
     cartpole::CartPole,
     pendulum::Pendulum,
+    acrobot::Acrobot,
+    mountain_car_continuous::MountainCarContinuous,
 }
 
 /// Makes environments held in the form `S`.

@@ -12,12 +12,19 @@ use crate::env::obs_store::ObsStore;
 use crate::env::parallel::{Reset, VecEnv};
 use crate::env::spaces::Space;
 use crate::env::stepping::Finals;
-use crate::simd::{FORCED, LEVELS, Level};
+use crate::simd::{FORCED, LEVELS, Level, at_every_level};
 
 /// What `n_steps` give, from environments at several stages of their episodes.
 fn history<S: Stepping>(env_id: &str, n_envs: usize, seed: u128, n_steps: usize) -> Vec<Vec<f64>> {
     let mut env = VecEnv::<S>::new(env_id, n_envs, seed).unwrap();
-    env.reset(Reset::default()).unwrap();
+    // Nine times as far apart as episodes start.
+    let wide = |&(low, high): &Bounds| (5.0 * low - 4.0 * high, 5.0 * high - 4.0 * low);
+    let bounds: Vec<Bounds> = env.initial_bounds().iter().map(wide).collect();
+    let how = Reset {
+        bounds: Some(&bounds),
+        ..Reset::default()
+    };
+    env.reset(how).unwrap();
     let limit = env.max_episode_steps();
     for i in 0..n_envs {
         let (state, _) = env.state(i).unwrap();
@@ -83,15 +90,18 @@ proptest! {
     fn held_together_they_do_what_they_do_alone(
         env_id in prop::sample::select(IDS), n_envs in 1..20_usize, seed in 0..1_u128 << 64,
     ) {
-        let together = history::<Lanes>(env_id, n_envs, seed, 80);
         let alone = history::<Member<FlatObs, OptionalInfo>>(env_id, n_envs, seed, 80);
         // Those whose equations stand in `scalar` take sine and cosine from the library.
         let tolerance = if [CartPole::ID, Pendulum::ID].contains(&env_id) { 1e-6 } else { 0.0 };
-        for (a, b) in together.iter().zip(&alone) {
-            prop_assert_eq!(a.len(), b.len());
-            let near = a.iter().zip(b).all(|(a, b)| (a - b).abs() <= tolerance * b.abs().max(1.0));
-            prop_assert!(near, "{a:?} {b:?}");
-        }
+        at_every_level(|| {
+            let together = history::<Lanes>(env_id, n_envs, seed, 80);
+            for (a, b) in together.iter().zip(&alone) {
+                prop_assert_eq!(a.len(), b.len());
+                let near = |(a, b): (&f64, &f64)| (a - b).abs() <= tolerance * b.abs().max(1.0);
+                prop_assert!(a.iter().zip(b).all(near), "{a:?} {b:?}");
+            }
+            Ok(())
+        })?;
     }
 }
 

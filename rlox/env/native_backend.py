@@ -20,6 +20,7 @@ _CONTROL = "gymnasium.envs.classic_control"
 _ORIGINALS = {
     "Acrobot-v1": (f"{_CONTROL}.acrobot:AcrobotEnv", 500),
     "CartPole-v1": (f"{_CONTROL}.cartpole:CartPoleEnv", 500),
+    "MountainCar-v0": (f"{_CONTROL}.mountain_car:MountainCarEnv", 200),
     "MountainCarContinuous-v0": (
         f"{_CONTROL}.continuous_mountain_car:Continuous_MountainCarEnv",
         999,

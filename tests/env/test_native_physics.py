@@ -108,6 +108,17 @@ def test_mountain_car_continuous_steps_as_gymnasiums_to_the_bit(
         np.testing.assert_array_equal(ours.state(0)[0], theirs.state)  # type: ignore[attr-defined]
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.tuples(positions, velocities), st.integers(0, 2))
+def test_mountain_car_steps_as_gymnasiums_from_any_state(
+    state: tuple[float, float], action: int
+) -> None:
+    obs, rewards, ends = one_step("MountainCar-v0", list(state), np.int64(action))
+    np.testing.assert_allclose(*obs, **FLOAT32)
+    assert rewards[0] == rewards[1]
+    assert ends[0] == ends[1]
+
+
 def assert_same_start(ours: VecEnv, obs: NDArray[Any], theirs: list[Any]) -> None:
     """States to the bit, and observations: NumPy's cosine of a float32, which Acrobot's first
     observation is, is good to two units in the last place."""
@@ -202,6 +213,7 @@ def test_a_seed_means_what_it_means_in_gymnasium(env_id: str, seed: int) -> None
         ("Acrobot-v1", {"low": -3, "high": 0.5}),
         ("MountainCarContinuous-v0", {"low": -1.1, "high": "0.2"}),
         ("MountainCarContinuous-v0", {"low": -0.5}),
+        ("MountainCar-v0", {"low": -0.9, "high": 0.1}),
     ],
 )
 def test_reset_options_are_gymnasiums(env_id: str, options: dict[str, Any]) -> None:

@@ -159,6 +159,8 @@ fn the_left_wall_stops_a_car() {
     let id = builtins::MountainCarContinuous::ID;
     let (state, ..) = after(id, &[-1.19, -0.07], Actions::Continuous(&[-1.0]));
     assert_eq!(state, [f64::from(-1.2_f32), 0.0]);
+    let (state, ..) = after(builtins::MountainCar::ID, &[-1.19, -0.07], LEFT);
+    assert_eq!(state, [-1.2, 0.0]);
 }
 
 /// The second start is drawn from where the first one left the stream.

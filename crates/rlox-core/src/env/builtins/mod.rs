@@ -37,6 +37,7 @@ builtins! {
     pendulum::Pendulum,
     acrobot::Acrobot,
     mountain_car_continuous::MountainCarContinuous,
+    mountain_car::MountainCar,
 }
 
 /// Makes environments held in the form `S`.

@@ -15,11 +15,11 @@ use crate::RloxError;
 use crate::memory::reserved;
 use crate::simd::{Instructions, kernel};
 
-/// The form, by name.
+/// The form in which environments ship: eight by eight.
 #[derive(Debug)]
 pub enum Lanes {}
 
-/// Up to eight environments.
+/// Up to eight environments, one a lane.
 #[repr(align(64))]
 struct Eight<P: Physics> {
     state: P::State,
@@ -28,7 +28,7 @@ struct Eight<P: Physics> {
     rngs: Vec<Pcg64>,
 }
 
-/// A step of all environments of `all`, with autoreset.
+/// One step of the environments in `all`, with autoreset; `obs` are `[n_envs * obs_dim]`.
 ///
 /// In two passes: all of them move, and then the episodes that ended are replaced. Were both done eight
 /// by eight, the processor would have to guess whether an episode ends before the long computation that
@@ -125,7 +125,7 @@ fn put<T: Copy>(values: &[T], out: &mut [T]) {
 }
 
 kernel! {
-    /// [`advance`].
+    /// [`advance`], compiled for each instruction set.
     fn step_all<P: Physics>(
         all: &mut [Eight<P>], actions: &[P::Action], obs: &mut [f32], outcome: Outcome<'_>,
     ) = advance;

@@ -22,7 +22,8 @@ pub const PARALLEL_ENVS: usize = 512;
 /// Environments that a thread takes at least, so that the hand-over is paid by work.
 const PER_THREAD: usize = 128;
 
-/// One environment with what it needs to go on by itself. Generic over the seams of P2 and P10.
+/// One environment with its generator and time limit. `O` is where observations are put (P2), `I` what a
+/// step reports besides (P10). As a form of [`Stepping`], one such for each environment.
 pub struct Member<O, I> {
     env: Box<dyn RLEnv<I>>,
     rng: Pcg64,

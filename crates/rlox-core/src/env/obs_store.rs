@@ -7,7 +7,7 @@ use super::scalar::RLEnv;
 use crate::RloxError;
 use crate::memory::{reserved, zeros};
 
-/// Observations of `n_envs` environments.
+/// Holds the observations of `n_envs` environments.
 pub trait ObsStore: Sized + Send + Sync + 'static {
     /// The place of one environment.
     type Slot: ?Sized + Send;

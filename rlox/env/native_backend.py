@@ -18,7 +18,13 @@ ENV_IDS: frozenset[str] = frozenset(_core.builtin_envs())
 # What Gymnasium registers under these ids, and when it ends an episode.
 _CONTROL = "gymnasium.envs.classic_control"
 _ORIGINALS = {
+    "Acrobot-v1": (f"{_CONTROL}.acrobot:AcrobotEnv", 500),
     "CartPole-v1": (f"{_CONTROL}.cartpole:CartPoleEnv", 500),
+    "MountainCar-v0": (f"{_CONTROL}.mountain_car:MountainCarEnv", 200),
+    "MountainCarContinuous-v0": (
+        f"{_CONTROL}.continuous_mountain_car:Continuous_MountainCarEnv",
+        999,
+    ),
     "Pendulum-v1": (f"{_CONTROL}.pendulum:PendulumEnv", 200),
 }
 
@@ -68,7 +74,7 @@ class NativeBackend:
         mask, bounds = None, None
         if options is not None:
             mask = _reset_mask(options, self.n_envs)
-            bounds = _bounds(self.core.env_id, options)
+            bounds = _bounds(self.core, options)
         return self.core.reset(seeds, mask, bounds, out), {}
 
     def step(self, actions: NDArray[Any]) -> Step:
@@ -106,14 +112,16 @@ def _reset_mask(options: dict[str, Any], n_envs: int) -> NDArray[np.bool_] | Non
     return np.ascontiguousarray(mask)
 
 
-def _bounds(env_id: str, options: dict[str, Any]) -> NDArray[np.float64] | None:
-    """Range of each component of the initial state, in Gymnasium's terms for the environment."""
-    if env_id == "CartPole-v1" and options.keys() & {"low", "high"}:
-        low = float(options.get("low", -0.05))
-        high = float(options.get("high", 0.05))
-        return np.array([[low, high]] * 4)
-    if env_id == "Pendulum-v1" and options.keys() & {"x_init", "y_init"}:
-        x = float(options.get("x_init", np.pi))
-        y = float(options.get("y_init", 1.0))
-        return np.array([[-x, x], [-y, y]])
-    return None
+def _bounds(core: _core.VecEnv, options: dict[str, Any]) -> NDArray[np.float64]:
+    """Range of each drawn component of the initial state: Gymnasium's options for it are `low` and
+    `high` of all components, but for Pendulum, where they are the size of each."""
+    bounds = np.array(core.initial_bounds)
+    if core.env_id == "Pendulum-v1":
+        for row, name in zip(bounds, ("x_init", "y_init"), strict=True):
+            if name in options:
+                row[:] = -float(options[name]), float(options[name])
+        return bounds
+    for column, name in zip(bounds.T, ("low", "high"), strict=True):
+        if name in options:
+            column[:] = float(options[name])
+    return bounds

@@ -19,10 +19,11 @@ from rlox.env.native_backend import NativeBackend, runs_natively
 class VecEnv(VectorEnv[NDArray[Any], NDArray[Any], NDArray[Any]]):
     """`n_envs` environments stepped together; a `gymnasium.vector.VectorEnv`.
 
-    CartPole-v1 and Pendulum-v1 run in Rust; every other id, keyword arguments for an environment,
-    a callable that makes one (or `n_envs` of them), and an instance run through Gymnasium. An id
-    is what Gymnasium takes it for: "module:Env-v0" imports the module first, "Env" is the latest
-    version (with a warning), and what was registered anew under a native id is what runs.
+    Acrobot-v1, CartPole-v1, MountainCar-v0, MountainCarContinuous-v0 and Pendulum-v1 run in Rust;
+    every other id, keyword arguments for an environment, a callable that makes one (or `n_envs` of
+    them), and an instance run through Gymnasium. An id is what Gymnasium takes it for:
+    "module:Env-v0" imports the module first, "Env" is the latest version (with a warning), and what
+    was registered anew under a native id is what runs.
 
     Autoreset is same-step: where an episode ends, the observation returned is the first of the
     next episode, and `infos["final_obs"]` (object array, `None` elsewhere; mask `_final_obs`) holds

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import gymnasium as gym
+import in_python
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -50,7 +51,7 @@ def test_native_ids_run_natively_until_they_are_asked_for_more() -> None:
 
 
 def test_the_adapter_is_a_sync_vector_env_with_same_step_autoreset() -> None:
-    ours = VecEnv("Acrobot-v1", 2, seed=4)
+    ours = VecEnv(in_python.ACROBOT, 2, seed=4)
     theirs = SyncVectorEnv(
         [lambda: gym.make("Acrobot-v1")] * 2, autoreset_mode=AutoresetMode.SAME_STEP
     )
@@ -93,7 +94,7 @@ def test_sources_that_do_not_fit_are_named() -> None:
 
 
 def test_only_python_environments_are_timed() -> None:
-    for env_id, expected in [("Acrobot-v1", ["python_env"] * 2), ("CartPole-v1", [])]:
+    for env_id, expected in [(in_python.ACROBOT, ["python_env"] * 2), ("CartPole-v1", [])]:
         clock = Clock()
         env = VecEnv(env_id, 1, seed=0)
         assert env.timing is None

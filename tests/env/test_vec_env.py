@@ -5,6 +5,7 @@ import pickle
 from typing import Any
 
 import gymnasium as gym
+import in_python
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 
 from rlox import VecEnv, _core
 
-NATIVE = ["CartPole-v1", "Pendulum-v1"]
+NATIVE = sorted(_core.builtin_envs())
 # And one of the adapter's for each kind of action.
-ENV_IDS = [*NATIVE, "Acrobot-v1", "MountainCarContinuous-v0"]
+ENV_IDS = [*NATIVE, in_python.ACROBOT, in_python.CAR]
 
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
@@ -237,12 +238,12 @@ BAD_ACTIONS = [
     ("Pendulum-v1", np.array([[0], [np.nan]], np.float32), ValueError, "environment 1 is NaN"),
     ("Pendulum-v1", np.array([[np.inf], [0]], np.float32), ValueError, "environment 0 is inf"),
     ("Pendulum-v1", np.zeros((4, 1), np.float32)[::2], ValueError, "not C-contiguous"),
-    ("MountainCarContinuous-v0", np.zeros(2, np.float32), ValueError, "has shape"),
-    ("MountainCarContinuous-v0", np.full((2, 1), np.nan, np.float32), ValueError, "finite"),
-    ("Acrobot-v1", [0, 1], TypeError, "is a list"),
-    ("Acrobot-v1", np.zeros(2), TypeError, "expected integers"),
-    ("Acrobot-v1", np.array([0, 3]), ValueError, "within 0 to 2"),
-    ("Acrobot-v1", np.array([-1, 0]), ValueError, "within 0 to 2"),
+    (in_python.CAR, np.zeros(2, np.float32), ValueError, "has shape"),
+    (in_python.CAR, np.full((2, 1), np.nan, np.float32), ValueError, "finite"),
+    (in_python.ACROBOT, [0, 1], TypeError, "is a list"),
+    (in_python.ACROBOT, np.zeros(2), TypeError, "expected integers"),
+    (in_python.ACROBOT, np.array([0, 3]), ValueError, "within 0 to 2"),
+    (in_python.ACROBOT, np.array([-1, 0]), ValueError, "within 0 to 2"),
 ]
 
 
@@ -337,7 +338,7 @@ def test_make_vec_of_gymnasium_and_ours_agree() -> None:
     assert ours.action_space == theirs.action_space
 
 
-@pytest.mark.parametrize("env_id", ["CartPole-v1", "Acrobot-v1"])
+@pytest.mark.parametrize("env_id", ["CartPole-v1", in_python.ACROBOT])
 def test_nothing_moves_after_close(env_id: str) -> None:
     """Natively and in Gymnasium; to close twice is fine."""
     env = VecEnv(env_id, 2, seed=0)

@@ -1,6 +1,7 @@
 """What PPO and SAC share: seeds, predict, callbacks, figures, bad arguments."""
 
 import gymnasium as gym
+import in_python
 import numpy as np
 import pytest
 import torch
@@ -185,7 +186,7 @@ def test_phases_of_the_native_paths():
 STEPS_OF_AN_UPDATE = ("forward", "backward", "optimizer")
 
 
-@pytest.mark.parametrize("env", ["Acrobot-v1", Clock(200)], ids=["id", "object"])
+@pytest.mark.parametrize("env", [in_python.ACROBOT, Clock(200)], ids=["id", "object"])
 def test_steps_of_a_python_environment_are_a_phase(env):
     model = ppo(env, n_steps=8).learn(8, callback=TimingCallback())
     names = {phase.name for phase in model.timing.phases()}
@@ -259,7 +260,7 @@ def test_observations_of_any_box_are_flattened():
         (lambda: ppo(batch_size=0), "batch_size must be at least 1"),
         (lambda: ppo(n_epochs=-1), "n_epochs must be at least 1"),
         (lambda: ppo(collector="fast"), '"sync" or "async"'),
-        (lambda: ppo("Acrobot-v1", collector="async"), "collector"),
+        (lambda: ppo(in_python.ACROBOT, collector="async"), "collector"),
         (lambda: ppo().learn(0), "total_timesteps must be at least 1"),
         (lambda: ppo(vector(AutoresetMode.DISABLED)), "SAME_STEP"),
         (lambda: ppo(Clock(action_space=spaces.Tuple([spaces.Discrete(2)]))), "MultiBinary"),

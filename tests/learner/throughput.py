@@ -10,8 +10,10 @@ import statistics
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+import gymnasium as gym
 from rlox_opt.plan.comparing import provenance
 from rlox_opt.stats.student import ratio_interval
 from rlox_opt.views.tables import origin
@@ -22,7 +24,8 @@ ROUNDS, WORKERS = 5, (1, 2)
 WARM_UP, STEPS = 4_096, 100_000
 TASKS = {
     "CartPole-v1, environments in Rust": {"env": "CartPole-v1", "n_envs": 8},
-    "Acrobot-v1, environments in Python": {"env": "Acrobot-v1", "n_envs": 8},
+    # Made by callables, they are Gymnasium's; by the id they would be ours.
+    "Acrobot-v1, environments in Python": {"env": [partial(gym.make, "Acrobot-v1")] * 8},
 }
 
 

@@ -7,9 +7,10 @@ use rlox_bench::counting::Counting;
 use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::buffer::{Experience, ExperienceBatch, Replay, SampledBatch};
+use rlox_core::env::builtins::IDS;
 use rlox_core::env::lanes::Lanes;
 use rlox_core::env::parallel::{Reset, VecEnv};
-use rlox_core::env::spaces::Actions;
+use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::wiring::Shipped;
 
 #[global_allocator]
@@ -58,15 +59,21 @@ fn pushes_and_samples(name: &str, mut buffer: impl Replay<f32>, weighted: usize)
 
 #[test]
 fn steps_do_not_allocate() {
-    for env_id in ["CartPole-v1", "Pendulum-v1"] {
+    for &env_id in IDS {
         let mut env = VecEnv::<Lanes>::new(env_id, N, 0).unwrap();
         env.reset(Reset::default()).unwrap();
-        let (pushes, torques) = ([1; N], [0.5; N]);
+        for i in 0..N {
+            let (state, _) = env.state(i).unwrap();
+            env.set_state(i, &state, env.max_episode_steps() - 5)
+                .unwrap();
+        }
+        let (pushes, reals) = ([1; N], [0.5; N]);
+        let space = env.action_space().clone();
         let mut ended = 0;
         assert_steady(env_id, || {
-            let actions = match env_id {
-                "CartPole-v1" => Actions::Discrete(&pushes),
-                _ => Actions::Continuous(&torques),
+            let actions = match space {
+                Space::Discrete(_) => Actions::Discrete(&pushes),
+                Space::Box { .. } => Actions::Continuous(&reals),
             };
             ended += env.step(actions).unwrap().final_obs.envs().len();
         });

@@ -9,6 +9,7 @@ use pyo3::types::PyDict;
 use rlox_core::env::builtins;
 use rlox_core::env::obs_store::ObsStore;
 use rlox_core::env::parallel::Reset;
+use rlox_core::env::physics::Bounds;
 use rlox_core::env::spaces::{Actions, Space};
 use rlox_core::env::stepping::Finals;
 use rlox_core::switchboard::VecEnv as CoreVecEnv;
@@ -63,6 +64,9 @@ pub(crate) struct VecEnv {
     env_id: &'static str,
     pub(crate) action_space: Space,
     observation_space: Space,
+    /// What `bounds` of `reset` are by default, row by row.
+    #[pyo3(get)]
+    initial_bounds: Vec<Bounds>,
     results: Mutex<RecycledSteps>,
 }
 
@@ -161,7 +165,8 @@ impl VecEnv {
     /// Start new episodes; returns the observations `[n_envs, obs_dim]` float32.
     ///
     /// `seeds` one an environment (`None`: its stream goes on), `mask` bool `[n_envs]` of those to
-    /// reset (default all), `bounds` float64 `[state_dim, 2]` of the initial state's uniform draw.
+    /// reset (default all), `bounds` float64 `[drawn, 2]` of the uniform draw of those components of the
+    /// initial state that are drawn.
     #[pyo3(signature = (seeds=None, mask=None, bounds=None, out=None))]
     fn reset<'py>(
         &self,
@@ -286,6 +291,7 @@ impl VecEnv {
             env_id: env.env_id(),
             action_space: env.action_space().clone(),
             observation_space: env.observation_space().clone(),
+            initial_bounds: env.initial_bounds().to_vec(),
             envs: Envs::new(env),
             results: Mutex::new(RecycledSteps::new(n_envs, room)),
         })

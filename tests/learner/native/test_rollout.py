@@ -5,6 +5,7 @@ import warnings
 from itertools import pairwise
 
 import gymnasium as gym
+import in_python
 import numpy as np
 import pytest
 import torch
@@ -19,18 +20,26 @@ from rlox.learner.native.networks import actor_critic_networks
 from rlox.learner.native.rollout import vector
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic, mlp
 
-SIZES = {"CartPole-v1": (4, 2), "Pendulum-v1": (3, 1)}
+ENV_IDS = sorted(_core.builtin_envs())
+CORES = {env_id: _core.VecEnv(env_id, 1, 0) for env_id in ENV_IDS}
+
+
+def acts_by_index(env):
+    return isinstance(CORES[env].action_space, int)
 
 
 def made(env, hidden=(64, 64), activation=nn.Tanh, **arguments):
     """A trainer that collects natively, with a policy whose logits and means differ."""
-    obs_dim, n_out = SIZES[env]
-    kind = CategoricalActorCritic if env == "CartPole-v1" else GaussianActorCritic
+    obs_dim = CORES[env].obs_dim
+    if acts_by_index(env):
+        kind, n_out = CategoricalActorCritic, CORES[env].action_space
+    else:
+        kind, n_out = GaussianActorCritic, len(CORES[env].action_space[0])
     torch.manual_seed(arguments.get("seed", 0))
     policy = kind(obs_dim, n_out)
     policy.actor = mlp([obs_dim, *hidden, n_out], activation)
     policy.critic = mlp([obs_dim, *hidden, 1], activation)
-    if env == "Pendulum-v1":
+    if not acts_by_index(env):
         nn.init.normal_(policy.log_std)
     return rlox.PPO(env, policy=policy, optimizations=["R4"], **arguments)
 
@@ -82,7 +91,7 @@ def scripted(policy, noise):
 
 @settings(max_examples=10)
 @given(
-    env=st.sampled_from(sorted(SIZES)),
+    env=st.sampled_from(ENV_IDS),
     hidden=st.lists(st.integers(1, 70), max_size=3),
     activation=st.sampled_from([nn.Tanh, nn.ReLU]),
     n_envs=st.integers(1, 11),
@@ -95,7 +104,7 @@ def test_it_is_the_torch_path_s_rollout(env, hidden, activation, n_envs, n_steps
     model = made(env, hidden, activation, **arguments)
     assert model.rollout_path == "native"
     rng = np.random.default_rng(seed)
-    if env == "CartPole-v1":
+    if acts_by_index(env):
         # No draw lies where two probabilities meet: torch's rounding and ours may differ there.
         noise = rng.integers(0, 64, (n_steps, n_envs, 1)).astype(np.float32) / 64 + 1 / 128
     else:
@@ -118,7 +127,7 @@ def test_it_is_the_torch_path_s_rollout(env, hidden, activation, n_envs, n_steps
     torch.testing.assert_close(torch.from_numpy(found["values"]).flatten(), values)
 
 
-@pytest.mark.parametrize("env", sorted(SIZES))
+@pytest.mark.parametrize("env", ENV_IDS)
 def test_threads_do_not_change_it(env):
     model = made(env, n_envs=37, n_steps=30)
     noise = np.random.default_rng(0).random((30, 37, 1), dtype=np.float32)
@@ -135,7 +144,7 @@ def test_same_seed_same_rollouts():
     assert not torch.equal(runs[0][0].actions, runs[0][1].actions)
 
 
-@pytest.mark.parametrize("env", sorted(SIZES))
+@pytest.mark.parametrize("env", ENV_IDS)
 def test_the_smallest_rollout(env):
     model = made(env, n_envs=1, n_steps=1)
     (rollout,) = rollouts_of(model, 1)
@@ -282,7 +291,7 @@ class Bytes(gym.Env):
 
 @pytest.mark.parametrize(
     "env",
-    ["Acrobot-v1", Bytes(), Shaped("CartPole-v1", 2), gym.make("CartPole-v1")],
+    [in_python.ACROBOT, Bytes(), Shaped("CartPole-v1", 2), gym.make("CartPole-v1")],
     ids=["not ours", "bytes", "a vector of one's own", "wrapped"],
 )
 def test_other_environments_are_stepped_by_torch(env):
@@ -377,7 +386,7 @@ def test_parameters_in_one_vector_are_not_copied():
 
 
 def test_what_torch_does_instead_is_said_once_with_its_reason():
-    model = rlox.PPO("Acrobot-v1", n_envs=2, n_steps=4, optimizations=["R4"])
+    model = rlox.PPO(in_python.ACROBOT, n_envs=2, n_steps=4, optimizations=["R4"])
     with pytest.warns(UserWarning) as said:
         warnings.simplefilter("always")
         model.learn(40)  # five rollouts
@@ -404,7 +413,7 @@ def test_a_reason_that_comes_later_is_said_as_well():
 
 @pytest.mark.parametrize("asked", [[], None])
 def test_nothing_is_said_where_rust_has_all_or_was_not_asked(asked):
-    env = "Acrobot-v1" if asked == [] else "CartPole-v1"
+    env = in_python.ACROBOT if asked == [] else "CartPole-v1"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rlox.PPO(env, n_envs=2, n_steps=4, optimizations=asked).learn(16)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import in_python
 import projects
 import pytest
 from command_line import rlox_opt
@@ -71,7 +72,10 @@ def test_optimisations_of_the_training_loop_are_switched() -> None:
         (["sac", "--n-steps", "64"], ["--n-steps 64", "ppo"]),
         (["sac", "--collector", "async"], ["--collector async", "ppo"]),
         (["ppo", "--prioritized"], ["--prioritized", "sac"]),
-        (["ppo", "--collector", "async", "--env-id", "Acrobot-v1"], ["--collector async", "sync"]),
+        (
+            ["ppo", "--collector", "async", "--env-id", in_python.ACROBOT],
+            ["--collector async", "sync"],
+        ),
         (["ppo", "--device", "tpu"], ["--device tpu", "cpu"]),
         (["ppo", "--threads", "4096"], ["--threads 4096", "use 1"]),
     ],

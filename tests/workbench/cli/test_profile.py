@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import in_python
 import pytest
 
 REPORT_KEYS = {
@@ -231,14 +232,17 @@ def cmdline(pid: int) -> bytes:
     "arguments",
     [
         ["ppo", "--total-timesteps", "8192"],
-        ["ppo", "--total-timesteps", "8192", "--env-id", "Acrobot-v1"],
+        ["ppo", "--total-timesteps", "8192", "--env-id", f"in_python:{in_python.ACROBOT}"],
         ["ppo", "--total-timesteps", "8192", "--collector", "async"],
         ["sac", "--total-timesteps", "1500"],
-        ["sac", "--total-timesteps", "1500", "--env-id", "MountainCarContinuous-v0"],
+        ["sac", "--total-timesteps", "1500", "--env-id", f"in_python:{in_python.CAR}"],
         ["sac", "--total-timesteps", "1500", "--prioritized"],
     ],
 )
-def test_a_small_profile_with_all_tools(arguments: list[str], tmp_path: Path) -> None:
+def test_a_small_profile_with_all_tools(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(in_python.__file__).parent))
     out = tmp_path / "run"
     done = subprocess.run(
         command(*arguments, "--seconds", "8", "--json", "--out", str(out)),
@@ -256,7 +260,7 @@ def test_a_small_profile_with_all_tools(arguments: list[str], tmp_path: Path) ->
                 assert tool["slowdown"] > 0.2
     assert sum(layer["share"] for layer in report["layers"]) == pytest.approx(1)
     assert report["bottlenecks"]
-    native = report["env_id"] in ("CartPole-v1", "Pendulum-v1")
+    native = "in_python" not in report["env_id"]
     names = {phase["name"] for phase in report["phases"]}
     assert ("env_step/python_env" in names) is not native
     share = {layer["name"]: layer["share"] for layer in report["layers"]}

@@ -1,4 +1,4 @@
-//! P10's seam: what an environment without anything to report hands over as `info` at every step.
+//! P10's seam: what a step hands over as `info`. No built-in environment has anything to report.
 
 use std::collections::HashMap;
 

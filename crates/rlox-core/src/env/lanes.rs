@@ -1,63 +1,38 @@
 //! Environments eight by eight, component by component, stepped by one instruction for all eight.
 //!
-//! No threads: a step takes some nanoseconds an environment, and handing work over as long as a
-//! thousand of them.
+//! No threads: eight environments take tens of nanoseconds a step, and handing work over to a thread
+//! takes some 8 µs.
 
 use rand_pcg::Pcg64;
 
-use super::builtins::{CartPole, Kind, Pendulum, cartpole, pendulum};
 use super::info::OptionalInfo;
 use super::obs_store::FlatObs;
-use super::spaces::Actions;
-use super::stepping::{Outcome, Stepping};
-use super::{Bounds, seeding};
+use super::physics::{Bounds, LANES, Physics, Rows, alike};
+use super::seeding;
+use super::spaces::{Actions, LaneAction};
+use super::stepping::{Batch, Outcome, Share, Stepping};
 use crate::RloxError;
 use crate::memory::reserved;
-use crate::simd::Instructions;
+use crate::simd::{Instructions, kernel};
 
-/// Environments held together: as many as a register of AVX-512 holds numbers.
-pub(crate) const LANES: usize = 8;
+/// The form in which environments ship: eight by eight.
+#[derive(Debug)]
+pub enum Lanes {}
 
-/// Of every component of the state, that of each environment.
-pub(crate) type State = [[f64; LANES]; 4];
-
-/// Up to eight environments of one kind.
-#[derive(Debug, Clone)]
+/// Up to eight environments, one a lane.
 #[repr(align(64))]
-pub struct Lanes {
-    state: State,
+struct Eight<P: Physics> {
+    state: P::State,
     elapsed: [u32; LANES],
-    kind: Kind,
     /// One an environment; apart, so that the states of many environments lie side by side.
     rngs: Vec<Pcg64>,
 }
 
-/// What an environment of `OBS` observed numbers does, for eight of it.
-pub(crate) trait Physics<const OBS: usize> {
-    /// An action.
-    type Action: Copy + Default;
-    /// Steps after which an episode is truncated.
-    const MAX_EPISODE_STEPS: u32;
-    /// Where initial states are drawn from.
-    const INITIAL_BOUNDS: &'static [Bounds];
-
-    /// Advances the state.
-    fn step(state: &mut State, actions: [Self::Action; LANES]) -> Moved;
-
-    /// The observations.
-    fn rows(state: &State) -> [[f32; OBS]; LANES];
-}
-
-/// What a step gives besides the state.
-pub(crate) struct Moved {
-    pub(crate) rewards: [f64; LANES],
-    pub(crate) terminated: [bool; LANES],
-}
-
-/// A step of all environments of `all`, with autoreset.
+/// One step of the environments in `all`, with autoreset; `obs` are `[n_envs * obs_dim]`.
 ///
-/// All of them move before any episode that ended is looked at: whether one did is known at the end of
-/// a long chain of instructions, and to guess it wrong there is to begin the next chain late.
+/// In two passes: all of them move, and then the episodes that ended are replaced. Were both done eight
+/// by eight, the processor would have to guess whether an episode ends before the long computation that
+/// tells it is through, and each wrong guess would hold up the next eight.
 #[inline(always)]
 #[allow(
     clippy::needless_range_loop,
@@ -67,8 +42,8 @@ pub(crate) struct Moved {
     clippy::extra_unused_type_parameters,
     reason = "arithmetic that every level rounds alike"
 )]
-pub(crate) fn advance<I: Instructions, P: Physics<OBS>, const OBS: usize>(
-    all: &mut [Lanes],
+fn advance<I: Instructions, P: Physics>(
+    all: &mut [Eight<P>],
     actions: &[P::Action],
     obs: &mut [f32],
     outcome: Outcome<'_>,
@@ -81,23 +56,24 @@ pub(crate) fn advance<I: Instructions, P: Physics<OBS>, const OBS: usize>(
     } = outcome;
     let flags = (terminated.chunks_mut(LANES)).zip(truncated.chunks_mut(LANES));
     let columns = obs
-        .chunks_mut(LANES * OBS)
+        .chunks_mut(LANES * P::Rows::WIDTH)
         .zip(rewards.chunks_mut(LANES))
         .zip(flags);
     let inputs = all.iter_mut().zip(actions.chunks(LANES));
     let mut ended = [false; LANES];
-    for ((lanes, actions), ((obs, rewards), (terminated, truncated))) in inputs.zip(columns) {
-        let moved = P::step(&mut lanes.state, padded(actions));
+    for ((eight, actions), ((obs, rewards), (terminated, truncated))) in inputs.zip(columns) {
+        let moved = P::step(eight.state, &eight.elapsed, &padded(actions));
+        eight.state = moved.state;
         let mut cut = [false; LANES];
         for l in 0..LANES {
-            lanes.elapsed[l] += 1;
-            cut[l] = lanes.elapsed[l] >= P::MAX_EPISODE_STEPS;
+            eight.elapsed[l] += 1;
+            cut[l] = eight.elapsed[l] >= P::MAX_EPISODE_STEPS;
             ended[l] = moved.terminated[l] | cut[l];
         }
         put(&moved.rewards, rewards);
         put(&moved.terminated, terminated);
         put(&cut, truncated);
-        put(P::rows(&lanes.state).as_flattened(), obs);
+        put(P::rows(&moved.state).flat(), obs);
     }
     if let Some(last) = all.last_mut() {
         (last.rngs.len()..LANES)
@@ -106,14 +82,14 @@ pub(crate) fn advance<I: Instructions, P: Physics<OBS>, const OBS: usize>(
     }
     final_obs.clear();
     let flags = terminated.chunks(LANES).zip(truncated.chunks(LANES));
-    for (i, (lanes, (terminated, truncated))) in all.iter_mut().zip(flags).enumerate() {
+    for (i, (eight, (terminated, truncated))) in all.iter_mut().zip(flags).enumerate() {
         if any(terminated) | any(truncated) {
             for l in (0..terminated.len()).filter(|&l| terminated[l] | truncated[l]) {
                 let env = i * LANES + l;
-                let row = &mut obs[env * OBS..][..OBS];
+                let row = &mut obs[env * P::Rows::WIDTH..][..P::Rows::WIDTH];
                 final_obs.push(env, row);
-                lanes.start(l, P::INITIAL_BOUNDS);
-                row.copy_from_slice(&P::rows(&lanes.state)[l]);
+                eight.start(l, P::INITIAL_BOUNDS);
+                eight.observe(l, row);
             }
         }
     }
@@ -148,99 +124,124 @@ fn put<T: Copy>(values: &[T], out: &mut [T]) {
     }
 }
 
-impl Lanes {
-    /// Starts an episode.
+kernel! {
+    /// [`advance`], compiled for each instruction set.
+    fn step_all<P: Physics>(
+        all: &mut [Eight<P>], actions: &[P::Action], obs: &mut [f32], outcome: Outcome<'_>,
+    ) = advance;
+}
+
+impl<P: Physics> Eight<P> {
+    /// Starts an episode in lane `l`.
     #[inline(never)]
-    fn start(&mut self, at: usize, bounds: &[Bounds]) {
-        for (component, &(low, high)) in self.state.iter_mut().zip(bounds) {
-            component[at] = seeding::uniform(&mut self.rngs[at], low, high);
+    fn start(&mut self, l: usize, bounds: &[Bounds]) {
+        for (c, component) in self.state.as_mut().iter_mut().enumerate() {
+            component[l] = match bounds.get(c) {
+                Some(&(low, high)) => P::kept(seeding::uniform(&mut self.rngs[l], low, high)),
+                None => 0.0,
+            };
         }
-        self.elapsed[at] = 0;
+        self.elapsed[l] = 0;
     }
 
     /// Puts a lane that has no environment back to rest: it moves with the others.
-    fn clear(&mut self, at: usize) {
-        for component in &mut self.state {
-            component[at] = 0.0;
+    fn clear(&mut self, l: usize) {
+        for component in self.state.as_mut() {
+            component[l] = 0.0;
         }
-        self.elapsed[at] = 0;
+        self.elapsed[l] = 0;
     }
 
-    /// Components that the state has.
-    fn components(&self) -> usize {
-        match self.kind {
-            Kind::CartPole => 4,
-            Kind::Pendulum => 2,
-        }
+    /// Observes lane `l`, by way of a state of its own: the compiler leaves out the other seven, and to
+    /// read eight numbers at once right after one of them was written takes long.
+    #[inline(always)]
+    fn observe(&self, l: usize, slot: &mut [f32]) {
+        let state = alike::<P>(|c| self.state.as_ref()[c][l]);
+        slot.copy_from_slice(P::rows(&state).row(0));
     }
 }
 
 impl Stepping for Lanes {
-    const ENVS: usize = LANES;
     type Obs = FlatObs;
     type Info = OptionalInfo;
 
-    fn new(kind: Kind, seeds: &[u128]) -> Result<Self, RloxError> {
-        let mut rngs = reserved(seeds.len())?;
-        rngs.extend(seeds.iter().map(|&seed| seeding::rng_from_seed(seed)));
-        Ok(Self {
-            state: State::default(),
-            elapsed: [0; LANES],
-            kind,
-            rngs,
-        })
+    fn bytes_per_env<P: Physics>() -> usize {
+        size_of::<Eight<P>>().div_ceil(LANES) + size_of::<Pcg64>()
     }
 
-    fn reseed(&mut self, at: usize, seed: u128) {
-        self.rngs[at] = seeding::rng_from_seed(seed);
-    }
-
-    fn reset(&mut self, at: usize, bounds: &[Bounds]) {
-        self.start(at, bounds);
-    }
-
-    fn state(&self, at: usize) -> (Vec<f64>, u32) {
-        let components = self.state.iter().take(self.components());
-        let state = components.map(|component| component[at]).collect();
-        (state, self.elapsed[at])
-    }
-
-    fn set_state(&mut self, at: usize, state: &[f64], elapsed: u32) {
-        for (component, &value) in self.state.iter_mut().zip(state) {
-            component[at] = value;
+    fn make<P: Physics>(
+        seeds: &[u128],
+    ) -> Result<Box<dyn Batch<FlatObs, OptionalInfo>>, RloxError> {
+        let mut all = reserved(seeds.len().div_ceil(LANES))?;
+        for seeds in seeds.chunks(LANES) {
+            let mut rngs = reserved(seeds.len())?;
+            rngs.extend(seeds.iter().map(|&seed| seeding::rng_from_seed(seed)));
+            all.push(Eight::<P> {
+                state: P::State::default(),
+                elapsed: [0; LANES],
+                rngs,
+            });
         }
-        self.elapsed[at] = elapsed;
+        Ok(Box::new(all))
+    }
+}
+
+impl<P: Physics> Batch<FlatObs, OptionalInfo> for Vec<Eight<P>> {
+    fn reseed(&mut self, i: usize, seed: u128) {
+        self[i / LANES].rngs[i % LANES] = seeding::rng_from_seed(seed);
     }
 
-    fn observe(&self, at: usize, slot: &mut [f32]) {
-        match self.kind {
-            Kind::CartPole => slot.copy_from_slice(&CartPole::rows(&self.state)[at]),
-            Kind::Pendulum => slot.copy_from_slice(&Pendulum::rows(&self.state)[at]),
+    fn reset(&mut self, i: usize, bounds: &[Bounds]) {
+        self[i / LANES].start(i % LANES, bounds);
+    }
+
+    fn state(&self, i: usize) -> (Vec<f64>, u32) {
+        let (eight, l) = (&self[i / LANES], i % LANES);
+        let components = eight.state.as_ref().iter();
+        let state = components.map(|component| component[l]).collect();
+        (state, eight.elapsed[l])
+    }
+
+    fn set_state(&mut self, i: usize, state: &[f64], elapsed: u32) {
+        let (eight, l) = (&mut self[i / LANES], i % LANES);
+        for (component, &value) in eight.state.as_mut().iter_mut().zip(state) {
+            component[l] = value;
         }
+        eight.elapsed[l] = elapsed;
+    }
+
+    fn observe(&self, i: usize, slot: &mut [f32]) {
+        self[i / LANES].observe(i % LANES, slot);
     }
 
     fn step(
-        all: &mut [Self],
+        &mut self,
         actions: Actions<'_>,
         obs: &mut FlatObs,
         _infos: &mut [OptionalInfo],
         outcome: Outcome<'_>,
-    ) {
-        Self::step_flat(all, actions, obs.values_mut(), outcome);
+    ) -> Result<(), RloxError> {
+        (&mut self[..]).step(actions, obs.values_mut(), outcome)
     }
 
-    fn step_flat(all: &mut [Self], actions: Actions<'_>, obs: &mut [f32], outcome: Outcome<'_>) {
-        let Some(first) = all.first() else { return };
-        match (first.kind, actions) {
-            (Kind::CartPole, Actions::Discrete(actions)) => {
-                cartpole::step_lanes(all, actions, obs, outcome);
-            }
-            (Kind::Pendulum, Actions::Continuous(torques)) => {
-                pendulum::step_lanes(all, torques, obs, outcome);
-            }
-            // They are refused before: to move by them would be to move another environment.
-            _ => debug_assert!(false, "actions of another kind of environment"),
+    fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError> {
+        let mut shares: Vec<Box<dyn Share + '_>> = reserved(self.len().div_ceil(n / LANES))?;
+        for share in self.chunks_mut(n / LANES) {
+            shares.push(Box::new(share));
         }
+        Ok(shares)
+    }
+}
+
+impl<P: Physics> Share for &mut [Eight<P>] {
+    fn step(
+        &mut self,
+        actions: Actions<'_>,
+        obs: &mut [f32],
+        outcome: Outcome<'_>,
+    ) -> Result<(), RloxError> {
+        step_all(self, P::Action::all(actions)?, obs, outcome);
+        Ok(())
     }
 }
 

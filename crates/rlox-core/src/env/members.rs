@@ -1,16 +1,19 @@
-//! Environments one by one, each behind a box of its own.
+//! Environments one by one, each behind a box of its own: the form before P19. P2 and P10 vary within it
+//! where observations are put and what a step reports besides.
 
 use std::marker::PhantomData;
 
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
-use super::builtins::Kind;
 use super::info::StepInfo;
 use super::obs_store::{FlatObs, ObsStore};
-use super::spaces::Actions;
-use super::stepping::{Outcome, Stepping};
-use super::{Action, Bounds, RLEnv, seeding};
+use super::physics::{Bounds, LANES, Physics};
+use super::scalar::RLEnv;
+use super::seeding;
+use super::spaces::{Action, Actions};
+use super::stepping::{Batch, Outcome, Share, Stepping};
+use crate::memory::reserved;
 use crate::{RloxError, pool};
 
 /// From here on a step is shared among threads. A built-in environment steps in some 0.1 µs and
@@ -19,12 +22,14 @@ pub const PARALLEL_ENVS: usize = 512;
 /// Environments that a thread takes at least, so that the hand-over is paid by work.
 const PER_THREAD: usize = 128;
 
-/// One environment with what it needs to go on by itself. Generic over the seams of P2 and P10.
+/// One environment with its generator and time limit. `O` is where observations are put (P2), `I` what a
+/// step reports besides (P10). As a form of [`Stepping`], one such for each environment.
 pub struct Member<O, I> {
     env: Box<dyn RLEnv<I>>,
     rng: Pcg64,
     elapsed: u32,
     limit: u32,
+    initial_bounds: &'static [Bounds],
     store: PhantomData<fn() -> O>,
 }
 
@@ -38,15 +43,21 @@ struct Done<I> {
 }
 
 impl<O: ObsStore, I: StepInfo> Member<O, I> {
+    /// Starts an episode.
+    fn start(&mut self, bounds: &[Bounds]) {
+        self.env.reset(&mut self.rng, bounds);
+        self.elapsed = 0;
+    }
+
     /// Steps with a valid action, and observes into a slot of any store.
     #[inline]
     fn step_one<S: ObsStore>(&mut self, action: Action<'_>, slot: &mut S::Slot) -> Done<I> {
-        let transition = self.env.step(action);
+        let transition = self.env.step(action, self.elapsed);
         self.elapsed += 1;
         let truncated = self.elapsed >= self.limit;
         let final_obs = (transition.terminated || truncated).then(|| {
             let last = self.env.obs();
-            self.reset(0, self.env.initial_bounds());
+            self.start(self.initial_bounds);
             last
         });
         S::observe(&*self.env, slot);
@@ -83,58 +94,65 @@ impl<O: ObsStore, I: StepInfo> Member<O, I> {
 }
 
 impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
-    const ENVS: usize = 1;
     type Obs = O;
     type Info = I;
 
-    fn new(kind: Kind, seeds: &[u128]) -> Result<Self, RloxError> {
-        let env = kind.make::<I>();
-        Ok(Self {
-            limit: env.max_episode_steps(),
-            env,
-            rng: seeding::rng_from_seed(seeds[0]),
+    fn bytes_per_env<P: Physics>() -> usize {
+        size_of::<Self>() + size_of::<P::State>() / LANES
+    }
+
+    fn make<P: Physics>(seeds: &[u128]) -> Result<Box<dyn Batch<O, I>>, RloxError> {
+        let mut all = reserved(seeds.len())?;
+        all.extend(seeds.iter().map(|&seed| Self {
+            env: P::alone(),
+            rng: seeding::rng_from_seed(seed),
             elapsed: 0,
+            limit: P::MAX_EPISODE_STEPS,
+            initial_bounds: P::INITIAL_BOUNDS,
             store: PhantomData,
-        })
+        }));
+        Ok(Box::new(all))
+    }
+}
+
+impl<O: ObsStore, I: StepInfo> Batch<O, I> for Vec<Member<O, I>> {
+    fn reseed(&mut self, i: usize, seed: u128) {
+        self[i].rng = seeding::rng_from_seed(seed);
     }
 
-    fn reseed(&mut self, _at: usize, seed: u128) {
-        self.rng = seeding::rng_from_seed(seed);
+    fn reset(&mut self, i: usize, bounds: &[Bounds]) {
+        self[i].start(bounds);
     }
 
-    fn reset(&mut self, _at: usize, bounds: &[Bounds]) {
-        self.env.reset(&mut self.rng, bounds);
-        self.elapsed = 0;
+    fn state(&self, i: usize) -> (Vec<f64>, u32) {
+        (self[i].env.state().to_vec(), self[i].elapsed)
     }
 
-    fn state(&self, _at: usize) -> (Vec<f64>, u32) {
-        (self.env.state().to_vec(), self.elapsed)
+    fn set_state(&mut self, i: usize, state: &[f64], elapsed: u32) {
+        self[i].env.state_mut().copy_from_slice(state);
+        self[i].elapsed = elapsed;
     }
 
-    fn set_state(&mut self, _at: usize, state: &[f64], elapsed: u32) {
-        self.env.state_mut().copy_from_slice(state);
-        self.elapsed = elapsed;
-    }
-
-    fn observe(&self, _at: usize, slot: &mut O::Slot) {
-        O::observe(&*self.env, slot);
+    fn observe(&self, i: usize, slot: &mut O::Slot) {
+        O::observe(&*self[i].env, slot);
     }
 
     fn step(
-        all: &mut [Self],
+        &mut self,
         actions: Actions<'_>,
         obs: &mut O,
         infos: &mut [I],
         outcome: Outcome<'_>,
-    ) {
-        if all.len() < PARALLEL_ENVS || pool::threads() == 1 {
-            return Self::step_in_turn::<O>(all, actions, obs.slots(), outcome, |i, info| {
+    ) -> Result<(), RloxError> {
+        if self.len() < PARALLEL_ENVS || pool::threads() == 1 {
+            Member::step_in_turn::<O>(self, actions, obs.slots(), outcome, |i, info| {
                 infos[i] = info;
             });
+            return Ok(());
         }
-        let dim = actions.per_env(all.len());
+        let dim = actions.per_env(self.len());
         let ended: Vec<Option<Vec<f32>>> = (
-            all,
+            &mut self[..],
             obs.par_slots(),
             outcome.rewards,
             outcome.terminated,
@@ -157,11 +175,28 @@ impl<O: ObsStore, I: StepInfo> Stepping for Member<O, I> {
                 outcome.final_obs.push(i, last);
             }
         }
+        Ok(())
     }
 
-    fn step_flat(all: &mut [Self], actions: Actions<'_>, obs: &mut [f32], outcome: Outcome<'_>) {
-        let obs_dim = obs.len() / all.len();
+    fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError> {
+        let mut shares: Vec<Box<dyn Share + '_>> = reserved(self.len().div_ceil(n))?;
+        for share in self.chunks_mut(n) {
+            shares.push(Box::new(share));
+        }
+        Ok(shares)
+    }
+}
+
+impl<O: ObsStore, I: StepInfo> Share for &mut [Member<O, I>] {
+    fn step(
+        &mut self,
+        actions: Actions<'_>,
+        obs: &mut [f32],
+        outcome: Outcome<'_>,
+    ) -> Result<(), RloxError> {
+        let obs_dim = obs.len() / self.len();
         let slots = obs.chunks_exact_mut(obs_dim);
-        Self::step_in_turn::<FlatObs>(all, actions, slots, outcome, |_, _| {});
+        Member::step_in_turn::<FlatObs>(self, actions, slots, outcome, |_, _| {});
+        Ok(())
     }
 }

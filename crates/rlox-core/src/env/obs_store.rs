@@ -2,12 +2,12 @@
 
 use rayon::prelude::*;
 
-use super::RLEnv;
 use super::info::StepInfo;
+use super::scalar::RLEnv;
 use crate::RloxError;
 use crate::memory::{reserved, zeros};
 
-/// Observations of `n_envs` environments.
+/// Holds the observations of `n_envs` environments.
 pub trait ObsStore: Sized + Send + Sync + 'static {
     /// The place of one environment.
     type Slot: ?Sized + Send;

@@ -4,12 +4,12 @@
 //! its observation is the new episode's first, and the last one is kept as `final_obs`, without
 //! which a truncated episode could not be bootstrapped.
 
-use super::Bounds;
-use super::builtins::Kind;
+use super::builtins::{self, Builtin};
 use super::info::StepInfo;
 use super::obs_store::ObsStore;
+use super::physics::Bounds;
 use super::spaces::{Actions, Space};
-use super::stepping::{Finals, Outcome, Stepping};
+use super::stepping::{Batch, Finals, Outcome, Share, Stepping};
 use crate::error::{RloxError, check_len};
 use crate::memory::{fits, reserved, zeros};
 
@@ -43,14 +43,11 @@ pub struct Reset<'a> {
     pub bounds: Option<&'a [Bounds]>,
 }
 
-/// `n_envs` environments of one kind. Generic over how they are held and stepped.
+/// `n_envs` environments of one kind, held in the form `S`.
 pub struct VecEnv<S: Stepping> {
-    kind: Kind,
+    kind: Builtin<S>,
     n_envs: usize,
-    observation_space: Space,
-    action_space: Space,
-    initial_bounds: &'static [Bounds],
-    envs: Vec<S>,
+    envs: Box<dyn Batch<S::Obs, S::Info>>,
     last: BatchTransition<S::Obs, S::Info>,
     /// Every environment has a state to step from.
     started: bool,
@@ -58,14 +55,17 @@ pub struct VecEnv<S: Stepping> {
 
 impl<S: Stepping> VecEnv<S> {
     /// Environments called `env_id`, the i-th seeded with `seed + i`.
+    ///
+    /// # Errors
+    /// If none is called so, for no environment or more than there is memory for, and for a seed of
+    /// `2^128 - n_envs` or more.
     pub fn new(env_id: &str, n_envs: usize, seed: u128) -> Result<Self, RloxError> {
-        let kind = Kind::of(env_id)?;
+        let kind = builtins::find::<S>(env_id)?;
         if n_envs == 0 {
             return Err(RloxError::argument("n_envs", "is 0, expected at least 1"));
         }
-        let one = kind.make::<S::Info>();
-        let obs_dim = one.observation_space().dim();
-        let bytes = Self::bytes_per_env(obs_dim);
+        let obs_dim = kind.observation_space.dim();
+        let bytes = Self::bytes_per_env(&kind);
         if !fits::<u8>(n_envs, bytes) {
             let problem = format!(
                 "is {n_envs}, and so many environments of {bytes} bytes do not fit into memory; \
@@ -73,16 +73,9 @@ impl<S: Stepping> VecEnv<S> {
             );
             return Err(RloxError::argument("n_envs", problem));
         }
-        let (mut seeds, mut infos, mut envs) = (
-            reserved(n_envs)?,
-            reserved(n_envs)?,
-            reserved(n_envs.div_ceil(S::ENVS))?,
-        );
+        let (mut seeds, mut infos) = (reserved(n_envs)?, reserved(n_envs)?);
         seeds.extend(seeds_from(seed, n_envs)?);
         infos.extend((0..n_envs).map(|_| S::Info::nothing()));
-        for seeds in seeds.chunks(S::ENVS) {
-            envs.push(S::new(kind, seeds)?);
-        }
         let last = BatchTransition {
             obs: S::Obs::new(n_envs, obs_dim)?,
             rewards: zeros(n_envs)?,
@@ -92,28 +85,26 @@ impl<S: Stepping> VecEnv<S> {
             infos,
         };
         Ok(Self {
+            envs: (kind.make)(&seeds)?,
             kind,
             n_envs,
-            observation_space: one.observation_space(),
-            action_space: one.action_space(),
-            initial_bounds: one.initial_bounds(),
-            envs,
             last,
             started: false,
         })
     }
 
     /// What [`Self::new`] puts into memory for an environment, at least.
-    fn bytes_per_env(obs_dim: usize) -> usize {
-        let observations = 2 * obs_dim * size_of::<f32>(); // the latest one and an episode's last
-        // A seed, a reward, two flags, a number, a generator of random numbers.
-        let rest = size_of::<(u128, f64, bool, bool, usize, u128, u128)>() + size_of::<S::Info>();
-        size_of::<S>().div_ceil(S::ENVS) + observations + rest
+    fn bytes_per_env(kind: &Builtin<S>) -> usize {
+        // The latest observation and an episode's last.
+        let observations = 2 * kind.observation_space.dim() * size_of::<f32>();
+        // A seed, a reward, two flags, and the number of an environment whose episode ended.
+        let rest = size_of::<(u128, f64, bool, bool, usize)>() + size_of::<S::Info>();
+        kind.bytes + observations + rest
     }
 
     /// The id they were made by.
     pub fn env_id(&self) -> &'static str {
-        self.kind.id()
+        self.kind.id
     }
 
     /// How many they are.
@@ -123,12 +114,22 @@ impl<S: Stepping> VecEnv<S> {
 
     /// Space of one environment's observations.
     pub fn observation_space(&self) -> &Space {
-        &self.observation_space
+        &self.kind.observation_space
     }
 
     /// Space of one environment's actions.
     pub fn action_space(&self) -> &Space {
-        &self.action_space
+        &self.kind.action_space
+    }
+
+    /// Steps after which an episode is truncated.
+    pub fn max_episode_steps(&self) -> u32 {
+        self.kind.max_episode_steps
+    }
+
+    /// Where the components of an initial state are drawn from, unless a reset says otherwise.
+    pub fn initial_bounds(&self) -> &'static [Bounds] {
+        self.kind.initial_bounds
     }
 
     /// Whether there is a state to step from.
@@ -144,10 +145,10 @@ impl<S: Stepping> VecEnv<S> {
     /// Starts new episodes; returns the observations of all environments.
     pub fn reset(&mut self, how: Reset<'_>) -> Result<&S::Obs, RloxError> {
         let n_envs = self.n_envs;
-        let bounds = how.bounds.unwrap_or(self.initial_bounds);
+        let bounds = how.bounds.unwrap_or(self.kind.initial_bounds);
         check_len("seed", how.seeds.map_or(n_envs, <[_]>::len), n_envs)?;
         check_len("reset_mask", how.mask.map_or(n_envs, <[_]>::len), n_envs)?;
-        check_len("bounds", bounds.len(), self.initial_bounds.len())?;
+        check_len("bounds", bounds.len(), self.kind.initial_bounds.len())?;
         if let Some((low, high)) = bounds
             .iter()
             .find(|(low, high)| !(low <= high && low.is_finite() && high.is_finite()))
@@ -165,12 +166,11 @@ impl<S: Stepping> VecEnv<S> {
         }
         for (i, slot) in self.last.obs.slots().enumerate() {
             if how.mask.is_none_or(|mask| mask[i]) {
-                let (envs, at) = (&mut self.envs[i / S::ENVS], i % S::ENVS);
                 if let Some(seed) = how.seeds.and_then(|seeds| seeds[i]) {
-                    envs.reseed(at, seed);
+                    self.envs.reseed(i, seed);
                 }
-                envs.reset(at, bounds);
-                envs.observe(at, slot);
+                self.envs.reset(i, bounds);
+                self.envs.observe(i, slot);
             }
         }
         self.started = true;
@@ -187,7 +187,7 @@ impl<S: Stepping> VecEnv<S> {
                 "step before the first reset; call reset() first".into(),
             ));
         }
-        actions.check(&self.action_space, self.n_envs)?;
+        actions.check(&self.kind.action_space, self.n_envs)?;
         let BatchTransition {
             obs,
             rewards,
@@ -202,20 +202,20 @@ impl<S: Stepping> VecEnv<S> {
             truncated,
             final_obs,
         };
-        S::step(&mut self.envs, actions, obs, infos, outcome);
+        self.envs.step(actions, obs, infos, outcome)?;
         Ok(&self.last)
     }
 
-    /// The environments, for a caller that steps them by itself. What it leaves them in is observed
-    /// by [`Self::observe`].
-    pub(crate) fn envs_mut(&mut self) -> &mut [S] {
-        &mut self.envs
+    /// The environments, `n` at a time, for a caller that steps them by itself and then calls
+    /// [`Self::observe`]; `n` as [`Batch::shares`] has it.
+    pub(crate) fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError> {
+        self.envs.shares(n)
     }
 
     /// Observes every environment as it stands.
     pub(crate) fn observe(&mut self) {
         for (i, slot) in self.last.obs.slots().enumerate() {
-            self.envs[i / S::ENVS].observe(i % S::ENVS, slot);
+            self.envs.observe(i, slot);
         }
     }
 
@@ -224,7 +224,7 @@ impl<S: Stepping> VecEnv<S> {
         if i >= self.n_envs {
             return Err(no_such_env(i, self.n_envs));
         }
-        Ok(self.envs[i / S::ENVS].state(i % S::ENVS))
+        Ok(self.envs.state(i))
     }
 
     /// Puts environment `i` into `state`, `elapsed` steps into its episode.
@@ -232,14 +232,14 @@ impl<S: Stepping> VecEnv<S> {
         let Some(slot) = self.last.obs.slots().nth(i) else {
             return Err(no_such_env(i, self.n_envs));
         };
-        check_len("state", state.len(), self.initial_bounds.len())?;
+        check_len("state", state.len(), self.kind.components)?;
         if let Some(at) = state.iter().position(|component| !component.is_finite()) {
             let problem = format!("is {} at index {at}, expected finite numbers", state[at]);
             return Err(RloxError::argument("state", problem));
         }
-        let (envs, at) = (&mut self.envs[i / S::ENVS], i % S::ENVS);
-        envs.set_state(at, state, elapsed.min(u32::MAX - 1)); // the next step is counted, too
-        envs.observe(at, slot);
+        let elapsed = elapsed.min(u32::MAX - 1); // the next step is counted, too
+        self.envs.set_state(i, state, elapsed);
+        self.envs.observe(i, slot);
         Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! Spaces of observations and actions, and the check that a batch of actions lies within one.
 
-use super::Action;
 use crate::error::{RloxError, check_len};
 
 /// The set that observations or actions come from.
@@ -35,6 +34,15 @@ impl Space {
     }
 }
 
+/// The action of one environment, valid for its action space.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Action<'a> {
+    /// Index into a discrete space.
+    Discrete(usize),
+    /// Components of a continuous one.
+    Continuous(&'a [f32]),
+}
+
 /// The actions of all environments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Actions<'a> {
@@ -49,8 +57,9 @@ impl<'a> Actions<'a> {
     ///
     /// A continuous action beyond the bounds is valid, as in Gymnasium: environments clip.
     pub fn check(&self, space: &Space, n_envs: usize) -> Result<(), RloxError> {
-        match (self, space) {
-            (Self::Discrete(actions), Space::Discrete(n)) => {
+        match space {
+            Space::Discrete(n) => {
+                let actions = self.indices()?;
                 check_len("actions", actions.len(), n_envs)?;
                 match actions.iter().position(|&a| a < 0 || a >= *n as i64) {
                     None => Ok(()),
@@ -60,7 +69,8 @@ impl<'a> Actions<'a> {
                     )),
                 }
             }
-            (Self::Continuous(actions), Space::Box { low, .. }) => {
+            Space::Box { low, .. } => {
+                let actions = self.components()?;
                 check_len("actions", actions.len(), n_envs * low.len())?;
                 match actions.iter().position(|a| !a.is_finite()) {
                     None => Ok(()),
@@ -74,13 +84,27 @@ impl<'a> Actions<'a> {
                     )),
                 }
             }
-            (Self::Discrete(_), Space::Box { .. }) => Err(RloxError::argument(
-                "actions",
-                "are integers, expected float32 for a continuous action space",
-            )),
-            (Self::Continuous(_), Space::Discrete(_)) => Err(RloxError::argument(
+        }
+    }
+
+    /// Those of a discrete space.
+    fn indices(self) -> Result<&'a [i64], RloxError> {
+        match self {
+            Self::Discrete(actions) => Ok(actions),
+            Self::Continuous(_) => Err(RloxError::argument(
                 "actions",
                 "are floats, expected integers for a discrete action space",
+            )),
+        }
+    }
+
+    /// Those of a continuous space.
+    fn components(self) -> Result<&'a [f32], RloxError> {
+        match self {
+            Self::Continuous(actions) => Ok(actions),
+            Self::Discrete(_) => Err(RloxError::argument(
+                "actions",
+                "are integers, expected float32 for a continuous action space",
             )),
         }
     }
@@ -99,6 +123,49 @@ impl<'a> Actions<'a> {
         match self {
             Self::Discrete(actions) => Action::Discrete(actions[i] as usize),
             Self::Continuous(actions) => Action::Continuous(&actions[i * dim..(i + 1) * dim]),
+        }
+    }
+}
+
+/// The action of one environment, as [`super::physics::Physics::step`] takes it.
+pub trait LaneAction: Copy + Default + Send {
+    /// The actions of a batch, one an environment.
+    ///
+    /// # Errors
+    /// If they are of another kind.
+    fn all(actions: Actions<'_>) -> Result<&[Self], RloxError>;
+
+    /// The action of one environment, if it is of this kind.
+    fn one(action: Action<'_>) -> Option<Self>;
+}
+
+impl LaneAction for i64 {
+    #[inline]
+    fn all(actions: Actions<'_>) -> Result<&[Self], RloxError> {
+        actions.indices()
+    }
+
+    fn one(action: Action<'_>) -> Option<Self> {
+        match action {
+            Action::Discrete(index) => Some(index as i64),
+            Action::Continuous(_) => None,
+        }
+    }
+}
+
+impl<const N: usize> LaneAction for [f32; N]
+where
+    Self: Default,
+{
+    #[inline]
+    fn all(actions: Actions<'_>) -> Result<&[Self], RloxError> {
+        Ok(actions.components()?.as_chunks().0)
+    }
+
+    fn one(action: Action<'_>) -> Option<Self> {
+        match action {
+            Action::Continuous(components) => components.first_chunk().copied(),
+            Action::Discrete(_) => None,
         }
     }
 }

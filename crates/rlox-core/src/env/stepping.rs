@@ -1,56 +1,81 @@
 //! P19's seam: how environments of one kind are held, and what steps them.
 
-use super::Bounds;
-use super::builtins::Kind;
 use super::info::StepInfo;
 use super::obs_store::ObsStore;
+use super::physics::{Bounds, Physics};
 use super::spaces::Actions;
 use crate::RloxError;
 use crate::memory::reserved;
 
-/// One or several environments held together, each with its own generator and time limit. The one
-/// thing that varies between variants of [`super::parallel::VecEnv`].
-pub trait Stepping: Sized + Send + 'static {
-    /// Environments held together; the last of a batch may hold fewer.
-    const ENVS: usize;
+/// A form of holding environments: the one thing that varies between variants of
+/// [`super::parallel::VecEnv`]. A type that implements it is a name of that form.
+pub trait Stepping: 'static {
     /// Where observations are put.
     type Obs: ObsStore;
     /// Further facts about a step.
     type Info: StepInfo;
 
-    /// Environments of a kind, with these seeds, at most [`Self::ENVS`]; without a state as yet.
+    /// What an environment takes in memory, at least, without observations and outcome.
+    fn bytes_per_env<P: Physics>() -> usize;
+
+    /// Environments of one kind, with these seeds; without a state as yet.
     ///
     /// # Errors
     /// If there is no memory for them.
-    fn new(kind: Kind, seeds: &[u128]) -> Result<Self, RloxError>;
+    fn make<P: Physics>(seeds: &[u128])
+    -> Result<Box<dyn Batch<Self::Obs, Self::Info>>, RloxError>;
+}
 
-    /// A new stream of random numbers for environment `at`.
-    fn reseed(&mut self, at: usize, seed: u128);
+/// Environments of one kind, each with its own generator and time limit. What kind they are is known
+/// behind this table of methods, which is called once a step for all of them.
+pub trait Batch<O: ObsStore, I>: Send {
+    /// A new stream of random numbers for environment `i`.
+    fn reseed(&mut self, i: usize, seed: u128);
 
-    /// Starts an episode of environment `at`, from a state drawn within `bounds`.
-    fn reset(&mut self, at: usize, bounds: &[Bounds]);
+    /// Starts an episode of environment `i`, from a state drawn within `bounds`.
+    fn reset(&mut self, i: usize, bounds: &[Bounds]);
 
-    /// The state of environment `at`, and the steps of its episode so far.
-    fn state(&self, at: usize) -> (Vec<f64>, u32);
+    /// The state of environment `i`, and the steps of its episode so far.
+    fn state(&self, i: usize) -> (Vec<f64>, u32);
 
-    /// Puts environment `at` into `state`, which has its length, `elapsed` steps into its episode.
-    fn set_state(&mut self, at: usize, state: &[f64], elapsed: u32);
+    /// Puts environment `i` into `state`, which has its length, `elapsed` steps into its episode.
+    fn set_state(&mut self, i: usize, state: &[f64], elapsed: u32);
 
-    /// Observes environment `at` into `slot`.
-    fn observe(&self, at: usize, slot: &mut <Self::Obs as ObsStore>::Slot);
+    /// Observes environment `i` into `slot`.
+    fn observe(&self, i: usize, slot: &mut O::Slot);
 
-    /// Steps the environments of `all`, in their order, with actions that have been checked.
+    /// Steps all of them, with actions whose values have been checked.
+    ///
+    /// # Errors
+    /// If the actions are of another kind; then none has moved.
     fn step(
-        all: &mut [Self],
+        &mut self,
         actions: Actions<'_>,
-        obs: &mut Self::Obs,
-        infos: &mut [Self::Info],
+        obs: &mut O,
+        infos: &mut [I],
         outcome: Outcome<'_>,
-    );
+    ) -> Result<(), RloxError>;
 
-    /// The same for some of the environments, whose observations `[n_envs * obs_dim]` and outcome
-    /// lie in the caller's memory.
-    fn step_flat(all: &mut [Self], actions: Actions<'_>, obs: &mut [f32], outcome: Outcome<'_>);
+    /// All of them, `n` at a time and fewer at the end, for threads that step on their own. `n` is a
+    /// multiple of [`super::physics::LANES`].
+    ///
+    /// # Errors
+    /// If there is no memory for the list.
+    fn shares(&mut self, n: usize) -> Result<Vec<Box<dyn Share + '_>>, RloxError>;
+}
+
+/// Some of the environments of a [`Batch`].
+pub trait Share: Send {
+    /// Steps them as [`Batch::step`] does, with observations `[n_envs * obs_dim]` in the caller's memory.
+    ///
+    /// # Errors
+    /// If the actions are of another kind; then none has moved.
+    fn step(
+        &mut self,
+        actions: Actions<'_>,
+        obs: &mut [f32],
+        outcome: Outcome<'_>,
+    ) -> Result<(), RloxError>;
 }
 
 /// Where a step of `n_envs` environments puts what it gives besides the observations.

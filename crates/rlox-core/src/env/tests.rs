@@ -5,19 +5,20 @@ use std::f64::consts::PI;
 
 use proptest::prelude::*;
 
-use super::builtins::{CartPole, Pendulum};
 use super::info::{MapInfo, StepInfo};
 use super::obs_store::{ObsStore, PerEnvObs};
 use super::parallel::{PARALLEL_ENVS, Reset};
-use super::spaces::Actions;
-use super::{Action, RLEnv, Transition};
+use super::physics::Physics as _;
+use super::scalar::{CartPole, Pendulum, RLEnv, Transition};
+use super::spaces::{Action, Actions, Space};
+use super::{builtins, builtins::IDS, seeding};
 use crate::error::RloxError;
 use crate::switchboard::VecEnv;
 
 const LEFT: Actions<'_> = Actions::Discrete(&[0]);
 
 fn cartpoles(n_envs: usize, seed: u128) -> VecEnv {
-    let mut env = VecEnv::new(CartPole::ID, n_envs, seed).unwrap();
+    let mut env = VecEnv::new(builtins::CartPole::ID, n_envs, seed).unwrap();
     env.reset(Reset::default()).unwrap();
     env
 }
@@ -32,7 +33,7 @@ fn step_from<E: RLEnv<MapInfo> + Default>(
 ) -> (Vec<f64>, Transition<MapInfo>) {
     let mut env = E::default();
     env.state_mut().copy_from_slice(state);
-    let transition = env.step(action);
+    let transition = env.step(action, 0);
     (env.state().to_vec(), transition)
 }
 
@@ -106,6 +107,74 @@ fn the_upright_pendulum_at_rest_costs_nothing_and_stays() {
     assert_eq!(step.reward, 0.0);
 }
 
+/// The state and the reward after a step of one environment, and whether it ended.
+fn after(env_id: &str, state: &[f64], action: Actions<'_>) -> (Vec<f64>, f64, bool) {
+    let mut env = VecEnv::new(env_id, 1, 0).unwrap();
+    env.reset(Reset::default()).unwrap();
+    env.set_state(0, state, 5).unwrap();
+    let batch = env.step(action).unwrap();
+    let (reward, ended) = (batch.rewards[0], batch.terminated[0]);
+    (env.state(0).unwrap().0, reward, ended)
+}
+
+#[test]
+fn an_acrobot_hangs_still_until_it_is_pushed() {
+    let id = builtins::Acrobot::ID;
+    let (state, reward, ended) = after(id, &[0.0; 4], Actions::Discrete(&[1]));
+    assert!(state.iter().all(|component| component.abs() < 1e-15));
+    assert_eq!((reward, ended), (-1.0, false));
+    let (state, ..) = after(id, &[0.0; 4], Actions::Discrete(&[2]));
+    assert!(state[1] > 0.01 && state[3] > 0.1);
+}
+
+#[test]
+fn an_acrobot_is_done_a_link_above_the_pivot_and_its_angles_stay_within_half_a_turn() {
+    let id = builtins::Acrobot::ID;
+    let (_, reward, ended) = after(id, &[PI, 0.0, 0.0, 0.0], Actions::Discrete(&[1]));
+    assert_eq!((reward, ended), (0.0, true));
+    for turns in [0.0, 3.0, 300.0, 1e6] {
+        let far = turns * 2.0 * PI;
+        let state = [far - 1.0, 1.0 - far, 0.0, 0.0];
+        let (near, ..) = after(id, &[-1.0, 1.0, 0.0, 0.0], Actions::Discrete(&[1]));
+        let (found, ..) = after(id, &state, Actions::Discrete(&[1]));
+        for (a, b) in found.iter().zip(near) {
+            assert!((a - b).abs() < 1e-7, "{turns}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn a_throttle_beyond_the_bounds_drives_no_faster_and_is_paid_in_full() {
+    let id = builtins::MountainCarContinuous::ID;
+    let full = after(id, &[-0.5, 0.0], Actions::Continuous(&[1.0]));
+    let beyond = after(id, &[-0.5, 0.0], Actions::Continuous(&[4.0]));
+    assert!((full.0[1] - beyond.0[1]).abs() < 1e-9);
+    assert_eq!((full.1, beyond.1), (-0.1, -1.6));
+    let (_, reward, ended) = after(id, &[0.449, 0.05], Actions::Continuous(&[1.0]));
+    assert_eq!((reward, ended), (99.9, true));
+}
+
+#[test]
+fn the_left_wall_stops_a_car() {
+    let id = builtins::MountainCarContinuous::ID;
+    let (state, ..) = after(id, &[-1.19, -0.07], Actions::Continuous(&[-1.0]));
+    assert_eq!(state, [f64::from(-1.2_f32), 0.0]);
+    let (state, ..) = after(builtins::MountainCar::ID, &[-1.19, -0.07], LEFT);
+    assert_eq!(state, [-1.2, 0.0]);
+}
+
+/// The second start is drawn from where the first one left the stream.
+#[test]
+fn what_is_not_drawn_starts_at_zero_and_takes_no_random_number() {
+    let mut env = VecEnv::new(builtins::MountainCarContinuous::ID, 1, 9).unwrap();
+    let mut rng = seeding::rng_from_seed(9);
+    for _ in 0..3 {
+        env.reset(Reset::default()).unwrap();
+        let position = seeding::uniform(&mut rng, -0.6, -0.4);
+        assert_eq!(env.state(0).unwrap().0, [position, 0.0]);
+    }
+}
+
 #[test]
 fn a_fallen_pole_is_terminated_paid_and_remembered() {
     let mut env = cartpoles(1, 0);
@@ -121,13 +190,14 @@ fn a_fallen_pole_is_terminated_paid_and_remembered() {
 
 #[test]
 fn the_time_limit_truncates_without_terminating() {
-    for (env_id, limit) in [(CartPole::ID, 500), (Pendulum::ID, 200)] {
+    for env_id in IDS {
         let mut env = VecEnv::new(env_id, 1, 0).unwrap();
         env.reset(Reset::default()).unwrap();
-        let state = env.state(0).unwrap().0.to_vec();
-        let action = match env_id {
-            CartPole::ID => LEFT,
-            _ => Actions::Continuous(&[0.0]),
+        let limit = env.max_episode_steps();
+        let state = env.state(0).unwrap().0;
+        let action = match env.action_space() {
+            Space::Discrete(_) => LEFT,
+            Space::Box { .. } => Actions::Continuous(&[0.0]),
         };
         env.set_state(0, &state, limit - 2).unwrap();
         assert!(!env.step(action).unwrap().truncated[0]);
@@ -212,11 +282,11 @@ fn a_bad_action_moves_no_environment() {
 fn mistakes_are_named() {
     let error = |result: Result<(), RloxError>| result.unwrap_err().to_string();
     let make = |id: &str, n, seed| error(VecEnv::new(id, n, seed).map(drop));
-    assert!(make("CartPole-v7", 1, 0).contains("these are: CartPole-v1, Pendulum-v1"));
-    assert!(make(CartPole::ID, 0, 0).contains("n_envs: is 0"));
-    assert!(make(CartPole::ID, 2, u128::MAX - 1).contains("seed: is"));
+    assert!(make("CartPole-v7", 1, 0).contains(&format!("these are: {}", IDS.join(", "))));
+    assert!(make(builtins::CartPole::ID, 0, 0).contains("n_envs: is 0"));
+    assert!(make(builtins::CartPole::ID, 2, u128::MAX - 1).contains("seed: is"));
 
-    let mut unready = VecEnv::new(CartPole::ID, 2, 0).unwrap();
+    let mut unready = VecEnv::new(builtins::CartPole::ID, 2, 0).unwrap();
     let pushes = Actions::Discrete(&[0, 0]);
     assert!(error(unready.step(pushes).map(drop)).contains("call reset() first"));
     let mut reset = |how| error(unready.reset(how).map(drop));
@@ -265,6 +335,8 @@ fn mistakes_are_named() {
     );
 
     let mut env = cartpoles(1, 0);
+    let torque = Actions::Continuous(&[0.0]);
+    assert!(error(env.step(torque).map(drop)).contains("actions: are floats"));
     assert!(error(env.set_state(0, &[0.0], 0)).contains("state: has length 1, expected 4"));
     assert!(error(env.set_state(1, &[0.0; 4], 0)).contains("i: is 1, expected 0 to 0"));
     assert!(env.state(1).is_err());

@@ -7,7 +7,7 @@
 
 use std::f64::consts::FRAC_2_PI;
 
-use super::lanes::LANES;
+use super::physics::LANES;
 
 /// pi/2 in three pieces, the first two of 33 bits: their products with a quadrant are exact.
 const HALF_PI: [f64; 3] = [
@@ -15,9 +15,11 @@ const HALF_PI: [f64; 3] = [
     f64::from_bits(0x3dd0_b461_1a60_0000),
     f64::from_bits(0x3ba3_198a_2e03_7073),
 ];
-/// Adding it rounds to an integer, which then stands in the lowest bits.
+/// A number of this size has no bits below one: adding it rounds to an integer, which is then what the
+/// lowest bits hold.
 const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
-/// Angles beyond it have quadrants of more than 20 bits, and are left to the library.
+/// Beyond this angle the count of quadrants has more than 20 bits, and its products with [`HALF_PI`] are no
+/// longer exact: such angles are left to the library.
 const LIMIT: f64 = 1e6;
 
 /// `1 / n!`, with the sign of the series.

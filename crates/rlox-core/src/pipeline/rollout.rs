@@ -8,7 +8,7 @@ use crate::env::parallel::{Reset, VecEnv};
 use crate::env::spaces::{Actions, Space};
 use crate::env::stepping::{Finals, Stepping};
 use crate::error::{RloxError, check_len};
-use crate::memory::{fits, reserved};
+use crate::memory::{fits, reserve, reserved};
 
 /// Actions of many environments, owned.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,6 +25,30 @@ impl ActionBatch {
             Self::Discrete(actions) => Actions::Discrete(actions),
             Self::Continuous(actions) => Actions::Continuous(actions),
         }
+    }
+
+    /// The same within the bounds of `space`, by way of `clipped`.
+    ///
+    /// # Errors
+    /// If they are no actions of `n_envs` environments (what is not finite is not clipped), or there is no
+    /// memory for them.
+    fn within<'a>(
+        &'a self,
+        space: &Space,
+        n_envs: usize,
+        clipped: &'a mut Vec<f32>,
+    ) -> Result<Actions<'a>, RloxError> {
+        self.view().check(space, n_envs)?;
+        let (Self::Continuous(actions), Space::Box { low, high }) = (self, space) else {
+            return Ok(self.view());
+        };
+        clipped.clear();
+        reserve(clipped, actions.len())?;
+        for action in actions.chunks_exact(low.len()) {
+            let bounded = action.iter().zip(low.iter().zip(high));
+            clipped.extend(bounded.map(|(x, (&low, &high))| x.clamp(low, high)));
+        }
+        Ok(Actions::Continuous(clipped))
     }
 
     fn append(&mut self, more: &mut Self) {
@@ -175,6 +199,9 @@ impl Rollout {
 /// Collects a rollout from where the environments stand (or from a reset, the first time); `None`
 /// once `stop` is set.
 ///
+/// The environments get the actions within the bounds of their space; the rollout keeps them as the
+/// policy drew them, since that is what their log-probabilities are of.
+///
 /// A time limit is no property of the task: `gamma * V(final_obs)`, the worth of what would have
 /// followed, is added to the reward of a truncated step before GAE ends the episode there.
 pub fn collect<W: PipelineWiring, P: Policy + ?Sized>(
@@ -190,6 +217,7 @@ pub fn collect<W: PipelineWiring, P: Policy + ?Sized>(
     }
     let mut rollout = Rollout::new(env, how.n_steps)?;
     let mut rewards = reserved(how.n_steps * n_envs)?;
+    let (space, mut clipped) = (env.action_space().clone(), Vec::new());
     let mut current = Vec::new();
     current_obs::refresh::<W, _>(&mut current, env.obs());
 
@@ -200,7 +228,8 @@ pub fn collect<W: PipelineWiring, P: Policy + ?Sized>(
         let mut decision = policy.act(&current, n_envs).map_err(CollectError::Policy)?;
         check_len("log_probs", decision.log_probs.len(), n_envs)?;
         check_len("values", decision.values.len(), n_envs)?;
-        let batch = env.step(decision.actions.view())?;
+        let actions = decision.actions.within(&space, n_envs, &mut clipped)?;
+        let batch = env.step(actions)?;
 
         rollout.obs.extend_from_slice(&current);
         rollout.actions.append(&mut decision.actions);

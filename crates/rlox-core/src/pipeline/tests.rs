@@ -208,12 +208,12 @@ fn the_thread_gives_the_rollouts_of_a_plain_loop() {
 
 #[test]
 fn continuous_actions_go_the_same_way() {
-    struct Still;
+    struct Still(f32);
     impl Policy for Still {
         type Error = ();
         fn act(&mut self, obs: &[f32], n: usize) -> Result<Decision, ()> {
             let values = self.values(obs, n)?;
-            let actions = ActionBatch::Continuous(vec![0.5; n]);
+            let actions = ActionBatch::Continuous(vec![self.0; n]);
             Ok(Decision {
                 actions,
                 log_probs: vec![0.0; n],
@@ -229,11 +229,22 @@ fn continuous_actions_go_the_same_way() {
         n_steps: 201,
         ..HOW
     };
-    let rollout = collect::<W, _>(&mut env, &mut Still, how, &AtomicBool::new(false))
-        .unwrap()
-        .unwrap();
+    let never = AtomicBool::new(false);
+    let rollout = collect::<W, _>(&mut env, &mut Still(0.5), how, &never).unwrap();
+    let rollout = rollout.unwrap();
     assert_eq!(rollout.actions, ActionBatch::Continuous(vec![0.5; 402]));
     assert_eq!(rollout.truncated.iter().filter(|cut| **cut).count(), 2);
+
+    // Environments get them within the bounds, and pay by that: a tenth of the square.
+    let mut env = VecEnv::new("MountainCarContinuous-v0", 2, 0).unwrap();
+    let rollout = collect::<W, _>(&mut env, &mut Still(4.0), HOW, &never).unwrap();
+    let rollout = rollout.unwrap();
+    assert_eq!(rollout.actions, ActionBatch::Continuous(vec![4.0; 160]));
+    assert_eq!(rollout.rewards, [-0.1; 160]);
+    for bad in [f32::NAN, f32::INFINITY] {
+        let refused = collect::<W, _>(&mut env, &mut Still(bad), HOW, &never);
+        assert!(matches!(refused, Err(CollectError::Core(_))));
+    }
 }
 
 #[test]

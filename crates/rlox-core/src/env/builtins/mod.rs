@@ -1,56 +1,80 @@
-//! The built-in environments, by their Gymnasium id.
+//! The built-in environments: the one place that lists them.
 
-pub(crate) mod cartpole;
-pub(crate) mod pendulum;
-
-pub use cartpole::CartPole;
-pub use pendulum::Pendulum;
-
-use super::RLEnv;
-use super::info::StepInfo;
+use super::physics::{Bounds, Physics, components};
+use super::spaces::Space;
+use super::stepping::{Batch, Stepping};
 use crate::error::RloxError;
 
-/// Ids of the built-in environments.
-pub const IDS: &[&str] = &[CartPole::ID, Pendulum::ID];
+/// Declares the module of each environment, and what finds it by its id.
+macro_rules! builtins {
+    ($($module:ident::$Physics:ident),+ $(,)?) => {
+        $(
+            pub(crate) mod $module;
+            pub use $module::$Physics;
+        )+
 
-/// Which of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// [`CartPole`].
-    CartPole,
-    /// [`Pendulum`].
-    Pendulum,
-}
+        /// Their ids.
+        pub const IDS: &[&str] = &[$($Physics::ID),+];
 
-impl Kind {
-    /// The environment called `env_id`.
-    ///
-    /// # Errors
-    /// If none is.
-    pub fn of(env_id: &str) -> Result<Self, RloxError> {
-        match env_id {
-            CartPole::ID => Ok(Self::CartPole),
-            Pendulum::ID => Ok(Self::Pendulum),
-            _ => Err(RloxError::argument(
+        /// The environment called `env_id`, to be held in the form `S`.
+        ///
+        /// # Errors
+        /// If none is.
+        pub fn find<S: Stepping>(env_id: &str) -> Result<Builtin<S>, RloxError> {
+            $(if env_id == $Physics::ID {
+                return Ok(Builtin::of::<$Physics>());
+            })+
+            Err(RloxError::argument(
                 "env_id",
                 format!("{env_id:?} is not built in; these are: {}", IDS.join(", ")),
-            )),
+            ))
         }
-    }
+    };
+}
 
+builtins! {
+    cartpole::CartPole,
+    pendulum::Pendulum,
+    acrobot::Acrobot,
+    mountain_car_continuous::MountainCarContinuous,
+    mountain_car::MountainCar,
+}
+
+/// Makes environments held in the form `S`.
+type Make<S> =
+    fn(&[u128]) -> Result<Box<dyn Batch<<S as Stepping>::Obs, <S as Stepping>::Info>>, RloxError>;
+
+/// An environment whose type is known no more: what its [`Physics`] says, and what makes some of it.
+pub struct Builtin<S: Stepping> {
     /// Its id.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::CartPole => CartPole::ID,
-            Self::Pendulum => Pendulum::ID,
-        }
-    }
+    pub id: &'static str,
+    /// Space of its observations.
+    pub observation_space: Space,
+    /// Space of its actions.
+    pub action_space: Space,
+    /// Steps after which an episode is truncated.
+    pub max_episode_steps: u32,
+    /// Where the components of initial states are drawn from.
+    pub initial_bounds: &'static [Bounds],
+    /// Components of its state.
+    pub components: usize,
+    /// What one takes in memory, at least, without observations and outcome.
+    pub bytes: usize,
+    /// Makes environments with these seeds; without a state as yet.
+    pub make: Make<S>,
+}
 
-    /// One of it.
-    pub fn make<I: StepInfo>(self) -> Box<dyn RLEnv<I>> {
-        match self {
-            Self::CartPole => Box::new(CartPole::default()),
-            Self::Pendulum => Box::new(Pendulum::default()),
+impl<S: Stepping> Builtin<S> {
+    fn of<P: Physics>() -> Self {
+        Self {
+            id: P::ID,
+            observation_space: P::observation_space(),
+            action_space: P::action_space(),
+            max_episode_steps: P::MAX_EPISODE_STEPS,
+            initial_bounds: P::INITIAL_BOUNDS,
+            components: components::<P>(),
+            bytes: S::bytes_per_env::<P>(),
+            make: S::make::<P>,
         }
     }
 }

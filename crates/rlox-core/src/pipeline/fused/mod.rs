@@ -15,9 +15,8 @@ pub use policy::MlpPolicy;
 
 use super::rollout::{ActionBatch, Collect};
 use super::{EnvOf, PipelineWiring};
-use crate::env::EnvWiring;
 use crate::env::obs_store::ObsStore;
-use crate::env::stepping::Stepping;
+use crate::env::physics::LANES;
 use crate::error::{RloxError, check_len};
 use crate::memory::reserved;
 use crate::pool;
@@ -29,6 +28,7 @@ use part::{Columns, Part};
 const PER_THREAD: usize = 1024;
 /// Environments of a thread come in multiples of the policy's tile of rows.
 const TILE: usize = 8;
+const _: () = assert!(TILE.is_multiple_of(LANES));
 
 /// `n_steps` of `n_envs` environments, step-major: `x[t * n_envs + e]`.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,11 +108,6 @@ pub fn collect_with_noise<W: PipelineWiring>(
     running: Running<'_>,
     threads: Option<usize>,
 ) -> Result<FusedRollout, RloxError> {
-    let envs_together = const {
-        let envs = <W as EnvWiring>::Stepping::ENVS;
-        assert!(TILE.is_multiple_of(envs));
-        envs
-    };
     how.check_in(env)?;
     let n_envs = env.n_envs();
     check_len("running rewards", running.rewards.len(), n_envs)?;
@@ -138,8 +133,8 @@ pub fn collect_with_noise<W: PipelineWiring>(
     env.obs().rows().for_each(|row| obs.extend_from_slice(row));
     let n_parts = n_envs.div_ceil(size);
     let parts = env
-        .envs_mut()
-        .chunks_mut(size / envs_together)
+        .shares(size)?
+        .into_iter()
         .zip(obs.chunks(size * obs_dim))
         .zip(running.rewards.chunks_mut(size))
         .zip(running.lengths.chunks_mut(size))
@@ -154,8 +149,9 @@ pub fn collect_with_noise<W: PipelineWiring>(
             noise,
             running: Running { rewards, lengths },
         });
-    let (mut work, mut columns) = (reserved(n_parts)?, reserved(n_parts)?);
+    let mut columns = reserved(n_parts)?;
     if n_parts > 1 && pool::threads() > 1 {
+        let mut work = reserved(n_parts)?;
         work.extend(parts);
         let done = work.into_par_iter().map(Part::run);
         done.collect_into_vec(&mut columns);

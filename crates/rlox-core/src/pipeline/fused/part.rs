@@ -2,17 +2,17 @@
 
 use super::policy::MlpPolicy;
 use super::{Episode, Running};
-use crate::env::stepping::{Finals, Outcome, Stepping};
+use crate::env::stepping::{Finals, Outcome, Share};
 use crate::error::RloxError;
 use crate::memory::{reserve_more, reserved, zeros};
 use crate::nn::Hidden;
 use crate::pipeline::rollout::{ActionBatch, Collect};
 
 /// The environments `first..first + running.rewards.len()` of `n_envs`.
-pub(super) struct Part<'a, S> {
+pub(super) struct Part<'a> {
     pub(super) policy: &'a MlpPolicy,
     pub(super) how: Collect,
-    pub(super) envs: &'a mut [S],
+    pub(super) envs: Box<dyn Share + 'a>,
     /// What they are observed as.
     pub(super) obs: &'a [f32],
     pub(super) first: usize,
@@ -37,12 +37,12 @@ pub(super) struct Columns {
     pub(super) episodes: Vec<Episode>,
 }
 
-impl<S: Stepping> Part<'_, S> {
+impl Part<'_> {
     pub(super) fn run(self) -> Result<Columns, RloxError> {
         let Self {
             policy,
             how,
-            envs,
+            mut envs,
             obs: start,
             first,
             n_envs,
@@ -85,7 +85,7 @@ impl<S: Stepping> Part<'_, S> {
                 truncated: &mut truncated,
                 final_obs: &mut final_obs,
             };
-            S::step_flat(envs, sampler.latest(n), &mut after[..width], outcome);
+            envs.step(sampler.latest(n), &mut after[..width], outcome)?;
             sampler.stepped();
 
             for (e, &reward) in paid.iter().enumerate() {

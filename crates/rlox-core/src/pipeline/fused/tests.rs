@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::W;
 use crate::RloxError;
+use crate::env::builtins::IDS;
 use crate::env::obs_store::ObsStore;
 use crate::env::parallel::Reset;
 use crate::nn::{Activation, Activations, Mlp, PackedMlp};
@@ -123,18 +124,12 @@ impl Policy for Plain {
 }
 
 /// Environments near their time limit, so that episodes end in both ways.
-fn envs(pendulum: bool, n_envs: usize) -> VecEnv {
-    let id = if pendulum {
-        "Pendulum-v1"
-    } else {
-        "CartPole-v1"
-    };
-    let mut env = VecEnv::new(id, n_envs, 3).unwrap();
+fn envs(env_id: &str, n_envs: usize) -> VecEnv {
+    let mut env = VecEnv::new(env_id, n_envs, 3).unwrap();
     env.reset(Reset::default()).unwrap();
-    let limit = if pendulum { 200 } else { 500 };
+    let limit = env.max_episode_steps();
     for i in 0..n_envs {
         let (state, _) = env.state(i).unwrap();
-        let state = state.to_vec();
         env.set_state(i, &state, limit - 1 - (5 * i as u32) % 20)
             .unwrap();
     }
@@ -198,19 +193,19 @@ proptest! {
 
     #[test]
     fn it_is_the_rollout_of_the_step_by_step_collector(
-        pendulum: bool,
+        env_id in proptest::sample::select(IDS),
         n_envs in 1usize..20,
         n_steps in 1usize..40,
         hidden in proptest::collection::vec(1usize..20, 0..3),
         salt: u64,
     ) {
-        let (mut env, mut same) = (envs(pendulum, n_envs), envs(pendulum, n_envs));
+        let (mut env, mut same) = (envs(env_id, n_envs), envs(env_id, n_envs));
         let (policy, mut plain) = policy_for(&env, &hidden, salt);
         let stream = Stream { seed: salt, rollout: 7 };
         let (found, rewards, lengths) = collected(&mut env, &policy, n_steps, stream, None);
 
         let n = n_steps * n_envs;
-        plain.noise = if pendulum { stream.normals(n) } else { stream.uniforms(n) }.unwrap();
+        plain.noise = if policy.takes_normals() { stream.normals(n) } else { stream.uniforms(n) }.unwrap();
         let never = AtomicBool::new(false);
         let expected = rollout::collect::<W, _>(&mut same, &mut plain, how(n_steps), &never);
         let expected = expected.unwrap().unwrap();
@@ -254,11 +249,11 @@ proptest! {
 
     #[test]
     fn threads_do_not_change_it(
-        pendulum: bool, n_envs in 1usize..40, n_steps in 1usize..30, threads in 2usize..5,
+        env_id in proptest::sample::select(IDS), n_envs in 1usize..40, n_steps in 1usize..30, threads in 2usize..5,
     ) {
         let stream = Stream { seed: 1, rollout: 2 };
         let run = |threads| {
-            let mut env = envs(pendulum, n_envs);
+            let mut env = envs(env_id, n_envs);
             let (policy, _) = policy_for(&env, &[16], 5);
             let result = collected(&mut env, &policy, n_steps, stream, threads);
             (result, (0..n_envs).map(|i| env.state(i).unwrap().0.to_vec()).collect::<Vec<_>>())
@@ -270,7 +265,7 @@ proptest! {
 #[test]
 fn it_is_made_of_its_stream() {
     let run = |stream| {
-        let mut env = envs(true, 3);
+        let mut env = envs("Pendulum-v1", 3);
         let (policy, _) = policy_for(&env, &[8], 5);
         collected(&mut env, &policy, 10, stream, None).0
     };
@@ -321,8 +316,8 @@ fn a_time_limit_is_no_end_of_the_task() {
 
 #[test]
 fn outputs_that_are_no_numbers_are_refused_and_the_environments_go_on() {
-    for pendulum in [false, true] {
-        let mut env = envs(pendulum, 2);
+    for env_id in ["CartPole-v1", "Pendulum-v1"] {
+        let mut env = envs(env_id, 2);
         let (good, plain) = policy_for(&env, &[], 0);
         let (obs_dim, space) = (env.observation_space().dim(), env.action_space().clone());
         let nan = vec![f32::NAN; plain.actor.1.len()];

@@ -1,0 +1,175 @@
+//! Two links hanging from a pivot, swung up by a torque at the joint between them: Sutton,
+//! "Generalization in Reinforcement Learning" (1996), in Gymnasium's v1 (equations of Sutton and
+//! Barto's book, one step of Runge and Kutta's method).
+#![allow(
+    clippy::needless_range_loop,
+    reason = "loops over lanes are written to be vectorised"
+)]
+
+use std::f64::consts::{FRAC_PI_2, PI};
+
+use crate::env::physics::{Bounds, LANES, Moved, Physics};
+use crate::env::spaces::Space;
+use crate::env::trig;
+
+/// Angles in rad and velocities in rad/s of both links: `theta1, theta2, theta1_dot, theta2_dot`.
+type State = [[f64; LANES]; 4];
+
+// Masses, lengths and moments of inertia of both links are 1.
+const GRAVITY: f64 = 9.8;
+/// From a link's upper end to its centre of mass.
+const CENTRE: f64 = 0.5;
+/// Seconds a step.
+const DT: f64 = 0.2;
+const MAX_SPEED_1: f64 = 4.0 * PI;
+const MAX_SPEED_2: f64 = 9.0 * PI;
+const TURN: f64 = 2.0 * PI;
+/// Angles from here on are brought within half a turn by one division, not turn by turn.
+const FAR: f64 = 1e3;
+
+/// `Acrobot-v1`; the state is `theta1, theta2, theta1_dot, theta2_dot` in rad and rad/s, `theta1` of
+/// the upper link from hanging down, `theta2` of the lower one from the direction of the upper.
+#[derive(Debug)]
+pub enum Acrobot {}
+
+impl Physics for Acrobot {
+    const ID: &'static str = "Acrobot-v1";
+    const MAX_EPISODE_STEPS: u32 = 500;
+    const INITIAL_BOUNDS: &'static [Bounds] = &[(-0.1, 0.1); 4];
+    type State = State;
+    type Action = i64;
+    type Rows = [[f32; 6]; LANES];
+
+    /// `cos theta1, sin theta1, cos theta2, sin theta2, theta1_dot, theta2_dot`.
+    fn observation_space() -> Space {
+        let (fastest_1, fastest_2) = (MAX_SPEED_1 as f32, MAX_SPEED_2 as f32);
+        Space::symmetric(vec![1.0, 1.0, 1.0, 1.0, fastest_1, fastest_2])
+    }
+
+    /// The torque is one less: -1, 0 or 1 N m.
+    fn action_space() -> Space {
+        Space::Discrete(3)
+    }
+
+    /// Gymnasium keeps an initial state in float32, and only what follows from it in float64.
+    #[inline(always)]
+    fn kept(drawn: f64) -> f64 {
+        f64::from(drawn as f32)
+    }
+
+    #[inline(always)]
+    fn step(state: State, _elapsed: &[u32; LANES], actions: &[i64; LANES]) -> Moved<State> {
+        let torques = actions.map(|action| (action - 1) as f64);
+        let k1 = derivatives(&state, &torques);
+        let k2 = derivatives(&after(&state, &k1, DT / 2.0), &torques);
+        let k3 = derivatives(&after(&state, &k2, DT / 2.0), &torques);
+        let k4 = derivatives(&after(&state, &k3, DT), &torques);
+        let mut mean = k1;
+        for c in 0..4 {
+            for l in 0..LANES {
+                mean[c][l] = k1[c][l] + 2.0 * k2[c][l] + 2.0 * k3[c][l] + k4[c][l];
+            }
+        }
+        let [theta1, theta2, mut speed1, mut speed2] = after(&state, &mean, DT / 6.0);
+        let (theta1, theta2) = (within_half_a_turn(theta1), within_half_a_turn(theta2));
+        let mut lower = theta2;
+        for l in 0..LANES {
+            speed1[l] = speed1[l].clamp(-MAX_SPEED_1, MAX_SPEED_1);
+            speed2[l] = speed2[l].clamp(-MAX_SPEED_2, MAX_SPEED_2);
+            lower[l] = theta2[l] + theta1[l];
+        }
+        let ((_, upper_cos), (_, lower_cos)) = (trig::sin_cos(&theta1), trig::sin_cos(&lower));
+        let (mut rewards, mut terminated) = ([0.0; LANES], [false; LANES]);
+        for l in 0..LANES {
+            // How high the free end is above the pivot.
+            terminated[l] = -upper_cos[l] - lower_cos[l] > 1.0;
+            rewards[l] = if terminated[l] { 0.0 } else { -1.0 };
+        }
+        Moved {
+            state: [theta1, theta2, speed1, speed2],
+            rewards,
+            terminated,
+        }
+    }
+
+    #[inline(always)]
+    fn rows([theta1, theta2, speed1, speed2]: &State) -> Self::Rows {
+        let ((sin1, cos1), (sin2, cos2)) = (trig::sin_cos(theta1), trig::sin_cos(theta2));
+        let mut rows = [[0.0; 6]; LANES];
+        for l in 0..LANES {
+            rows[l] = [cos1[l], sin1[l], cos2[l], sin2[l], speed1[l], speed2[l]].map(|x| x as f32);
+        }
+        rows
+    }
+}
+
+/// How fast each component changes. Operations are in Gymnasium's order, but for factors of 1.
+#[inline(always)]
+fn derivatives([theta1, theta2, speed1, speed2]: &State, torques: &[f64; LANES]) -> State {
+    let (mut from_side, mut lower_from_side) = (*theta1, *theta1);
+    for l in 0..LANES {
+        from_side[l] = theta1[l] - FRAC_PI_2;
+        lower_from_side[l] = theta1[l] + theta2[l] - FRAC_PI_2;
+    }
+    let (sin2, cos2) = trig::sin_cos(theta2);
+    let (_, upper_cos) = trig::sin_cos(&from_side);
+    let (_, lower_cos) = trig::sin_cos(&lower_from_side);
+    let (mut acceleration1, mut acceleration2) = ([0.0; LANES], [0.0; LANES]);
+    for l in 0..LANES {
+        let (speed1, speed2, sin) = (speed1[l], speed2[l], sin2[l]);
+        let d1 = CENTRE * CENTRE + (1.0 + CENTRE * CENTRE + cos2[l]) + 1.0 + 1.0;
+        let d2 = (CENTRE * CENTRE + CENTRE * cos2[l]) + 1.0;
+        let phi2 = CENTRE * GRAVITY * lower_cos[l];
+        let phi1 = -CENTRE * (speed2 * speed2) * sin - speed2 * speed1 * sin
+            + (CENTRE + 1.0) * GRAVITY * upper_cos[l]
+            + phi2;
+        let push = torques[l] + d2 / d1 * phi1 - CENTRE * (speed1 * speed1) * sin - phi2;
+        acceleration2[l] = push / (CENTRE * CENTRE + 1.0 - d2 * d2 / d1);
+        acceleration1[l] = -(d2 * acceleration2[l] + phi1) / d1;
+    }
+    [*speed1, *speed2, acceleration1, acceleration2]
+}
+
+/// The state after `time` of constant change.
+#[inline(always)]
+fn after(state: &State, change: &State, time: f64) -> State {
+    let mut next = *state;
+    for c in 0..4 {
+        for l in 0..LANES {
+            next[c][l] = state[c][l] + time * change[c][l];
+        }
+    }
+    next
+}
+
+/// The same angles from -pi to pi, by turns that are added or taken away one after the other. A step
+/// seldom takes more than two.
+#[inline(always)]
+fn within_half_a_turn(mut angles: [f64; LANES]) -> [f64; LANES] {
+    for _ in 0..2 {
+        for l in 0..LANES {
+            let less = if angles[l] > PI { TURN } else { 0.0 };
+            let more = if angles[l] < -PI { TURN } else { 0.0 };
+            angles[l] = angles[l] - less + more;
+        }
+    }
+    if !angles.iter().all(|angle| angle.abs() <= PI) {
+        angles = angles.map(turn_by_turn);
+    }
+    angles
+}
+
+#[cold]
+#[inline(never)]
+fn turn_by_turn(mut angle: f64) -> f64 {
+    if angle.abs() < FAR {
+        while angle > PI {
+            angle -= TURN;
+        }
+        while angle < -PI {
+            angle += TURN;
+        }
+        return angle;
+    }
+    (angle + PI).rem_euclid(TURN) - PI
+}

@@ -3,8 +3,8 @@
 //! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
 //! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
 //! loop for every instruction set, `math` the functions that such loops take, `pool` the threads that
-//! share work, `memory` asks for memory. Each planned optimisation has a seam here; [`switchboard`] names the implementation in
-//! use at every seam.
+//! share work, `sync` where threads come from, `memory` asks for memory. Each planned optimisation has
+//! a seam here; [`switchboard`] names the implementation in use at every seam.
 
 pub mod buffer;
 pub mod env;
@@ -18,6 +18,7 @@ pub mod pool;
 pub mod real;
 mod simd;
 pub mod switchboard;
+mod sync;
 pub mod training;
 
 /// Finds out what is found out but once. A fork by one thread while another does it would leave the

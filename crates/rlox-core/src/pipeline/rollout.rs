@@ -1,7 +1,5 @@
 //! Collecting one rollout: `n_steps` of a policy in all environments, with advantages.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
 use super::rollout_gae::Steps;
 use crate::env::parallel::Reset;
 use crate::env::spaces::{Actions, Space};
@@ -9,6 +7,7 @@ use crate::env::stepping::Finals;
 use crate::error::{RloxError, check_len};
 use crate::memory::{fits, reserved};
 use crate::switchboard::{VecEnv, current_obs, rollout_gae};
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Actions of many environments, owned.
 #[derive(Debug, Clone, PartialEq)]

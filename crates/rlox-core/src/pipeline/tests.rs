@@ -1,7 +1,6 @@
 //! Beliefs about rollouts and about the thread that collects them.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -14,6 +13,7 @@ use crate::env::obs_store::ObsStore;
 use crate::env::parallel::Reset;
 use crate::env::spaces::Actions;
 use crate::switchboard::{VecEnv, current_obs, rollout_gae};
+use crate::sync::atomic::AtomicBool;
 use crate::training::gae::{Layout, compute_gae_batched};
 
 const N_ENVS: usize = 3;

@@ -1,7 +1,10 @@
 //! Where two threads meet to add a number each to the other's.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(all(test, loom))]
+mod interleavings;
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, hint, thread};
 
 /// Turns of the loop that waits, before it lets other threads run: some microseconds. A minibatch
 /// takes tens of them, so whoever is still away then is not running at all.
@@ -51,8 +54,8 @@ impl Seat {
                 at if at >= round => {
                     break f64::from_bits(other.numbers[parity].load(Ordering::Relaxed));
                 }
-                _ if spins < SPINS => std::hint::spin_loop(),
-                _ => std::thread::yield_now(),
+                _ if spins < SPINS => hint::spin_loop(),
+                _ => thread::yield_now(),
             }
             spins += 1;
         };
@@ -63,7 +66,7 @@ impl Seat {
 /// A thread that unwinds does not leave the other one waiting.
 impl Drop for Seat {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             self.places[self.mine].round.store(GONE, Ordering::Release);
         }
     }

@@ -6,10 +6,10 @@ ALGO ?= ppo
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults anywhere audit sanitize miri verify lint format docs bench lock peers-lock
+.PHONY: help setup profile test test-rust test-python test-slow test-builds mutants faults anywhere audit sanitize miri interleavings hostile verify lint format docs bench lock peers-lock
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 # The environment, exactly as locked. pip installs uv alone, from its own lines of the lock, hash
 # and all; uv installs the rest.
@@ -48,8 +48,9 @@ test-slow: .venv/.built ## Run the tests that take minutes: learning against SB3
 test-builds: .venv/.built ## Run the Rust tests in every build: no optimisation, all, each alone, each left out
 	@$(BIN)/rlox-opt test --builds
 
-mutants: .venv/.built ## Plant bugs in the twins, one at a time, and see their property tests catch each
+mutants: .venv/.built ## Plant bugs, one at a time, and see the tests of twins and of threads catch each
 	@$(BIN)/rlox-opt test --planted
+	@$(BIN)/python tests/interleavings --planted
 
 faults: .venv/.built ## Kill, starve and mislead it by the thousand, and record what it did (ARGS="--only kills")
 	@$(BIN)/python tests/faults $(ARGS)
@@ -60,29 +61,19 @@ anywhere: .venv/.built ## Run the tests with lesser instructions, as another use
 audit: .venv/.locked ## Hold all licences to deny.toml, and ask for advisories (cargo-deny, pip-audit)
 	@$(BIN)/python tests/supply/audit.py $(ARGS)
 
-# AddressSanitizer with the stable compiler, at every level of vector instructions; Miri, which reads each
-# access by the language's own rules and knows few such instructions, where `unsafe` is.
-# The extension meets hostile calls under AddressSanitizer, whose library is GCC's: Python brings none.
-HOST = $$(rustc -vV | sed -n 's/^host: //p')
-ASAN = RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address
-sanitize: .venv/.built ## Run the data plane under AddressSanitizer
-	ASAN_OPTIONS=allocator_may_return_null=1 $(ASAN) cargo test -p rlox-core --locked \
-		--features opt-all --target-dir target/asan --target $(HOST)
-	$(ASAN) PYO3_PYTHON=$(CURDIR)/$(BIN)/python PYO3_BUILD_EXTENSION_MODULE=1 cargo build \
-		-p rlox-python --locked --features accepted --profile release-baseline \
-		--target-dir target/asan --target $(HOST)
-	@rm -rf target/asan/package && mkdir target/asan/package && cp -r rlox target/asan/package/
-	@cp target/asan/$(HOST)/release-baseline/lib_core.so target/asan/package/rlox/_core.*.so
-	LD_PRELOAD=$$(gcc -print-file-name=libasan.so) PYTHONMALLOC=malloc PYTHONPATH=target/asan/package \
-		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=600 \
-		$(BIN)/python tests/boundary/hostile.py --count 50000 --threads 3 --megabytes 0
+# AddressSanitizer with the stable compiler, at every level of vector instructions; ThreadSanitizer and
+# Miri, which reads each access by the language's own rules, where there is what they need.
+sanitize: .venv/.built ## Run the data plane and its binding under AddressSanitizer and its like (ARGS=--short)
+	@$(BIN)/python tests/sanitizers $(ARGS)
 
-miri: ## Run what is unsafe under Miri, with the nightly compiler
-	@cargo +nightly miri --version >/dev/null 2>&1 || \
-		{ echo "no Miri: rustup component add --toolchain nightly miri rust-src"; exit 1; }
-	PROPTEST_CASES=2 MIRIFLAGS=-Zmiri-disable-isolation \
-		cargo +nightly miri test -p rlox-core --locked --lib --target-dir target/miri -- \
-		past_caches nn::packed nn::ppo nn::sac --skip two_threads  # the others take an hour
+miri: .venv/.locked ## Run what is unsafe under Miri, with the nightly compiler
+	@$(BIN)/python tests/sanitizers --only miri
+
+interleavings: .venv/.locked ## Try every interleaving of the core's threads, by loom (ARGS=--long, --planted)
+	@$(BIN)/python tests/interleavings $(ARGS)
+
+hostile: .venv/.built ## Call the extension ten million times, as nobody should, and record it (ARGS="--calls 200000")
+	@$(BIN)/python tests/boundary $(ARGS)
 
 verify: .venv/.built ## Run what is too long for CI, and record it: STEPS="builds miri", ARGS=--resume
 	@$(BIN)/python tests/verify $(STEPS) $(ARGS)

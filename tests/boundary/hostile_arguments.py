@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.ma  # not lazily: a fork would copy the lock of an import under way
+from surface import name_of
 
 from rlox import _core
 
@@ -23,6 +24,7 @@ NUMBERS: list[Any] = [
     np.array(3), np.array([1.0]), None, "", "x", "float32", b"8", "\ud800", [], (), {}, set(),
     object, object(), [1, 2], (1.0, 2.0), {"obs": 1}, slice(None), range(3), NotImplemented, ...,
 ]  # fmt: skip
+SEVERAL = 0.05  # of draws; each makes some ten calls
 DTYPES: list[Any] = [
     "f4", "f8", "f2", ">f4", ">f8", ">i8", "i8", "i4", "u8", "u1", "i1", "?", "O", "U3", "S2", "c8",
     "M8[s]", "m8[s]", [("a", "f4")],
@@ -48,11 +50,12 @@ class Arguments:
         self.fatal: list[str] = []
         self.pool: dict[str, Any] = shared.pool if shared else {}
         self.memory = shared.memory if shared else bytearray(1 << 14)
-        self.calls: dict[str, Callable[[], tuple[Callable[..., Any], Args, dict[str, Any]]]] = {
-            name.removeprefix("call_"): getattr(self, name)
-            for name in dir(type(self))
-            if name.startswith("call_")
-        }
+        self.calls: list[Callable[[], Any]] = self.named("call_")
+        self.several: list[Callable[[], None]] = self.named("several_")
+
+    def named(self, start: str) -> list[Callable[[], Any]]:
+        """The methods whose names start so."""
+        return [getattr(self, name) for name in dir(type(self)) if name.startswith(start)]
 
     # What is called upon.
 
@@ -171,6 +174,43 @@ class Arguments:
         )
         return type("Evil", (), {f"__{name}__": method for name in names.split()})()
 
+    # Calling.
+
+    def counted(self, call: Callable[..., Any], arguments: Args, **named: Any) -> Any:
+        """One call; what comes out of it is counted, and is the caller's."""
+        name, outcome = name_of(call, arguments), "returned"
+        try:
+            return call(*arguments, **named)
+        except AssertionError as error:  # only the pairs have such: their twins differ
+            self.fatal.append(f"{name}: {error}")
+            outcome = "WRONG"
+            raise
+        except Exception as error:
+            outcome = type(error).__name__
+            raise
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            self.fatal.append(f"{name}: {type(error).__name__}: {error}")
+            outcome = "FATAL"
+        finally:
+            self.counts["calls"] += 1
+            self.counts[f"{name} {outcome}"] += 1
+
     def one(self) -> None:
-        """One call; what comes out of it is counted."""
-        raise NotImplementedError
+        """A call of those that are drawn, or several that belong together."""
+        if self.depth > 2:
+            return
+        self.depth += 1
+        try:
+            if self.random.random() < SEVERAL:
+                self.random.choice(self.several)()
+                return
+            call, arguments, named, *then = self.random.choice(self.calls)()
+            result = self.counted(call, arguments, **named)
+            for follows in then:
+                follows(result)
+        except Exception:  # of a call, which has counted it, or of making what it takes
+            pass
+        finally:
+            self.depth -= 1

@@ -44,9 +44,9 @@ class Step:
         return [sys.executable, *own, *self.tests]
 
 
-def make(target: str) -> tuple[str, ...]:
+def make(target: str, arguments: str = "") -> tuple[str, ...]:
     """The command of a target of the Makefile."""
-    return ("make", target)
+    return ("make", target, *([f"ARGS={arguments}"] if arguments else []))
 
 
 HOUR = 3600.0
@@ -86,7 +86,12 @@ STEPS = (
     Step("audit", "licences, and advisories of what we stand on", command=make("audit")),
     Step("builds", "the Rust tests in every build", command=make("test-builds"), limit_s=2 * HOUR),
     Step("mutants", "each planted bug is caught", command=make("mutants"), limit_s=2 * HOUR),
-    Step("sanitize", "AddressSanitizer finds nothing", command=make("sanitize")),
+    Step("sanitize", "AddressSanitizer finds nothing in the core or its binding",
+         command=make("sanitize", "--skip miri")),
+    Step("interleavings", "threads of the core end well in whatever order",
+         command=make("interleavings", "--long")),
+    Step("hostile", "ten million calls of the extension come back, or are refused",
+         command=make("hostile"), limit_s=2 * HOUR),
     Step("miri", "Miri finds nothing in what is unsafe", command=make("miri"), limit_s=2 * HOUR),
     Step("faults", "kills, full disks and hostile input by the thousand", command=make("faults"),
          limit_s=2 * HOUR),

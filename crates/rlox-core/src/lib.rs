@@ -3,8 +3,9 @@
 //! Data flows one way: `env` → `buffer` → `training` (advantages), gathered by `pipeline`; `llm`
 //! holds the per-token operations, `nn` the small networks of the trainers, `simd` what compiles a
 //! loop for every instruction set, `math` the functions that such loops take, `pool` the threads that
-//! share work, `memory` asks for memory. Each planned optimisation has a seam here; a [`wiring`] names
-//! the form that stands at each, and [`switchboard`] makes one from the features of cargo.
+//! share work, `sync` where threads come from, `memory` asks for memory. Each planned optimisation has
+//! a seam here; a [`wiring`] names the form that stands at each, and [`switchboard`] makes one from the
+//! features of cargo.
 
 pub mod buffer;
 pub mod env;
@@ -18,6 +19,7 @@ pub mod pool;
 pub mod real;
 mod simd;
 pub mod switchboard;
+mod sync;
 pub mod training;
 pub mod wiring;
 

@@ -5,15 +5,18 @@
 //! policy as it is at that moment; [`AsyncCollector::take_timeout`] hands it over. Between the two
 //! the policy must not change, and the collector never runs ahead.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
-use std::thread::{self, Builder, JoinHandle};
+#[cfg(all(test, loom))]
+mod interleavings;
+
 use std::time::Duration;
 
 use super::rollout::{Collect, CollectError, Policy, Rollout, collect};
 use super::{EnvOf, PipelineWiring};
 use crate::error::RloxError;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use crate::sync::mpsc::{Receiver, RecvTimeoutError, SendError, SyncSender, sync_channel};
+use crate::sync::thread::{self, Builder, JoinHandle};
 
 /// The thread that collects, and the two channels to it.
 pub struct AsyncCollector<W: PipelineWiring, E> {

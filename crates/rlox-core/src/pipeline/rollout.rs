@@ -1,7 +1,5 @@
 //! Collecting one rollout: `n_steps` of a policy in all environments, with advantages.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
 use super::rollout_gae::{self, Steps};
 use super::{EnvOf, PipelineWiring, current_obs};
 use crate::env::parallel::{Reset, VecEnv};
@@ -9,6 +7,7 @@ use crate::env::spaces::{Actions, Space};
 use crate::env::stepping::{Finals, Stepping};
 use crate::error::{RloxError, check_len};
 use crate::memory::{fits, reserve, reserved};
+use crate::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Actions of many environments, owned.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,6 @@
 //! Beliefs about rollouts and about the thread that collects them.
 #![allow(clippy::unwrap_used)]
 
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -17,6 +16,7 @@ use crate::pipeline::rollout::{
 };
 use crate::pipeline::rollout_gae::{self, Steps};
 use crate::pipeline::{EnvOf, current_obs};
+use crate::sync::atomic::AtomicBool;
 use crate::training::gae::{Layout, compute_gae_batched};
 
 type VecEnv = EnvOf<W>;

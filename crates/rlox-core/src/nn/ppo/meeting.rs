@@ -1,7 +1,10 @@
 //! Where two threads meet to give each other a number.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+#[cfg(all(test, loom))]
+mod interleavings;
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, hint, thread};
 
 /// Turns of the loop that waits, before it lets other threads run: some microseconds. A minibatch
 /// takes tens of them, so whoever is still away then is not running at all.
@@ -52,8 +55,8 @@ impl Seat {
                     let number = other.numbers[parity].load(Ordering::Relaxed);
                     return Some(f64::from_bits(number));
                 }
-                _ if spins < SPINS => std::hint::spin_loop(),
-                _ => std::thread::yield_now(),
+                _ if spins < SPINS => hint::spin_loop(),
+                _ => thread::yield_now(),
             }
             spins += 1;
         }
@@ -63,7 +66,7 @@ impl Seat {
 /// A thread that unwinds does not leave the other one waiting.
 impl Drop for Seat {
     fn drop(&mut self) {
-        if std::thread::panicking() {
+        if thread::panicking() {
             self.places[self.mine].round.store(GONE, Ordering::Release);
         }
     }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::sync::atomic::AtomicBool;
+use crate::sync::atomic::AtomicBool;
 
 use proptest::prelude::*;
 

@@ -162,6 +162,10 @@ class Calls(Arguments):
             names = ("clip_range", "ent_coef", "vf_coef", "max_grad_norm", "lr", "eps")
             settings = {name: n(0.1) for name in names} | {"betas": n((0.9, n(0.999)))}
             settings |= {"batch_size": n(4), "normalize_advantage": n(True), "threads": n(1)}
+            for name in ("clip_range_vf", "target_kl"):
+                settings[name] = n(r.choice((None, 0.1)))
+            if r.random() < 0.3:
+                settings["nvec"], rollout[1] = n([1, n(1)]), a((k, 2), "i8")
             return _core.ppo_update, [actor, critic, n(None), n(rollout), order, n(0)], settings
         sac = self.sac()
         if r.random() < 0.3:
@@ -183,6 +187,16 @@ class Calls(Arguments):
         settings = {"gamma": n(0.9), "tau": n(0.1), "target_entropy": n(-1.0), "threads": n(2)}
         adams = n((n(ADAM), ADAM, n(ADAM)))
         return sac.update, [*arguments, a((2, k, 2), "f4")], settings | {"adams": adams}
+
+    def call_acting(self) -> Any:
+        r, n, a = self.random, self.number, self.array
+        network = n([3, n(4), 2]), n("tanh"), a((3 * 4 + 4 + 4 * 2 + 2,), "f4")
+        head = r.choice(([None, None], [a((2,), "f4"), None], [None, n([n(1), 1])]))
+        if r.random() < 0.3:
+            return _core.Acting, [n(network), *head], {}
+        acting = self.counted(_core.Acting, [network, *head])
+        k = r.choice((0, 1, 9))
+        return acting.draw, [a((k, 3), "f4"), a((k, 2), "f4")], {}
 
     def call_rollout(self) -> Any:
         env, n, r, a = self.env(), self.number, self.random, self.array

@@ -243,7 +243,7 @@ class Sequences(Arguments):
             log_std = moments(rng, 2) if gaussian else None
             rollout = normal(n, 3), actions, normal(n), normal(n), normal(n)
             order = np.concatenate([rng.permutation(n) for _ in range(3)])
-            figures = c(
+            figures, _ = c(
                 _core.ppo_update, [*networks, log_std, rollout, order, 0], batch_size=n // 2,
                 clip_range=0.2, normalize_advantage=True, ent_coef=0.01, vf_coef=0.5,
                 max_grad_norm=0.5, lr=1e-3, betas=(0.9, 0.999), eps=1e-5, threads=threads,

@@ -24,8 +24,8 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-// Where Python has no lock of its own, it is to bring it back: calls that keep the interpreter rely on
-// nobody else writing to arrays meanwhile (`arrays`).
+// A Python that can do without its lock is asked to take it here, since a call that keeps the
+// interpreter relies on nobody else writing to its arrays meanwhile (`arrays`).
 #[pymodule(gil_used = true)]
 mod _core {
     use super::*;

@@ -11,6 +11,9 @@ use std::marker::PhantomData;
 /// Arithmetic on denormals is done in microcode, a hundred times slower, and what gradients and
 /// Adam's moments lose by their flushing is below 1.2e-38. Does nothing off x86-64
 /// and under Miri, which knows no such setting.
+///
+/// It is held around arithmetic of networks alone, and never while a thread waits for others of
+/// Rayon's pool, which may give it other work to do meanwhile.
 #[derive(Debug)]
 pub struct FlushDenormals {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

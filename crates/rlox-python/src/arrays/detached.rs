@@ -10,7 +10,7 @@ use super::look::{Item, Number, is_writable, look, look_any, parts, place_of};
 use super::looked::flags;
 use super::pinned::{Kept, Own, Pinned};
 use super::scope::Guarded;
-use super::table::{Entry, Use};
+use super::table::{Entry, Places, Use};
 use super::{Argument, not_writable};
 use crate::errors::copied;
 use crate::lock::{Busy, is_forking};
@@ -23,7 +23,8 @@ pub(crate) fn detaching<G: Guarded, R>(
     f: impl for<'s> FnOnce(&mut G::Inner, &'s Detaching<'s>) -> PyResult<R> + Send,
 ) -> PyResult<R> {
     guarded.guard(py, |inner| {
-        let entry = Entry::new(py);
+        let places = Places::new();
+        let entry = Entry::new(py, &places);
         let bytes_read = Cell::new(0);
         f(inner, &Detaching { entry, bytes_read })
     })

@@ -10,7 +10,7 @@ use super::detached::Detaching;
 use super::look::{Float, Item, Number, float_type, is_writable, look, parts, place_of};
 use super::looked::Looked;
 use super::pinned::{Output, Own};
-use super::table::{Entry, Use, ask};
+use super::table::{Entry, Places, Use, ask};
 use super::{Argument, BORROWS, Borrows, not_writable};
 
 /// Does not compile where one of the types is `Send`: the call would be of two traits then.
@@ -79,7 +79,10 @@ pub(crate) fn writing<G: Guarded, R>(
     guarded: &G,
     f: impl for<'s> FnOnce(&mut G::Inner, &mut Writing<'s>) -> PyResult<R> + Send,
 ) -> PyResult<R> {
-    guarded.guard(py, |inner| f(inner, &mut Writing(Entry::new(py))))
+    guarded.guard(py, |inner| {
+        let places = Places::new();
+        f(inner, &mut Writing(Entry::new(py, &places)))
+    })
 }
 
 /// What looks at arrays that a call reads.

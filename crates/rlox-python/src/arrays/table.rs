@@ -41,7 +41,7 @@ struct List {
 }
 
 impl List {
-    #[inline]
+    #[inline(always)]
     fn new() -> Self {
         Self {
             len: Cell::new(0),
@@ -73,12 +73,24 @@ impl List {
     }
 }
 
-/// The places of one call, where its scope lies.
-struct Places {
+/// The places of one call, in its scope.
+pub(super) struct Places {
     read: List,
     written: List,
     /// Those of another call that were hung up before.
     next: Cell<*const Places>,
+}
+
+impl Places {
+    /// None yet.
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        Self {
+            read: List::new(),
+            written: List::new(),
+            next: Cell::new(ptr::null()),
+        }
+    }
 }
 
 /// The last call that let go of the interpreter with its places hung up.
@@ -127,20 +139,14 @@ pub(super) fn ask(py: Python<'_>, argument: &str, addresses: Range<usize>) -> Py
 /// What one call works with, from its looking at arrays to its end.
 pub(super) struct Entry<'s> {
     pub(super) py: Python<'s>,
-    places: Places,
+    places: &'s Places,
 }
 
 impl<'s> Entry<'s> {
+    /// `places` are new ones, which stay where they are.
     #[inline]
-    pub(super) fn new(py: Python<'s>) -> Self {
-        Self {
-            py,
-            places: Places {
-                read: List::new(),
-                written: List::new(),
-                next: Cell::new(ptr::null()),
-            },
-        }
+    pub(super) fn new(py: Python<'s>, places: &'s Places) -> Self {
+        Self { py, places }
     }
 
     /// Notes what the call does with `argument`; ValueError for what this call, which names it `name` in
@@ -158,7 +164,7 @@ impl<'s> Entry<'s> {
         if !nobody_is_away(self.py) {
             ask_those_away(self.py, argument, &place, how)?;
         }
-        let Places { read, written, .. } = &self.places;
+        let Places { read, written, .. } = self.places;
         let other = match how {
             Use::Write => written.find(&place).or_else(|| read.find(&place)),
             Use::WriteLater | Use::Read => written.find(&place),
@@ -174,7 +180,7 @@ impl<'s> Entry<'s> {
     /// `work` with the interpreter let go of, and the places hung up for others.
     #[inline]
     pub(super) fn detach<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        let _hung_up = HungUp::new(self.py, &self.places);
+        let _hung_up = HungUp::new(self.py, self.places);
         self.py.detach(work)
     }
 }

@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -96,4 +100,24 @@ fn a_diverged_twin_is_not_passed_over() {
     assert_eq!(min(1.0, 2.0), 1.0);
     assert!(min(f32::NAN, 2.0).is_nan());
     assert!(min(2.0, f32::NAN).is_nan());
+}
+
+/// A thread of the pool that waits for the other half takes up whatever there is, and that may be work
+/// of another kind.
+#[test]
+fn what_else_the_pool_does_meanwhile_keeps_denormals() {
+    let kept = || black_box(f32::MIN_POSITIVE) * black_box(0.5) > 0.0;
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let half = || assert_eq!((0..1_000).map(black_box).sum::<u32>(), 499_500);
+            while !done.load(Relaxed) {
+                rayon::scope(|_| pair(true, half, || (0..9).for_each(|_| half())));
+            }
+        });
+        let all_keep = |_| rayon::broadcast(|_| kept()).into_iter().all(|kept| kept);
+        let found = (0..300).all(all_keep);
+        done.store(true, Relaxed);
+        assert!(found);
+    });
 }

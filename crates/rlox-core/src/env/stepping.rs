@@ -44,10 +44,10 @@ pub trait Batch<O: ObsStore, I>: Send {
     /// Observes environment `i` into `slot`.
     fn observe(&self, i: usize, slot: &mut O::Slot);
 
-    /// Steps all of them, with actions whose values have been checked.
+    /// Steps all of them, with actions that [`Actions::check`] has let through.
     ///
     /// # Errors
-    /// If the actions are of another kind; then none has moved.
+    /// If it has not, and they are found to be of another kind; then none has moved.
     fn step(
         &mut self,
         actions: Actions<'_>,
@@ -69,7 +69,7 @@ pub trait Share: Send {
     /// Steps them as [`Batch::step`] does, with observations `[n_envs * obs_dim]` in the caller's memory.
     ///
     /// # Errors
-    /// If the actions are of another kind; then none has moved.
+    /// As there.
     fn step(
         &mut self,
         actions: Actions<'_>,

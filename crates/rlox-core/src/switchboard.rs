@@ -32,8 +32,10 @@ macro_rules! switchboard {
             pub const $id: bool = cfg!(feature = $feature);
             $(
                 #[cfg(not(feature = $feature))]
+                #[allow(dead_code, reason = "one form may hold another seam's, and the other not")]
                 type $name $(<$parameter>)? = $before;
                 #[cfg(feature = $feature)]
+                #[allow(dead_code, reason = "as above")]
                 type $name $(<$parameter>)? = $after;
             )?
         )+

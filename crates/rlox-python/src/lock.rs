@@ -83,7 +83,7 @@ impl<T> Lock<T> {
 impl<T: Send> Guarded for Lock<T> {
     type Inner = T;
 
-    #[inline]
+    #[inline(always)]
     fn guard<R>(&self, py: Python<'_>, f: impl FnOnce(&mut T) -> PyResult<R>) -> PyResult<R> {
         f(&mut *self.lock(py)?)
     }

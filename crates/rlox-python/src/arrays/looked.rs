@@ -22,7 +22,7 @@ pub(crate) struct Looked<'x, T: Item, D: Dimension> {
 }
 
 impl<'x, T: Item, D: Dimension> Looked<'x, T, D> {
-    #[inline]
+    #[inline(always)]
     pub(super) fn new(
         borrows: Borrows,
         name: &'static str,
@@ -42,7 +42,7 @@ impl<'x, T: Item, D: Dimension> Looked<'x, T, D> {
         })
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn shape(&self) -> &'x [usize] {
         self.shape
     }
@@ -58,7 +58,7 @@ fn readonly<'x, T: Item, D: Dimension>(
 impl<T: Number, D: Dimension> Deref for Looked<'_, T, D> {
     type Target = [T];
 
-    #[inline]
+    #[inline(always)]
     fn deref(&self) -> &[T] {
         // SAFETY: so many elements lie there, since nothing of Python's has run since the array was looked
         // at; who writes meanwhile was asked.
@@ -68,14 +68,14 @@ impl<T: Number, D: Dimension> Deref for Looked<'_, T, D> {
 
 impl<'x, D: Dimension> Looked<'x, bool, D> {
     /// Its elements, of which some may be neither 0 nor 1.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&self) -> &'x [u8] {
         // SAFETY: as above; any byte is a `u8`.
         unsafe { slice::from_raw_parts(self.data.cast(), self.len) }
     }
 
     /// Its elements; ValueError for a byte that is no bool.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn flags(&self) -> PyResult<&'x [bool]> {
         flags(self.name, self.bytes())
     }

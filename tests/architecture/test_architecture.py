@@ -148,7 +148,7 @@ def core_modules() -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for path in folder.rglob("*.rs"):
         parts = path.relative_to(folder).with_suffix("").parts
-        if parts != ("lib",) and "tests" not in parts:
+        if parts != ("lib",) and not {"tests", "interleavings"} & set(parts):
             graph.setdefault(parts[0], set()).update(named_modules(without_tests(path.read_text())))
     at_the_root = {"RloxError": "error", "Real": "real"}  # as lib.rs has them
     named = {module: {at_the_root.get(n, n) for n in names} for module, names in graph.items()}

@@ -110,8 +110,8 @@ class Calls(Arguments):
         k, dim = env.n_envs, env.obs_dim
         which = r.randrange(8)
         if which == 7:
-            names = ("env_id", "n_envs", "obs_dim", "observation_space", "action_space")
-            return getattr, [env, r.choice(names)], {}
+            names = ["env_id", "n_envs", "obs_dim", "observation_space", "action_space"]
+            return getattr, [env, r.choice([*names, "initial_bounds"])], {}
         if which < 4:
             out = a((k, dim), "f4"), a((k,), "f8"), a((k,), "?"), a((k,), "?")
             actions = a((k,), r.choice(("i8", "i8", "i4", "u1"))) if dim == 4 else a((k, 1), "f4")

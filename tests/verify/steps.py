@@ -86,6 +86,8 @@ STEPS = (
     Step("audit", "licences, and advisories of what we stand on", command=make("audit")),
     Step("builds", "the Rust tests in every build", command=make("test-builds"), limit_s=2 * HOUR),
     Step("mutants", "each planted bug is caught", command=make("mutants"), limit_s=2 * HOUR),
+    Step("mistakes", "what would make the binding unsound does not compile",
+         tests=("tests/boundary",)),
     Step("sanitize", "AddressSanitizer finds nothing in the core or its binding",
          command=make("sanitize", "--skip miri")),
     Step("interleavings", "threads of the core end well in whatever order",

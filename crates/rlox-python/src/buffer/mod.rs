@@ -130,5 +130,5 @@ pub(crate) fn push_batch<O: ObsElement + Number>(
         }
     };
     crossing.add_bytes(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
-    buffer.push_batch(&batch).map_err(to_py)
+    buffer.append(&batch).map_err(to_py)
 }

@@ -308,50 +308,17 @@ fn mistakes_are_named() {
         assert!(message.starts_with(text), "{message}");
     };
     starts(ring.sample(1, None).unwrap_err(), "the buffer is empty");
-    starts(
-        ring.append(
-            &ExperienceRecord {
-                obs: vec![],
-                ..numbered(0)
-            }
-            .as_batch(),
-        )
-        .unwrap_err(),
-        "obs: ",
-    );
-    starts(
-        ring.append(
-            &ExperienceRecord {
-                next_obs: vec![],
-                ..numbered(0)
-            }
-            .as_batch(),
-        )
-        .unwrap_err(),
-        "next_obs: ",
-    );
-    starts(
-        ring.append(
-            &ExperienceRecord {
-                action: vec![],
-                ..numbered(0)
-            }
-            .as_batch(),
-        )
-        .unwrap_err(),
-        "action: ",
-    );
-    starts(
-        ring.append(
-            &ExperienceRecord {
-                reward: f32::NAN,
-                ..numbered(0)
-            }
-            .as_batch(),
-        )
-        .unwrap_err(),
-        "reward: ",
-    );
+    let bad: [(fn(&mut ExperienceRecord<f32>), _); 4] = [
+        (|one| one.obs.clear(), "obs: "),
+        (|one| one.next_obs.clear(), "next_obs: "),
+        (|one| one.action.clear(), "action: "),
+        (|one| one.reward = f32::NAN, "reward: "),
+    ];
+    for (spoil, text) in bad {
+        let mut one = numbered(0);
+        spoil(&mut one);
+        starts(ring.append(&one.as_batch()).unwrap_err(), text);
+    }
     ring.append(&numbered(0).as_batch()).unwrap();
     starts(ring.sample(0, None).unwrap_err(), "batch_size: ");
     starts(ring.sample(1 << 60, None).unwrap_err(), "batch_size: ");

@@ -134,7 +134,9 @@ fn llm(c: &mut Criterion) {
 fn fill(buffer: &mut impl Replay<f32>, n: usize, obs_dim: usize) -> Vec<f32> {
     let obs: Vec<f32> = numbers(obs_dim).into_iter().map(|x| x as f32).collect();
     for i in 0..n {
-        buffer.push_slices(experience(&obs, i as f32)).unwrap();
+        buffer
+            .append(&experience(&obs, i as f32).as_batch())
+            .unwrap();
     }
     obs
 }
@@ -158,7 +160,10 @@ fn buffers(c: &mut Criterion) {
         assert_eq!(ring.sample(1, None).unwrap().obs, obs);
         group.throughput(Throughput::Bytes(8 * obs_dim as u64));
         group.bench_function(BenchmarkId::from_parameter(obs_dim), |b| {
-            b.iter(|| ring.push_slices(black_box(experience(&obs, 1.0))).unwrap());
+            b.iter(|| {
+                ring.append(&black_box(experience(&obs, 1.0)).as_batch())
+                    .unwrap()
+            });
         });
     }
     group.finish();

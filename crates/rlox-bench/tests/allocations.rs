@@ -52,7 +52,7 @@ fn pushes_and_samples(name: &str, mut buffer: impl Replay<f32>, weighted: usize)
     };
     let mut batch = kept(weighted);
     assert_steady(name, || {
-        buffer.push_batch(&many).unwrap();
+        buffer.append(&many).unwrap();
         buffer.sample_into(None, &mut batch.columns()).unwrap();
     });
 }
@@ -97,7 +97,7 @@ fn pushes_and_samples_do_not_allocate() {
         terminated: false,
         truncated: false,
     };
-    assert_steady("push", || ring.push_slices(one).unwrap());
+    assert_steady("push", || ring.append(&one.as_batch()).unwrap());
 }
 
 /// A test that counts wrongly would find nothing.

@@ -38,7 +38,7 @@ use rlox_core::training::vtrace::{self, compute_vtrace};
 
 use rlox_core::wiring::{AllBefore, Shipped, Wiring};
 
-use plain::{ACT_DIM, Linear, Prioritized, Transition, Uniform};
+use plain::{ACT_DIM, Linear, Prioritized, Stored, Uniform};
 
 /// Makes a test of every run for every wiring.
 macro_rules! golden_runs {
@@ -159,13 +159,10 @@ fn rollouts_of_many_environments<W: Wiring>(name: &str) {
 }
 
 /// Stores a transition in one of the ways there are, over the end of the ring and beyond.
-fn push<B: Replay<f32>>(buffer: &mut B, how: u64, transition: &Transition) {
-    let one = transition.view();
-    match how % 4 {
-        0 => intake::push(buffer, one),
-        1 => buffer.push_slices(one),
-        2 => buffer.push(one.to_record()),
-        _ => buffer.push_batch(&transition.as_batch()),
+fn push<B: Replay<f32>>(buffer: &mut B, how: u64, transition: &Stored) {
+    match how % 2 {
+        0 => intake::push(buffer, transition.view()),
+        _ => buffer.append(&transition.as_batch()),
     }
     .unwrap();
 }
@@ -196,7 +193,7 @@ fn uniform<W: Wiring>(name: &str, obs_dim: usize) {
     let (mut found, mut expected) = (String::new(), String::new());
     let mut transition = None;
     for call in 0..300 {
-        let next = Transition::draw(&mut rng, obs_dim, transition.as_ref());
+        let next = Stored::draw(&mut rng, obs_dim, transition.as_ref());
         let transition = transition.insert(next);
         push(&mut buffer, rng.next_u64(), transition);
         plain.push(transition);
@@ -225,7 +222,7 @@ fn prioritised<W: Wiring>(name: &str, obs_dim: usize) {
     let (mut found, mut expected) = (String::new(), String::new());
     let mut transition = None;
     for call in 0..300 {
-        let next = Transition::draw(&mut rng, obs_dim, transition.as_ref());
+        let next = Stored::draw(&mut rng, obs_dim, transition.as_ref());
         let transition = transition.insert(next);
         push(&mut buffer, rng.next_u64(), transition);
         plain.push(transition);

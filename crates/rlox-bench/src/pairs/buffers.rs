@@ -11,13 +11,13 @@ pub(super) const OBS_DIM: usize = 3;
 pub(super) const ACT_DIM: usize = 2;
 
 /// A transition of the dimensions above, whose columns all tell it from others.
-pub(super) struct Transition {
+pub(super) struct Drawn {
     numbers: Vec<f32>,
     terminated: bool,
     truncated: bool,
 }
 
-impl Transition {
+impl Drawn {
     pub(super) fn draw(case: &mut Draw<'_>) -> Self {
         let numbers = case.numbers(2 * OBS_DIM + ACT_DIM + 1);
         Self {

@@ -9,7 +9,7 @@ use rlox_core::buffer::{BufferWiring, Replay, intake};
 use rlox_core::wiring;
 use rlox_core::wiring::{Shipped, shipped};
 
-use super::buffers::{ACT_DIM, OBS_DIM, PUSH_SIZES, Transition, Wide, rows_for, sample};
+use super::buffers::{ACT_DIM, Drawn, OBS_DIM, PUSH_SIZES, Wide, rows_for, sample};
 use crate::draw::Draw;
 use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
@@ -21,7 +21,7 @@ wiring!(BeforeP3 = shipped but { const P3: bool = false; });
 fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
     let mut written = String::new();
     for _ in 0..case.below(20) {
-        let transition = Transition::draw(case);
+        let transition = Drawn::draw(case);
         let experience = transition.view(case.once_in(8));
         let pushed = intake::push(&mut buffer, experience);
         let _ = writeln!(written, "{pushed:?} {}", buffer.storage().len());
@@ -42,7 +42,7 @@ fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
         (false, Ok(ring), _) => play(ring, case),
         (true, _, Ok(mut tree)) => {
             // The largest priority is then not the one that a new buffer starts with.
-            drop(tree.push_slices(Transition::draw(case).view(false)));
+            drop(tree.append(&Drawn::draw(case).view(false).as_batch()));
             drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
             play(tree, case)
         }

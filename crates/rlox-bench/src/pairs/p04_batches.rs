@@ -7,7 +7,7 @@ use rlox_core::buffer::{BufferWiring, Replay};
 use rlox_core::wiring;
 use rlox_core::wiring::{Shipped, shipped};
 
-use super::buffers::{ACT_DIM, OBS_DIM, SAMPLE_SIZES, Transition, Wide, digest, rows_for, sample};
+use super::buffers::{ACT_DIM, Drawn, OBS_DIM, SAMPLE_SIZES, Wide, digest, rows_for, sample};
 use crate::draw::Draw;
 use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
@@ -35,7 +35,7 @@ fn play(mut buffer: impl Replay<f32>, case: &mut Draw<'_>) -> String {
     let mut written = String::new();
     for _ in 0..2 + case.below(12) {
         if case.once_in(2) {
-            let _ = buffer.push_slices(Transition::draw(case).view(false));
+            let _ = buffer.append(&Drawn::draw(case).view(false).as_batch());
         } else {
             sample(&mut buffer, case, &mut written);
         }
@@ -49,7 +49,7 @@ fn sampling<W: BufferWiring>(obs_dim: usize) -> Box<dyn Arm> {
     let transition = Wide::new(obs_dim, 1);
     if let Some(ring) = &mut ring {
         for row in 0..rows_for(obs_dim) {
-            let _ = ring.push_slices(transition.view(row as f32));
+            let _ = ring.append(&transition.view(row as f32).as_batch());
         }
     }
     arm(move || {

@@ -8,7 +8,7 @@ use rlox_core::buffer::{BufferWiring, Replay};
 use rlox_core::wiring;
 use rlox_core::wiring::{Shipped, shipped};
 
-use super::buffers::{ACT_DIM, OBS_DIM, Transition, Wide, digest, sample};
+use super::buffers::{ACT_DIM, Drawn, OBS_DIM, Wide, digest, sample};
 use crate::draw::{Draw, fixed_numbers};
 use crate::pair::{Arm, Pair, Size, Twin, Workload, arm, number};
 
@@ -30,7 +30,7 @@ fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
     for _ in 0..2 + case.below(24) {
         let len = buffer.storage().len();
         match case.below(3) {
-            0 => drop(buffer.push_slices(Transition::draw(case).view(false))),
+            0 => drop(buffer.append(&Drawn::draw(case).view(false).as_batch())),
             1 if len > 0 => {
                 let n = 1 + case.below(4);
                 let indices: Vec<i64> = (0..n).map(|_| case.below(len) as i64).collect();
@@ -52,7 +52,9 @@ fn filled<W: BufferWiring>(n: usize) -> Option<Buffer<W>> {
     let mut buffer = Buffer::<W>::new(n, 4, 1, 0.6, 0.4, 0).ok()?;
     let transition = Wide::new(4, 1);
     for row in 0..n {
-        buffer.push_slices(transition.view(row as f32)).ok()?;
+        buffer
+            .append(&transition.view(row as f32).as_batch())
+            .ok()?;
     }
     let indices: Vec<i64> = (0..n as i64).collect();
     buffer.update_priorities(&indices, &priorities(n)).ok()?;

@@ -1,4 +1,4 @@
-//! P12: an owned record or a borrowed slice as the primary form of a push.
+//! P12: a transition stored by way of a record that owns its arrays, or as it lies there.
 
 use std::fmt::Write;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use rlox_core::buffer::push::{baseline, optimized};
 use rlox_core::buffer::storage;
 use rlox_core::wiring::Shipped;
 
-use super::buffers::{ACT_DIM, OBS_DIM, PUSH_SIZES, Transition, Wide, rows_for};
+use super::buffers::{ACT_DIM, Drawn, OBS_DIM, PUSH_SIZES, Wide, rows_for};
 use crate::draw::Draw;
 use crate::pair::{Pair, Twin, Workload, arm, number};
 
@@ -27,18 +27,11 @@ impl Pair for Push {
             return written;
         };
         for _ in 0..case.below(20) {
-            let transition = Transition::draw(case);
+            let transition = Drawn::draw(case);
             let experience = transition.view(case.once_in(8));
-            let owned = case.once_in(2);
-            let row = match (twin, owned) {
-                (Twin::Baseline, true) => {
-                    baseline::push_record(&mut storage, experience.to_record())
-                }
-                (Twin::Baseline, false) => baseline::push_slices(&mut storage, experience),
-                (Twin::Optimized, true) => {
-                    optimized::push_record(&mut storage, experience.to_record())
-                }
-                (Twin::Optimized, false) => optimized::push_slices(&mut storage, experience),
+            let row = match twin {
+                Twin::Baseline => baseline::push(&mut storage, experience),
+                Twin::Optimized => optimized::push(&mut storage, experience),
             };
             let _ = writeln!(written, "{row:?}");
         }
@@ -47,7 +40,6 @@ impl Pair for Push {
         written
     }
 
-    /// From borrowed arrays, where the baseline has to make a record first.
     fn workloads(&self) -> &'static [Workload] {
         &[Workload {
             name: "push_slices",
@@ -61,10 +53,8 @@ impl Pair for Push {
                     arm(move || {
                         let storage = storage.as_mut()?;
                         let row = match twin {
-                            Twin::Baseline => baseline::push_slices(storage, transition.view(1.0)),
-                            Twin::Optimized => {
-                                optimized::push_slices(storage, transition.view(1.0))
-                            }
+                            Twin::Baseline => baseline::push(storage, transition.view(1.0)),
+                            Twin::Optimized => optimized::push(storage, transition.view(1.0)),
                         };
                         row.ok()
                     })

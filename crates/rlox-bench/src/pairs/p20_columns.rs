@@ -49,15 +49,15 @@ fn play<B: Replay<f32>>(
                 .collect();
             let (obs, rest) = numbers.split_at(obs_dim);
             let (next_obs, rest) = rest.split_at(obs_dim);
-            let done = buffer.push_slices(Experience {
+            let one = Experience {
                 obs,
                 next_obs,
                 action: &rest[..ACT_DIM],
                 reward: rest[ACT_DIM],
                 terminated: case.once_in(3),
                 truncated: case.once_in(3),
-            });
-            if done.is_ok() {
+            };
+            if buffer.append(&one.as_batch()).is_ok() {
                 pushed(&mut buffer, case);
             }
             continue;
@@ -83,7 +83,7 @@ fn sampling(twin: Twin, obs_dim: usize) -> Box<dyn Arm> {
     let transition = Wide::new(obs_dim, 1);
     if let Some(ring) = &mut ring {
         for row in 0..rows_for(obs_dim) {
-            let _ = ring.push_slices(transition.view(row as f32));
+            let _ = ring.append(&transition.view(row as f32).as_batch());
         }
     }
     let mut columns = kept(256, obs_dim, 1, false);

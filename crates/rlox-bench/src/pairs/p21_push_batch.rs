@@ -9,7 +9,7 @@ use rlox_core::buffer::{BufferWiring, ExperienceBatch, Replay};
 use rlox_core::wiring;
 use rlox_core::wiring::{Shipped, shipped};
 
-use super::buffers::{ACT_DIM, OBS_DIM, Transition, sample};
+use super::buffers::{ACT_DIM, Drawn, OBS_DIM, sample};
 use super::sequences::narrow;
 use crate::draw::{Draw, fixed_numbers};
 use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
@@ -62,10 +62,10 @@ fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
         if n > 0 && case.once_in(8) {
             table.reward[n - 1] = f32::NAN;
         }
-        let pushed = buffer.push_batch(&table.view());
+        let pushed = buffer.append(&table.view());
         let _ = writeln!(written, "{pushed:?}");
         if case.once_in(3) {
-            let _ = buffer.push_slices(Transition::draw(case).view(false));
+            let _ = buffer.append(&Drawn::draw(case).view(false).as_batch());
         }
         if case.once_in(3) {
             sample(&mut buffer, case, &mut written);
@@ -87,7 +87,7 @@ fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
         (false, Ok(ring), _) => play(ring, case),
         (true, _, Ok(mut tree)) => {
             // The largest priority is then not the one that a new buffer starts with.
-            drop(tree.push_slices(Transition::draw(case).view(false)));
+            drop(tree.append(&Drawn::draw(case).view(false).as_batch()));
             drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
             play(tree, case)
         }
@@ -98,7 +98,7 @@ fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
 /// The same batch over and over.
 fn pushing<W: BufferWiring>(table: Rc<Table>, obs_dim: usize) -> Box<dyn Arm> {
     let mut ring = RingBuffer::<f32, W>::new(super::rows_for(obs_dim), obs_dim, 1, 0).ok();
-    arm(move || ring.as_mut()?.push_batch(&table.view()).ok())
+    arm(move || ring.as_mut()?.append(&table.view()).ok())
 }
 
 impl Pair for PushBatch {

@@ -19,9 +19,10 @@ pub mod storage;
 pub mod sum_tree;
 
 pub use batch::{Columns, SampledBatch};
-pub use storage::{ExperienceBatch, ObsElement};
+pub use storage::ObsElement;
 
 use std::fmt::Debug;
+use std::slice::from_ref;
 
 use crate::RloxError;
 
@@ -35,7 +36,7 @@ pub trait BufferWiring: Debug + Send + Sync + 'static {
     type Observations<O: ObsElement>: observations::Observations<O>;
     /// P3: how a transition in somebody else's memory enters a buffer.
     const P3: bool;
-    /// P12: whether an owned or a borrowed transition is the primary form of a push.
+    /// P12: whether a transition that is stored by itself is owned or borrowed.
     const P12: bool;
     /// P21: how many transitions are stored at once.
     const P21: bool;
@@ -77,7 +78,37 @@ pub struct Experience<'a, O> {
     pub truncated: bool,
 }
 
+/// Many transitions, column by column, each column in row-major order.
+#[derive(Debug, Clone, Copy)]
+pub struct ExperienceBatch<'a, O> {
+    /// `[n, obs_dim]`
+    pub obs: &'a [O],
+    /// `[n, obs_dim]`
+    pub next_obs: &'a [O],
+    /// `[n, act_dim]`
+    pub action: &'a [f32],
+    /// `[n]`
+    pub reward: &'a [f32],
+    /// `[n]`
+    pub terminated: &'a [bool],
+    /// `[n]`
+    pub truncated: &'a [bool],
+}
+
 impl<O: ObsElement> Experience<'_, O> {
+    /// The same as a batch of one.
+    #[inline]
+    pub fn as_batch(&self) -> ExperienceBatch<'_, O> {
+        ExperienceBatch {
+            obs: self.obs,
+            next_obs: self.next_obs,
+            action: self.action,
+            reward: from_ref(&self.reward),
+            terminated: from_ref(&self.terminated),
+            truncated: from_ref(&self.truncated),
+        }
+    }
+
     /// A copy that owns its arrays.
     pub fn to_record(&self) -> ExperienceRecord<O> {
         ExperienceRecord {
@@ -92,15 +123,16 @@ impl<O: ObsElement> Experience<'_, O> {
 }
 
 impl<O> ExperienceRecord<O> {
-    /// The record's arrays, borrowed.
-    pub fn as_experience(&self) -> Experience<'_, O> {
-        Experience {
+    /// The same as a batch of one, borrowed.
+    #[inline]
+    pub fn as_batch(&self) -> ExperienceBatch<'_, O> {
+        ExperienceBatch {
             obs: &self.obs,
             next_obs: &self.next_obs,
             action: &self.action,
-            reward: self.reward,
-            terminated: self.terminated,
-            truncated: self.truncated,
+            reward: from_ref(&self.reward),
+            terminated: from_ref(&self.terminated),
+            truncated: from_ref(&self.truncated),
         }
     }
 }
@@ -110,38 +142,16 @@ pub trait Replay<O: ObsElement> {
     /// What stands at its seams.
     type Wiring: BufferWiring;
 
-    /// Stores a transition, over the oldest one when full.
+    /// Stores transitions in their order, over the oldest ones when full; all of them or, on an error,
+    /// none.
     ///
     /// # Errors
-    /// If an array's length is not the buffer's, or the reward is not finite.
-    fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError>;
-
-    /// [`Replay::push`] from borrowed arrays.
-    ///
-    /// # Errors
-    /// As [`Replay::push`].
-    fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError>;
+    /// If the length of a column is not that of as many transitions as there are rewards, or a reward
+    /// is not finite.
+    fn append(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError>;
 
     /// The transitions and the dimensions of the buffer.
     fn storage(&self) -> &storage::Storage<O, Self::Wiring>;
-
-    /// Stores many transitions, in order; all of them or, on an error, none.
-    ///
-    /// # Errors
-    /// As [`Replay::push`].
-    fn push_batch(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError>
-    where
-        Self: Sized,
-    {
-        if Self::Wiring::P21 {
-            push_batch::optimized::push_batch(self, batch)
-        } else {
-            push_batch::baseline::push_batch(self, batch)
-        }
-    }
-
-    /// [`Replay::push_batch`] of a batch that was checked, column by column.
-    fn store(&mut self, batch: &ExperienceBatch<'_, O>);
 
     /// Draws `batch_size` transitions with replacement: from the buffer's own stream of random
     /// numbers, or from a new one with `seed`.

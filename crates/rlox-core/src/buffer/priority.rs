@@ -14,10 +14,7 @@ use super::min_priority::MinPriority;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
 use super::sum_tree::SumTree;
-use super::{
-    BufferWiring, Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch,
-    descent, push,
-};
+use super::{BufferWiring, Columns, ExperienceBatch, Replay, SampledBatch, descent, push_batch};
 use crate::error::{RloxError, check_len};
 use crate::memory::reserve;
 
@@ -161,28 +158,21 @@ impl<O: ObsElement, W: BufferWiring> PriorityBuffer<O, W> {
 impl<O: ObsElement, W: BufferWiring> Replay<O> for PriorityBuffer<O, W> {
     type Wiring = W;
 
-    fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError> {
-        let row = push::push_record(&mut self.storage, record)?;
-        self.set_priority(row, self.max_priority);
-        Ok(())
-    }
-
-    fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError> {
-        let row = push::push_slices(&mut self.storage, experience)?;
-        self.set_priority(row, self.max_priority);
+    #[inline]
+    fn append(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError> {
+        let rows = push_batch::append(&mut self.storage, batch)?;
+        let leaf = self.max_priority.powf(self.alpha);
+        let (capacity, tree, min) = (self.storage.capacity(), &mut self.tree, &mut self.min);
+        for row in rows {
+            let row = if row < capacity { row } else { row % capacity };
+            tree.set(row, leaf);
+            min.set(row, leaf);
+        }
         Ok(())
     }
 
     fn storage(&self) -> &Storage<O, W> {
         &self.storage
-    }
-
-    fn store(&mut self, batch: &ExperienceBatch<'_, O>) {
-        let leaf = self.max_priority.powf(self.alpha);
-        for row in self.storage.write_columns(batch) {
-            self.tree.set(row, leaf);
-            self.min.set(row, leaf);
-        }
     }
 
     fn sample(

@@ -3,10 +3,7 @@
 use super::batch::Batches;
 use super::random::Stream;
 use super::storage::{ObsElement, Storage};
-use super::{
-    BufferWiring, Columns, Experience, ExperienceBatch, ExperienceRecord, Replay, SampledBatch,
-    push,
-};
+use super::{BufferWiring, Columns, ExperienceBatch, Replay, SampledBatch, push_batch};
 use crate::RloxError;
 use crate::memory::reserve;
 
@@ -43,20 +40,13 @@ impl<O: ObsElement, W: BufferWiring> RingBuffer<O, W> {
 impl<O: ObsElement, W: BufferWiring> Replay<O> for RingBuffer<O, W> {
     type Wiring = W;
 
-    fn push(&mut self, record: ExperienceRecord<O>) -> Result<(), RloxError> {
-        push::push_record(&mut self.storage, record).map(drop)
-    }
-
-    fn push_slices(&mut self, experience: Experience<'_, O>) -> Result<(), RloxError> {
-        push::push_slices(&mut self.storage, experience).map(drop)
+    #[inline]
+    fn append(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError> {
+        push_batch::append(&mut self.storage, batch).map(drop)
     }
 
     fn storage(&self) -> &Storage<O, W> {
         &self.storage
-    }
-
-    fn store(&mut self, batch: &ExperienceBatch<'_, O>) {
-        let _ = self.storage.write_columns(batch);
     }
 
     fn sample(

@@ -1,8 +1,10 @@
-//! The columns of a ring of transitions, and how one row is written and read.
+//! The columns of a ring of transitions, and how rows are written and read.
+
+use std::ops::Range;
 
 use super::observations::Observations;
 use super::past_caches::{self, Plain};
-use super::{BufferWiring, Columns, Experience, SampledBatch};
+use super::{BufferWiring, Columns, Experience, ExperienceBatch, SampledBatch};
 use crate::error::{RloxError, check_len};
 use crate::memory::{self, Zero, fits};
 
@@ -28,23 +30,6 @@ impl ObsElement for u8 {
     fn same(a: &[Self], b: &[Self]) -> bool {
         a == b
     }
-}
-
-/// Many transitions, column by column, each column in row-major order.
-#[derive(Debug, Clone, Copy)]
-pub struct ExperienceBatch<'a, O> {
-    /// `[n, obs_dim]`
-    pub obs: &'a [O],
-    /// `[n, obs_dim]`
-    pub next_obs: &'a [O],
-    /// `[n, act_dim]`
-    pub action: &'a [f32],
-    /// `[n]`
-    pub reward: &'a [f32],
-    /// `[n]`
-    pub terminated: &'a [bool],
-    /// `[n]`
-    pub truncated: &'a [bool],
 }
 
 /// A ring of `capacity` rows; the oldest row is overwritten when it is full.
@@ -116,40 +101,73 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         self.len == 0
     }
 
-    /// Copies a transition into the next row and says which that was.
+    /// Copies transitions into the next rows, all of them or, on an error, none, and says which rows
+    /// these are: counted on beyond the end of the ring, so that `i` is row `i % capacity`. Of more
+    /// transitions than the ring holds, only the last are written.
     ///
     /// # Errors
-    /// If an array's length is not the ring's, or the reward is not finite.
-    pub fn write(&mut self, experience: Experience<'_, O>) -> Result<usize, RloxError> {
-        check_len("obs", experience.obs.len(), self.obs_dim)?;
-        check_len("next_obs", experience.next_obs.len(), self.obs_dim)?;
-        check_len("action", experience.action.len(), self.act_dim)?;
-        if !experience.reward.is_finite() {
-            return Err(RloxError::argument(
-                "reward",
-                format!("is {}, expected a finite number", experience.reward),
-            ));
+    /// As [`super::Replay::append`].
+    #[inline]
+    pub fn append(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<Range<usize>, RloxError> {
+        match (batch.reward, batch.terminated, batch.truncated) {
+            (&[reward], &[terminated], &[truncated]) => {
+                let (obs, next_obs, action) = (batch.obs, batch.next_obs, batch.action);
+                let row = self.append_one(Experience {
+                    obs,
+                    next_obs,
+                    action,
+                    reward,
+                    terminated,
+                    truncated,
+                })?;
+                Ok(row..row + 1)
+            }
+            _ => self.append_many(batch),
         }
+    }
 
+    /// [`Self::append`] of one transition, whose row does not wrap around and whose single values are
+    /// stored as such.
+    #[inline]
+    fn append_one(&mut self, one: Experience<'_, O>) -> Result<usize, RloxError> {
+        check_len("obs", one.obs.len(), self.obs_dim)?;
+        check_len("next_obs", one.next_obs.len(), self.obs_dim)?;
+        check_len("action", one.action.len(), self.act_dim)?;
+        if !one.reward.is_finite() {
+            let problem = format!("is {}, expected a finite number", one.reward);
+            return Err(RloxError::argument("reward", problem));
+        }
         let row = self.next_row;
         let action = row * self.act_dim..(row + 1) * self.act_dim;
-        self.observations
-            .push(row, experience.obs, experience.next_obs);
-        self.action[action].copy_from_slice(experience.action);
-        self.reward[row] = experience.reward;
-        self.terminated[row] = experience.terminated;
-        self.truncated[row] = experience.truncated;
-
+        self.observations.push(row, one.obs, one.next_obs);
+        self.action[action].copy_from_slice(one.action);
+        self.reward[row] = one.reward;
+        self.terminated[row] = one.terminated;
+        self.truncated[row] = one.truncated;
         self.next_row = (row + 1) % self.capacity;
         self.len = (self.len + 1).min(self.capacity);
         Ok(row)
     }
 
+    /// [`Self::append`] of any number of transitions.
+    fn append_many(&mut self, batch: &ExperienceBatch<'_, O>) -> Result<Range<usize>, RloxError> {
+        self.check(batch)?;
+        let (n, capacity, row) = (batch.reward.len(), self.capacity, self.next_row);
+        self.observations.push_batch(row, batch.obs, batch.next_obs);
+        put(&mut self.action, batch.action, self.act_dim, row);
+        put(&mut self.reward, batch.reward, 1, row);
+        put(&mut self.terminated, batch.terminated, 1, row);
+        put(&mut self.truncated, batch.truncated, 1, row);
+        self.next_row = (row + n) % capacity;
+        self.len = (self.len + n).min(capacity);
+        Ok(row + n.saturating_sub(capacity)..row + n)
+    }
+
     /// Checks a whole batch, so that it can be stored entirely or not at all.
     ///
     /// # Errors
-    /// As [`Storage::write`].
-    pub fn check_batch(&self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError> {
+    /// As [`super::Replay::append`].
+    pub(super) fn check(&self, batch: &ExperienceBatch<'_, O>) -> Result<(), RloxError> {
         let n = batch.reward.len();
         check_len("obs", batch.obs.len(), n * self.obs_dim)?;
         check_len("next_obs", batch.next_obs.len(), n * self.obs_dim)?;
@@ -168,21 +186,9 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         }
     }
 
-    /// Copies a checked batch into the next rows, column by column, and says which they were. Of
-    /// more transitions than the ring holds, only the last are written.
-    pub(super) fn write_columns(
-        &mut self,
-        batch: &ExperienceBatch<'_, O>,
-    ) -> impl Iterator<Item = usize> + use<O, W> {
-        let (n, capacity, row) = (batch.reward.len(), self.capacity, self.next_row);
-        self.observations.push_batch(row, batch.obs, batch.next_obs);
-        put(&mut self.action, batch.action, self.act_dim, row);
-        put(&mut self.reward, batch.reward, 1, row);
-        put(&mut self.terminated, batch.terminated, 1, row);
-        put(&mut self.truncated, batch.truncated, 1, row);
-        self.next_row = (row + n) % capacity;
-        self.len = (self.len + n).min(capacity);
-        (n.saturating_sub(capacity)..n).map(move |i| (row + i) % capacity)
+    /// The row that is written next.
+    pub(super) fn next_row(&self) -> usize {
+        self.next_row
     }
 
     /// One row.

@@ -47,7 +47,7 @@ fn prioritised(capacity: usize, alpha: f64, beta: f64) -> PrioritizedReplayBuffe
 fn with_priorities(priorities: &[f64], alpha: f64, beta: f64) -> PrioritizedReplayBuffer<f32> {
     let mut buffer = prioritised(priorities.len(), alpha, beta);
     for i in 0..priorities.len() {
-        buffer.push(numbered(i)).unwrap();
+        buffer.append(&numbered(i).as_batch()).unwrap();
     }
     let indices: Vec<i64> = (0..priorities.len() as i64).collect();
     buffer.update_priorities(&indices, priorities).unwrap();
@@ -59,23 +59,18 @@ proptest! {
     /// and enough draws find each of them.
     #[test]
     fn a_ring_holds_the_last_transitions_whole(
-        capacity in 1usize..9, pushes in 1usize..30, owned in vec(any::<bool>(), 30), seed in any::<u64>(),
+        capacity in 1usize..9, pushes in 1usize..30, seed in any::<u64>(),
     ) {
         let mut ring = ReplayBuffer::new(capacity, 2, 1, seed).unwrap();
         let mut tree = PrioritizedReplayBuffer::new(capacity, 2, 1, 0.6, 0.4, seed).unwrap();
         let mut model = VecDeque::new();
-        for (i, &owned) in owned.iter().enumerate().take(pushes) {
+        for i in 0..pushes {
             if model.len() == capacity {
                 model.pop_front();
             }
             model.push_back(numbered(i));
-            if owned {
-                ring.push(numbered(i)).unwrap();
-                tree.push(numbered(i)).unwrap();
-            } else {
-                ring.push_slices(numbered(i).as_experience()).unwrap();
-                tree.push_slices(numbered(i).as_experience()).unwrap();
-            }
+            ring.append(&numbered(i).as_batch()).unwrap();
+            tree.append(&numbered(i).as_batch()).unwrap();
         }
         prop_assert_eq!(ring.storage().len(), model.len());
         for batch in [ring.sample(400, None).unwrap(), tree.sample(400, None).unwrap()] {
@@ -94,10 +89,10 @@ proptest! {
         let mut in_turn = ReplayBuffer::new(capacity, 2, 1, seed).unwrap();
         let mut at_once = ReplayBuffer::new(capacity, 2, 1, seed).unwrap();
         for buffer in [&mut in_turn, &mut at_once] {
-            buffer.push(numbered(99)).unwrap();
+            buffer.append(&numbered(99).as_batch()).unwrap();
         }
         let column = |f: fn(&ExperienceRecord<f32>) -> &Vec<f32>| records.iter().flat_map(f).copied().collect::<Vec<_>>();
-        at_once.push_batch(&ExperienceBatch {
+        at_once.append(&ExperienceBatch {
             obs: &column(|r| &r.obs),
             next_obs: &column(|r| &r.next_obs),
             action: &column(|r| &r.action),
@@ -106,7 +101,7 @@ proptest! {
             truncated: &records.iter().map(|r| r.truncated).collect::<Vec<_>>(),
         }).unwrap();
         for record in records {
-            in_turn.push(record).unwrap();
+            in_turn.append(&record.as_batch()).unwrap();
         }
         prop_assert_eq!(in_turn.storage().len(), at_once.storage().len());
         prop_assert_eq!(in_turn.sample(50, None).unwrap(), at_once.sample(50, None).unwrap());
@@ -125,8 +120,8 @@ proptest! {
                 obs: &vec![x; obs_dim], next_obs: &vec![x + 1; obs_dim], action: &[f32::from(x)],
                 reward: f32::from(x), terminated: i.is_multiple_of(3), truncated: i.is_multiple_of(5),
             };
-            ring.push_slices(experience).unwrap();
-            tree.push_slices(experience).unwrap();
+            ring.append(&experience.as_batch()).unwrap();
+            tree.append(&experience.as_batch()).unwrap();
         }
         let expected = [ring.sample(n, Some(seed)).unwrap(), tree.sample(n, Some(seed)).unwrap()];
         let mut found = expected.clone();
@@ -225,7 +220,7 @@ fn count(rewards: &[f32], n: usize) -> Vec<f64> {
 #[test]
 fn uniform_samples_are_uniform() {
     let mut ring = ReplayBuffer::new(20, 2, 1, 7).unwrap();
-    (0..20).for_each(|i| ring.push(numbered(i)).unwrap());
+    (0..20).for_each(|i| ring.append(&numbered(i).as_batch()).unwrap());
     let batch = ring.sample(20_000, None).unwrap();
     // The 99.9 % quantile of chi-square with 19 degrees of freedom.
     assert!(chi_square(&count(&batch.reward, 20), &[1000.0; 20]) < 43.8);
@@ -250,7 +245,7 @@ fn prioritised_samples_are_proportional() {
 #[test]
 fn a_seed_means_the_same_everywhere() {
     let mut ring = ReplayBuffer::new(100, 2, 1, 42).unwrap();
-    (0..100).for_each(|i| ring.push(numbered(i)).unwrap());
+    (0..100).for_each(|i| ring.append(&numbered(i).as_batch()).unwrap());
     let own = ring.sample(8, None).unwrap().reward;
     assert_eq!(own, ring.sample(8, Some(42)).unwrap().reward);
     assert_ne!(own, ring.sample(8, None).unwrap().reward);
@@ -262,9 +257,9 @@ fn a_seed_means_the_same_everywhere() {
 #[test]
 fn new_transitions_get_the_largest_priority() {
     let mut buffer = prioritised(3, 1.0, 1.0);
-    buffer.push(numbered(0)).unwrap();
+    buffer.append(&numbered(0).as_batch()).unwrap();
     buffer.update_priorities(&[0], &[8.0]).unwrap();
-    buffer.push(numbered(1)).unwrap();
+    buffer.append(&numbered(1).as_batch()).unwrap();
     buffer.update_priorities(&[0], &[2.0]).unwrap();
     let batch = buffer.sample(1000, None).unwrap();
     assert_eq!(batch.indices.iter().filter(|&&i| i == 1).count(), 800);
@@ -281,7 +276,7 @@ fn bytes_come_back_as_bytes() {
         terminated: false,
         truncated: true,
     };
-    ring.push_slices(experience).unwrap();
+    ring.append(&experience.as_batch()).unwrap();
     let batch = ring.sample(2, None).unwrap();
     assert_eq!(batch.obs, [0, 128, 255, 0, 128, 255]);
     assert_eq!(batch.next_obs, [1, 2, 3, 1, 2, 3]);
@@ -290,7 +285,7 @@ fn bytes_come_back_as_bytes() {
 #[test]
 fn a_bad_batch_leaves_the_buffer_as_it_was() {
     let mut ring = ReplayBuffer::<f32>::new(4, 1, 1, 0).unwrap();
-    let error = ring.push_batch(&ExperienceBatch {
+    let error = ring.append(&ExperienceBatch {
         obs: &[1.0, 2.0],
         next_obs: &[1.0, 2.0],
         action: &[1.0, 2.0],
@@ -313,39 +308,19 @@ fn mistakes_are_named() {
         assert!(message.starts_with(text), "{message}");
     };
     starts(ring.sample(1, None).unwrap_err(), "the buffer is empty");
-    starts(
-        ring.push(ExperienceRecord {
-            obs: vec![],
-            ..numbered(0)
-        })
-        .unwrap_err(),
-        "obs: ",
-    );
-    starts(
-        ring.push(ExperienceRecord {
-            next_obs: vec![],
-            ..numbered(0)
-        })
-        .unwrap_err(),
-        "next_obs: ",
-    );
-    starts(
-        ring.push(ExperienceRecord {
-            action: vec![],
-            ..numbered(0)
-        })
-        .unwrap_err(),
-        "action: ",
-    );
-    starts(
-        ring.push(ExperienceRecord {
-            reward: f32::NAN,
-            ..numbered(0)
-        })
-        .unwrap_err(),
-        "reward: ",
-    );
-    ring.push(numbered(0)).unwrap();
+    type Spoils = fn(&mut ExperienceRecord<f32>);
+    let bad: [(Spoils, _); 4] = [
+        (|one| one.obs.clear(), "obs: "),
+        (|one| one.next_obs.clear(), "next_obs: "),
+        (|one| one.action.clear(), "action: "),
+        (|one| one.reward = f32::NAN, "reward: "),
+    ];
+    for (spoil, text) in bad {
+        let mut one = numbered(0);
+        spoil(&mut one);
+        starts(ring.append(&one.as_batch()).unwrap_err(), text);
+    }
+    ring.append(&numbered(0).as_batch()).unwrap();
     starts(ring.sample(0, None).unwrap_err(), "batch_size: ");
     starts(ring.sample(1 << 60, None).unwrap_err(), "batch_size: ");
     let mut columns = ring.sample(3, None).unwrap();

@@ -5,7 +5,7 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
-use super::gemm::LANES;
+use super::gemm::FLOATS;
 use crate::simd::{Instructions, kernel};
 
 /// Parameters with Adam's moments of them, all of one length.
@@ -183,23 +183,23 @@ kernel! {
 #[inline(always)]
 fn norm_squared_body<I: Instructions>(values: &[f32]) -> f64 {
     /// Squares that are summed in float32, in each lane, before they go on as f64.
-    const RUN: usize = 32 * LANES;
+    const RUN: usize = 32 * FLOATS;
     let mut total = 0.0;
     for run in values.chunks(RUN) {
-        let mut sums = [0.0f32; LANES];
-        let whole = run.len() / LANES * LANES;
+        let mut sums = [0.0f32; FLOATS];
+        let whole = run.len() / FLOATS * FLOATS;
         let mut i = 0;
         while i < whole {
-            let vector = &run[i..i + LANES];
-            for l in 0..LANES {
+            let vector = &run[i..i + FLOATS];
+            for l in 0..FLOATS {
                 sums[l] = I::mul_add(vector[l], vector[l], sums[l]);
             }
-            i += LANES;
+            i += FLOATS;
         }
         for i in whole..run.len() {
             sums[i - whole] = I::mul_add(run[i], run[i], sums[i - whole]);
         }
-        for l in 0..LANES {
+        for l in 0..FLOATS {
             total += f64::from(sums[l]);
         }
     }

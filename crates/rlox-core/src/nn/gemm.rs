@@ -16,13 +16,13 @@
 use crate::simd::{Sixteen, kernel};
 
 /// Elements in the vectors that the code is written for; narrower registers take several.
-pub(super) const LANES: usize = 16;
+pub(super) const FLOATS: usize = 16;
 /// Rows of `b` that one pass goes over.
 const K_BLOCK: usize = 128;
 /// Widest panel, in vectors.
 const MAX_VECTORS: usize = 4;
 /// Elements of the largest tile.
-const MAX_TILE: usize = 24 * LANES;
+const MAX_TILE: usize = 24 * FLOATS;
 
 /// A matrix `[rows, columns]` to be read element by element.
 #[derive(Clone, Copy)]
@@ -91,7 +91,14 @@ unsafe fn gemm_body<I: Sixteen>(
     let c_last = last_of(m, n, n, 1);
     assert!(c_last.is_some_and(|at| at < c.len()), "c is too short");
     let mut packed = Vec::new();
-    let mut edge = vec![0.0; if n.is_multiple_of(LANES) { 0 } else { MAX_TILE }];
+    let mut edge = vec![
+        0.0;
+        if n.is_multiple_of(FLOATS) {
+            0
+        } else {
+            MAX_TILE
+        }
+    ];
     for start in (0..k).step_by(K_BLOCK) {
         let depth = K_BLOCK.min(k - start);
         let a = Strided {
@@ -109,14 +116,14 @@ unsafe fn gemm_body<I: Sixteen>(
         let mut j = 0;
         while j < n {
             let left = n - j;
-            let vectors = match left.div_ceil(LANES) {
+            let vectors = match left.div_ceil(FLOATS) {
                 4.. if I::WIDE => 4,
                 2.. if I::WIDE => 2,
                 _ => 1,
             };
-            let width = vectors * LANES;
+            let width = vectors * FLOATS;
             // Reading past a row's end is harmless, past the matrix's is not.
-            let in_place = ldb <= MAX_VECTORS * LANES && b.len() >= (depth - 1) * ldb + j + width;
+            let in_place = ldb <= MAX_VECTORS * FLOATS && b.len() >= (depth - 1) * ldb + j + width;
             let (panel, ld) = if in_place {
                 (&b[j..], ldb)
             } else {
@@ -207,7 +214,7 @@ impl Block<'_> {
         c: &mut [f32],
         edge: &mut [f32],
     ) -> usize {
-        let width = V * LANES;
+        let width = V * FLOATS;
         let used = (self.n - j).min(width);
         if used == width {
             let c = &mut c[i * self.n + j..];
@@ -245,8 +252,8 @@ impl Block<'_> {
         ldc: usize,
         accumulate: bool,
     ) {
-        assert!(panel.len() >= (self.depth - 1) * ld + V * LANES);
-        assert!(c.len() >= (R - 1) * ldc + V * LANES);
+        assert!(panel.len() >= (self.depth - 1) * ld + V * FLOATS);
+        assert!(c.len() >= (R - 1) * ldc + V * FLOATS);
         debug_assert!(i + R <= self.m);
         let Strided { data, row, column } = self.a;
         // SAFETY: the instructions are the caller's; the panel and `c` are long enough, and `a` was
@@ -256,7 +263,7 @@ impl Block<'_> {
             for p in 0..self.depth {
                 let mut b = [I::splat(0.0); V];
                 for v in 0..V {
-                    b[v] = I::read(panel.as_ptr().add(p * ld + v * LANES));
+                    b[v] = I::read(panel.as_ptr().add(p * ld + v * FLOATS));
                 }
                 for r in 0..R {
                     let a = I::splat(*data.get_unchecked((i + r) * row + p * column));
@@ -268,7 +275,7 @@ impl Block<'_> {
             let one = I::splat(1.0);
             for r in 0..R {
                 for v in 0..V {
-                    let to = c.as_mut_ptr().add(r * ldc + v * LANES);
+                    let to = c.as_mut_ptr().add(r * ldc + v * FLOATS);
                     if accumulate {
                         sums[r][v] = I::mul_adds(one, I::read(to), sums[r][v]);
                     }

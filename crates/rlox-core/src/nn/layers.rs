@@ -8,7 +8,7 @@
     reason = "an iterator's functions are not sure to be inlined into code for an instruction set"
 )]
 
-use super::gemm::{LANES, Strided, gemm};
+use super::gemm::{FLOATS, Strided, gemm};
 use super::mlp::grown;
 use crate::math::tanh_one;
 use crate::simd::{Instructions, kernel};
@@ -24,14 +24,14 @@ kernel! {
 unsafe fn transpose_body<I: Instructions>(weight: &[f32], n_in: usize, ld: usize, to: &mut [f32]) {
     let n_out = weight.len() / n_in;
     // Sixteen rows at a time: they are read side by side, and written a vector at a time.
-    for block in (0..n_out).step_by(LANES) {
-        let (rows, width) = (&weight[block * n_in..], LANES.min(n_out - block));
+    for block in (0..n_out).step_by(FLOATS) {
+        let (rows, width) = (&weight[block * n_in..], FLOATS.min(n_out - block));
         let mut i = 0;
         #[cfg(target_arch = "x86_64")]
-        while I::WIDE && width == LANES && i + LANES <= n_in {
+        while I::WIDE && width == FLOATS && i + FLOATS <= n_in {
             // SAFETY: the caller's; only AVX-512 is wide on this architecture.
             unsafe { transpose_tile(&rows[i..], n_in, &mut to[i * ld + block..], ld) };
-            i += LANES;
+            i += FLOATS;
         }
         while i < n_in {
             let to = &mut to[i * ld + block..][..width];
@@ -52,24 +52,24 @@ fn transpose_tile(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) 
         __m512, _mm512_loadu_ps, _mm512_permutex2var_ps, _mm512_set_epi32, _mm512_setzero_ps,
         _mm512_storeu_ps,
     };
-    const LAST: usize = LANES - 1;
-    assert!(from.len() >= LAST * from_row + LANES && to.len() >= LAST * to_row + LANES);
+    const LAST: usize = FLOATS - 1;
+    assert!(from.len() >= LAST * from_row + FLOATS && to.len() >= LAST * to_row + FLOATS);
     let low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
     let high = _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
-    let mut rows: [__m512; LANES] = [_mm512_setzero_ps(); LANES];
-    for r in 0..LANES {
+    let mut rows: [__m512; FLOATS] = [_mm512_setzero_ps(); FLOATS];
+    for r in 0..FLOATS {
         // SAFETY: checked above.
         rows[r] = unsafe { _mm512_loadu_ps(from.as_ptr().add(r * from_row)) };
     }
-    for _ in 0..LANES.ilog2() {
+    for _ in 0..FLOATS.ilog2() {
         let before = rows;
-        for r in 0..LANES / 2 {
-            let (a, b) = (before[r], before[r + LANES / 2]);
+        for r in 0..FLOATS / 2 {
+            let (a, b) = (before[r], before[r + FLOATS / 2]);
             rows[2 * r] = _mm512_permutex2var_ps(a, low, b);
             rows[2 * r + 1] = _mm512_permutex2var_ps(a, high, b);
         }
     }
-    for r in 0..LANES {
+    for r in 0..FLOATS {
         // SAFETY: checked above.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr().add(r * to_row), rows[r]) };
     }
@@ -106,17 +106,17 @@ fn dot<I: Instructions, const N: usize>(x: &[f32], w: &[f32]) -> [f32; N] {
     let w = &w[..N * n];
     let mut found = [0.0f32; N];
     let mut i = 0;
-    if n >= LANES {
-        let mut sums = [[0.0f32; LANES]; N];
-        while i + LANES <= n {
-            let x = &x[i..i + LANES];
+    if n >= FLOATS {
+        let mut sums = [[0.0f32; FLOATS]; N];
+        while i + FLOATS <= n {
+            let x = &x[i..i + FLOATS];
             for o in 0..N {
-                let w = &w[o * n + i..][..LANES];
-                for l in 0..LANES {
+                let w = &w[o * n + i..][..FLOATS];
+                for l in 0..FLOATS {
                     sums[o][l] = I::mul_add(x[l], w[l], sums[o][l]);
                 }
             }
-            i += LANES;
+            i += FLOATS;
         }
         let mut quarters = [[0.0f32; 4]; N];
         for o in 0..N {
@@ -218,18 +218,18 @@ fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
     let n = sums.len();
     let mut j = 0;
     // Columns a vector at a time, so that their sums stay in a register.
-    while j + LANES <= n {
-        let mut vector = [0.0f32; LANES];
+    while j + FLOATS <= n {
+        let mut vector = [0.0f32; FLOATS];
         for row in values.chunks_exact(n) {
-            let row = &row[j..j + LANES];
-            for l in 0..LANES {
+            let row = &row[j..j + FLOATS];
+            for l in 0..FLOATS {
                 vector[l] += row[l];
             }
         }
-        for l in 0..LANES {
+        for l in 0..FLOATS {
             sums[j + l] += vector[l];
         }
-        j += LANES;
+        j += FLOATS;
     }
     for row in values.chunks_exact(n) {
         for i in j..n {
@@ -240,7 +240,7 @@ fn add_columns_body<I: Instructions>(values: &[f32], sums: &mut [f32]) {
 
 /// Whether a weight's gradient is made as `[in, out]`.
 pub(super) fn is_transposed(n_in: usize, n_out: usize) -> bool {
-    n_in < LANES && n_out >= LANES
+    n_in < FLOATS && n_out >= FLOATS
 }
 
 /// `grad[o, i] += sum over r of delta[r, o] x[r, i]`; `delta` is `[rows, n_out]`, `x` `[rows, n_in]`.

@@ -3,7 +3,7 @@
 //! Parameters lie in one slice in the order of `torch.nn.Sequential.parameters()`: layer after
 //! layer, weight `[out, in]` in row-major order, then bias `[out]`.
 
-use super::gemm::{LANES, Strided, gemm};
+use super::gemm::{FLOATS, Strided, gemm};
 use super::layers;
 use crate::RloxError;
 use crate::memory::reserve;
@@ -90,7 +90,7 @@ fn row_of(n_out: usize) -> usize {
     if is_narrow(n_out) {
         n_out
     } else {
-        n_out.next_multiple_of(LANES)
+        n_out.next_multiple_of(FLOATS)
     }
 }
 
@@ -120,7 +120,7 @@ impl Mlp {
             ));
         }
         let n_params = widths.windows(2).try_fold(0usize, |sum, ends| {
-            let [n_in, n_out] = [ends[0], ends[1]].map(|n| n.saturating_add(LANES));
+            let [n_in, n_out] = [ends[0], ends[1]].map(|n| n.saturating_add(FLOATS));
             sum.checked_add(n_in.checked_mul(n_out)?)
         });
         if n_params.is_none_or(|n| n > MAX_PARAMS) {

@@ -16,7 +16,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::gemm::LANES;
+use super::gemm::FLOATS;
 use super::{Activation, Mlp};
 use crate::error::{RloxError, check_len};
 use crate::math::tanh_one;
@@ -26,7 +26,7 @@ use crate::simd::{Sixteen, kernel};
 /// The numbers of a block, on a cache line of their own.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Block([f32; LANES]);
+struct Block([f32; FLOATS]);
 
 /// A network with its weights in the order in which the forward pass reads them.
 #[derive(Debug, Clone)]
@@ -39,8 +39,8 @@ pub struct PackedMlp {
 /// Outputs of hidden layers, of the rows of one tile; kept between calls.
 #[derive(Debug, Clone, Default)]
 pub struct Hidden {
-    below: Vec<[f32; LANES]>,
-    above: Vec<[f32; LANES]>,
+    below: Vec<[f32; FLOATS]>,
+    above: Vec<[f32; FLOATS]>,
 }
 
 impl Hidden {
@@ -50,7 +50,7 @@ impl Hidden {
     /// If there is no memory for them.
     pub fn of(networks: &[&Mlp]) -> Result<Self, RloxError> {
         let widths = networks.iter().flat_map(|mlp| mlp.layers());
-        let blocks = widths.map(|(_, n_out)| n_out.div_ceil(LANES)).max();
+        let blocks = widths.map(|(_, n_out)| n_out.div_ceil(FLOATS)).max();
         let most = blocks.unwrap_or(0) * MOST_ROWS;
         Ok(Self {
             below: reserved(most)?,
@@ -69,17 +69,17 @@ impl PackedMlp {
     /// If `params` has another length than the network's.
     pub fn new(mlp: Mlp, params: &[f32]) -> Result<Self, RloxError> {
         check_len("params", params.len(), mlp.n_params())?;
-        let blocks = |(n_in, n_out): (usize, usize)| n_out.div_ceil(LANES) * (1 + n_in);
+        let blocks = |(n_in, n_out): (usize, usize)| n_out.div_ceil(FLOATS) * (1 + n_in);
         let mut weights = reserved(mlp.layers().map(blocks).sum())?;
         let mut at = 0;
         for (n_in, n_out) in mlp.layers() {
             let (weight, bias) = params[at..at + (n_in + 1) * n_out].split_at(n_in * n_out);
             at += (n_in + 1) * n_out;
-            for first in (0..n_out).step_by(LANES) {
+            for first in (0..n_out).step_by(FLOATS) {
                 let start = weights.len();
-                weights.resize(start + 1 + n_in, Block([0.0; LANES]));
+                weights.resize(start + 1 + n_in, Block([0.0; FLOATS]));
                 let (biases, columns) = weights[start..].split_at_mut(1);
-                for (lane, output) in (first..n_out.min(first + LANES)).enumerate() {
+                for (lane, output) in (first..n_out.min(first + FLOATS)).enumerate() {
                     biases[0].0[lane] = bias[output];
                     let row = &weight[output * n_in..(output + 1) * n_in];
                     for (column, &w) in columns.iter_mut().zip(row) {
@@ -120,17 +120,17 @@ impl PackedMlp {
         let n_layers = self.mlp.layers().len();
         let mut weights = &self.weights[..];
         for (layer, (n_in, n_out)) in self.mlp.layers().enumerate() {
-            let n_blocks = n_out.div_ceil(LANES);
+            let n_blocks = n_out.div_ceil(FLOATS);
             let (here, rest) = weights.split_at(n_blocks * (1 + n_in));
             weights = rest;
             let (input, stride) = match layer {
                 0 => (x, n_in),
                 _ => (
                     hidden.below.as_flattened(),
-                    hidden.below.len() / ROWS * LANES,
+                    hidden.below.len() / ROWS * FLOATS,
                 ),
             };
-            hidden.above.resize(n_blocks * ROWS, [0.0; LANES]);
+            hidden.above.resize(n_blocks * ROWS, [0.0; FLOATS]);
             for (block, weights) in here.chunks_exact(1 + n_in).enumerate() {
                 // SAFETY: the caller's.
                 let sums = unsafe { sums::<I, ROWS>(weights, input, stride) };
@@ -139,9 +139,9 @@ impl PackedMlp {
                         hidden.above[row * n_blocks + block] = sums.0;
                     }
                 } else {
-                    let used = LANES.min(n_out - block * LANES);
+                    let used = FLOATS.min(n_out - block * FLOATS);
                     for (out, sums) in out.chunks_exact_mut(n_out).zip(&sums) {
-                        out[block * LANES..][..used].copy_from_slice(&sums.0[..used]);
+                        out[block * FLOATS..][..used].copy_from_slice(&sums.0[..used]);
                     }
                 }
             }
@@ -225,7 +225,7 @@ unsafe fn sums<I: Sixteen, const ROWS: usize>(
                 sums[row] = I::mul_adds(x, w, sums[row]);
             }
         }
-        let mut blocks = [Block([0.0; LANES]); ROWS];
+        let mut blocks = [Block([0.0; FLOATS]); ROWS];
         for row in 0..ROWS {
             I::write(sums[row], blocks[row].0.as_mut_ptr());
         }

@@ -2,7 +2,6 @@
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rlox_core::buffer::push::baseline::push_slices;
 use rlox_core::buffer::storage::Storage;
 use rlox_core::buffer::sum_tree::SumTree;
 use rlox_core::buffer::{Experience, ExperienceBatch, SampledBatch};
@@ -132,13 +131,13 @@ pub(crate) fn rollout(env: &mut VecEnv<Member<PerEnvObs, MapInfo>>, how: Collect
 }
 
 /// A transition and the memory it lies in.
-pub(crate) struct Transition {
+pub(crate) struct Stored {
     obs_dim: usize,
     numbers: Vec<f32>,
     flags: [bool; 2],
 }
 
-impl Transition {
+impl Stored {
     /// One that mostly goes on where `before` ended, as the transitions of an episode do.
     pub(crate) fn draw(rng: &mut ChaCha8Rng, obs_dim: usize, before: Option<&Self>) -> Self {
         let numbers = (0..2 * obs_dim + ACT_DIM + 1).map(|_| (rng.next_u64() % 4096) as f32);
@@ -214,8 +213,8 @@ impl Uniform {
         }
     }
 
-    pub(crate) fn push(&mut self, transition: &Transition) {
-        push_slices(&mut self.storage, transition.view()).unwrap();
+    pub(crate) fn push(&mut self, transition: &Stored) {
+        self.storage.append(&transition.as_batch()).unwrap();
     }
 
     pub(crate) fn sample(&mut self, batch_size: usize, seed: Option<u64>) -> SampledBatch<f32> {
@@ -252,8 +251,9 @@ impl Prioritized {
         }
     }
 
-    pub(crate) fn push(&mut self, transition: &Transition) {
-        let row = push_slices(&mut self.storage, transition.view()).unwrap();
+    pub(crate) fn push(&mut self, transition: &Stored) {
+        let row = self.storage.append(&transition.as_batch()).unwrap().start;
+        let row = row % self.storage.capacity();
         self.tree.set(row, self.max_priority.powf(self.alpha));
     }
 

@@ -137,6 +137,6 @@ pub(crate) fn push_batch<O: ObsElement + Number>(
             truncated: truncated.flags()?,
         };
         crossing.add_bytes(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
-        buffer.push_batch(&batch).map_err(to_py)
+        buffer.append(&batch).map_err(to_py)
     })
 }

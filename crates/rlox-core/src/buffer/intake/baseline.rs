@@ -6,10 +6,10 @@ use crate::buffer::{Experience, ObsElement, Replay};
 /// Stores `experience`.
 ///
 /// # Errors
-/// As [`Replay::push`].
+/// As [`Replay::append`].
 pub fn push<O: ObsElement, B: Replay<O>>(
     buffer: &mut B,
     experience: Experience<'_, O>,
 ) -> Result<(), RloxError> {
-    buffer.push(experience.to_record())
+    buffer.append(&experience.to_record().as_batch())
 }

@@ -9,7 +9,8 @@ use crate::RloxError;
 /// Stores `experience`, by the twin that the buffer's wiring names.
 ///
 /// # Errors
-/// As [`Replay::push`].
+/// As [`Replay::append`].
+#[inline]
 pub fn push<O: ObsElement, B: Replay<O>>(
     buffer: &mut B,
     experience: Experience<'_, O>,

@@ -6,10 +6,11 @@ use crate::buffer::{Experience, ObsElement, Replay};
 /// Stores `experience`.
 ///
 /// # Errors
-/// As [`Replay::push`].
+/// As [`Replay::append`].
+#[inline]
 pub fn push<O: ObsElement, B: Replay<O>>(
     buffer: &mut B,
     experience: Experience<'_, O>,
 ) -> Result<(), RloxError> {
-    buffer.push_slices(experience)
+    buffer.append(&experience.as_batch())
 }

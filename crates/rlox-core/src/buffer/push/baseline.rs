@@ -1,27 +1,18 @@
-//! The owned record is primary: borrowed arrays are cloned into one first.
+//! Copied twice: into a record that owns its arrays, and from there into the ring.
+
+use std::ops::Range;
 
 use crate::RloxError;
 use crate::buffer::storage::{ObsElement, Storage};
-use crate::buffer::{BufferWiring, Experience, ExperienceRecord};
+use crate::buffer::{BufferWiring, Experience};
 
-/// Stores a transition that owns its arrays.
+/// Stores `experience`; the row, as [`Storage::append`] has it.
 ///
 /// # Errors
-/// As [`Storage::write`].
-pub fn push_record<O: ObsElement, W: BufferWiring>(
-    storage: &mut Storage<O, W>,
-    record: ExperienceRecord<O>,
-) -> Result<usize, RloxError> {
-    storage.write(record.as_experience())
-}
-
-/// Stores a transition whose arrays lie elsewhere.
-///
-/// # Errors
-/// As [`Storage::write`].
-pub fn push_slices<O: ObsElement, W: BufferWiring>(
+/// As [`Storage::append`].
+pub fn push<O: ObsElement, W: BufferWiring>(
     storage: &mut Storage<O, W>,
     experience: Experience<'_, O>,
-) -> Result<usize, RloxError> {
-    push_record(storage, experience.to_record())
+) -> Result<Range<usize>, RloxError> {
+    storage.append(&experience.to_record().as_batch())
 }

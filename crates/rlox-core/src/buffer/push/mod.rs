@@ -1,35 +1,25 @@
-//! P12's seam: which form of a transition, owned or borrowed, is the primary one of a push.
+//! P12's seam: a transition stored by itself, as it lies in somebody's memory or by way of a copy of its
+//! own.
 //!
-//! Two functions, each the other's detour: `push_record(storage, record)` for a transition that owns
-//! its arrays and `push_slices(storage, experience)` for borrowed ones. Both return the row written.
+//! `push(storage, experience)` says which row it is in.
 
 pub mod baseline;
 pub mod optimized;
 
+use std::ops::Range;
+
 use super::storage::{ObsElement, Storage};
-use super::{BufferWiring, Experience, ExperienceRecord};
+use super::{BufferWiring, Experience};
 use crate::RloxError;
 
-/// Stores a transition that owns its arrays, by the twin that `W` names.
-pub(super) fn push_record<O: ObsElement, W: BufferWiring>(
-    storage: &mut Storage<O, W>,
-    record: ExperienceRecord<O>,
-) -> Result<usize, RloxError> {
-    if W::P12 {
-        optimized::push_record(storage, record)
-    } else {
-        baseline::push_record(storage, record)
-    }
-}
-
-/// Stores a transition whose arrays lie elsewhere, by the twin that `W` names.
-pub(super) fn push_slices<O: ObsElement, W: BufferWiring>(
+/// Stores a transition, by the twin that `W` names.
+pub(super) fn push<O: ObsElement, W: BufferWiring>(
     storage: &mut Storage<O, W>,
     experience: Experience<'_, O>,
-) -> Result<usize, RloxError> {
+) -> Result<Range<usize>, RloxError> {
     if W::P12 {
-        optimized::push_slices(storage, experience)
+        optimized::push(storage, experience)
     } else {
-        baseline::push_slices(storage, experience)
+        baseline::push(storage, experience)
     }
 }

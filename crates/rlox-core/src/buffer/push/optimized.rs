@@ -1,27 +1,18 @@
-//! Borrowed arrays are primary: they are written as they are, and an owned record lends its own.
+//! Copied once, straight into the ring.
+
+use std::ops::Range;
 
 use crate::RloxError;
 use crate::buffer::storage::{ObsElement, Storage};
-use crate::buffer::{BufferWiring, Experience, ExperienceRecord};
+use crate::buffer::{BufferWiring, Experience};
 
-/// Stores a transition that owns its arrays.
+/// Stores `experience`; the row, as [`Storage::append`] has it.
 ///
 /// # Errors
-/// As [`Storage::write`].
-pub fn push_record<O: ObsElement, W: BufferWiring>(
-    storage: &mut Storage<O, W>,
-    record: ExperienceRecord<O>,
-) -> Result<usize, RloxError> {
-    push_slices(storage, record.as_experience())
-}
-
-/// Stores a transition whose arrays lie elsewhere.
-///
-/// # Errors
-/// As [`Storage::write`].
-pub fn push_slices<O: ObsElement, W: BufferWiring>(
+/// As [`Storage::append`].
+pub fn push<O: ObsElement, W: BufferWiring>(
     storage: &mut Storage<O, W>,
     experience: Experience<'_, O>,
-) -> Result<usize, RloxError> {
-    storage.write(experience)
+) -> Result<Range<usize>, RloxError> {
+    storage.append(&experience.as_batch())
 }

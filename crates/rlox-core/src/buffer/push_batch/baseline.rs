@@ -1,28 +1,33 @@
 //! Transition by transition.
 
-use crate::RloxError;
-use crate::buffer::{Experience, ExperienceBatch, ObsElement, Replay};
+use std::ops::Range;
 
-/// Stores `batch`.
+use crate::RloxError;
+use crate::buffer::storage::{ObsElement, Storage};
+use crate::buffer::{BufferWiring, Experience, ExperienceBatch, push};
+
+/// Stores `batch`; the rows, as [`Storage::append`] has them.
 ///
 /// # Errors
-/// As [`Replay::push`].
-pub fn push_batch<O: ObsElement, B: Replay<O>>(
-    buffer: &mut B,
+/// As [`Storage::append`].
+pub fn append<O: ObsElement, W: BufferWiring>(
+    storage: &mut Storage<O, W>,
     batch: &ExperienceBatch<'_, O>,
-) -> Result<(), RloxError> {
-    buffer.storage().check_batch(batch)?;
-    let (obs_dim, act_dim) = (buffer.storage().obs_dim(), buffer.storage().act_dim());
-    for row in 0..batch.reward.len() {
+) -> Result<Range<usize>, RloxError> {
+    storage.check(batch)?;
+    let (first, n) = (storage.next_row(), batch.reward.len());
+    let (obs_dim, act_dim) = (storage.obs_dim(), storage.act_dim());
+    for row in 0..n {
         let obs = row * obs_dim..(row + 1) * obs_dim;
-        buffer.push_slices(Experience {
+        let one = Experience {
             obs: &batch.obs[obs.clone()],
             next_obs: &batch.next_obs[obs],
             action: &batch.action[row * act_dim..(row + 1) * act_dim],
             reward: batch.reward[row],
             terminated: batch.terminated[row],
             truncated: batch.truncated[row],
-        })?;
+        };
+        push::push(storage, one)?;
     }
-    Ok(())
+    Ok(first + n.saturating_sub(storage.capacity())..first + n)
 }

@@ -1,17 +1,19 @@
 //! Column by column: each is copied in one piece, or in two where the ring ends between them.
 
-use crate::RloxError;
-use crate::buffer::{ExperienceBatch, ObsElement, Replay};
+use std::ops::Range;
 
-/// Stores `batch`.
+use crate::RloxError;
+use crate::buffer::storage::{ObsElement, Storage};
+use crate::buffer::{BufferWiring, ExperienceBatch};
+
+/// Stores `batch`; the rows, as [`Storage::append`] has them.
 ///
 /// # Errors
-/// As [`Replay::push`].
-pub fn push_batch<O: ObsElement, B: Replay<O>>(
-    buffer: &mut B,
+/// As [`Storage::append`].
+#[inline]
+pub fn append<O: ObsElement, W: BufferWiring>(
+    storage: &mut Storage<O, W>,
     batch: &ExperienceBatch<'_, O>,
-) -> Result<(), RloxError> {
-    buffer.storage().check_batch(batch)?;
-    buffer.store(batch);
-    Ok(())
+) -> Result<Range<usize>, RloxError> {
+    storage.append(batch)
 }

@@ -16,7 +16,8 @@ use crate::Real;
 use crate::llm::ops::Schedule;
 use crate::simd::{Instructions, kernel, total};
 
-const LANES: usize = 8;
+/// Rewards of a vector.
+const REWARDS: usize = 8;
 
 /// Writes each reward's advantage over its group, as [`super::baseline::normalise`] does; always in
 /// one thread.
@@ -47,11 +48,11 @@ fn body<I: Instructions, T: Real>(
     for start in (0..rewards.len()).step_by(group_size) {
         let group = &rewards[start..start + group_size];
         let first: f64 = group[0].into();
-        let (mut sums, mut squares) = ([0.0; LANES], [0.0; LANES]);
-        let whole = group_size - group_size % LANES;
-        for vector in (0..whole).step_by(LANES) {
-            let vector = &group[vector..vector + LANES];
-            for l in 0..LANES {
+        let (mut sums, mut squares) = ([0.0; REWARDS], [0.0; REWARDS]);
+        let whole = group_size - group_size % REWARDS;
+        for vector in (0..whole).step_by(REWARDS) {
+            let vector = &group[vector..vector + REWARDS];
+            for l in 0..REWARDS {
                 let y = vector[l].into() - first;
                 sums[l] += y;
                 squares[l] = I::mul_add(y, y, squares[l]);

@@ -15,9 +15,10 @@ use crate::{Real, pool};
 
 /// Below this many tokens a fork-join costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 262_144;
-const LANES: usize = 16;
+/// Tokens of a vector.
+const TOKENS: usize = 16;
 /// Tokens whose terms are added in the input's precision: so many vectors.
-const BLOCK: usize = 8 * LANES;
+const BLOCK: usize = 8 * TOKENS;
 
 /// Writes the sums of all sequences, as [`baseline::k3_sums`] does; when in parallel is said here.
 pub fn k3_sums<S: Schedule, T: Real>(
@@ -52,7 +53,7 @@ kernel! {
 
 #[inline(always)]
 fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[u8]>) -> f64 {
-    let (mut sums, mut in_range) = ([0.0; LANES / 2], true);
+    let (mut sums, mut in_range) = ([0.0; TOKENS / 2], true);
     for start in (0..policy.len()).step_by(BLOCK) {
         let d = differences(policy, reference, mask, start);
         let mut k3 = [T::zero(); BLOCK];
@@ -60,14 +61,14 @@ fn body<I: Instructions, T: Real>(policy: &[T], reference: &[T], mask: Option<&[
             k3[i] = d[i].exp_rest::<I>();
             in_range &= d[i].abs() <= T::EXP_REST_RANGE;
         }
-        let mut few = [T::zero(); LANES];
-        for vector in 0..BLOCK / LANES {
-            for l in 0..LANES {
-                few[l] = few[l] + k3[vector * LANES + l];
+        let mut few = [T::zero(); TOKENS];
+        for vector in 0..BLOCK / TOKENS {
+            for l in 0..TOKENS {
+                few[l] = few[l] + k3[vector * TOKENS + l];
             }
         }
-        for l in 0..LANES / 2 {
-            let (low, high): (f64, f64) = (few[l].into(), few[l + LANES / 2].into());
+        for l in 0..TOKENS / 2 {
+            let (low, high): (f64, f64) = (few[l].into(), few[l + TOKENS / 2].into());
             sums[l] += low + high;
         }
     }

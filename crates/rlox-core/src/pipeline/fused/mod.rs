@@ -21,7 +21,7 @@ use crate::error::{RloxError, check_len};
 use crate::memory::reserved;
 use crate::pool;
 use crate::training::gae::{Layout, compute_gae_batched};
-use part::{Columns, Part};
+use part::{Done, Part};
 
 /// Transitions that are worth another thread: they take some 0.4 ms, handing over some 8 µs, and
 /// other threads of the program want the cores, too.
@@ -159,7 +159,7 @@ pub fn collect_with_noise<W: PipelineWiring>(
         columns.extend(parts.map(Part::run));
     }
     env.observe();
-    let all = Columns::joined(columns, how.n_steps)?;
+    let all = Done::joined(columns, how.n_steps)?;
 
     let (advantages, returns) = compute_gae_batched::<W, _>(
         &all.rewards,

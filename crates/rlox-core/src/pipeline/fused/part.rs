@@ -23,7 +23,7 @@ pub(super) struct Part<'a> {
 }
 
 /// What the environments of a part have done, step-major.
-pub(super) struct Columns {
+pub(super) struct Done {
     /// One step more than the others have.
     pub(super) obs: Vec<f32>,
     pub(super) actions: ActionBatch,
@@ -38,7 +38,7 @@ pub(super) struct Columns {
 }
 
 impl Part<'_> {
-    pub(super) fn run(self) -> Result<Columns, RloxError> {
+    pub(super) fn run(self) -> Result<Done, RloxError> {
         let Self {
             policy,
             how,
@@ -110,7 +110,7 @@ impl Part<'_> {
         }
         let mut last_values = zeros(n)?;
         critic.forward(&obs[total * obs_dim..], &mut hidden, &mut last_values);
-        Ok(Columns {
+        Ok(Done {
             obs,
             actions: sampler.into_actions(),
             log_probs,
@@ -123,7 +123,7 @@ impl Part<'_> {
     }
 }
 
-impl Columns {
+impl Done {
     /// The columns of all environments, from those of each part in their order.
     pub(super) fn joined(
         parts: Vec<Result<Self, RloxError>>,
@@ -161,7 +161,7 @@ impl Columns {
     }
 }
 
-fn joined_actions(parts: &[Columns], n_steps: usize) -> Result<ActionBatch, RloxError> {
+fn joined_actions(parts: &[Done], n_steps: usize) -> Result<ActionBatch, RloxError> {
     let indices = parts.iter().filter_map(|part| match &part.actions {
         ActionBatch::Discrete(actions) => Some(&actions[..]),
         ActionBatch::Continuous(_) => None,

@@ -174,16 +174,15 @@ impl<O: ObsElement, W: BufferWiring> Storage<O, W> {
         check_len("action", batch.action.len(), n * self.act_dim)?;
         check_len("terminated", batch.terminated.len(), n)?;
         check_len("truncated", batch.truncated.len(), n)?;
-        match batch.reward.iter().position(|reward| !reward.is_finite()) {
-            None => Ok(()),
-            Some(index) => Err(RloxError::argument(
-                "reward",
-                format!(
-                    "is {} at index {index}, expected finite numbers",
-                    batch.reward[index]
-                ),
-            )),
-        }
+        let Some(index) = batch.reward.iter().position(|reward| !reward.is_finite()) else {
+            return Ok(());
+        };
+        let reward = batch.reward[index];
+        let problem = match n {
+            1 => format!("is {reward}, expected a finite number"),
+            _ => format!("is {reward} at index {index}, expected finite numbers"),
+        };
+        Err(RloxError::argument("reward", problem))
     }
 
     /// The row that is written next.

@@ -308,8 +308,8 @@ fn mistakes_are_named() {
         assert!(message.starts_with(text), "{message}");
     };
     starts(ring.sample(1, None).unwrap_err(), "the buffer is empty");
-    type Spoils = fn(&mut ExperienceRecord<f32>);
-    let bad: [(Spoils, _); 4] = [
+    type Spoil = fn(&mut ExperienceRecord<f32>);
+    let bad: [(Spoil, _); 4] = [
         (|one| one.obs.clear(), "obs: "),
         (|one| one.next_obs.clear(), "next_obs: "),
         (|one| one.action.clear(), "action: "),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "Acting",
+    "ActionSampler",
     "AsyncCollector",
     "PrioritizedReplayBuffer",
     "ReplayBuffer",
@@ -299,13 +299,13 @@ class AsyncCollector:
     def __exit__(self, *_exception: object) -> None: ...
 
 @final
-class Acting:
+class ActionSampler:
     def __new__(
         cls,
         actor: tuple[Sequence[int], str, _F32],
         log_std: _F32 | None = None,
         nvec: Sequence[int] | None = None,
-    ) -> Acting: ...
+    ) -> ActionSampler: ...
     def draw(self, obs: _F32, noise: _F32) -> NDArray[Any]: ...
 
 @final

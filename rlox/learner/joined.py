@@ -77,7 +77,7 @@ class InRust:
         self._normal, self._n_noise = bool(log_std), actor.widths[-1]
         network = actor.widths, actor.activation, vector(actor.params)
         deviations = vector(log_std) if log_std else None
-        self._core = _core.Acting(network, deviations, nvec)
+        self._core = _core.ActionSampler(network, deviations, nvec)
 
     def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """As `Alone`'s."""

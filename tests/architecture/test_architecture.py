@@ -214,6 +214,18 @@ def test_the_memory_of_numpy_is_reached_in_one_module() -> None:
     assert ("numbers.rs", "unsafe") in found
 
 
+def test_what_the_closure_of_a_scope_uses_is_borrowed() -> None:
+    """One that owned an object could drop it, which may run a finaliser while slices are there."""
+    scope = re.compile(r"\b(?:reading|writing|detaching)\((?:[^|]*?)(move )?\|")
+    closures = [
+        (path.name, moves)
+        for path in (ROOT / "crates/rlox-python/src").rglob("*.rs")
+        for moves in scope.findall(re.sub(r"//.*", "", path.read_text()))
+    ]
+    assert len(closures) > 20
+    assert [name for name, moves in closures if moves] == []
+
+
 def test_the_data_plane_and_the_command_line_start_without_torch() -> None:
     program = """
 import sys

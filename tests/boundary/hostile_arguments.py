@@ -82,7 +82,7 @@ class Arguments:
         return made, dim, np.dtype(dtype)
 
     def env(self) -> Any:
-        kind, n = self.random.choice(("CartPole-v1", "Pendulum-v1")), self.random.choice((1, 5, 16))
+        kind, n = self.random.choice(_core.builtin_envs()), self.random.choice((1, 5, 16))
         made = self.kept(f"{kind} {n}", lambda: _core.VecEnv(kind, n, 0))
         if self.random.random() < 0.7:
             try:

@@ -114,13 +114,14 @@ class Calls(Arguments):
             return getattr, [env, r.choice([*names, "initial_bounds"])], {}
         if which < 4:
             out = a((k, dim), "f4"), a((k,), "f8"), a((k,), "?"), a((k,), "?")
-            actions = a((k,), r.choice(("i8", "i8", "i4", "u1"))) if dim == 4 else a((k, 1), "f4")
+            discrete = isinstance(env.action_space, int)
+            actions = a((k,), r.choice(("i8", "i8", "i4", "u1"))) if discrete else a((k, 1), "f4")
             return env.step, [actions, n(r.choice((None, out)))], {}
         if which == 4:
             seeds, bounds = r.choice((None, [n(1)] * k)), r.choice((None, a((4, 2), "f8")))
             return env.reset, [n(seeds), r.choice((None, a((k,), "?"))), bounds, None], {}
         if which == 5:
-            return env.set_state, [n(0), a((4 if dim == 4 else 2,), "f8"), n(3)], {}
+            return env.set_state, [n(0), a((len(env.initial_bounds),), "f8"), n(3)], {}
         return env.state, [n(0)], {}
 
     def call_training(self) -> Any:
@@ -193,17 +194,18 @@ class Calls(Arguments):
         network = n([3, n(4), 2]), n("tanh"), a((3 * 4 + 4 + 4 * 2 + 2,), "f4")
         head = r.choice(([None, None], [a((2,), "f4"), None], [None, n([n(1), 1])]))
         if r.random() < 0.3:
-            return _core.Acting, [n(network), *head], {}
-        acting = self.counted(_core.Acting, [network, *head])
+            return _core.ActionSampler, [n(network), *head], {}
+        acting = self.counted(_core.ActionSampler, [network, *head])
         k = r.choice((0, 1, 9))
         return acting.draw, [a((k, 3), "f4"), a((k, 2), "f4")], {}
 
     def call_rollout(self) -> Any:
         env, n, r, a = self.env(), self.number, self.random, self.array
-        k, dim, outputs = env.n_envs, env.obs_dim, 2 if env.obs_dim == 4 else 1
+        k, dim, space = env.n_envs, env.obs_dim, env.action_space
+        outputs = space if isinstance(space, int) else 1
         actor = [dim, 4, outputs], n("tanh"), a((dim * 4 + 4 + 4 * outputs + outputs,), "f4")
         critic = n([dim, 4, 1]), "relu", a((dim * 4 + 4 + 4 + 1,), "f4")
-        log_std, steps = a((0 if dim == 4 else 1,), "f4"), r.choice((1, 3, 9))
+        log_std, steps = a((0 if isinstance(space, int) else 1,), "f4"), r.choice((1, 3, 9))
         running = n((a((k,), "f8"), a((k,), "i8")))
         arguments = [n(actor), n(critic), log_std, n(steps), n(0.9), n(0.9), n((n(1), 2)), running]
         noise = r.choice((None, None, a((steps, k, 1), "f4")))
@@ -212,11 +214,12 @@ class Calls(Arguments):
     def several_of_a_collector(self) -> None:
         """A life of a collector, whose policy is no better than the rest."""
         env, r = self.env(), self.random
-        k, dim = env.n_envs, env.obs_dim
+        k = env.n_envs
 
         def act(obs: Any) -> Any:
             self.one()
-            actions = self.array((k,), "i8") if dim == 4 else self.array((k, 1), "f4")
+            discrete = isinstance(env.action_space, int)
+            actions = self.array((k,), "i8") if discrete else self.array((k, 1), "f4")
             return self.number((actions, self.array((k,), "f4"), self.array((k,), "f4")))
 
         value = lambda o: self.array((len(o),), "f4")  # noqa: E731

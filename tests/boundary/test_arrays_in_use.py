@@ -124,6 +124,33 @@ def test_every_call_is_told_of_arrays_that_a_rollout_works_with() -> None:
     assert outcome(others[f"out: {WRITTEN}"]) == "returned"
 
 
+@pytest.mark.parametrize("viewed", [False, True])
+def test_memory_that_a_rollout_writes_to_is_not_resized(viewed: bool) -> None:
+    for _ in range(20):
+        work = Rollout()
+        owner = work.rewards
+        if viewed:
+            owner = np.zeros(4 * N)
+            work.rewards = owner[N : 2 * N]
+        thread = threading.Thread(target=work)
+        thread.start()
+        in_use = f"rewards: {READ}"
+        read = lambda: rlox.compute_gae(*[work.rewards] * 3, 0.0, 0.9, 0.9)  # noqa: B023, E731
+        while thread.is_alive() and outcome(read) != in_use:
+            time.sleep(0.001)
+        refused = ""
+        try:
+            owner.resize(10**6, refcheck=False)
+        except ValueError as error:
+            refused = str(error)
+        in_time = thread.is_alive()
+        thread.join()
+        if in_time:
+            assert "resize" in refused
+            return
+    pytest.fail("no rollout took long enough")
+
+
 def test_what_both_calls_only_read_is_shared() -> None:
     work, again = Rollout(), _core.VecEnv("CartPole-v1", N, 1)
     again.reset()

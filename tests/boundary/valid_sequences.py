@@ -132,12 +132,11 @@ class Sequences(Arguments):
     def environments(self, n_envs: int) -> tuple[list[Any], Callable[[], Any]]:
         """Two that are equal, and what draws actions for them."""
         r, rng = self.random, self.generator()
-        name, seed = r.choice(("CartPole-v1", "Pendulum-v1")), r.getrandbits(100)
+        name, seed = r.choice(_core.builtin_envs()), r.getrandbits(100)
         twins = [self.counted(_core.VecEnv, [name, n_envs, seed]) for _ in range(2)]
-        if name == "CartPole-v1":
-            dtype = r.choice((np.int64, np.int32, np.uint8, np.bool_))
-            dtype = np.int8 if dtype is np.bool_ else dtype
-            return twins, lambda: rng.integers(0, 2, n_envs).astype(dtype)
+        if isinstance(n_actions := twins[0].action_space, int):
+            dtype = r.choice((np.int64, np.int32, np.uint8, np.int8))
+            return twins, lambda: rng.integers(0, n_actions, n_envs).astype(dtype)
         return twins, lambda: rng.uniform(-3, 3, (n_envs, 1)).astype(F32)
 
     @must_work
@@ -279,8 +278,9 @@ class Sequences(Arguments):
         r, c, rng = self.random, self.counted, self.generator()
         n, steps = r.choice((1, 5)), r.choice((1, 4))
         twins, _ = self.environments(n)
-        dim, discrete = twins[0].obs_dim, twins[0].obs_dim == 4
-        outputs = 2 if discrete else 1
+        dim, space = twins[0].obs_dim, twins[0].action_space
+        discrete = isinstance(space, int)
+        outputs = space if discrete else 1
         actor, critic = (
             ([dim, 4, out], "tanh", rng.normal(size=(dim + 1) * 4 + 5 * out).astype(F32))
             for out in (outputs, 1)
@@ -301,11 +301,12 @@ class Sequences(Arguments):
         """Two that are equal give equal rollouts, and the environments back; none is lost."""
         r, c, n = self.random, self.counted, self.random.choice((1, 3))
         twins, _ = self.environments(n)
-        dim, steps, rollouts = twins[0].obs_dim, r.choice((1, 5)), r.randrange(3)
+        discrete = isinstance(twins[0].action_space, int)
+        steps, rollouts = r.choice((1, 5)), r.randrange(3)
         unfinished, found = r.random() < 0.3, []
 
         def act(obs: Any) -> Any:
-            actions = (obs[:, 2] > 0).astype(np.int64) if dim == 4 else obs[:, :1].copy()
+            actions = (obs[:, -1] > 0).astype(np.int64) if discrete else obs[:, :1].copy()
             return actions, np.zeros(n, F32), obs.sum(axis=1)
 
         for env in twins:

@@ -38,7 +38,7 @@ macro_rules! sites {
 }
 
 sites! {
-    ACTING_DRAW = "Acting.draw",
+    SAMPLER_DRAW = "ActionSampler.draw",
     COLLECT_ROLLOUT = "collect_rollout",
     COLLECTOR_ACT = "AsyncCollector.act",
     COLLECTOR_VALUE = "AsyncCollector.value",

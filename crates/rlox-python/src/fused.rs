@@ -12,11 +12,7 @@ use crate::arrays::{Detaching, Number, Pinned, detaching, made};
 use crate::crossing::COLLECT_ROLLOUT;
 use crate::env::VecEnv;
 use crate::errors::{reserved, to_py};
-use crate::nn::mlp;
-use crate::numbers::List;
-
-/// Widths (input, hidden…, output), activation, parameters.
-type Network<'py> = (List<usize>, String, Bound<'py, PyAny>);
+use crate::nn::{Network, mlp};
 
 /// `n_steps` of an MLP policy in native environments, from where they stand: stepping, both
 /// networks, sampling, log-probabilities and GAE, with the interpreter let go of.

@@ -31,7 +31,7 @@ mod _core {
     use super::*;
 
     #[pymodule_export]
-    use super::acting::Acting;
+    use super::acting::ActionSampler;
     #[pymodule_export]
     use super::buffer::prioritized::PrioritizedReplayBuffer;
     #[pymodule_export]

@@ -4,7 +4,7 @@ use numpy::{Ix1, Ix2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::nn::adam::{Adam, Moments};
-use rlox_core::nn::ppo::{Actions, ActorCritic, Network, Ppo, Rollout};
+use rlox_core::nn::ppo::{self, Actions, ActorCritic, Ppo, Rollout};
 use rlox_core::nn::{Activation, Mlp};
 
 use crate::arrays::{Detaching, Pinned, Unguarded, detaching};
@@ -32,8 +32,21 @@ pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResul
     Mlp::new(widths, activation).map_err(to_py)
 }
 
+/// Widths (input, hidden…, output), "tanh" or "relu", parameters.
+pub(crate) type Network<'py> = (List<usize>, String, Bound<'py, PyAny>);
+
 /// Means over the minibatches, in the order of `ppo_update`'s docs.
 type Means = (f64, f64, f64, f64, f64, f64);
+
+/// Refuses `nvec` beside a `log_std`.
+pub(crate) fn only_for_choices(nvec: &Option<List<usize>>, has_log_std: bool) -> PyResult<()> {
+    if nvec.is_none() || !has_log_std {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(
+        "nvec: belongs to choices, and log_std was given, which belongs to continuous actions",
+    ))
+}
 
 /// Three arrays that stay where they are, under one name.
 pub(crate) fn pinned<'a>(argument: &'static str, arrays: &'a MomentArrays<'_>) -> [Pinned<'a>; 3] {
@@ -90,13 +103,14 @@ pub(crate) fn moments<'x>(
 ///     Means over the minibatches of the loss, the policy's loss, the value's loss, the entropy's
 ///     loss, the approximate KL divergence and the fraction of clipped ratios; NaN without minibatches.
 /// n_minibatches : int
-///     How many were learnt from: steps that Adam has made.
+///     How many were learnt from: the steps that Adam made in this call.
 ///
 /// Raises
 /// ------
 /// ValueError
 ///     A shape, an array not contiguous in C order, an index or an action that is none, arrays that
-///     share memory with one that is written to.
+///     share memory with one that is written to, a clip range or target that is negative or no number,
+///     an `nvec` that does not go with the actor or with `log_std`.
 /// TypeError
 ///     No array, or another dtype.
 /// MemoryError
@@ -129,6 +143,7 @@ pub(crate) fn ppo_update<'py>(
     threads: usize,
 ) -> PyResult<(Means, usize)> {
     let mut crossing = PPO_UPDATE.enter(0);
+    only_for_choices(&nvec, log_std.is_some())?;
     let ppo = Ppo {
         batch_size: size("batch_size", batch_size)?,
         clip_range,
@@ -159,11 +174,11 @@ pub(crate) fn ppo_update<'py>(
     let figures = detaching(py, &Unguarded, |(), scope| {
         let act_dim = actor_mlp.n_outputs();
         let policy = ActorCritic {
-            actor: Network {
+            actor: ppo::Network {
                 mlp: &actor_mlp,
                 moments: moments(scope, &of_actor, actor_mlp.n_params())?,
             },
-            critic: Network {
+            critic: ppo::Network {
                 mlp: &critic_mlp,
                 moments: moments(scope, &of_critic, critic_mlp.n_params())?,
             },

@@ -101,14 +101,18 @@ def test_arguments_that_do_not_fit_are_named():
         (([4, 3], "gelu", params), 'actor: has activation "gelu"'),
     ):
         with pytest.raises(ValueError, match=said):
-            _core.Acting(arguments)
+            _core.ActionSampler(arguments)
     with pytest.raises(ValueError, match="log_std: has shape"):
-        _core.Acting(network, np.zeros(2, np.float32))
+        _core.ActionSampler(network, np.zeros(2, np.float32))
     with pytest.raises(ValueError, match="logits of nvec"):
-        _core.Acting(network, None, [2, 2])
+        _core.ActionSampler(network, None, [2, 2])
     with pytest.raises(ValueError, match="nvec: holds 0"):
-        _core.Acting(network, None, [3, 0])
-    acting = _core.Acting(network, None, [2, 1])
+        _core.ActionSampler(network, None, [3, 0])
+    with pytest.raises(ValueError, match="nvec: belongs to choices"):
+        _core.ActionSampler(network, np.zeros(3, np.float32), [2, 1])
+    with pytest.raises(ValueError, match="log_std: holds NaN, expected numbers from -87 to 87"):
+        _core.ActionSampler(network, np.full(3, np.nan, np.float32))
+    acting = _core.ActionSampler(network, None, [2, 1])
     obs, noise = np.zeros((5, 4), np.float32), np.ones((5, 3), np.float32)
     assert acting.draw(obs, noise).shape == (5, 2)
     with pytest.raises(ValueError, match="noise: has shape"):
@@ -117,3 +121,11 @@ def test_arguments_that_do_not_fit_are_named():
         acting.draw(obs[:, :3].copy(), noise)
     with pytest.raises(TypeError, match="obs: "):
         acting.draw(obs.astype(np.float64), noise)
+    for bad in (0.0, -1.0, np.nan, np.inf):
+        noise[2, 1] = bad
+        with pytest.raises(ValueError, match=r"noise: holds .*, expected positive numbers"):
+            acting.draw(obs, noise)
+    params[:] = np.nan
+    acting = _core.ActionSampler((*network[:2], params))
+    with pytest.raises(ValueError, match="actor: gives NaN, from which no action can be drawn"):
+        acting.draw(obs, np.ones((5, 3), np.float32))

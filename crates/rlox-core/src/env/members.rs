@@ -23,7 +23,8 @@ pub const PARALLEL_ENVS: usize = 512;
 const PER_THREAD: usize = 128;
 
 /// One environment with its generator and time limit. `O` is where observations are put (P2), `I` what a
-/// step reports besides (P10). As a form of [`Stepping`], one such for each environment.
+/// step reports besides (P10). It also names the form of
+/// [`Stepping`] that holds one for each environment.
 pub struct Member<O, I> {
     env: Box<dyn RLEnv<I>>,
     rng: Pcg64,

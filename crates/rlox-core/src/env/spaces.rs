@@ -55,7 +55,7 @@ pub enum Actions<'a> {
 impl<'a> Actions<'a> {
     /// Checks the kind, the number and every value, before any environment moves.
     ///
-    /// A continuous action beyond the bounds is valid, as in Gymnasium: environments clip.
+    /// A continuous action beyond the bounds is valid, as in Gymnasium: what it does is the environment's.
     pub fn check(&self, space: &Space, n_envs: usize) -> Result<(), RloxError> {
         match space {
             Space::Discrete(n) => {

@@ -7,7 +7,7 @@ use crate::memory::reserve;
 
 /// An actor with the weights that it had when it was made, and what its outputs stand for.
 #[derive(Debug)]
-pub struct Acting {
+pub struct ActionSampler {
     actor: PackedMlp,
     head: Head,
     hidden: Hidden,
@@ -26,34 +26,30 @@ enum Head {
 
 /// Where actions are put.
 #[derive(Debug)]
-pub enum Drawn<'a> {
+pub enum ActionsOut<'a> {
     /// `[n, choices]`
-    Chosen(&'a mut [i64]),
+    Choices(&'a mut [i64]),
     /// `[n, act_dim]`
     Continuous(&'a mut [f32]),
 }
 
-impl Acting {
+impl ActionSampler {
     /// Independent choices; `nvec` holds the number of possibilities of each.
     ///
     /// # Errors
     /// If they are not as many in all as the actor has outputs, one of them is 0, or there is no memory.
     pub fn choosing(actor: PackedMlp, nvec: &[usize]) -> Result<Self, RloxError> {
-        if nvec.contains(&0) {
-            let problem = "holds 0, expected at least 1 possibility of each choice";
-            return Err(RloxError::argument("nvec", problem));
-        }
-        let logits = nvec.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
-        check_len("logits of nvec", logits, actor.mlp().n_outputs())?;
+        check_choices(nvec, actor.mlp().n_outputs())?;
         Self::of(actor, Head::Choices(nvec.to_vec()))
     }
 
     /// Independent normals with the deviations exp(`log_std`).
     ///
     /// # Errors
-    /// If they are not as many as the actor has outputs, or there is no memory.
+    /// If they are not as many as the actor has outputs, are not from -87 to 87, or there is no memory.
     pub fn gaussian(actor: PackedMlp, log_std: &[f32]) -> Result<Self, RloxError> {
         check_len("log_std", log_std.len(), actor.mlp().n_outputs())?;
+        check_log_std(log_std)?;
         Self::of(
             actor,
             Head::Gaussian(log_std.iter().map(|x| x.exp()).collect()),
@@ -89,12 +85,18 @@ impl Acting {
     }
 
     /// Draws an action for each row of `obs`, `[n, obs_dim]`, with `noise`, `[n, n_noise]`: standard
-    /// normals, or for choices exponential numbers, of which the one that is soonest at its logit's rate
-    /// is taken.
+    /// normals, or for choices exponential numbers. The possibility with the least noise / exp(logit) is
+    /// taken, which draws from the softmax of the logits.
     ///
     /// # Errors
-    /// If lengths do not go together, `to` is of the other kind, or there is no memory.
-    pub fn draw(&mut self, obs: &[f32], noise: &[f32], to: Drawn<'_>) -> Result<(), RloxError> {
+    /// If lengths do not go together, `to` is of the other kind, the network gives numbers that are not
+    /// finite, noise for choices is not positive, or there is no memory.
+    pub fn draw(
+        &mut self,
+        obs: &[f32],
+        noise: &[f32],
+        to: ActionsOut<'_>,
+    ) -> Result<(), RloxError> {
         let n = obs.len() / self.obs_dim();
         check_len("obs", obs.len(), n * self.obs_dim())?;
         check_len("noise", noise.len(), n * self.n_noise())?;
@@ -102,9 +104,17 @@ impl Acting {
         reserve(&mut self.outputs, noise.len())?;
         self.outputs.resize(noise.len(), 0.0);
         self.actor.forward(obs, &mut self.hidden, &mut self.outputs);
+        if let Some(found) = self.outputs.iter().find(|x| !x.is_finite()) {
+            let problem = format!("gives {found}, from which no action can be drawn");
+            return Err(RloxError::argument("actor", problem));
+        }
         match (&self.head, to) {
-            (Head::Choices(nvec), Drawn::Chosen(to)) => {
+            (Head::Choices(nvec), ActionsOut::Choices(to)) => {
                 check_len("actions", to.len(), n * nvec.len())?;
+                if let Some(found) = noise.iter().find(|x| !(x.is_normal() && **x > 0.0)) {
+                    let problem = format!("holds {found}, expected positive numbers");
+                    return Err(RloxError::argument("noise", problem));
+                }
                 self.waiting.clear();
                 reserve(&mut self.waiting, noise.len())?;
                 self.waiting.extend_from_slice(noise);
@@ -118,7 +128,7 @@ impl Acting {
                     rest = more;
                 }
             }
-            (Head::Gaussian(std), Drawn::Continuous(to)) => {
+            (Head::Gaussian(std), ActionsOut::Continuous(to)) => {
                 check_len("actions", to.len(), noise.len())?;
                 let rows =
                     (self.outputs.chunks_exact(std.len())).zip(noise.chunks_exact(std.len()));
@@ -134,6 +144,29 @@ impl Acting {
             }
         }
         Ok(())
+    }
+}
+
+/// Checks that choices of so many possibilities take all of a network's outputs as logits.
+pub(super) fn check_choices(nvec: &[usize], n_outputs: usize) -> Result<(), RloxError> {
+    if nvec.contains(&0) {
+        let problem = "holds 0, expected at least 1 possibility of each choice";
+        return Err(RloxError::argument("nvec", problem));
+    }
+    let logits = nvec.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
+    check_len("logits of nvec", logits, n_outputs)
+}
+
+/// Checks that deviations exp(`log_std`), and their inverses, are positive and finite.
+pub(crate) fn check_log_std(log_std: &[f32]) -> Result<(), RloxError> {
+    let positive = |x: f32| x > 0.0 && x.is_finite();
+    let too_far = |x: &&f32| !(positive(x.exp()) && positive((-*x).exp()));
+    match log_std.iter().find(too_far) {
+        None => Ok(()),
+        Some(found) => {
+            let problem = format!("holds {found}, expected numbers from -87 to 87");
+            Err(RloxError::argument("log_std", problem))
+        }
     }
 }
 
@@ -173,10 +206,10 @@ mod tests {
         let noise: Vec<f32> = noise.iter().map(|x| x.abs() + 1e-3).collect();
         let actor = actor(6);
         let logits = outputs(&actor, &obs);
-        let mut acting = Acting::choosing(actor, &[2, 1, 3]).unwrap();
+        let mut acting = ActionSampler::choosing(actor, &[2, 1, 3]).unwrap();
         let mut chosen = vec![-1; 33];
         acting
-            .draw(&obs, &noise, Drawn::Chosen(&mut chosen))
+            .draw(&obs, &noise, ActionsOut::Choices(&mut chosen))
             .unwrap();
         for (row, chosen) in chosen.chunks_exact(3).enumerate() {
             for (choice, (first, n)) in [(0, 2), (2, 1), (3, 3)].into_iter().enumerate() {
@@ -193,9 +226,9 @@ mod tests {
         let (obs, noise) = (numbers(6, 1.0, 2), [0.0, 0.0, 1.0, -2.0]);
         let actor = actor(2);
         let means = outputs(&actor, &obs);
-        let mut acting = Acting::gaussian(actor, &[0.0, 2.0f32.ln()]).unwrap();
+        let mut acting = ActionSampler::gaussian(actor, &[0.0, 2.0f32.ln()]).unwrap();
         let mut actions = [0.0; 4];
-        let drawn = acting.draw(&obs, &noise, Drawn::Continuous(&mut actions));
+        let drawn = acting.draw(&obs, &noise, ActionsOut::Continuous(&mut actions));
         assert_eq!(drawn, Ok(()));
         let expected = [means[0], means[1], means[2] + 1.0, means[3] - 2.0 * 2.0];
         for (found, expected) in actions.iter().zip(expected) {
@@ -205,17 +238,21 @@ mod tests {
 
     #[test]
     fn what_does_not_go_together_is_refused() {
-        assert!(Acting::choosing(actor(3), &[2]).is_err());
-        assert!(Acting::choosing(actor(3), &[3, 0]).is_err());
-        assert!(Acting::gaussian(actor(3), &[0.0]).is_err());
-        let mut acting = Acting::choosing(actor(3), &[3]).unwrap();
+        assert!(ActionSampler::choosing(actor(3), &[2]).is_err());
+        assert!(ActionSampler::choosing(actor(3), &[3, 0]).is_err());
+        assert!(ActionSampler::gaussian(actor(3), &[0.0]).is_err());
+        let mut acting = ActionSampler::choosing(actor(3), &[3]).unwrap();
         let mut to = [0; 1];
         for (obs, noise) in [(2, 3), (3, 2), (6, 6)] {
             let (obs, noise) = (vec![0.0; obs], vec![1.0; noise]);
-            assert!(acting.draw(&obs, &noise, Drawn::Chosen(&mut to)).is_err());
+            assert!(
+                acting
+                    .draw(&obs, &noise, ActionsOut::Choices(&mut to))
+                    .is_err()
+            );
         }
         let mut floats = [0.0; 3];
-        let floats = Drawn::Continuous(&mut floats);
+        let floats = ActionsOut::Continuous(&mut floats);
         assert!(acting.draw(&[0.0; 3], &[1.0; 3], floats).is_err());
     }
 }

@@ -37,10 +37,10 @@ impl ActionBatch {
         n_envs: usize,
         clipped: &'a mut Vec<f32>,
     ) -> Result<Actions<'a>, RloxError> {
-        self.view().check(space, n_envs)?;
         let (Self::Continuous(actions), Space::Box { low, high }) = (self, space) else {
-            return Ok(self.view());
+            return Ok(self.view()); // the environments ask whether they are theirs
         };
+        self.view().check(space, n_envs)?;
         clipped.clear();
         reserve(clipped, actions.len())?;
         for action in actions.chunks_exact(low.len()) {

@@ -29,7 +29,8 @@ pub(crate) trait Item: Element + Copy {
     const TYPES: [NPY_TYPES; 2];
 }
 
-/// One that any bytes are: in an array of bools may be others than 0 and 1.
+/// An element for which all bytes are valid. A bool is none: an array of bools may hold other bytes than 0
+/// and 1.
 pub(crate) trait Number: Item {}
 
 impl Number for f32 {}
@@ -124,6 +125,20 @@ pub(super) fn parts<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> 
     match array.data() {
         data if data.is_null() => (NonNull::dangling().as_ptr(), 0),
         data => (data, array.len()),
+    }
+}
+
+/// The array that `array` is a view of, if it is one of an array.
+pub(super) fn owner<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyUntypedArray>> {
+    let mut owner = None;
+    loop {
+        let base = fields(owner.as_ref().unwrap_or(array)).base;
+        // SAFETY: an array holds its base, which is an object or null, and is alive.
+        let base = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), base) };
+        match base.and_then(|base| base.cast_into().ok()) {
+            Some(base) => owner = Some(base),
+            None => return owner,
+        }
     }
 }
 

@@ -8,12 +8,14 @@
 //! Inside a scope Python cannot run, so what was seen of an array stays true while its slice is there:
 //! a scope's closure must be `Send`, which neither Python's token nor a reference to one of its objects
 //! is, and the scope gives out neither. Slices cannot leave the scope: their lifetime ends with it.
-//! What the compiler does not see is a closure that calls `Python::attach`; a test of the
-//! architecture names the few files that may. Nobody may take the lock that Python is kept by
-//! away: an interpreter without it is refused when the module is imported.
+//! The compiler does not see a closure that calls `Python::attach`; a test of the architecture names the
+//! few files that may. Nor does it see one that owns an object (`Py`, [`Output`], an error) and drops it
+//! there, which may run a finaliser: closures borrow what they use, and the same test refuses `move`. All
+//! this holds while Python has its global lock: an interpreter without it is refused when the module is
+//! imported.
 //!
 //! [`Detaching`] lets go of the interpreter, for work on slices that takes longer. Its arrays are
-//! [`Fixed`]: NumPy does not resize them meanwhile. The addresses stand in a table (`table`), which
+//! [`Pinned`]: NumPy does not resize them meanwhile. The addresses stand in a table (`table`), which
 //! every scope asks before it reads or writes: two threads that use one memory, one of them writing to
 //! it, get an error. Code that does not ask can still write there, as it can while NumPy itself has
 //! let go of the interpreter: an assignment `a[0] = 1` in another thread, or `a.__setstate__`, which
@@ -33,7 +35,7 @@
 //! | an array that NumPy could not make, taken for one | `made`, which alone makes arrays |
 //! | a fork while a thread has locked something | `lock`: short work is waited for, longer work is an error in the child |
 //! | environments that are lost with a collector | `lent`: they are given back at their next use |
-//! | kept arrays that no longer do | [`Detaching::refill`], which looks at them each time |
+//! | kept arrays that no longer do | [`Refilled`], by which they are looked at each time |
 #![allow(
     unsafe_code,
     reason = "NumPy's memory is reached by pointers, and its table of borrows costs more than a small call"
@@ -48,7 +50,7 @@ mod recycled;
 mod scope;
 mod table;
 
-use numpy::{PyArrayDescrMethods, dtype};
+use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, dtype};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::switchboard::P23;
@@ -71,7 +73,8 @@ pub(crate) struct Argument<'a> {
     object: &'a Bound<'a, PyAny>,
 }
 
-// SAFETY: the object is reached by scopes alone, which stay in the thread that has the interpreter.
+// SAFETY: the object is reached by scopes alone, which stay in the thread that has the interpreter, and by
+// `shape_of`, which asks for the interpreter's token.
 unsafe impl Send for Argument<'_> {}
 // SAFETY: the same.
 unsafe impl Sync for Argument<'_> {}
@@ -107,7 +110,9 @@ pub(crate) fn prepare(py: Python<'_>) -> PyResult<()> {
     rlox_core::prepare().map_err(to_py)?;
     names(py);
     dtype::<f32>(py).itemsize(); // finds NumPy's functions, and its version
-    drop(made::owned(py, Vec::<f32>::new(), [0])?);
+    let array = made::owned(py, Vec::<f32>::new(), [0])?;
+    // The table of borrows is found, or made.
+    drop(array.cast::<PyArray1<f32>>()?.try_readonly());
     Ok(())
 }
 

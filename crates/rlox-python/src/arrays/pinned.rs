@@ -1,6 +1,7 @@
 //! Arrays that a call works with while it has let go of the interpreter, or writes its results into.
 //!
-//! NumPy resizes neither an array that a weak reference is to, nor one that nobody can reach.
+//! NumPy resizes neither an array that a weak reference is to, nor one that nobody can reach. Of a view it
+//! is the array whose memory is viewed that counts.
 
 use std::borrow::Borrow;
 
@@ -8,26 +9,36 @@ use numpy::ndarray::Dimension;
 use pyo3::prelude::*;
 use pyo3::types::PyWeakrefReference;
 
-use super::look::Number;
+use super::look::{Number, owner};
 use super::{Argument, made};
 
-/// An argument whose memory stays where it is, since there is a weak reference to it.
+/// Weak references to an array and to the owner of its memory.
+type References = (Py<PyWeakrefReference>, Option<Py<PyWeakrefReference>>);
+
+/// An argument whose memory stays where it is, since there are weak references to it.
 pub(crate) struct Pinned<'a> {
     pub(super) argument: Argument<'a>,
-    weak: PyResult<Py<PyWeakrefReference>>,
+    weak: PyResult<References>,
 }
 
 impl<'a> Pinned<'a> {
-    /// Before a scope, since to make the reference may run anything. What is no array is told of when it
+    /// Before a scope, since to make a reference may run anything. What is no array is told of when it
     /// is looked at.
     pub(crate) fn new(name: &'static str, object: &'a Bound<'_, PyAny>) -> Self {
         Self {
             argument: Argument::new(name, object),
-            weak: PyWeakrefReference::new(object).map(Bound::unbind),
+            weak: Self::references(object),
         }
     }
 
-    /// An error if the reference could not be made.
+    fn references(object: &Bound<'_, PyAny>) -> PyResult<References> {
+        let weak = |object: &Bound<'_, PyAny>| PyWeakrefReference::new(object).map(Bound::unbind);
+        let owner = object.cast().ok().and_then(owner);
+        let owner = owner.map(|owner| weak(owner.as_any())).transpose()?;
+        Ok((weak(object)?, owner))
+    }
+
+    /// An error if a reference could not be made.
     pub(super) fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.weak
             .as_ref()

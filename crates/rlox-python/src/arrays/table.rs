@@ -149,8 +149,9 @@ impl<'s> Entry<'s> {
         Self { py, places }
     }
 
-    /// Notes what the call does with `argument`; ValueError for what this call, which names it `name` in
-    /// that message, or another one works with and may not share.
+    /// Notes what the call does with an array; ValueError if this call, or one that is away, works with the
+    /// same memory in a way that excludes it. `argument` is what this error names; later errors of this
+    /// call know the array as `name`.
     #[inline]
     pub(super) fn note(
         &self,
@@ -187,7 +188,7 @@ impl<'s> Entry<'s> {
 
 /// Takes the places down again in the end, when the interpreter is held again.
 struct HungUp<'a> {
-    py: Python<'a>,
+    _held: Python<'a>,
     places: &'a Places,
 }
 
@@ -195,7 +196,7 @@ impl<'a> HungUp<'a> {
     #[inline]
     fn new(py: Python<'a>, places: &'a Places) -> Self {
         places.next.set(LAST.0.replace(places));
-        Self { py, places }
+        Self { _held: py, places }
     }
 }
 
@@ -211,7 +212,6 @@ impl Drop for HungUp<'_> {
             }
             at = &places.next;
         }
-        let _ = self.py;
     }
 }
 

@@ -140,7 +140,7 @@ impl AsyncCollector {
     /// Wait for the rollout under way and return it, step-major.
     ///
     /// `obs` float32 `[n_steps, n_envs, obs_dim]`; `actions` int64 `[n_steps, n_envs]` or float32
-    /// `[n_steps, n_envs, act_dim]`; `log_probs` float32; `values`, `rewards`, `advantages`,
+    /// `[n_steps, n_envs, act_dim]`, not clipped; `log_probs` float32; `values`, `rewards`, `advantages`,
     /// `returns` float64; `terminated`, `truncated` bool (all `[n_steps, n_envs]`). `rewards` are
     /// the environments' own. An exception of the policy is raised here, and `start()` may follow.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {

@@ -44,7 +44,7 @@ builtins! {
 type Make<S> =
     fn(&[u128]) -> Result<Box<dyn Batch<<S as Stepping>::Obs, <S as Stepping>::Info>>, RloxError>;
 
-/// An environment whose type is known no more: what its [`Physics`] says, and what makes some of it.
+/// An environment found by its id: what its [`Physics`] says, as values, and what makes some of it.
 pub struct Builtin<S: Stepping> {
     /// Its id.
     pub id: &'static str,

@@ -19,6 +19,7 @@ mod tests;
 
 use std::thread::{self, Builder};
 
+use super::acting::check_choices;
 use super::adam::{Adam, Moments, clip_scale};
 use super::{FlushDenormals, Mlp};
 use crate::error::{RloxError, check_len};
@@ -285,8 +286,7 @@ fn check(
     match (rollout.actions, &policy.log_std) {
         (Actions::Discrete(actions), None) => check_chosen(actions, n, &[actor.n_outputs()]),
         (Actions::Several { chosen, nvec }, None) => {
-            let logits = nvec.iter().fold(0, |sum: usize, &n| sum.saturating_add(n));
-            check_len("logits of nvec", logits, actor.n_outputs())?;
+            check_choices(nvec, actor.n_outputs())?;
             check_chosen(chosen, n, nvec)
         }
         (Actions::Continuous(actions), Some(log_std)) => {

@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 use crate::env::spaces::{Actions, Space};
 use crate::error::{RloxError, check_len};
 use crate::memory::reserved;
-use crate::nn::PackedMlp;
+use crate::nn::{PackedMlp, check_log_std};
 use crate::pipeline::rollout::ActionBatch;
 
 /// An actor and a critic for the environments of one kind.
@@ -63,12 +63,7 @@ impl MlpPolicy {
             }
         };
         check_len("log_std", log_std.len(), deviations)?;
-        let positive = |x: f32| x > 0.0 && x.is_finite();
-        let too_far = |x: &&f32| !(positive(x.exp()) && positive((-*x).exp()));
-        if let Some(found) = log_std.iter().find(too_far) {
-            let problem = format!("holds {found}, expected numbers from -87 to 87");
-            return Err(RloxError::argument("log_std", problem));
-        }
+        check_log_std(log_std)?;
         check_shape("actor", &actor, [obs_dim, outputs])?;
         check_shape("critic", &critic, [obs_dim, 1])?;
         Ok(Self {

@@ -53,7 +53,7 @@ class _Layers:
         return torch.addmm(self._biases[-1], x, self._weights[-1])
 
 
-class Alone:
+class ActorInTorch:
     """The actor of `policy`."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Alone:
         return self._draw_actions(self._layers(obs), generator)
 
 
-class InRust:
+class ActorInRust:
     """The actor of `policy`, with its weights as they are now, in one call into Rust (R17). Draws
     what torch would, from the same random numbers."""
 
@@ -80,7 +80,7 @@ class InRust:
         self._core = _core.Acting(network, deviations, nvec)
 
     def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """As `Alone`'s."""
+        """As `ActorInTorch`'s."""
         if self._see is not None:
             obs = self._see(obs)
         noise = torch.empty(len(obs), self._n_noise)
@@ -113,28 +113,28 @@ class Joined:
     def __call__(
         self, obs: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions drawn, their log-probabilities `[B]`, and values `[B]`; as `Alone`'s."""
+        """Actions drawn, their log-probabilities `[B]`, and values `[B]`; as `ActorInTorch`'s."""
         x = self._layers(obs)
         actions, log_probs = self._draw(x[:, :-1], generator=generator)
         return actions, log_probs, x[:, -1]
 
 
-def alone(policy: ActorCritic) -> Alone | None:
+def actor_in_torch(policy: ActorCritic) -> ActorInTorch | None:
     """The policy's actor, where it is one that Rust would know."""
     if not isinstance(policy, CategoricalActorCritic | GaussianActorCritic):
         return None
     try:
-        return Alone(policy, actor_critic_networks(policy).actor)
+        return ActorInTorch(policy, actor_critic_networks(policy).actor)
     except Unfit:
         return None
 
 
-def alone_in_rust(policy: ActorCritic) -> Alone | InRust | None:
-    """The policy's actor in Rust, where Rust knows it; else as `alone`'s."""
+def actor_in_rust(policy: ActorCritic) -> ActorInTorch | ActorInRust | None:
+    """The policy's actor in Rust, where Rust knows it; else as `actor_in_torch`'s."""
     try:
-        return InRust(policy)
+        return ActorInRust(policy)
     except Unfit:
-        return alone(policy)
+        return actor_in_torch(policy)
 
 
 def join(policy: ActorCritic) -> Joined | None:

@@ -137,7 +137,7 @@ def _above_features(policy: FeaturesActorCritic) -> ActorCriticNetworks:
     actor = _network("the actor", [*_leaves(layers.policy_net), policy.action_net])
     critic = _network("the critic", [*_leaves(layers.value_net), policy.value_net])
     log_std: list[Tensor] = [head.log_std] if isinstance(head, Gaussian) else []
-    nvec = head.numbers if isinstance(head, Categoricals) and not head.alone else None
+    nvec = head.numbers if isinstance(head, Categoricals) and not head.single else None
     return ActorCriticNetworks(actor, critic, log_std, nvec, policy._seen)
 
 

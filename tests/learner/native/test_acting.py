@@ -13,7 +13,7 @@ import rlox
 from rlox import _core
 from rlox.learner.featured import FeaturesActorCritic
 from rlox.learner.heads import Gaussian
-from rlox.learner.joined import Alone, InRust, alone_in_rust
+from rlox.learner.joined import ActorInRust, ActorInTorch, actor_in_rust
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic
 
 
@@ -27,7 +27,7 @@ def seeded(seed):
 def test_they_are_those_that_torch_draws(made, n, seed):
     policy, obs_dim = made
     obs = make_rollout(policy, obs_dim, n, seed).obs
-    found = InRust(policy)(obs, seeded(seed))
+    found = ActorInRust(policy)(obs, seeded(seed))
     expected, _ = policy.get_action_and_logprob(obs, generator=seeded(seed))
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     features = isinstance(policy, FeaturesActorCritic)
@@ -77,20 +77,22 @@ def test_training_in_python_s_environments_is_that_of_torch(action_space):
     ]
     weights = [torch.nn.utils.parameters_to_vector(model.policy.parameters()) for model in models]
     torch.testing.assert_close(*weights, rtol=1e-4, atol=1e-5)
-    made = alone_in_rust(models[1].policy)
-    assert isinstance(made, InRust)
+    made = actor_in_rust(models[1].policy)
+    assert isinstance(made, ActorInRust)
 
 
 def test_what_rust_does_not_know_is_left_to_torch():
     class Own(CategoricalActorCritic):
         pass
 
-    assert alone_in_rust(Own(3, 2)) is None
-    assert isinstance(alone_in_rust(CategoricalActorCritic(3, 2).requires_grad_(False)), InRust)
+    assert actor_in_rust(Own(3, 2)) is None
+    assert isinstance(
+        actor_in_rust(CategoricalActorCritic(3, 2).requires_grad_(False)), ActorInRust
+    )
     shares = CategoricalActorCritic(3, 2)
     shares.actor[2].weight = shares.actor[0].weight = torch.nn.Parameter(torch.zeros(64, 64))
     shares.actor[0].in_features = 64
-    assert isinstance(alone_in_rust(shares), Alone)
+    assert isinstance(actor_in_rust(shares), ActorInTorch)
 
 
 def test_arguments_that_do_not_fit_are_named():

@@ -75,15 +75,14 @@ class ActorInRust:
         actor, _, log_std, nvec, self._see = actor_critic_networks(policy)
         require_plain_parameters([*actor.params, *log_std])
         self._normal, self._n_noise = bool(log_std), actor.widths[-1]
-        network = actor.widths, actor.activation, vector(actor.params)
         deviations = vector(log_std) if log_std else None
-        self._core = _core.Acting(network, deviations, nvec)
+        self._core = _core.Acting(actor.packed(), deviations, nvec)
 
     def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """As `ActorInTorch`'s."""
         if self._see is not None:
             obs = self._see(obs)
-        noise = torch.empty(len(obs), self._n_noise)
+        noise = obs.new_empty(len(obs), self._n_noise, dtype=torch.float32)
         if self._normal:
             noise.normal_(generator=generator)
         else:

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 import rlox
 from rlox import _core
-from rlox.learner.featured import FeaturesActorCritic
+from rlox.learner.featured import FeaturesActorCritic, kwargs_for
+from rlox.learner.features import FlattenExtractor
 from rlox.learner.heads import Gaussian
 from rlox.learner.joined import ActorInRust, ActorInTorch, actor_in_rust
+from rlox.learner.native.networks import Unfit, Watch, actor_critic_networks
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic
 
 
@@ -93,6 +95,57 @@ def test_what_rust_does_not_know_is_left_to_torch():
     shares.actor[2].weight = shares.actor[0].weight = torch.nn.Parameter(torch.zeros(64, 64))
     shares.actor[0].in_features = 64
     assert isinstance(actor_in_rust(shares), ActorInTorch)
+
+
+def of_features():
+    space = spaces.MultiDiscrete([2, 3])
+    kwargs = kwargs_for("MlpPolicy", space, None)
+    return FeaturesActorCritic(space, spaces.MultiDiscrete([2, 2]), kwargs)
+
+
+@pytest.mark.parametrize(
+    ("make", "part", "method"),
+    [
+        (of_features, "head", "draw"),
+        (of_features, "head", "log_prob"),
+        (of_features, "head", "_log_probs"),
+        (of_features, "shown", "_shown"),
+        (of_features, "features_extractor", "forward"),
+        (of_features, "mlp_extractor", "forward"),
+        (of_features, "value_net", "forward"),
+        (lambda: CategoricalActorCritic(3, 2), "actor", "forward"),
+        (lambda: CategoricalActorCritic(3, 2), "critic.1", "forward"),
+    ],
+)
+def test_who_replaces_a_method_within_the_policy_has_it_called(make, part, method):
+    policy = make()
+    assert isinstance(actor_in_rust(policy), ActorInRust)
+    setattr(policy.get_submodule(part), method, lambda *args: None)
+    with pytest.raises(Unfit, match=r"a method of .* is replaced"):
+        actor_critic_networks(policy)
+    assert actor_in_rust(policy) is None
+
+
+def another_layer(policy):
+    policy.mlp_extractor.value_net.append(torch.nn.Tanh())
+
+
+def an_extractor(policy):
+    policy.vf_features_extractor = FlattenExtractor(spaces.Box(-1, 1, (5,)))
+
+
+def a_parameter(policy):
+    policy.temperature = torch.nn.Parameter(torch.ones(1))
+
+
+@pytest.mark.parametrize("add", [another_layer, an_extractor, a_parameter])
+def test_what_is_added_to_a_policy_is_noticed(add):
+    policy = of_features()
+    watch = Watch([policy], [])
+    watch.require_undisturbed()
+    add(policy)
+    with pytest.raises(Unfit, match="another number of parts"):
+        watch.require_undisturbed()
 
 
 def test_arguments_that_do_not_fit_are_named():

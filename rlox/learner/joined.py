@@ -136,6 +136,15 @@ def actor_in_rust(policy: ActorCritic) -> ActorInTorch | ActorInRust | None:
         return actor_in_torch(policy)
 
 
+def unfit_for_rust(policy: ActorCritic) -> str | None:
+    """Why `actor_in_rust` gives no actor in Rust; None where it does."""
+    try:
+        ActorInRust(policy)
+    except Unfit as reason:
+        return str(reason)
+    return None
+
+
 def join(policy: ActorCritic) -> Joined | None:
     """The policy as one network, where it is one that Rust would know, and its networks have as
     many layers and the same activation."""

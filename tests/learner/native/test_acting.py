@@ -1,5 +1,7 @@
 """Actions drawn in Rust: what torch draws from the same random numbers."""
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -83,10 +85,40 @@ def test_training_in_python_s_environments_is_that_of_torch(action_space):
     assert isinstance(made, ActorInRust)
 
 
-def test_what_rust_does_not_know_is_left_to_torch():
-    class Own(CategoricalActorCritic):
-        pass
+class Own(CategoricalActorCritic):
+    pass
 
+
+@pytest.mark.parametrize(
+    ("optimizations", "arguments", "reason"),
+    [
+        (["R17"], {}, "ask for R14"),
+        (["R14", "R17"], {"policy": Own(3, 4)}, "the policy is a Own"),
+        (["R14", "R17"], {}, None),
+        (["R14"], {"policy": Own(3, 4)}, None),
+    ],
+)
+def test_who_asks_for_it_is_told_once_where_it_does_nothing(optimizations, arguments, reason):
+    env = Toggles(spaces.Discrete(4))
+    model = rlox.PPO(env, n_steps=4, batch_size=4, optimizations=optimizations, **arguments)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.learn(4)
+        model.learn(4)
+    said = [str(one.message) for one in told if "R17" in str(one.message)]
+    assert len(said) == (reason is not None)
+    assert all(reason in one for one in said)
+
+
+def test_it_is_not_told_where_rollouts_are_in_rust_or_nobody_asked():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        arguments = {"n_envs": 1, "n_steps": 8, "batch_size": 8}
+        rlox.PPO("CartPole-v1", optimizations=["R4", "R17"], **arguments).learn(8)
+        rlox.PPO("CartPole-v1", **arguments).learn(8)
+
+
+def test_what_rust_does_not_know_is_left_to_torch():
     assert actor_in_rust(Own(3, 2)) is None
     assert isinstance(
         actor_in_rust(CategoricalActorCritic(3, 2).requires_grad_(False)), ActorInRust

@@ -66,7 +66,7 @@ EXAMPLES = """\
 examples:
   rlox-opt profile train ppo                   CartPole-v1, 50,000 steps, all tools: 5 minutes
   rlox-opt profile train sac --total-timesteps 5000  a shorter run of SAC on Pendulum-v1
-  rlox-opt profile train ppo --env-id Acrobot-v1  any Gymnasium environment
+  rlox-opt profile train ppo --env-id FrozenLake-v1  any Gymnasium environment
   rlox-opt profile train ppo --tools py-spy,perf --seconds 20
   rlox-opt profile train ppo --tools none --json > report.json
   rlox-opt profile train ppo --nproc 2 --vector async  several processes: one report, one trace
@@ -279,10 +279,10 @@ def _check_env(algo: str, env_id: str, trainer: dict[str, Any]) -> None:
         raise UsageError(f"{option}: cannot be made: {_one_line(error)}") from None
     observations, actions = env.observation_space, env.action_space
     env.close()
-    if not isinstance(observations, spaces.Box):
+    if not isinstance(observations, spaces.Box | spaces.Discrete):
         raise UsageError(
-            f"{option}: observations are {_one_line(observations)}; use one whose observations "
-            "are a Box"
+            f"{option}: observations are {_one_line(observations)}; use one whose "
+            "observations are a Box or Discrete"
         )
     if algo == "sac" and not (isinstance(actions, spaces.Box) and actions.is_bounded()):
         raise UsageError(

@@ -32,6 +32,9 @@ _PYTHON = "[project.plugins.mkdocstrings.handlers.python"
 _CDN = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"[^>]*></script>')
 
 
+_WORKER = "assets/javascripts/worker.js"  # by which a folder of such pages is known
+
+
 class NotBuiltError(Exception):
     """The pages could not be made; the message says why."""
 
@@ -40,8 +43,10 @@ def build(out: Path) -> None:
     """Make the site in the folder `out`, which is made anew.
 
     Raises:
-        NotBuiltError: a link leads nowhere, or zensical finds something wrong.
+        NotBuiltError: a link leads nowhere, zensical finds something wrong, or `out` holds
+            something else than such pages.
     """
+    _require_replaceable(out)
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         _assemble(work)
@@ -50,8 +55,18 @@ def build(out: Path) -> None:
         if done.returncode or not (work / "site" / "index.html").exists():
             raise NotBuiltError(f"{done.stdout}{done.stderr}".strip())
         _open_from_files(work / "site")
-        shutil.rmtree(out, ignore_errors=True)
+        if out.exists():
+            shutil.rmtree(out)
         shutil.copytree(work / "site", out)
+
+
+def _require_replaceable(out: Path) -> None:
+    """Raise NotBuiltError where others than these pages would be removed."""
+    if not out.exists() and not out.is_symlink():
+        return
+    folder = out.is_dir() and not out.is_symlink()
+    if not folder or (any(out.iterdir()) and not (out / _WORKER).is_file()):
+        raise NotBuiltError(f"{out}: is no folder of such pages; name another")
 
 
 def _assemble(work: Path) -> None:
@@ -100,6 +115,9 @@ def _home(readme: str) -> str:
         title = part.partition("\n")[0].removeprefix("## ") if part.startswith("## ") else ""
         sections[title] = part
     sections[""] = sections[""].replace("# rlox", "# rlox-opt and rlox", 1)
+    for title in _OF_README:
+        if title not in sections:
+            raise NotBuiltError(f"{pages.HOME}: has no section {title!r}")
     return "".join(sections[title].rstrip() + "\n\n" for title in _OF_README)
 
 
@@ -138,7 +156,7 @@ def _open_from_files(site: Path) -> None:
     (worker,) = (site / "assets/javascripts/workers").glob("search.*.min.js")
     source = json.dumps(worker.read_text(encoding="utf-8")).replace("</", "<\\/")
     text = (HERE / "worker.js").read_text(encoding="utf-8").replace('"SOURCE"', source, 1)
-    (site / "assets/javascripts/worker.js").write_text(text, encoding="utf-8")
+    (site / _WORKER).write_text(text, encoding="utf-8")
     for page in site.rglob("*.html"):
         base = "../" * (len(page.relative_to(site).parts) - 1) or "./"
         script = f'<script src="{base}assets/javascripts/worker.js"></script>'

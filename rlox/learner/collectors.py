@@ -40,8 +40,8 @@ def rollout_in_torch(model: "PPO") -> Rollout | None:
     timing, last_obs = model.timing, model._current_obs()
     model.policy.train(False)
     act = switchboard.ACT.of(model.optimizations)
-    alone = switchboard.ALONE.of(model.optimizations)
-    evaluation = switchboard.EVALUATE.of(model.optimizations)(model.policy, act, alone)
+    actor = switchboard.ACTOR.of(model.optimizations)
+    evaluation = switchboard.EVALUATE.of(model.optimizations)(model.policy, act, actor)
     storage = switchboard.STORAGE.of(model.optimizations)(model.n_steps)
     truncated: list[tuple[int, NDArray[np.intp], NDArray[Any]]] = []
     idle: list[NDArray[np.bool_]] = []

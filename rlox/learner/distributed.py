@@ -29,6 +29,7 @@ import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from rlox.learner.flat import Flat
 from rlox.learner.native.networks import warn_of_torch
 
 if TYPE_CHECKING:
@@ -111,10 +112,19 @@ class Workers:
             # differently: that must not add up.
             with model.timing.add_time("align"):
                 self.align(native.flat.tensors[:1])
+                if model.target_kl is not None:
+                    self._align_ends(model, native.flat)
             return figures
         model._minibatch()  # where R2 is asked for, it says that it does not apply
         learnt = self._train_in_torch(model, rollout)
         return torch.stack(learnt).mean(dim=0).cpu().numpy() if learnt else None
+
+    def _align_ends(self, model: "PPO", flat: Flat) -> None:
+        """Where `target_kl` ends an update, rounding may decide at which minibatch: give every
+        worker rank 0's moments, number of steps, and shuffles to come."""
+        shuffles = model._shuffle_generator.get_state()
+        self.align([*flat.tensors[1:], flat.steps, shuffles])
+        model._shuffle_generator.set_state(shuffles)
 
     def _train_in_torch(self, model: "PPO", rollout: "Rollout") -> list[Tensor]:
         model.policy.train(True)

@@ -1,7 +1,8 @@
 """Policies made of a features extractor and layers above it, as `policy_kwargs` describe them.
 
-Where observations are a vector and actions a `Discrete` or a `Box`, the plain policies of
-`rlox.learner.policies` do the same, and Rust knows those.
+Where observations are a vector, actions a `Discrete` or a `Box`, and weights orthogonal at first,
+the plain policies of `rlox.learner.policies` stand for them. Rust knows both kinds, those with an
+extractor where it learns nothing.
 """
 
 import math

@@ -32,9 +32,9 @@ class Head(nn.Module):
 class Categoricals(Head):
     """One choice, or several independent ones; `numbers` of possibilities."""
 
-    def __init__(self, numbers: list[int], alone: bool) -> None:
+    def __init__(self, numbers: list[int], single: bool) -> None:
         super().__init__()
-        self.numbers, self.alone, self.n_inputs = numbers, alone, sum(numbers)
+        self.numbers, self.single, self.n_inputs = numbers, single, sum(numbers)
 
     def _log_probs(self, said: Tensor) -> list[Tensor]:
         return [F.log_softmax(part, dim=-1) for part in torch.split(said, self.numbers, dim=-1)]
@@ -43,10 +43,10 @@ class Categoricals(Head):
         if not deterministic:
             said = said - torch.empty_like(said).exponential_(generator=generator).log_()
         drawn = [part.argmax(dim=-1) for part in torch.split(said, self.numbers, dim=-1)]
-        return drawn[0] if self.alone else torch.stack(drawn, dim=-1)
+        return drawn[0] if self.single else torch.stack(drawn, dim=-1)
 
     def log_prob(self, said: Tensor, actions: Tensor) -> Tensor:
-        chosen = actions.unsqueeze(-1) if self.alone else actions
+        chosen = actions.unsqueeze(-1) if self.single else actions
         each = [
             part.gather(-1, chosen[:, i : i + 1]) for i, part in enumerate(self._log_probs(said))
         ]
@@ -102,9 +102,9 @@ class Gaussian(Head):
 def head_for(space: spaces.Space[object], log_std_init: float = 0.0) -> Head:
     """The one that acts in `space`."""
     if isinstance(space, spaces.Discrete):
-        return Categoricals([int(space.n)], alone=True)
+        return Categoricals([int(space.n)], single=True)
     if isinstance(space, spaces.MultiDiscrete):
-        return Categoricals([int(n) for n in np.ravel(space.nvec)], alone=False)
+        return Categoricals([int(n) for n in np.ravel(space.nvec)], single=False)
     assert space.shape is not None
     if isinstance(space, spaces.MultiBinary):
         return Bernoullis(math.prod(space.shape))

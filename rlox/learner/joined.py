@@ -53,7 +53,7 @@ class _Layers:
         return torch.addmm(self._biases[-1], x, self._weights[-1])
 
 
-class Alone:
+class ActorInTorch:
     """The actor of `policy`."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Alone:
         return self._draw_actions(self._layers(obs), generator)
 
 
-class InRust:
+class ActorInRust:
     """The actor of `policy`, with its weights as they are now, in one call into Rust (R17). Draws
     what torch would, from the same random numbers."""
 
@@ -75,15 +75,14 @@ class InRust:
         actor, _, log_std, nvec, self._see = actor_critic_networks(policy)
         require_plain_parameters([*actor.params, *log_std])
         self._normal, self._n_noise = bool(log_std), actor.widths[-1]
-        network = actor.widths, actor.activation, vector(actor.params)
         deviations = vector(log_std) if log_std else None
-        self._core = _core.ActionSampler(network, deviations, nvec)
+        self._core = _core.ActionSampler(actor.packed(), deviations, nvec)
 
     def __call__(self, obs: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """As `Alone`'s."""
+        """As `ActorInTorch`'s."""
         if self._see is not None:
             obs = self._see(obs)
-        noise = torch.empty(len(obs), self._n_noise)
+        noise = obs.new_empty(len(obs), self._n_noise, dtype=torch.float32)
         if self._normal:
             noise.normal_(generator=generator)
         else:
@@ -113,28 +112,37 @@ class Joined:
     def __call__(
         self, obs: Tensor, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Actions drawn, their log-probabilities `[B]`, and values `[B]`; as `Alone`'s."""
+        """Actions drawn, their log-probabilities `[B]`, and values `[B]`; as `ActorInTorch`'s."""
         x = self._layers(obs)
         actions, log_probs = self._draw(x[:, :-1], generator=generator)
         return actions, log_probs, x[:, -1]
 
 
-def alone(policy: ActorCritic) -> Alone | None:
+def actor_in_torch(policy: ActorCritic) -> ActorInTorch | None:
     """The policy's actor, where it is one that Rust would know."""
     if not isinstance(policy, CategoricalActorCritic | GaussianActorCritic):
         return None
     try:
-        return Alone(policy, actor_critic_networks(policy).actor)
+        return ActorInTorch(policy, actor_critic_networks(policy).actor)
     except Unfit:
         return None
 
 
-def alone_in_rust(policy: ActorCritic) -> Alone | InRust | None:
-    """The policy's actor in Rust, where Rust knows it; else as `alone`'s."""
+def actor_in_rust(policy: ActorCritic) -> ActorInTorch | ActorInRust | None:
+    """The policy's actor in Rust, where Rust knows it; else as `actor_in_torch`'s."""
     try:
-        return InRust(policy)
+        return ActorInRust(policy)
     except Unfit:
-        return alone(policy)
+        return actor_in_torch(policy)
+
+
+def unfit_for_rust(policy: ActorCritic) -> str | None:
+    """Why `actor_in_rust` gives no actor in Rust; None where it does."""
+    try:
+        ActorInRust(policy)
+    except Unfit as reason:
+        return str(reason)
+    return None
 
 
 def join(policy: ActorCritic) -> Joined | None:

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from torch import Tensor, nn
 
 from rlox.learner import switchboard
-from rlox.learner.pair import Arm, Pair, Size, Workload
+from rlox.learner.pairing import Arm, Pair, Size, Workload
 from rlox.learner.policies import SquashedGaussianActor, TwinCritic
 from rlox.learner.ppo import PPO, Rollout
 from rlox.learner.sac import SAC

@@ -4,6 +4,7 @@ Names and habits are those of Stable-Baselines3. So are the defaults of `PPO("Ml
 the short form, `PPO(env)`, rollouts, minibatches and their number are others (`SHORT`).
 """
 
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -32,6 +33,7 @@ from rlox.learner.arguments import (
 )
 from rlox.learner.collectors import AsyncRollouts, Rollout, native_envs
 from rlox.learner.compiled_ppo import EagerMinibatch
+from rlox.learner.joined import unfit_for_rust
 from rlox.learner.native.networks import native_if_fit, warn_of_torch
 from rlox.learner.native.ppo_update import NativeUpdate
 from rlox.learner.native.rollout import NativeRollouts
@@ -124,6 +126,7 @@ class PPO(OnPolicy):
     }
     _generators = (*OnPolicy._generators, "_shuffle_generator")
     _joins = True
+    _said_of_actor = ""  # why torch draws the actions, as it was last said
 
     def __init__(
         self,
@@ -227,6 +230,22 @@ class PPO(OnPolicy):
             partial(NativeUpdate, self), wanted="R9" in self.optimizations
         )
 
+    def _say_that_actor_is_torchs(self) -> None:
+        """Warn, once of each reason, where R17 was asked for by name and does nothing."""
+        asked = self._asked and "R17" in self.optimizations and self._rank == 0
+        if not asked or self.rollout_path == "native":
+            return
+        if self.collector == "async":
+            reason: str | None = "another thread collects"
+        elif "R14" not in self.optimizations:
+            reason = "only R14 leaves the rest of a step to the rollout's end; ask for R14, too"
+        else:
+            reason = unfit_for_rust(self.policy)
+        if reason and reason != self._said_of_actor:
+            self._said_of_actor = reason
+            message = f"R17: actions are drawn in torch, not in Rust: {reason}"
+            warnings.warn(message, stacklevel=4)
+
     def _train_until_end(self) -> None:
         """Algorithm 1: run the old policy for T steps, compute advantages, optimise the surrogate.
 
@@ -237,6 +256,7 @@ class PPO(OnPolicy):
             warn_of_torch("R9", "updates run", self.update_path)
         if self._native_rollouts is not None:
             self._native_rollouts.say(self._native_rollouts.unfit())
+        self._say_that_actor_is_torchs()
         if self.collector == "async":
             with AsyncRollouts(self) as rollouts:
                 while not self._finished():

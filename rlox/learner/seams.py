@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from rlox.learner.flat import CLIP_EPSILON, Flat
-from rlox.learner.joined import Alone, InRust, join
+from rlox.learner.joined import ActorInRust, ActorInTorch, join
 from rlox.learner.native.networks import Unfit, require_plain_adam, require_plain_parameters
 from rlox.learner.policies import ActorCritic
 from rlox.timing import Timing
 
 Acted = tuple[Tensor, Tensor, Tensor]  # actions, log-probabilities, values
 # What draws a policy's actions by its actor alone, if there is such a thing.
-ActsAlone = Callable[[ActorCritic], Alone | InRust | None]
+MakesActor = Callable[[ActorCritic], ActorInTorch | ActorInRust | None]
 
 
 def step_value(policy: ActorCritic) -> Callable[[Tensor], Tensor]:
@@ -63,7 +63,7 @@ class EvaluateByStep:
     """R14 before: log-probabilities and values are computed at the step that they are of. Made anew
     for each rollout."""
 
-    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], alone: ActsAlone) -> None:
+    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], actor: MakesActor) -> None:
         self._act = act(policy)
 
     def act(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> tuple[Tensor, ...]:
@@ -81,8 +81,8 @@ class EvaluateByRollout(EvaluateByStep):
     """R14 after: a step draws actions, and values are computed at the rollout's end, of many steps
     together; log-probabilities, too, unless the policy has said them with the actions anyway."""
 
-    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], alone: ActsAlone) -> None:
-        self._policy, self._actor = policy, alone(policy)
+    def __init__(self, policy: ActorCritic, act: type[ActInTwoCalls], actor: MakesActor) -> None:
+        self._policy, self._actor = policy, actor(policy)
 
     def act(self, obs: Tensor, generator: torch.Generator, timing: Timing) -> tuple[Tensor, ...]:
         with timing.add_time("action"):

@@ -63,7 +63,7 @@ EVALUATE: Twins[type[seams.EvaluateByStep]] = Twins(
 )
 TANH = Twins("R15", tanh_of_torch, tanh_of_numpy)
 COMPILED_PRODUCTS = Twins("R16", products_as_they_are, products_by_shape)
-ALONE: Twins[seams.ActsAlone] = Twins("R17", joined.alone, joined.alone_in_rust)
+ACTOR: Twins[seams.MakesActor] = Twins("R17", joined.actor_in_torch, joined.actor_in_rust)
 
 
 def choose(optimizations: Collection[str] | None) -> frozenset[str]:

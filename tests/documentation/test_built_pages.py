@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import assemble
 import links
 import pages
 import pytest
@@ -188,6 +189,36 @@ def test_links_between_files_of_the_repository_hold_on_github_as_well() -> None:
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path) -> None:
     with pytest.raises(links.MissingError, match=r"docs/x\.md: nowhere\.md leads to no file"):
         links.moved("[text](nowhere.md)", "docs/x.md", "x.md", {}, ROOT, tmp_path)
+
+
+def test_what_is_no_folder_of_pages_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def assembled(_: Path) -> None:
+        raise assemble.NotBuiltError("it came to building")
+
+    monkeypatch.setattr(assemble, "_assemble", assembled)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "index.html").write_text("another's")
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "nowhere")
+    for out in (theirs, theirs / "index.html", link):
+        with pytest.raises(assemble.NotBuiltError, match="no folder of such pages; name another"):
+            assemble.build(out)
+    assert (theirs / "index.html").read_text() == "another's"
+    ours, empty = tmp_path / "ours", tmp_path / "empty"
+    (ours / assemble._WORKER).parent.mkdir(parents=True)
+    (ours / assemble._WORKER).touch()
+    empty.mkdir()
+    for out in (ours, empty, tmp_path / "new"):
+        with pytest.raises(assemble.NotBuiltError, match="it came to building"):
+            assemble.build(out)
+
+
+def test_a_section_that_the_readme_lacks_stops_the_build() -> None:
+    with pytest.raises(assemble.NotBuiltError, match=r"README\.md: has no section 'The library'"):
+        assemble._home((ROOT / "README.md").read_text().replace("## The library\n", "## It\n"))
 
 
 def test_links_lead_where_the_site_has_what_they_mean(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_pendulum_steps_as_gymnasiums_from_any_state(
     np.testing.assert_allclose(*rewards, rtol=1.2e-7, atol=1e-9)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.tuples(
         st.floats(-math.pi, math.pi),
@@ -84,7 +84,7 @@ def test_acrobot_steps_as_gymnasiums_from_any_state(state: tuple[float, ...], ac
 positions, velocities = st.floats(-1.2, 0.6), st.floats(-0.07, 0.07)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(positions, velocities, st.lists(st.floats(-2, 2, width=32), min_size=1, max_size=5))
 def test_mountain_car_continuous_steps_as_gymnasiums_to_the_bit(
     position: float, velocity: float, throttles: list[float]
@@ -108,7 +108,7 @@ def test_mountain_car_continuous_steps_as_gymnasiums_to_the_bit(
         np.testing.assert_array_equal(ours.state(0)[0], theirs.state)  # type: ignore[attr-defined]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.tuples(positions, velocities), st.integers(0, 2))
 def test_mountain_car_steps_as_gymnasiums_from_any_state(
     state: tuple[float, float], action: int

@@ -218,3 +218,32 @@ def test_updates_of_several_processes_are_told_to_be_uncompiled(
         model.train(rollout)
     assert len(told) == 1
     assert model.compilations[0].given_up == "several processes train one model"
+
+
+@pytest.mark.usefixtures("pretended")
+def test_workers_that_round_differently_go_on_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one's update ends at another minibatch, as if by rounding."""
+    monkeypatch.setattr(Workers, "_all_say", lambda self, said, device: said)
+    monkeypatch.setattr(Workers, "_joined", lambda self, columns, n_envs: columns)
+    told: list[torch.Tensor] = []
+    differed: list[bool] = []
+
+    def broadcast(tensor: torch.Tensor, _: int) -> None:
+        if rank == 0:
+            told.append(tensor.clone())
+        else:
+            differed.append(not torch.equal(tensor, told[len(differed)]))
+            tensor.copy_(told[len(differed) - 1])
+
+    monkeypatch.setattr(torch.distributed, "broadcast", broadcast)
+    found = []
+    for rank, target_kl in enumerate((1e9, 1e-9)):
+        model = ppo(optimizations=["R9"], target_kl=target_kl)
+        model._workers.rank = rank
+        model.logger.start("PPO", 0, 1, progress_bar=False)
+        model.train(model.collect_rollout())
+        flat = model._native.flat
+        found.append([*flat.tensors, flat.steps, model._shuffle_generator.get_state()])
+    assert differed == [True] * len(found[0])
+    for one, other in zip(*found, strict=True):
+        assert torch.equal(one, other)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from rlox.learner.joined import alone, join
+from rlox.learner.joined import actor_in_torch, join
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic, mlp
 
 widths = st.lists(st.integers(1, 9), max_size=3)
@@ -31,7 +31,7 @@ def test_one_pass_says_what_two_say(hidden, n_out, discrete, activation, data):
         torch.testing.assert_close(one, two, rtol=1e-4, atol=1e-5)
     assert actions.dtype == apart[0].dtype
 
-    by_itself = alone(policy)(obs, torch.Generator().manual_seed(0))
+    by_itself = actor_in_torch(policy)(obs, torch.Generator().manual_seed(0))
     torch.testing.assert_close(by_itself, apart[0], rtol=1e-4, atol=1e-5)
 
 
@@ -77,9 +77,9 @@ def test_networks_that_do_not_fit_together_are_left_alone(change):
     assert join(policy) is not None
     change(policy)
     assert join(policy) is None
-    assert (alone(policy) is not None) == (change in (deeper_critic, other_activation))
+    assert (actor_in_torch(policy) is not None) == (change in (deeper_critic, other_activation))
 
 
 def test_a_subclass_is_left_as_it_is():
     assert join(Overrides(3, 2)) is None
-    assert alone(Overrides(3, 2)) is None
+    assert actor_in_torch(Overrides(3, 2)) is None

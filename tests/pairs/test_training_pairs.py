@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rlox_opt.project import cards
 
 from rlox.learner import compiled, pairs, switchboard, torch_settings
-from rlox.learner.pair import Arm, Workload
+from rlox.learner.pairing import Arm, Workload
 from rlox.learner.pairs import PAIRS
 
 CARDS = {card.id: card for card in cards.load(projects.HERE) if card.id.startswith("R")}

@@ -22,10 +22,11 @@ from rlox.learner.policies import (
 )
 
 ACTIVATIONS: dict[type[nn.Module], str] = {nn.Tanh: "tanh", nn.ReLU: "relu"}
-# Whoever replaces one of these on a policy wants it called.
+# Whoever replaces one of these on a policy, or on a module in it, wants it called.
 METHODS = {
     *("forward", "from_noise", "get_action_and_logprob", "get_value", "evaluate_actions"),
-    *("draw", "draw_actions", "log_prob", "entropy", "_features", "_seen", "_said", "_value"),
+    *("draw", "draw_actions", "log_prob", "entropy", "_log_probs"),
+    *("_features", "_seen", "_shown", "_said", "_value"),
 }
 # Modules between observations and layers that learn nothing: what they give is computed once.
 FIXED = (Shown, FlattenExtractor, CombinedExtractor, nn.ModuleDict)
@@ -68,6 +69,10 @@ class Network(NamedTuple):
     activation: str
     params: list[Tensor]
 
+    def packed(self) -> tuple[list[int], str, NDArray[np.float32]]:
+        """As Rust takes it: the parameters as one vector, of `vector`."""
+        return self.widths, self.activation, vector(self.params)
+
 
 def actor_network(policy: nn.Module) -> Network:
     """The actor as one network: its two heads are one layer, means before log deviations."""
@@ -88,14 +93,15 @@ def critic_networks(critic: nn.Module) -> tuple[Network, Network]:
     """The twins."""
     if type(critic) is not TwinCritic:
         raise Unfit(f"the critic is a {type(critic).__name__}")
-    _require_no_hook("the critic", critic)
+    _require_as_made("the critic", critic)
     q1, q2 = (_network("a critic", _leaves(q)) for q in (critic.q1, critic.q2))
     return q1, q2
 
 
 class ActorCriticNetworks(NamedTuple):
     """A policy and its value function: `log_std` of a Gaussian; `nvec`, possibilities of each of
-    several choices; `see`, what the networks are given of rows of observations, if not themselves.
+    several choices; `see` turns rows of observations into the networks' input; None: rows are the
+    input.
     """
 
     actor: Network
@@ -107,9 +113,7 @@ class ActorCriticNetworks(NamedTuple):
 
 def actor_critic_networks(policy: nn.Module) -> ActorCriticNetworks:
     """Those of a policy that Rust knows."""
-    if METHODS & vars(policy).keys():
-        raise Unfit("a method of the policy is replaced")
-    _require_no_hook("the policy", policy)
+    _require_as_made("the policy", policy)
     if type(policy) is FeaturesActorCritic:
         return _above_features(policy)
     if type(policy) not in (CategoricalActorCritic, GaussianActorCritic):
@@ -127,17 +131,17 @@ def _above_features(policy: FeaturesActorCritic) -> ActorCriticNetworks:
         for module in part.modules():
             if type(module) not in FIXED:
                 raise Unfit(f"a {type(module).__name__} stands before the networks")
-            _require_no_hook("a features extractor", module)
+            _require_as_made("a features extractor", module)
     head = policy.head
-    _require_no_hook("the policy's head", head)
+    _require_as_made("the policy's head", head)
     if type(head) not in (Categoricals, Gaussian):
         raise Unfit(f"actions are drawn by {type(head).__name__}")
     layers = policy.mlp_extractor
-    _require_no_hook("the layers", layers)
+    _require_as_made("the layers", layers)
     actor = _network("the actor", [*_leaves(layers.policy_net), policy.action_net])
     critic = _network("the critic", [*_leaves(layers.value_net), policy.value_net])
     log_std: list[Tensor] = [head.log_std] if isinstance(head, Gaussian) else []
-    nvec = head.numbers if isinstance(head, Categoricals) and not head.alone else None
+    nvec = head.numbers if isinstance(head, Categoricals) and not head.single else None
     return ActorCriticNetworks(actor, critic, log_std, nvec, policy._seen)
 
 
@@ -154,7 +158,7 @@ def _network(name: str, layers: list[nn.Module]) -> Network:
 
 def _leaves(module: nn.Module) -> list[nn.Module]:
     """The layers of nested `Sequential`s."""
-    _require_no_hook("a layer", module)
+    _require_as_made("a layer", module)
     if type(module) is not nn.Sequential:
         return [module]
     return [leaf for child in module for leaf in _leaves(child)]
@@ -163,11 +167,13 @@ def _leaves(module: nn.Module) -> list[nn.Module]:
 def _linear(module: nn.Module) -> nn.Linear:
     if type(module) is not nn.Linear or module.bias is None:
         raise Unfit(f"there is a {type(module).__name__} where a Linear with bias is expected")
-    _require_no_hook("a layer", module)
+    _require_as_made("a layer", module)
     return module
 
 
-def _require_no_hook(name: str, module: nn.Module) -> None:
+def _require_as_made(name: str, module: nn.Module) -> None:
+    if METHODS & vars(module).keys():
+        raise Unfit(f"a method of {name} is replaced")
     if any(getattr(module, hooks) for hooks in HOOKS):
         raise Unfit(f"{name} has a hook")
 
@@ -232,6 +238,9 @@ class Watch:
             for held in (part._modules, part._parameters)
             for name, value in held.items()
         ]
+        self._numbers = [
+            (held, len(held)) for part in parts for held in (part._modules, part._parameters)
+        ]
         self._params = [param for module in modules for param in module.parameters()]
         self._learning = [param.requires_grad for param in self._params]
         self._optimizers = [(of, [*of.param_groups[0]["params"]]) for of in optimizers]
@@ -244,6 +253,8 @@ class Watch:
             raise Unfit("a method of a module is replaced")
         if any(held.get(name) is not value for held, name, value in self._held):
             raise Unfit("a part of a module is replaced")
+        if any(len(held) != number for held, number in self._numbers):
+            raise Unfit("a module has another number of parts")
         if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self._params):
             raise Unfit("a parameter has a hook")
         if [param.requires_grad for param in self._params] != self._learning:

@@ -17,6 +17,9 @@ from rlox.learner.native.networks import (
 if TYPE_CHECKING:
     from rlox.learner.ppo import PPO, Rollout
 
+# Numbers that a rollout's observations may become at once, as one-hot ones do: 512 MiB of them.
+MOST_NUMBERS = 2**27
+
 
 class NativeUpdate:
     """What `PPO.train` does with a rollout, without torch's operators.
@@ -31,6 +34,9 @@ class NativeUpdate:
         actor, critic, log_std, self.nvec, self.see = actor_critic_networks(model.policy)
         if self.see is None and {actor.widths[0], critic.widths[0]} != {model.obs_dim}:
             raise Unfit("a network does not take the observations as they are")
+        numbers = model.n_steps * model._all_envs * actor.widths[0]
+        if actor.widths[0] > model.obs_dim and numbers > MOST_NUMBERS:
+            raise Unfit(f"the networks' input for a rollout would be {numbers:,} numbers")
         if critic.widths[-1] != 1:
             raise Unfit("the critic has more than one output")
         params = [*actor.params, *critic.params, *log_std]

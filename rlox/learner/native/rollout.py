@@ -1,15 +1,15 @@
 """PPO's rollouts in one call into Rust (R4, with R1, R7 and R8 taken to their end).
 
 Stepping, both networks, sampling and advantages run there, with the interpreter let go of. It is
-done for the built-in environments and the policies of `networks.actor_critic_networks`; all others
-are collected by torch. `PPO.rollout_path` tells which.
+done for the built-in environments and the policies of `networks.actor_critic_networks`, unless a
+callback is called at each step or another thread collects. All other rollouts are collected by
+torch, which may leave drawing the actions to Rust (R17). `PPO.rollout_path` tells which.
 """
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -61,9 +61,8 @@ class NativeRollouts:
         core = rust_core(self.model.vector_env)
         if core is None:
             raise Unfit("the environments run in Python")
-        actor, critic, log_std, _, see = actor_critic_networks(self.model.policy)
-        if see is not None and not isinstance(self.model.observation_space, spaces.Box):
-            raise Unfit("the policy sees other observations than the environments give")
+        # These environments observe a Box, whose rows `see` leaves as they are.
+        actor, critic, log_std, *_ = actor_critic_networks(self.model.policy)
         require_plain_parameters([*actor.params, *critic.params, *log_std])
         return core, actor, critic, log_std
 
@@ -79,8 +78,8 @@ class NativeRollouts:
             model.timing.flow("rollout", model._rollout_number)
             columns = _core.collect_rollout(
                 env,
-                (actor.widths, actor.activation, vector(actor.params)),
-                (critic.widths, critic.activation, vector(critic.params)),
+                actor.packed(),
+                critic.packed(),
                 vector(log_std),
                 model.n_steps,
                 model.gamma,

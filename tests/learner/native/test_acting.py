@@ -1,5 +1,7 @@
 """Actions drawn in Rust: what torch draws from the same random numbers."""
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -11,9 +13,11 @@ from hypothesis import strategies as st
 
 import rlox
 from rlox import _core
-from rlox.learner.featured import FeaturesActorCritic
+from rlox.learner.featured import FeaturesActorCritic, kwargs_for
+from rlox.learner.features import FlattenExtractor
 from rlox.learner.heads import Gaussian
-from rlox.learner.joined import Alone, InRust, alone_in_rust
+from rlox.learner.joined import ActorInRust, ActorInTorch, actor_in_rust
+from rlox.learner.native.networks import Unfit, Watch, actor_critic_networks
 from rlox.learner.policies import CategoricalActorCritic, GaussianActorCritic
 
 
@@ -27,7 +31,7 @@ def seeded(seed):
 def test_they_are_those_that_torch_draws(made, n, seed):
     policy, obs_dim = made
     obs = make_rollout(policy, obs_dim, n, seed).obs
-    found = InRust(policy)(obs, seeded(seed))
+    found = ActorInRust(policy)(obs, seeded(seed))
     expected, _ = policy.get_action_and_logprob(obs, generator=seeded(seed))
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
     features = isinstance(policy, FeaturesActorCritic)
@@ -77,20 +81,103 @@ def test_training_in_python_s_environments_is_that_of_torch(action_space):
     ]
     weights = [torch.nn.utils.parameters_to_vector(model.policy.parameters()) for model in models]
     torch.testing.assert_close(*weights, rtol=1e-4, atol=1e-5)
-    made = alone_in_rust(models[1].policy)
-    assert isinstance(made, InRust)
+    made = actor_in_rust(models[1].policy)
+    assert isinstance(made, ActorInRust)
+
+
+class Own(CategoricalActorCritic):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("optimizations", "arguments", "reason"),
+    [
+        (["R17"], {}, "ask for R14"),
+        (["R14", "R17"], {"policy": Own(3, 4)}, "the policy is a Own"),
+        (["R14", "R17"], {}, None),
+        (["R14"], {"policy": Own(3, 4)}, None),
+    ],
+)
+def test_who_asks_for_it_is_told_once_where_it_does_nothing(optimizations, arguments, reason):
+    env = Toggles(spaces.Discrete(4))
+    model = rlox.PPO(env, n_steps=4, batch_size=4, optimizations=optimizations, **arguments)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.learn(4)
+        model.learn(4)
+    said = [str(one.message) for one in told if "R17" in str(one.message)]
+    assert len(said) == (reason is not None)
+    assert all(reason in one for one in said)
+
+
+def test_it_is_not_told_where_rollouts_are_in_rust_or_nobody_asked():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        arguments = {"n_envs": 1, "n_steps": 8, "batch_size": 8}
+        rlox.PPO("CartPole-v1", optimizations=["R4", "R17"], **arguments).learn(8)
+        rlox.PPO("CartPole-v1", **arguments).learn(8)
 
 
 def test_what_rust_does_not_know_is_left_to_torch():
-    class Own(CategoricalActorCritic):
-        pass
-
-    assert alone_in_rust(Own(3, 2)) is None
-    assert isinstance(alone_in_rust(CategoricalActorCritic(3, 2).requires_grad_(False)), InRust)
+    assert actor_in_rust(Own(3, 2)) is None
+    assert isinstance(
+        actor_in_rust(CategoricalActorCritic(3, 2).requires_grad_(False)), ActorInRust
+    )
     shares = CategoricalActorCritic(3, 2)
     shares.actor[2].weight = shares.actor[0].weight = torch.nn.Parameter(torch.zeros(64, 64))
     shares.actor[0].in_features = 64
-    assert isinstance(alone_in_rust(shares), Alone)
+    assert isinstance(actor_in_rust(shares), ActorInTorch)
+
+
+def of_features():
+    space = spaces.MultiDiscrete([2, 3])
+    kwargs = kwargs_for("MlpPolicy", space, None)
+    return FeaturesActorCritic(space, spaces.MultiDiscrete([2, 2]), kwargs)
+
+
+@pytest.mark.parametrize(
+    ("make", "part", "method"),
+    [
+        (of_features, "head", "draw"),
+        (of_features, "head", "log_prob"),
+        (of_features, "head", "_log_probs"),
+        (of_features, "shown", "_shown"),
+        (of_features, "features_extractor", "forward"),
+        (of_features, "mlp_extractor", "forward"),
+        (of_features, "value_net", "forward"),
+        (lambda: CategoricalActorCritic(3, 2), "actor", "forward"),
+        (lambda: CategoricalActorCritic(3, 2), "critic.1", "forward"),
+    ],
+)
+def test_who_replaces_a_method_within_the_policy_has_it_called(make, part, method):
+    policy = make()
+    assert isinstance(actor_in_rust(policy), ActorInRust)
+    setattr(policy.get_submodule(part), method, lambda *args: None)
+    with pytest.raises(Unfit, match=r"a method of .* is replaced"):
+        actor_critic_networks(policy)
+    assert actor_in_rust(policy) is None
+
+
+def another_layer(policy):
+    policy.mlp_extractor.value_net.append(torch.nn.Tanh())
+
+
+def an_extractor(policy):
+    policy.vf_features_extractor = FlattenExtractor(spaces.Box(-1, 1, (5,)))
+
+
+def a_parameter(policy):
+    policy.temperature = torch.nn.Parameter(torch.ones(1))
+
+
+@pytest.mark.parametrize("add", [another_layer, an_extractor, a_parameter])
+def test_what_is_added_to_a_policy_is_noticed(add):
+    policy = of_features()
+    watch = Watch([policy], [])
+    watch.require_undisturbed()
+    add(policy)
+    with pytest.raises(Unfit, match="another number of parts"):
+        watch.require_undisturbed()
 
 
 def test_arguments_that_do_not_fit_are_named():

@@ -55,6 +55,10 @@ def test_optimisations_of_the_training_loop_are_switched() -> None:
     assert "R2" not in asked
 
 
+def test_observations_may_be_numbers_of_a_choice() -> None:
+    assert job("ppo", "--env-id", "FrozenLake-v1").spec.env_id == "FrozenLake-v1"
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

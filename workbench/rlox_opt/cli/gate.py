@@ -27,7 +27,7 @@ examples:
 
 As a hook before each push, in .git/hooks/pre-push:
   #!/bin/sh
-  exec .venv/bin/rlox-opt gate origin/main --threshold 3 --budget 120 --hook
+  exec .venv/bin/rlox-opt gate "$(git merge-base origin/main HEAD)" --threshold 3 --hook
 
 --threshold is the least change that matters: what may be less does not fail the gate. Nor does a
 regression that the change itself acknowledges, up to its ratio (see `regressions --help`).

@@ -26,7 +26,7 @@ examples:
   rlox-opt profile diff main HEAD                     two commits, five rounds: 5 minutes
   rlox-opt profile diff main . --algo sac --page diff.html
   rlox-opt profile diff HEAD+none HEAD+opt-p1         two feature sets of one commit
-  rlox-opt profile diff --enable r4                   the build that is installed, without and with
+  rlox-opt profile diff --disable r4                  the build that is installed, with and without
 
 A and B are folders of `rlox-opt profile`, or folders of such folders, which are repeated runs; or
 revisions as in `rlox-opt diff`, which train in turns, in random order each round, a process each.

@@ -95,8 +95,8 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
 
     `tolerance` is by how much its twins may differ, relative above 1 and absolute below; 0 is to
     the bit. In the data plane it is float64's, and float32 has as many units in the last place.
-    `sizes` are those of its pair's workloads; `finding` says in prose what
-    `record` measured, the path of a file of `optimizations/record/` from the repository's root.
+    `sizes` are those of its pair's workloads; `finding` says in prose what `record` measured, the
+    path of a file of `optimizations/record/` from the repository's root.
     """
 
     id: Id
@@ -129,7 +129,7 @@ class Card(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(project: Project) -> list[Card]:
-    """All cards of a project, P1 … R16 in order; none where it has no folder of them.
+    """All cards of a project, P before R and by number; none where it has no folder of them.
 
     Raises `NotReadError` for a card that does not hold to the schema, and for a `needs` or an `id`
     that does not fit the other cards.

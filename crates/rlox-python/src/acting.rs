@@ -80,8 +80,8 @@ impl ActionSampler {
         noise: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = SAMPLER_DRAW.enter(0);
-        let (obs, noise) = (Argument::new("obs", obs), Argument::new("noise", noise));
-        let [n, _] = shape_of::<f32, Ix2, 2>(py, obs)?;
+        let (mut obs, noise) = (Argument::new("obs", obs), Argument::new("noise", noise));
+        let [n, _] = shape_of::<f32, Ix2, 2>(py, &mut obs)?;
         let mut actions = match (self.n_choices, self.single) {
             (None, _) => Output::new::<f32, Ix2, 2>(py, [n, self.n_noise])?,
             (Some(_), true) => Output::new::<i64, Ix1, 1>(py, [n])?,

@@ -56,11 +56,11 @@ pub(crate) fn compute_token_kl<'py>(
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = TOKEN_KL.enter(0);
         let py = policy.py();
-        let policy = Argument::new("log_probs_policy", policy);
+        let mut policy = Argument::new("log_probs_policy", policy);
         let mut sums = match out {
             Some(out) => Output::given("out", out),
             None => {
-                let [n, _] = shape_of::<T, Ix2, 2>(py, policy)?;
+                let [n, _] = shape_of::<T, Ix2, 2>(py, &mut policy)?;
                 Output::new::<T, Ix1, 1>(py, [n])?
             }
         };
@@ -128,10 +128,10 @@ pub(crate) fn compute_group_advantages<'py>(
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = GROUP_ADVANTAGES.enter(0);
         let py = rewards.py();
-        let rewards = Argument::new("rewards", rewards);
+        let mut rewards = Argument::new("rewards", rewards);
         let mut advantages = match out {
             Some(out) => Output::given("out", out),
-            None => Output::new::<T, Ix1, 1>(py, shape_of::<T, Ix1, 1>(py, rewards)?)?,
+            None => Output::new::<T, Ix1, 1>(py, shape_of::<T, Ix1, 1>(py, &mut rewards)?)?,
         };
         writing(py, &Unguarded, |(), look| {
             let rewards = look.read::<T, Ix1>(rewards, None)?;

@@ -164,9 +164,9 @@ impl SacUpdate {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut crossing = SAC_ACT.enter(0);
         let params = Argument::new("params", params);
-        let obs = Argument::new("obs", obs);
+        let mut obs = Argument::new("obs", obs);
         let noise = Argument::new("noise", noise);
-        let [n, _] = shape_of::<f32, Ix2, 2>(py, obs)?;
+        let [n, _] = shape_of::<f32, Ix2, 2>(py, &mut obs)?;
         let shape = [n, self.act_dim];
         let mut actions = Output::new::<f32, Ix2, 2>(py, shape)?;
         writing(py, &self.inner, |sac, look| {

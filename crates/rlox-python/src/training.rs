@@ -69,8 +69,8 @@ pub(crate) fn compute_gae<'py>(
     ) -> PyResult<Pair<'py>> {
         let mut crossing = GAE.enter(0);
         let py = rewards.py();
-        let rewards = Argument::new("rewards", rewards);
-        let mut out = results::<T, Ix1, 1>(py, out, rewards)?;
+        let mut rewards = Argument::new("rewards", rewards);
+        let mut out = results::<T, Ix1, 1>(py, out, &mut rewards)?;
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
         writing(py, &Unguarded, |(), look| {
@@ -148,8 +148,8 @@ pub(crate) fn compute_gae_batched<'py>(
     ) -> PyResult<Pair<'py>> {
         let mut crossing = GAE_BATCHED.enter(0);
         let py = rewards.py();
-        let rewards = Argument::new("rewards", rewards);
-        let mut out = results::<T, Ix2, 2>(py, out, rewards)?;
+        let mut rewards = Argument::new("rewards", rewards);
+        let mut out = results::<T, Ix2, 2>(py, out, &mut rewards)?;
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
         let last_values = Argument::new("last_values", last_values);
@@ -249,8 +249,8 @@ pub(crate) fn compute_vtrace<'py>(
     ) -> PyResult<Pair<'py>> {
         let mut crossing = VTRACE.enter(0);
         let py = log_rhos.py();
-        let log_rhos = Argument::new("log_rhos", log_rhos);
-        let mut out = results::<T, Ix1, 1>(py, out, log_rhos)?;
+        let mut log_rhos = Argument::new("log_rhos", log_rhos);
+        let mut out = results::<T, Ix1, 1>(py, out, &mut log_rhos)?;
         let rewards = Argument::new("rewards", rewards);
         let values = Argument::new("values", values);
         let dones = Argument::new("dones", dones);
@@ -295,7 +295,7 @@ fn like<'x, T: Number, D: Dimension + 'x>(
 fn results<T: Real + Number, D: Dimension, const N: usize>(
     py: Python<'_>,
     out: Out<'_, '_>,
-    first: Argument<'_>,
+    first: &mut Argument<'_>,
 ) -> PyResult<[Output; 2]> {
     if let Some((one, other)) = out {
         return Ok([Output::given("out[0]", one), Output::given("out[1]", other)]);

@@ -6,12 +6,12 @@ use std::slice;
 use numpy::{PyArrayMethods, ndarray::Dimension};
 use pyo3::prelude::*;
 
-use super::look::{Item, Number, is_writable, look, look_any, parts, place_of};
+use super::look::{Item, Number, is_writable, look_any, parts, place_of};
 use super::looked::flags;
+use super::not_writable;
 use super::pinned::{Kept, Own, Pinned};
 use super::scope::Guarded;
 use super::table::{Entry, Places, Use};
-use super::{Argument, not_writable};
 use crate::errors::copied;
 use crate::lock::{Busy, is_forking};
 
@@ -101,8 +101,8 @@ impl Detaching<'_> {
         shape: Option<&[usize]>,
         how: Use,
     ) -> PyResult<(*mut T, usize)> {
-        let Argument { name, object } = array.argument;
-        let looked = look::<T, D>(name, object, shape)?;
+        let name = array.argument.name;
+        let looked = array.argument.look::<T, D>(shape)?;
         array.check(self.entry.py)?;
         if how != Use::Read && !is_writable(looked.as_untyped()) {
             return Err(not_writable(name));

@@ -92,9 +92,19 @@ pub(super) fn look<'a, 'py, T: Item, D: Dimension>(
     object: &'a Bound<'py, PyAny>,
     shape: Option<&[usize]>,
 ) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
-    let Ok(array) = object.cast::<PyUntypedArray>() else {
-        return Err(differs::<T, D>(argument, object, shape));
-    };
+    match object.cast() {
+        Ok(array) => look_at(argument, array, shape),
+        Err(_) => Err(differs::<T, D>(argument, object, shape)),
+    }
+}
+
+/// The same of an array, of which nothing else is known.
+pub(super) fn look_at<'a, 'py, T: Item, D: Dimension>(
+    argument: &str,
+    array: &'a Bound<'py, PyUntypedArray>,
+    shape: Option<&[usize]>,
+) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
+    let object = array.as_any();
     let fits = match shape {
         Some(shape) => array.shape() == shape,
         None => D::NDIM.is_none_or(|n| n == array.ndim()),
@@ -113,9 +123,11 @@ pub(super) fn look<'a, 'py, T: Item, D: Dimension>(
 /// results of it before it enters a scope, which looks again.
 pub(crate) fn shape_of<T: Item, D: Dimension, const N: usize>(
     _py: Python<'_>,
-    Argument { name, object }: Argument<'_>,
+    argument: &mut Argument<'_>,
 ) -> PyResult<[usize; N]> {
+    let Argument { name, object, .. } = *argument;
     let shape = look::<T, D>(name, object, None)?.shape();
+    argument.is_array = true; // and stays one, whatever becomes of it
     <[usize; N]>::try_from(shape).map_err(|_| differs::<T, D>(name, object, None))
 }
 

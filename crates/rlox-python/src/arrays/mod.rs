@@ -50,13 +50,15 @@ mod recycled;
 mod scope;
 mod table;
 
-use numpy::{PyArray1, PyArrayDescrMethods, PyArrayMethods, dtype};
+use numpy::ndarray::Dimension;
+use numpy::{PyArray, PyArray1, PyArrayDescrMethods, PyArrayMethods, dtype};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rlox_core::switchboard::P23;
 
 pub(crate) use detached::{Detaching, Refilled, detaching};
 pub(crate) use look::{Float, Item, Number, float_type, shape_of};
+use look::{look, look_at};
 pub(crate) use looked::Looked;
 pub(crate) use pinned::{Kept, Output, Own, Pinned};
 pub(crate) use recycled::{FULL, ROOM, Recycled, unless_taken};
@@ -71,6 +73,8 @@ use crate::names::names;
 pub(crate) struct Argument<'a> {
     name: &'static str,
     object: &'a Bound<'a, PyAny>,
+    /// Whether it was seen to be an array.
+    is_array: bool,
 }
 
 // SAFETY: the object is reached by scopes alone, which stay in the thread that has the interpreter, and by
@@ -82,7 +86,25 @@ unsafe impl Sync for Argument<'_> {}
 impl<'a> Argument<'a> {
     #[inline]
     pub(crate) fn new(name: &'static str, object: &'a Bound<'_, PyAny>) -> Self {
-        Self { name, object }
+        Self {
+            name,
+            object,
+            is_array: false,
+        }
+    }
+
+    /// The argument as an array, as [`look`] has it.
+    #[inline]
+    fn look<T: Item, D: Dimension>(
+        self,
+        shape: Option<&[usize]>,
+    ) -> PyResult<&'a Bound<'a, PyArray<T, D>>> {
+        if self.is_array {
+            // SAFETY: no object that is an array ever stops being one.
+            look_at(self.name, unsafe { self.object.cast_unchecked() }, shape)
+        } else {
+            look(self.name, self.object, shape)
+        }
     }
 }
 

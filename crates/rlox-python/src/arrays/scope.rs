@@ -10,7 +10,7 @@ use numpy::{PyArrayMethods, ndarray::Dimension};
 use pyo3::prelude::*;
 
 use super::detached::Detaching;
-use super::look::{Float, Item, Number, float_type, is_writable, look, parts, place_of};
+use super::look::{Float, Item, Number, float_type, is_writable, look, look_at, parts, place_of};
 use super::looked::Looked;
 use super::pinned::{Output, Own};
 use super::table::{Entry, Places, Use, ask};
@@ -111,7 +111,7 @@ impl Looks for Reading<'_> {
         argument: Argument<'x>,
         shape: Option<&[usize]>,
     ) -> PyResult<Looked<'x, T, D>> {
-        let array = look(argument.name, argument.object, shape)?;
+        let array = argument.look(shape)?;
         ask(self.py, argument.name, place_of(array))?;
         Looked::new(self.borrows, argument.name, array)
     }
@@ -134,7 +134,7 @@ impl Looks for Writing<'_> {
         argument: Argument<'x>,
         shape: Option<&[usize]>,
     ) -> PyResult<Looked<'x, T, D>> {
-        let array = look(argument.name, argument.object, shape)?;
+        let array = argument.look(shape)?;
         let looked = Looked::new(BORROWS, argument.name, array)?;
         let place = place_of(array);
         self.0.note(argument.name, "an input", place, Use::Read)?;
@@ -181,10 +181,16 @@ impl<'s> Writing<'s> {
         how: Use,
     ) -> PyResult<(*mut T, usize)> {
         let (name, array) = match output {
-            Output::Given(name, array) => (*name, array),
-            Output::New(Own(array)) => ("", array),
+            Output::Given(name, array) => {
+                let array = array.bind(self.0.py);
+                (*name, look::<T, D>(name, array, Some(shape))?)
+            }
+            Output::New(Own(array)) => {
+                // SAFETY: the modules around have made an array.
+                let array = unsafe { array.bind(self.0.py).cast_unchecked() };
+                ("", look_at::<T, D>("", array, Some(shape))?)
+            }
         };
-        let array = look::<T, D>(name, array.bind(self.0.py), Some(shape))?;
         if !is_writable(array.as_untyped()) {
             return Err(not_writable(name));
         }

@@ -111,7 +111,7 @@ impl Looks for Reading<'_> {
         argument: Argument<'x>,
         shape: Option<&[usize]>,
     ) -> PyResult<Looked<'x, T, D>> {
-        let array = argument.look(shape)?;
+        let array = look(argument.name, argument.object, shape)?;
         ask(self.py, argument.name, place_of(array))?;
         Looked::new(self.borrows, argument.name, array)
     }

@@ -61,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command() -> list[str]:
-    """The core is compiled with little optimisation, which saves more time than the tests then lose.
-    Without any, a step of environments needs more stack than a thread of loom's has."""
+    """The core is compiled with little optimisation, which saves more time than the tests then
+    lose. Without any, a step of environments needs more stack than a thread of loom's has."""
     quick = ("opt-level=1", "debug=0")
     return [
         "cargo", "test", "-p", "rlox-core", "--lib", "--locked", "--features", "accepted",

@@ -111,8 +111,8 @@ def extension(short: bool) -> bool:
     if not built:
         return False
     package()
-    # GCC's library, for Python brings none. Reports go into files: tests want a silent stderr. Their
-    # place is quoted, since a space would end it.
+    # GCC's library, for Python brings none. Reports go into files: tests want a silent stderr.
+    # The path is quoted, since a space would end it.
     options = {"detect_leaks": "0", "max_allocation_size_mb": "600", "log_path": f"'{REPORTS}/of'"}
     library = subprocess.check_output(["gcc", "-print-file-name=libasan.so"], text=True).strip()
     env = {

@@ -39,7 +39,7 @@ ADDRESS_OPTIONS = "allocator_may_return_null=1"
 _EXAMPLES = """\
 examples:
   make sanitize                           all parts; says of those left out why
-  make sanitize ARGS=--short              the extension alone, with fewer tests and calls, as in CI
+  make sanitize ARGS=--short              the extension alone, with fewer tests and calls
   make sanitize ARGS="--only thread"      one part, which must be possible then
 
 parts:
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     }  # fmt: skip
     parser.add_argument("--only", nargs="+", choices=parts, metavar="PART", default=[])
     parser.add_argument("--skip", nargs="+", choices=parts, metavar="PART", default=[])
-    parser.add_argument("--short", action="store_true", help="what CI runs")
+    parser.add_argument("--short", action="store_true", help="fewer tests and calls")
     arguments = parser.parse_args(argv)
     chosen = arguments.only or (["extension"] if arguments.short else [*parts])
     code = GOOD

@@ -8,16 +8,17 @@
 use crate::env::physics::{Bounds, LANES, Moved, Physics};
 use crate::env::spaces::Space;
 use crate::env::trig;
+use crate::real::Real;
 
-/// Position and velocity.
-type State = [[f64; LANES]; 2];
+/// Position and velocity, of both cars.
+pub(super) type State = [[f64; LANES]; 2];
 
 const LEFT_END: f64 = -1.2;
 const RIGHT_END: f64 = 0.6;
 const GOAL: f64 = 0.5;
 const MAX_SPEED: f64 = 0.07;
 const POWER: f64 = 0.001;
-const SLOPE: f64 = 0.0025;
+pub(super) const SLOPE: f64 = 0.0025;
 
 /// `MountainCar-v0`; the state is the position and the velocity, a step being the unit of time.
 #[derive(Debug)]
@@ -34,11 +35,7 @@ impl Physics for MountainCar {
 
     /// The state.
     fn observation_space() -> Space {
-        let fastest = MAX_SPEED as f32;
-        Space::Box {
-            low: vec![LEFT_END as f32, -fastest],
-            high: vec![RIGHT_END as f32, fastest],
-        }
+        space()
     }
 
     /// 0 drives to the left, 2 to the right, 1 lets it roll.
@@ -56,11 +53,8 @@ impl Physics for MountainCar {
         let mut terminated = [false; LANES];
         for l in 0..LANES {
             let push = (actions[l] - 1) as f64 * POWER + cos[l] * -SLOPE;
-            let fast = (velocity[l] + push).clamp(-MAX_SPEED, MAX_SPEED);
-            position[l] = (position[l] + fast).clamp(LEFT_END, RIGHT_END);
-            let stopped = (position[l] == LEFT_END) & (fast < 0.0);
-            velocity[l] = if stopped { 0.0 } else { fast };
-            terminated[l] = (position[l] >= GOAL) & (velocity[l] >= 0.0);
+            (position[l], velocity[l], terminated[l]) =
+                driven(position[l], velocity[l], push, GOAL);
         }
         Moved {
             state: [position, velocity],
@@ -70,11 +64,38 @@ impl Physics for MountainCar {
     }
 
     #[inline(always)]
-    fn rows([position, velocity]: &State) -> Self::Rows {
-        let mut rows = [[0.0; 2]; LANES];
-        for l in 0..LANES {
-            rows[l] = [position[l] as f32, velocity[l] as f32];
-        }
-        rows
+    fn rows(state: &State) -> Self::Rows {
+        rows(state)
     }
+}
+
+/// Position and velocity as they are observed, and their bounds.
+pub(super) fn space() -> Space {
+    let fastest = MAX_SPEED as f32;
+    Space::Box {
+        low: vec![LEFT_END as f32, -fastest],
+        high: vec![RIGHT_END as f32, fastest],
+    }
+}
+
+/// The observations of a state.
+#[inline(always)]
+pub(super) fn rows([position, velocity]: &State) -> [[f32; 2]; LANES] {
+    let mut rows = [[0.0; 2]; LANES];
+    for l in 0..LANES {
+        rows[l] = [position[l] as f32, velocity[l] as f32];
+    }
+    rows
+}
+
+/// Position and velocity after a step, and whether the goal is reached, in the precision of `T`.
+#[inline(always)]
+pub(super) fn driven<T: Real>(position: T, velocity: T, push: T, goal: f64) -> (T, T, bool) {
+    let (left_end, fastest) = (T::from_f64(LEFT_END), T::from_f64(MAX_SPEED));
+    let velocity = (velocity + push).clamp(-fastest, fastest);
+    let position = (position + velocity).clamp(left_end, T::from_f64(RIGHT_END));
+    let stopped = (position == left_end) & (velocity < T::zero());
+    let velocity = if stopped { T::zero() } else { velocity };
+    let reached = (position >= T::from_f64(goal)) & (velocity >= T::zero());
+    (position, velocity, reached)
 }

@@ -9,20 +9,13 @@
     reason = "loops over lanes are written to be vectorised"
 )]
 
+use super::mountain_car::{SLOPE, State, driven, rows, space};
 use crate::env::physics::{Bounds, LANES, Moved, Physics};
 use crate::env::spaces::Space;
 use crate::env::trig;
-use crate::real::Real;
 
-/// Position and velocity.
-type State = [[f64; LANES]; 2];
-
-const LEFT_END: f64 = -1.2;
-const RIGHT_END: f64 = 0.6;
 const GOAL: f64 = 0.45;
-const MAX_SPEED: f64 = 0.07;
 const POWER: f64 = 0.0015;
-const SLOPE: f64 = 0.0025;
 
 /// `MountainCarContinuous-v0`; the state is the position and the velocity, a step being the unit of time.
 #[derive(Debug)]
@@ -39,11 +32,7 @@ impl Physics for MountainCarContinuous {
 
     /// The state.
     fn observation_space() -> Space {
-        let fastest = MAX_SPEED as f32;
-        Space::Box {
-            low: vec![LEFT_END as f32, -fastest],
-            high: vec![RIGHT_END as f32, fastest],
-        }
+        space()
     }
 
     /// The throttle; beyond the bounds it is clipped for the engine, but paid for in full.
@@ -72,8 +61,8 @@ impl Physics for MountainCarContinuous {
             let beyond = f64::from(throttle.clamp(-1.0, 1.0)) * POWER - slope;
             let push = if throttle.abs() <= 1.0 { within } else { beyond };
 
-            let first = driven(position[l], velocity[l], push);
-            let later = driven(position[l] as f32, velocity[l] as f32, push as f32);
+            let first = driven(position[l], velocity[l], push, GOAL);
+            let later = driven(position[l] as f32, velocity[l] as f32, push as f32, GOAL);
             let (position, velocity, goal) = if elapsed[l] == 0 {
                 (first.0 as f32, first.1 as f32, first.2)
             } else {
@@ -92,23 +81,7 @@ impl Physics for MountainCarContinuous {
     }
 
     #[inline(always)]
-    fn rows([position, velocity]: &State) -> Self::Rows {
-        let mut rows = [[0.0; 2]; LANES];
-        for l in 0..LANES {
-            rows[l] = [position[l] as f32, velocity[l] as f32];
-        }
-        rows
+    fn rows(state: &State) -> Self::Rows {
+        rows(state)
     }
-}
-
-/// Position and velocity after a step, and whether the goal is reached, in the precision of `T`.
-#[inline(always)]
-fn driven<T: Real>(position: T, velocity: T, push: T) -> (T, T, bool) {
-    let (left_end, fastest) = (T::from_f64(LEFT_END), T::from_f64(MAX_SPEED));
-    let velocity = (velocity + push).clamp(-fastest, fastest);
-    let position = (position + velocity).clamp(left_end, T::from_f64(RIGHT_END));
-    let stopped = (position == left_end) & (velocity < T::zero());
-    let velocity = if stopped { T::zero() } else { velocity };
-    let goal = (position >= T::from_f64(GOAL)) & (velocity >= T::zero());
-    (position, velocity, goal)
 }

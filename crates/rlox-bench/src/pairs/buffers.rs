@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use rlox_core::buffer::{Experience, Replay, SampledBatch};
+use rlox_core::buffer::priority::PriorityBuffer;
+use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::buffer::{BufferWiring, Experience, Replay, SampledBatch};
 
 use crate::draw::{Draw, fixed_numbers};
 use crate::pair::Size;
@@ -85,6 +87,32 @@ pub const SAMPLE_SIZES: &[Size<'static>] = &[
 /// Transitions that a benchmark's ring holds: at most 256 MB, and never fewer than a batch.
 pub fn rows_for(obs_dim: usize) -> usize {
     (32_000_000 / obs_dim).clamp(512, 100_000)
+}
+
+/// What a case does with a buffer, written out.
+pub(super) trait Play {
+    /// Transitions that the buffer holds at most.
+    const MOST: usize;
+
+    /// All of it.
+    fn play<B: Replay<f32>>(buffer: B, case: &mut Draw<'_>) -> String;
+}
+
+/// `P` with the one kind of buffer or the other.
+pub(super) fn in_either_buffer<P: Play, W: BufferWiring>(case: &mut Draw<'_>) -> String {
+    let (capacity, seed) = (1 + case.below(P::MOST), case.seed());
+    let ring = RingBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, seed);
+    let tree = PriorityBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
+    match (case.once_in(2), ring, tree) {
+        (false, Ok(ring), _) => P::play(ring, case),
+        (true, _, Ok(mut tree)) => {
+            // The largest priority is then not the one that a new buffer starts with.
+            drop(tree.append(&Drawn::draw(case).view(false).as_batch()));
+            drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
+            P::play(tree, case)
+        }
+        _ => String::new(),
+    }
 }
 
 /// Draws a batch into `written`, takes two columns out and gives the rest back.

@@ -3,13 +3,12 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::buffer::{BufferWiring, Replay, intake};
 use rlox_core::wiring;
 use rlox_core::wiring::{Shipped, shipped};
 
-use super::buffers::{ACT_DIM, Drawn, OBS_DIM, PUSH_SIZES, Wide, rows_for, sample};
+use super::buffers::{Drawn, PUSH_SIZES, Play, Wide, in_either_buffer, rows_for, sample};
 use crate::draw::Draw;
 use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
 
@@ -17,36 +16,23 @@ pub(super) struct Intake;
 
 wiring!(BeforeP3 = shipped but { const P3: bool = false; });
 
-/// Pushes over the end of the ring, some of them refused, and samples in between.
-fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
-    let mut written = String::new();
-    for _ in 0..case.below(20) {
-        let transition = Drawn::draw(case);
-        let experience = transition.view(case.once_in(8));
-        let pushed = intake::push(&mut buffer, experience);
-        let _ = writeln!(written, "{pushed:?} {}", buffer.storage().len());
-        if case.once_in(4) {
-            sample(&mut buffer, case, &mut written);
-        }
-    }
-    sample(&mut buffer, case, &mut written);
-    written
-}
+impl Play for Intake {
+    const MOST: usize = 6;
 
-/// On either kind of buffer.
-fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
-    let (capacity, seed) = (1 + case.below(6), case.seed());
-    let ring = RingBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, seed);
-    let tree = PriorityBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
-    match (case.once_in(2), ring, tree) {
-        (false, Ok(ring), _) => play(ring, case),
-        (true, _, Ok(mut tree)) => {
-            // The largest priority is then not the one that a new buffer starts with.
-            drop(tree.append(&Drawn::draw(case).view(false).as_batch()));
-            drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
-            play(tree, case)
+    /// Pushes over the end of the ring, some of them refused, and samples in between.
+    fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
+        let mut written = String::new();
+        for _ in 0..case.below(20) {
+            let transition = Drawn::draw(case);
+            let experience = transition.view(case.once_in(8));
+            let pushed = intake::push(&mut buffer, experience);
+            let _ = writeln!(written, "{pushed:?} {}", buffer.storage().len());
+            if case.once_in(4) {
+                sample(&mut buffer, case, &mut written);
+            }
         }
-        _ => String::new(),
+        sample(&mut buffer, case, &mut written);
+        written
     }
 }
 
@@ -63,8 +49,8 @@ impl Pair for Intake {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => script::<BeforeP3>(case),
-            Twin::Optimized => script::<Shipped>(case),
+            Twin::Baseline => in_either_buffer::<Self, BeforeP3>(case),
+            Twin::Optimized => in_either_buffer::<Self, Shipped>(case),
         }
     }
 

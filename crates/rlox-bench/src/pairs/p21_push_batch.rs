@@ -3,13 +3,12 @@
 use std::fmt::Write;
 use std::rc::Rc;
 
-use rlox_core::buffer::priority::PriorityBuffer;
 use rlox_core::buffer::ringbuf::RingBuffer;
 use rlox_core::buffer::{BufferWiring, ExperienceBatch, Replay};
 use rlox_core::wiring;
 use rlox_core::wiring::{Shipped, shipped};
 
-use super::buffers::{ACT_DIM, Drawn, OBS_DIM, sample};
+use super::buffers::{ACT_DIM, Drawn, OBS_DIM, Play, in_either_buffer, sample};
 use super::sequences::narrow;
 use crate::draw::{Draw, fixed_numbers};
 use crate::pair::{Arm, Pair, Twin, Workload, arm, number};
@@ -52,46 +51,33 @@ impl Table {
     }
 }
 
-/// Batches of any size, more than the ring holds among them and some of them refused, with single
-/// pushes and samples in between; in the end every row.
-fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
-    let mut written = String::new();
-    for _ in 0..1 + case.below(8) {
-        let n = case.below(14);
-        let mut table = Table::draw(n, case);
-        if n > 0 && case.once_in(8) {
-            table.reward[n - 1] = f32::NAN;
-        }
-        let pushed = buffer.append(&table.view());
-        let _ = writeln!(written, "{pushed:?}");
-        if case.once_in(3) {
-            let _ = buffer.append(&Drawn::draw(case).view(false).as_batch());
-        }
-        if case.once_in(3) {
-            sample(&mut buffer, case, &mut written);
-        }
-    }
-    sample(&mut buffer, case, &mut written);
-    let storage = buffer.storage();
-    let rows: Vec<_> = (0..storage.len()).map(|row| storage.row(row)).collect();
-    let _ = write!(written, "{rows:?}");
-    written
-}
+impl Play for PushBatch {
+    const MOST: usize = 9;
 
-/// On either kind of buffer.
-fn script<W: BufferWiring>(case: &mut Draw<'_>) -> String {
-    let (capacity, seed) = (1 + case.below(9), case.seed());
-    let ring = RingBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, seed);
-    let tree = PriorityBuffer::<f32, W>::new(capacity, OBS_DIM, ACT_DIM, 0.6, 0.4, seed);
-    match (case.once_in(2), ring, tree) {
-        (false, Ok(ring), _) => play(ring, case),
-        (true, _, Ok(mut tree)) => {
-            // The largest priority is then not the one that a new buffer starts with.
-            drop(tree.append(&Drawn::draw(case).view(false).as_batch()));
-            drop(tree.update_priorities(&[0], &[case.of(&[1.0, 3.0])]));
-            play(tree, case)
+    /// Batches of any size, more than the ring holds among them and some of them refused, with single
+    /// pushes and samples in between; in the end every row.
+    fn play<B: Replay<f32>>(mut buffer: B, case: &mut Draw<'_>) -> String {
+        let mut written = String::new();
+        for _ in 0..1 + case.below(8) {
+            let n = case.below(14);
+            let mut table = Table::draw(n, case);
+            if n > 0 && case.once_in(8) {
+                table.reward[n - 1] = f32::NAN;
+            }
+            let pushed = buffer.append(&table.view());
+            let _ = writeln!(written, "{pushed:?}");
+            if case.once_in(3) {
+                let _ = buffer.append(&Drawn::draw(case).view(false).as_batch());
+            }
+            if case.once_in(3) {
+                sample(&mut buffer, case, &mut written);
+            }
         }
-        _ => String::new(),
+        sample(&mut buffer, case, &mut written);
+        let storage = buffer.storage();
+        let rows: Vec<_> = (0..storage.len()).map(|row| storage.row(row)).collect();
+        let _ = write!(written, "{rows:?}");
+        written
     }
 }
 
@@ -108,8 +94,8 @@ impl Pair for PushBatch {
 
     fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
         match twin {
-            Twin::Baseline => script::<BeforeP21>(case),
-            Twin::Optimized => script::<Shipped>(case),
+            Twin::Baseline => in_either_buffer::<Self, BeforeP21>(case),
+            Twin::Optimized => in_either_buffer::<Self, Shipped>(case),
         }
     }
 

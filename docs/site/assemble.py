@@ -30,8 +30,6 @@ _OF_README = (
 _OF_TESTS = re.compile(r"^<!-- (?:not run|given):.*?-->\n", re.MULTILINE | re.DOTALL)
 _PYTHON = "[project.plugins.mkdocstrings.handlers.python"
 _CDN = re.compile(r'<script src="https://unpkg\.com/iframe-worker/shim"[^>]*></script>')
-
-
 _WORKER = "assets/javascripts/worker.js"  # by which a folder of such pages is known
 
 
@@ -159,7 +157,7 @@ def _open_from_files(site: Path) -> None:
     (site / _WORKER).write_text(text, encoding="utf-8")
     for page in site.rglob("*.html"):
         base = "../" * (len(page.relative_to(site).parts) - 1) or "./"
-        script = f'<script src="{base}assets/javascripts/worker.js"></script>'
+        script = f'<script src="{base}{_WORKER}"></script>'
         html, count = _CDN.subn(script, page.read_text(encoding="utf-8"))
         if not count:
             raise NotBuiltError(f"{page.name}: zensical loads the search's worker in another way")

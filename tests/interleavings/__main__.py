@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any
+
+from rlox_opt.system.process import end_now
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -105,9 +106,9 @@ def planted() -> int:
                 stdout, stderr = running.communicate(timeout=_LIMIT_S)
             except subprocess.TimeoutExpired:
                 stdout = None
-            finally:  # cargo's children, too
+            finally:
                 if running.poll() is None:
-                    os.killpg(running.pid, signal.SIGKILL)
+                    end_now(running)
         if stdout is None:
             result, code = "DOES NOT END", OWN_ERROR
         else:

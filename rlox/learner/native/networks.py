@@ -232,14 +232,8 @@ class Watch:
         parts = [part for module in modules for part in module.modules()]
         self._hooks = [getattr(part, hooks) for part in parts for hooks in HOOKS]
         self._attributes = [vars(part) for part in parts]
-        self._held = [
-            (held, name, value)
-            for part in parts
-            for held in (part._modules, part._parameters)
-            for name, value in held.items()
-        ]
-        self._numbers = [
-            (held, len(held)) for part in parts for held in (part._modules, part._parameters)
+        self._held: list[tuple[dict[str, Any], dict[str, Any]]] = [
+            (held, dict(held)) for part in parts for held in (part._modules, part._parameters)
         ]
         self._params = [param for module in modules for param in module.parameters()]
         self._learning = [param.requires_grad for param in self._params]
@@ -251,10 +245,11 @@ class Watch:
             raise Unfit("a module has a hook")
         if any(not own.keys().isdisjoint(METHODS) for own in self._attributes):
             raise Unfit("a method of a module is replaced")
-        if any(held.get(name) is not value for held, name, value in self._held):
-            raise Unfit("a part of a module is replaced")
-        if any(len(held) != number for held, number in self._numbers):
-            raise Unfit("a module has another number of parts")
+        for held, seen in self._held:
+            if any(held.get(name) is not value for name, value in seen.items()):
+                raise Unfit("a part of a module is replaced")
+            if len(held) != len(seen):
+                raise Unfit("a module has another number of parts")
         if any(p._backward_hooks or p._post_accumulate_grad_hooks for p in self._params):
             raise Unfit("a parameter has a hook")
         if [param.requires_grad for param in self._params] != self._learning:

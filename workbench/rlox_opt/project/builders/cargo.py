@@ -127,7 +127,7 @@ class ByCargo:
             extension.unlink(missing_ok=True)
             shutil.rmtree(folder, ignore_errors=True)
         if not extension.exists():
-            self._compile(revision, features, checkout, extension, self.by.crate, self.by.library)
+            self._compile(revision, features, checkout, extension)
         if not folder.exists():
             self._assemble(revision, checkout, extension, folder, library)
         pairs = None
@@ -141,7 +141,8 @@ class ByCargo:
                 with worker(folder / pairs, random.Random()) as ask:
                     self._is_asked_for(ask("build"), revision, expected)
         except NotBuiltError:
-            extension.unlink()
+            for of in self.folder.glob(f"extension-{asked}*.so"):
+                of.unlink()
             shutil.rmtree(folder)
             raise
         for path in (extension, folder):
@@ -169,15 +170,15 @@ class ByCargo:
         features: tuple[str, ...],
         checkout: Path,
         extension: Path,
-        crate: str,
-        library: str,
+        laboratory: Laboratory | None = None,
     ) -> None:
-        done = self.cargo(checkout, features, "build", "--package", crate, "--release")
+        of = laboratory or self.by
+        done = self.cargo(checkout, features, "build", "--package", of.crate, "--release")
         log = extension.with_suffix(".log")
         log.write_text(done.output, encoding="utf-8")
         if done.status:
             raise NotBuiltError(f"{revision.title} does not build ({log}):\n{done.tail}")
-        keep(self.folder / "target" / "release" / f"lib{library}.so", extension)
+        keep(self.folder / "target" / "release" / f"lib{of.library}.so", extension)
 
     def _laboratory(
         self,
@@ -196,7 +197,7 @@ class ByCargo:
         if not is_as_written(kept):
             kept.unlink()
         if not kept.exists():
-            self._compile(revision, features, checkout, kept, of.crate, of.library)
+            self._compile(revision, features, checkout, kept, of)
         if not is_as_written(folder / library) or not (folder / library).exists():
             (folder / library).unlink(missing_ok=True)
             keep(kept, folder / library)

@@ -50,6 +50,7 @@ class Installed:
         """Whether it is here with an extension that has them."""
         if not self.there():
             return False
+        _imported(self.package)  # whose own error tells more than that of a search in it
         return not self.laboratory or bool(find_spec(f"{self.package}.{self.laboratory}"))
 
     def paired(self) -> set[str]:

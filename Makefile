@@ -21,13 +21,14 @@ help: ## Show this help
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements-dev.lock
 	@touch $@
 
-# The extension in release mode, and the command rlox-opt, as an editable install.
-.venv/.built: .venv/.locked pyproject.toml workbench/pyproject.toml $(RUST)
-	@echo "==> Building the extension rlox._core (release)"
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable workbench
+# The extensions in release mode, and the command rlox-opt, as an editable install.
+.venv/.built: .venv/.locked pyproject.toml workbench/pyproject.toml crates/rlox-laboratory/pyproject.toml $(RUST)
+	@echo "==> Building the extension rlox._core, and rlox._laboratory, which is for development (release)"
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation \
+		--editable . --editable workbench --editable crates/rlox-laboratory
 	@touch $@
 
-setup: .venv/.built ## Make .venv: locked dependencies, release extension, rlox-opt, asv, pytest
+setup: .venv/.built ## Make .venv: locked dependencies, release extensions, rlox-opt, asv, pytest
 
 profile: .venv/.built ## Profile training and rank its layers (ALGO=ppo|sac, ARGS="--total-timesteps 20000")
 	@$(BIN)/rlox-opt profile $(ALGO) $(ARGS)

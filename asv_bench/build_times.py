@@ -49,7 +49,8 @@ class Builder:
         conf = Config.load(str(PROJECT.root / "asv.conf.json"))
         conf.repo = str(PROJECT.root)
         conf.build_command = [command] if command else conf.build_command
-        (self.command,) = conf.build_command
+        self.command = conf.build_command[0]  # of what ships
+        conf.build_command = [self.command]
         conf.install_command = conf.uninstall_command = []
         conf.env_dir = str(env_dir / name.replace(" ", "_"))
         conf.matrix = {"req": conf.matrix["req"]}

@@ -135,17 +135,19 @@ def builds(
     progress: Lines,
     also: Also,
 ) -> list[Result]:
-    """P6: the extension built with either profile; the second size of every workload of the core,
-    and all of them together. Cold builds, for the time of building. Readings go into `series`."""
+    """P6: the extension built with either profile, cold, for the time of building; in that of the
+    twins, the second size of every workload of the core, and all of them together. Readings go into
+    `series`."""
     from rlox_opt.plan.comparing import Series, measure, result
     from rlox_opt.plan.extensions import build
     from rlox_opt.stats import paired
 
     features = project.installed.build_info()["features"]
-    built = {}
+    built, twins = {}, {}
     for side, profile in zip(("baseline", "optimized"), profiles, strict=True):
         progress.note(f"building with the profile {profile}, from nothing")
         built[side] = build(project, f"p6-{side}", features, profile, cold=True)
+        twins[side] = build(project, f"p6-{side}-twins", features, profile, twins=True).path
     also["build_seconds"] = {side: round(b.seconds, 1) for side, b in built.items()}
     also["bytes"] = {side: b.bytes for side, b in built.items()}
 
@@ -154,7 +156,7 @@ def builds(
         for id_, workload, sizes in project.installed.pairs()
         if not workload.endswith("_numpy")
     ]
-    restart = partial(restarts.builds, {side: b.path for side, b in built.items()})
+    restart = partial(restarts.builds, twins)
 
     def together() -> paired.Estimate | None:
         """The mean over the workloads, one log-ratio a restart."""

@@ -20,7 +20,8 @@ from typing import Any
 from rlox_opt.system import files, git
 
 TEMPLATES = Path(__file__).parent / "templates"
-CORE, BENCH, SKIN = "crates/rlox-core", "crates/rlox-bench", "crates/rlox-python"
+CORE, BENCH = "crates/rlox-core", "crates/rlox-bench"
+EXTENSIONS = ("crates/rlox-python", "crates/rlox-laboratory")
 SWITCHBOARD, WIRING = f"{CORE}/src/switchboard.rs", f"{CORE}/src/wiring.rs"
 KINDS = ("function", "type")
 
@@ -214,7 +215,7 @@ def _inserts(new: New) -> dict[str, list[_Insert]]:
             ),
         ],
         f"{BENCH}/Cargo.toml": [forward],
-        f"{SKIN}/Cargo.toml": [forward],
+        **{f"{extension}/Cargo.toml": [forward] for extension in EXTENSIONS},
         f"{BENCH}/src/pairs/mod.rs": [
             _Insert(r"^mod p\d+_\w+;\n", "line `mod pNN_…;`", f"mod {new.stem};\n"),
             _Insert(r"^    &p\d+_\w+::\w+,\n", "pair in PAIRS", f"    &{new.stem}::{pair_type},\n"),

@@ -1,7 +1,6 @@
 """Types of the extension module; `python -m mypy.stubtest rlox._core` holds them to the binary."""
 
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any, Literal, TypedDict, TypeVar, final
 
 import numpy as np
@@ -24,7 +23,6 @@ __all__ = [
     "compute_vtrace",
     "count_crossings",
     "instructions",
-    "pairs",
     "ppo_update",
     "record_spans",
     "roundtrip",
@@ -40,8 +38,6 @@ _Shape = tuple[Sequence[int], str]
 _Learner = tuple[_F32, ...]
 _Adam = tuple[float, float, float, float, int]
 _Float = TypeVar("_Float", np.float32, np.float64)
-
-pairs: ModuleType
 
 class _BuildInfo(TypedDict):
     version: str

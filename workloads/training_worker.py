@@ -30,7 +30,6 @@ def main(extension: str, job_text: str) -> None:
     core = module_from_spec(spec)
     loader.exec_module(core)
     sys.modules["rlox._core"] = core
-    sys.modules["rlox._core.pairs"] = core.pairs
 
     import torch
 

@@ -1,4 +1,4 @@
-"""Both twins of every optimisation, commit after commit, from the pairs in the extension.
+"""Both twins of every optimisation, commit after commit, from the pairs in the laboratory.
 
 asv times one twin after the other: the history of each, and no verdict between them. That is what
 `rlox-opt cmp` is for.
@@ -10,10 +10,14 @@ from functools import cache
 from benchmarks.skip import skip_unless
 
 try:
-    from rlox._core import pairs
-except ImportError:  # a commit from before the pairs
-    CELLS = {}
-else:
+    from rlox._laboratory import pairs
+except ImportError:  # not built, or a commit from before it: then what ships has them, if it does
+    from rlox import _core
+
+    pairs = getattr(_core, "pairs", None)
+
+CELLS = {}
+if pairs:
     # The largest sizes would take a second of preparation a process.
     CELLS = {
         f"{id_} {workload} " + ",".join(f"{name}={n}" for name, n in size.items()): (

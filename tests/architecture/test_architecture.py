@@ -5,6 +5,7 @@ import graphlib
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,11 @@ LIBRARY = ["timing", "env", "buffer", "advantage", "learner"]
 WORKBENCH = [
     "system", "stats", "harness", "project", "sampling", "history", "views", "plan", "race", "cli",
 ]  # fmt: skip
+AROUND_NUMPY = [
+    path
+    for crate in ("rlox-binding", "rlox-laboratory", "rlox-python")
+    for path in (ROOT / "crates" / crate / "src").rglob("*.rs")
+]
 FOLDERS = {"rlox": ROOT / "rlox", "rlox_opt": ROOT / "workbench" / "rlox_opt"}
 
 
@@ -176,7 +182,8 @@ def test_the_switchboard_is_for_the_extension_and_the_benchmarks() -> None:
     assert [module for module, names in core_modules().items() if "switchboard" in names] == []
     wrong = [
         str(path.relative_to(ROOT))
-        for path in (ROOT / "crates/rlox-bench/src").rglob("*.rs")
+        for crate in ("rlox-bench", "rlox-laboratory")
+        for path in (ROOT / "crates" / crate / "src").rglob("*.rs")
         if re.search(r"\bswitchboard\b", path.read_text())
     ]
     assert not wrong
@@ -188,30 +195,41 @@ def test_the_core_knows_nothing_of_python() -> None:
     assert "numpy" not in manifest
 
 
+def test_what_ships_does_not_depend_on_the_laboratory() -> None:
+    """Twins that were refused, and what times twins, are not in the wheel."""
+    waiting, found = ["rlox-python"], set[str]()
+    while waiting:
+        found.add(crate := waiting.pop())
+        manifest = tomllib.loads((ROOT / "crates" / crate / "Cargo.toml").read_text())
+        waiting += {of for of in manifest["dependencies"] if of.startswith("rlox-")} - found
+    assert found == {"rlox-python", "rlox-binding", "rlox-core"}
+
+
 def test_the_memory_of_numpy_is_reached_in_one_module() -> None:
     """And nowhere else is anything unsafe, but where one function of Python's has no other name.
     Few files attach to Python by name, for the closure of a scope could run it so."""
-    binding = ROOT / "crates/rlox-python/src"
+    crates = ROOT / "crates"
     raw = re.compile(
         r"unsafe|npyffi|PyReadonlyArray|PyReadwriteArray|from_raw_parts|as_slice|as_array"
         r"|\.data\(|\.try_readonly|\.try_readwrite|\.readonly\(|\.readwrite\(|get_owned|PyBuffer|as_ptr"
     )
     attaches = re.compile(r"attach\(|assume_attached|with_gil")
-    pairs, pipeline = "pairs/numpy", "pipeline/"
+    numbers, arrays = "rlox-binding/src/numbers.rs", crates / "rlox-binding/src/arrays"
+    may_attach = ("rlox-binding/src/pipeline/", "rlox-laboratory/src/numpy")
     found = {
-        (str(path.relative_to(binding)), word)
-        for path in binding.rglob("*.rs")
-        if not path.is_relative_to(binding / "arrays")
+        (str(path.relative_to(crates)), word)
+        for path in AROUND_NUMPY
+        if not path.is_relative_to(arrays)
         for word in raw.findall(path.read_text()) + attaches.findall(path.read_text())
     }
     wrong = {
         (path, word)
         for path, word in found
-        if (path, word) not in {("numbers.rs", "unsafe"), ("numbers.rs", "as_ptr")}
-        and not (attaches.fullmatch(word) and path.startswith((pairs, pipeline)))
+        if (path, word) not in {(numbers, "unsafe"), (numbers, "as_ptr")}
+        and not (attaches.fullmatch(word) and path.startswith(may_attach))
     }
     assert not wrong
-    assert ("numbers.rs", "unsafe") in found
+    assert (numbers, "unsafe") in found
 
 
 def test_what_the_closure_of_a_scope_uses_is_borrowed() -> None:
@@ -219,7 +237,7 @@ def test_what_the_closure_of_a_scope_uses_is_borrowed() -> None:
     scope = re.compile(r"\b(?:reading|writing|detaching)\((?:[^|]*?)(move )?\|")
     closures = [
         (path.name, moves)
-        for path in (ROOT / "crates/rlox-python/src").rglob("*.rs")
+        for path in AROUND_NUMPY
         for moves in scope.findall(re.sub(r"//.*", "", path.read_text()))
     ]
     assert len(closures) > 20

@@ -6,10 +6,11 @@ import contextlib
 from typing import Any
 
 from hostile_arguments import ADAM, CRITIC, N_ACTOR, N_CRITICS, Arguments
+from rlox._laboratory import pairs
 
 from rlox import _core
 
-_CATALOGUE = _core.pairs.catalogue()
+_CATALOGUE = pairs.catalogue()
 
 
 def _whole(number: Any) -> int:
@@ -78,7 +79,7 @@ class Calls(Arguments):
         return call, arguments, {}
 
     def call_pairs(self) -> Any:
-        pairs, n, r = _core.pairs, self.number, self.random
+        n, r = self.number, self.random
         identity, workload, sizes = r.choice(_CATALOGUE)
         smallest = min(sizes, key=lambda of: max(of.values()))
         size = {name: n(value) for name, value in smallest.items()}
@@ -95,9 +96,9 @@ class Calls(Arguments):
     def case(self, identity: str) -> Any:
         """The twins on a case of their property tests; P25's take some milliseconds."""
         if identity == "P25" and self.random.random() < 0.99:
-            return _core.pairs.catalogue, [], {}
+            return pairs.catalogue, [], {}
         choices = [self.random.getrandbits(64) for _ in range(self.random.randrange(30))]
-        return _core.pairs.agree, [self.number(identity), self.number(choices)], {}
+        return pairs.agree, [self.number(identity), self.number(choices)], {}
 
     def timed(self, arm: Any) -> None:
         """An arm is its thread's alone; so many calls as one asks for are made, however long."""

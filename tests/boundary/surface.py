@@ -1,4 +1,5 @@
-"""The public surface of the extension, as rlox/_core.pyi has it, and the names of its calls."""
+"""The public surface of the extension, as rlox/_core.pyi has it, and of the pairs; and the names of
+calls."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rlox import _core
+from rlox._laboratory import pairs
 
 STUB = Path(__file__).resolve().parents[2] / "rlox" / "_core.pyi"
 
@@ -34,12 +35,12 @@ def _members(node: ast.ClassDef) -> list[str]:
 
 
 def _of_pairs() -> list[str]:
-    functions = [name for name in vars(_core.pairs) if not name.startswith("_")]
-    arm = [name for name in vars(_core.pairs.Arm) if not name.startswith("_")]
+    functions = [name for name in vars(pairs) if not name.startswith("_")]
+    arm = [name for name in vars(pairs.Arm) if not name.startswith("_")]
     return [*functions, *(f"Arm.{name}" for name in arm)]
 
 
-_PAIRS = {of: f"pairs.{name}" for name, of in vars(_core.pairs).items() if callable(of)}
+_PAIRS = {of: f"pairs.{name}" for name, of in vars(pairs).items() if callable(of)}
 
 
 def name_of(call: Callable[..., Any], arguments: Sequence[Any]) -> str:
@@ -51,5 +52,5 @@ def name_of(call: Callable[..., Any], arguments: Sequence[Any]) -> str:
     owner = getattr(call, "__self__", None)
     if isinstance(call, type) or owner is None or isinstance(owner, ModuleType):
         return _PAIRS.get(call, call.__name__)
-    inside = "pairs." if isinstance(owner, _core.pairs.Arm) else ""
+    inside = "pairs." if isinstance(owner, pairs.Arm) else ""
     return f"{inside}{type(owner).__name__}.{call.__name__}"

@@ -92,7 +92,7 @@ MISTAKES = {
 def check() -> tuple[int, str]:
     """What the compiler makes of the copy."""
     done = subprocess.run(
-        ["cargo", "check", "--package", "rlox-python", "--locked", "--color", "never"],
+        ["cargo", "check", "--package", "rlox-binding", "--locked", "--color", "never"],
         cwd=SOURCES,
         env={
             **os.environ,
@@ -113,7 +113,7 @@ def sources() -> Path:
         shutil.copy(ROOT / name, SOURCES)
     code, said = check()
     assert code == 0, said
-    return SOURCES / "crates" / "rlox-python" / "src"
+    return SOURCES / "crates" / "rlox-binding" / "src"
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)

@@ -37,6 +37,7 @@ IGNORED = "/target/\n__pycache__/\n/asv_bench/pages/\n*.ignored\n"
 # What `rlox-opt new` puts lines into.
 _EDITED_BY_NEW = (
     "crates/rlox-core/Cargo.toml", "crates/rlox-bench/Cargo.toml", "crates/rlox-python/Cargo.toml",
+    "crates/rlox-laboratory/Cargo.toml",
     "crates/rlox-core/src/switchboard.rs", "crates/rlox-core/src/training/mod.rs",
     "crates/rlox-core/src/wiring.rs",
     "crates/rlox-bench/src/pairs/mod.rs", "crates/rlox-bench/src/pairs/tests.rs",

@@ -9,9 +9,8 @@ import projects
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rlox._laboratory import build_info, pairs
 from rlox_opt.project import cards
-
-from rlox._core import build_info, pairs
 
 CATALOGUE: list[tuple[str, str, list[dict[str, int]]]] = pairs.catalogue()
 IDS = sorted({id_ for id_, _, _ in CATALOGUE}, key=lambda id_: int(id_[1:]))

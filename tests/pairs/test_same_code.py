@@ -10,9 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rlox._laboratory import pairs
 from rlox_opt.plan import counts
-
-from rlox._core import pairs
 
 ROOT = Path(__file__).parents[2]
 WORKLOADS = {

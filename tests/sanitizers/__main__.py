@@ -102,7 +102,8 @@ def extension(short: bool) -> bool:
     """Hostile calls of the extension, and the tests of the binding."""
     start = time.monotonic()
     built = ran(
-        ["cargo", "build", "-p", "rlox-python", "--locked", "--features", "accepted",
+        ["cargo", "build", "-p", "rlox-python", "-p", "rlox-laboratory", "--locked",
+         "--features", "accepted",
          "--profile", "release-baseline", *target(ASAN)],
         with_sanitizer("address")
         | {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"},
@@ -148,8 +149,8 @@ def extension(short: bool) -> bool:
 
 
 def package() -> None:
-    """The tree with the extension of the sanitizer in the place of the other one: a folder in which
-    Python starts, so that no test can find another."""
+    """The tree with the extensions of the sanitizer in the place of the others: a folder in which
+    Python starts, so that no test can find those."""
     for folder in (PACKAGE, REPORTS):
         empty(folder)
     for path in ROOT.iterdir():
@@ -157,9 +158,10 @@ def package() -> None:
             (PACKAGE / path.name).symlink_to(path)
     shutil.copytree(ROOT / "rlox", PACKAGE / "rlox", ignore=shutil.ignore_patterns("*.so"))
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    made = ASAN / host() / "release-baseline" / "lib_core.so"
-    shutil.copy(made, PACKAGE / "rlox" / f"_core{suffix}")
-    assert b"__asan_report_load8" in made.read_bytes(), f"{made} was not built for the sanitizer"
+    for module in ("_core", "_laboratory"):
+        made = ASAN / host() / "release-baseline" / f"lib{module}.so"
+        shutil.copy(made, PACKAGE / "rlox" / f"{module}{suffix}")
+        assert b"__asan_report_load8" in made.read_bytes(), f"{made} is not for the sanitizer"
 
 
 def empty(folder: Path) -> None:

@@ -43,9 +43,9 @@ def tree(tmp_path: Path) -> Path:
 @pytest.fixture
 def checkout(tree: Path) -> Path:
     """The same with the workbench itself, which finds its tree from where it lies."""
-    ignored = shutil.ignore_patterns("__pycache__", "_core*.so")
+    ignored = shutil.ignore_patterns("__pycache__", "_*.so")
     shutil.copytree(ROOT / "rlox", tree / "rlox", ignore=ignored)
-    for extension in (ROOT / "rlox").glob("_core*.so"):
+    for extension in (ROOT / "rlox").glob("_*.so"):
         (tree / "rlox" / extension.name).symlink_to(extension)
     return tree
 
@@ -100,6 +100,7 @@ def test_every_part_is_written_and_every_file_named(checkout: Path) -> None:
         "crates/rlox-core/Cargo.toml",
         "crates/rlox-bench/Cargo.toml",
         "crates/rlox-python/Cargo.toml",
+        "crates/rlox-laboratory/Cargo.toml",
         f"crates/rlox-bench/src/pairs/{FREE}_rewards_scaled_stored.rs",
         "crates/rlox-bench/src/pairs/mod.rs",
         "crates/rlox-bench/src/pairs/tests.rs",
@@ -184,6 +185,7 @@ def test_what_cannot_be_made_exits_2_with_one_line_and_writes_nothing(
         ("crates/rlox-core/Cargo.toml", r'    "opt-p\d+",\n', "opt-pN in opt-all"),
         ("crates/rlox-bench/Cargo.toml", r"opt-p\d+ = ", "feature opt-pN"),
         ("crates/rlox-python/Cargo.toml", r"opt-p\d+ = ", "feature opt-pN"),
+        ("crates/rlox-laboratory/Cargo.toml", r"opt-p\d+ = ", "feature opt-pN"),
         ("crates/rlox-bench/src/pairs/mod.rs", r"    &p\d+_", "pair in PAIRS"),
         ("crates/rlox-bench/src/pairs/tests.rs", r"_twins_agree", "line `pN_twins_agree`"),
     ],

@@ -41,8 +41,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for part in ("crates", "optimizations"):
         shutil.copytree(ROOT / part, root / part)
     shutil.copytree(ROOT / "rlox", root / "rlox",
-                    ignore=shutil.ignore_patterns("__pycache__", "_core*.so"))  # fmt: skip
-    for extension in (ROOT / "rlox").glob("_core*.so"):
+                    ignore=shutil.ignore_patterns("__pycache__", "_*.so"))  # fmt: skip
+    for extension in (ROOT / "rlox").glob("_*.so"):
         (root / "rlox" / extension.name).symlink_to(extension)
     projects.described(root)
     git(root, "init", "--quiet", "--initial-branch=main")

@@ -11,7 +11,7 @@ import pytest
 from rlox_opt.harness import restarts, twins_worker
 from rlox_opt.harness.restarts import Cell, ContestError, Reading
 
-EXTENSION = projects.HERE.installed.extension()
+EXTENSION, _ = projects.HERE.installed.extension_of_twins()
 SMALL = Cell("P7", "gae", (("n_steps", 64),))
 BUSY = math.log(1.8)  # what neighbours on the machine may move the median of some restarts by
 

@@ -30,9 +30,12 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Artefact:
     shutil.copytree(projects.HERE.root / "rlox", tmp_path / "built" / "rlox")
     monkeypatch.setattr(recording, "MORE", 0)
     library = projects.HERE.installed.extension().name
-    library = f"rlox/{library}"
+    twins, _ = projects.HERE.installed.extension_of_twins()
     built, packages = tmp_path / "built", ("rlox",)
-    return Artefact(Revision("HEAD", "HEAD"), built, (), {}, 0.0, library, packages)
+    return Artefact(
+        Revision("HEAD", "HEAD"), built, (), {}, 0.0, f"rlox/{library}", packages,
+        twins=f"rlox/{twins.name}",
+    )  # fmt: skip
 
 
 def recorded(
@@ -75,7 +78,8 @@ def test_times_twins_and_counts_of_a_real_build(build: Artefact) -> None:
 
 
 def test_a_build_from_before_the_pairs_has_none(build: Artefact) -> None:
-    build.extension.unlink()
+    for of in (build.extension, build.laboratory):
+        of.unlink()
     (build.folder / "rlox" / "_core.py").write_text("")
     (build.folder / "rlox" / "__init__.py").write_text("def build_info(): return {}\n")
     found = recorded(build, "'P12 ", "pairs")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlox_opt.cli.sides import add_suite, measured_by
+from rlox_opt.cli.sides import add_suite, builds_for, measured_by
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import thresholds
@@ -218,7 +218,8 @@ class Bisection:
     def _build(self, commit: str) -> Artefact:
         self._progress.begin(f"build of {commit[:10]}")
         try:
-            built = self._project.builds.build(Revision(commit, commit), self._good)
+            builds = builds_for(self._project, self._bench)
+            built = builds.build(Revision(commit, commit), self._good)
         except NotBuiltError:
             self._progress.end("does not build")
             raise

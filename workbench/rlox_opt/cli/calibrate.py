@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Any
 
-from rlox_opt.cli.sides import add_suite, measured_by
+from rlox_opt.cli.sides import add_suite, builds_for, measured_by
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.project import calibration
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
         calibration.check_records(project.records)
         with reporter() as progress:
             progress.begin("build of HEAD")
-            built = project.builds.build(head)
+            built = builds_for(project, arguments.bench).build(head)
             progress.end("ready")
             with side_by_side(project, built, built) as packages:
                 packages.beginning = beginning(arguments.bench)

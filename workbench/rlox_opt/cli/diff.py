@@ -14,7 +14,7 @@ import msgspec
 
 from rlox_opt.cli import why
 from rlox_opt.cli.sides import add_arguments as add_sides
-from rlox_opt.cli.sides import built, in_environments, measured_by, resolved
+from rlox_opt.cli.sides import builds_for, built, in_environments, measured_by, resolved
 from rlox_opt.cli.types import pattern
 from rlox_opt.harness.sequential import Comparison
 from rlox_opt.history import acknowledged
@@ -153,7 +153,7 @@ def compare(arguments: argparse.Namespace) -> ComparedBuilds:
         )
     known = meant(project, sides)
     with reporter() as progress:
-        base, head = built(project, sides, progress)
+        base, head = built(builds_for(project, arguments.bench), sides, progress)
         notes = _notes(project, suite, base, head)
         for note in notes:
             progress.console.print(note, highlight=False, markup=False)

@@ -136,7 +136,7 @@ def _dynamic(
     for side in sides:
         project.builds.check(side)
     with reporter() as progress:
-        made = built(project, sides, progress)
+        made = built(project.builds, sides, progress)
         with side_by_side(project, made[0], made[-1], again=False) as packages:
             if base is None:
                 packages.sides = {"head": packages.sides["head"]}

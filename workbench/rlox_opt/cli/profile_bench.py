@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rlox_opt.cli.sides import measured_by
+from rlox_opt.cli.sides import builds_for, measured_by
 from rlox_opt.harness.restarts import ContestError
 from rlox_opt.project.builds import NotBuiltError
 from rlox_opt.project.project import Project
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         project, _ = measured_by(project, [revision], None)
         with reporter() as progress:
             progress.begin(f"build of {revision.title}")
-            built = project.builds.build(revision)
+            built = builds_for(project, arguments.bench).build(revision)
             progress.end("ready")
             with side_by_side(project, built, built, again=False) as packages:
                 name = named(arguments.bench, packages.names("time"), "NAME")

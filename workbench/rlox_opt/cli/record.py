@@ -270,7 +270,8 @@ def _one(
     )
     try:
         progress.note("build")
-        built = project.builds.build(revision, control)
+        builds = dataclasses.replace(project.builds, twins=True)
+        built = builds.build(revision, control)
         findings(control, built)
     except (NotBuiltError, UsageError) as error:
         reason = str(error).removeprefix(f"{revision.title} ")

@@ -4,6 +4,7 @@ with an interpreter, requirements and features; and the suite that both are meas
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from rlox_opt.system.usage import UsageError
 
 if TYPE_CHECKING:
     from rlox_opt.project.artefacts import Artefact
+    from rlox_opt.project.builds import Builds
     from rlox_opt.project.project import Project
     from rlox_opt.project.suites import Suite
     from rlox_opt.system.progress import Lines
@@ -143,12 +145,19 @@ def in_environments(
     return replace(project, settings=settings, lent=lent), replace(suite, configuration=asks)
 
 
-def built(project: Project, sides: Sequence[Revision], progress: Lines) -> list[Artefact]:
+def builds_for(project: Project, bench: re.Pattern[str] | str) -> Builds:
+    """Those of a project, with their twins where benchmarks that call such may be asked for."""
+    calls = project.settings.twins.benchmark
+    asked = bench in calls or calls in bench if isinstance(bench, str) else bench.search(calls)
+    return replace(project.builds, twins=bool(calls and asked))
+
+
+def built(builds: Builds, sides: Sequence[Revision], progress: Lines) -> list[Artefact]:
     """The builds of all sides, each like the one before. Raises as `Builds.build` does."""
     progress.plan([(f"build of {side.title}", _BUILD_S) for side in sides])
     made: list[Artefact] = []
     for side in sides:
         progress.begin(f"build of {side.title}")
-        made.append(project.builds.build(side, *made))
+        made.append(builds.build(side, *made))
         progress.end("ready")
     return made

@@ -1,4 +1,4 @@
-"""A process that times one build of the extension: `python worker.py [EXTENSION]`.
+"""A process that times one build of the extension that has the twins: `python worker.py EXTENSION`.
 
 Reads commands from stdin and answers on stdout, a JSON value a line each:
 `["build"]`, `["contest", id, workload, size, seconds, seed]`, `["arm", id, workload, size, twin]`,
@@ -18,13 +18,15 @@ import threading
 import time
 from collections.abc import Callable
 from importlib.machinery import ExtensionFileLoader
+from pathlib import Path
 from typing import Any
 
 
 def load(path: str) -> Any:
-    """The extension in the file `path`, whatever the file's name is."""
-    loader = ExtensionFileLoader("_core", path)
-    spec = importlib.util.spec_from_loader("_core", loader)
+    """The extension in the file `path`, whose name begins with that of the module."""
+    name = Path(path).name.partition(".")[0]
+    loader = ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_loader(name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
@@ -57,28 +59,27 @@ def share(arm: Any, seconds: float) -> float:
         thread.join()
 
 
-def serve(core: Any) -> None:
+def serve(extension: Any) -> None:
     """Answer the commands on stdin until it ends."""
-    pairs = core.pairs
     arm: Any = None
     for line in sys.stdin:
         name, *arguments = json.loads(line)
         answer: Any = None
         try:
             if name == "build":
-                answer = core.build_info()
+                answer = extension.build_info()
             elif name == "contest":
-                answer = pairs.contest(*arguments)
+                answer = extension.pairs.contest(*arguments)
             elif name == "arm":
                 arm = None  # lets go of its memory first
-                arm = pairs.Arm(*arguments)
+                arm = extension.pairs.Arm(*arguments)
             elif name == "time":
                 answer = arm.time(*arguments)
             elif name == "outcome":
                 answer = arm.outcome()
             elif name == "share":
                 *of, seconds = arguments
-                answer = share(pairs.Arm(*of), seconds)
+                answer = share(extension.pairs.Arm(*of), seconds)
             else:
                 raise ValueError(f"command: is {name!r}, which does not exist")
         except (ValueError, AssertionError) as error:

@@ -235,7 +235,7 @@ class Recording:
                 if self._left() > 0 and name not in self.failures:
                     seed = rng.getrandbits(63)
                     try:
-                        of = restarts.twins(self.commit.extension, [cell], _PAIR_S, seed)
+                        of = restarts.twins(self.commit.laboratory, [cell], _PAIR_S, seed)
                         readings.setdefault(name, []).extend(reading for _, reading in of)
                     except ContestError as error:
                         self.failures[name] = str(error)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from rlox_opt.harness import restarts
 from rlox_opt.harness.restarts import Cell, Reading
 from rlox_opt.history import records
-from rlox_opt.plan.features import features
 from rlox_opt.project.cards import Card
 from rlox_opt.project.project import Project
 from rlox_opt.stats import paired
@@ -72,7 +71,11 @@ def compare(
             results = plugin.builds(project, profiles, series, arguments.restarts, progress, also)
         else:
             series = [Series(cell) for cell in cells]
-            extension, build = with_needs(project, card, progress)
+            if card.in_build:
+                extension, of_twins = project.installed.extension_of_twins()
+                build = {**of_twins}
+            else:
+                extension = project.installed.extension()
             restart = partial(restarts.twins, extension)
             left_out = {}
             if not card.in_build:
@@ -203,20 +206,6 @@ def missing(series: Sequence[Series], extension: Path, script: Path) -> dict[str
         ids = {one.cell.workload: one.cell.id for one in series}
         why = {workload: ask("missing", id_, workload) for workload, id_ in ids.items()}
     return {workload: reason for workload, reason in why.items() if reason}
-
-
-def with_needs(project: Project, card: Card, progress: Lines) -> tuple[Path, dict[str, Any]]:
-    """An extension in which the card's twins have what they need, and what it says of itself: the
-    installed one, if it will do."""
-    from rlox_opt.plan.extensions import build
-
-    there = project.installed.build_info()["features"]
-    needed = features(project).of(card.needs)
-    if set(needed) <= set(there):
-        return project.installed.extension(), {**project.installed.build_info()}
-    progress.note(f"building with {', '.join(needed)}, which {card.id} needs")
-    built = build(project, f"for-{card.id.lower()}", sorted({*needed, *there}))
-    return built.path, built.info
 
 
 def result(series: Series, counted: Mapping[Cell, Any]) -> dict[str, Any]:

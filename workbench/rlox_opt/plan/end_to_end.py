@@ -128,11 +128,11 @@ def train(
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE_S)
     except subprocess.TimeoutExpired:
-        what = f"training with {extension.path.name}"
+        what = f"training with {extension.path}"
         raise RuntimeError(f"{what} did not end within {_PATIENCE_S} s") from None
     if done.returncode:
         tail = done.stderr.strip().splitlines()[-1:]
-        raise RuntimeError(f"training with {extension.path.name} failed: {''.join(tail)}")
+        raise RuntimeError(f"training with {extension.path} failed: {''.join(tail)}")
     answer = json.loads(done.stdout)
     return statistics.median(answer["seconds"]), answer["digest"]
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from rlox_opt.harness.restarts import worker
 from rlox_opt.plan.features import cargo_of
+from rlox_opt.project.artefacts import keep
 from rlox_opt.project.project import Project
 from rlox_opt.system import commands
 from rlox_opt.system.usage import UsageError
@@ -55,36 +56,38 @@ def build(
     profile: str = "release",
     *,
     cold: bool = False,
+    twins: bool = False,
 ) -> Extension:
-    """Build the extension, or take the one built from the same sources before.
+    """Build the extension, or that with the pairs of `twins`, or take the one built from the same
+    sources before.
 
-    It is kept as `variants/<name>-<profile>-<digest of the sources>.so` in the project's cache. A
+    It is kept in `variants/<name>-<profile>-<digest of the sources>/` in the project's cache. A
     `cold` build starts from an empty folder, for its time to mean something. The binary is asked
     what it is before it is handed out, since a stale one would be timed in its place. Raises
     `BuildError`.
     """
     variants, by = project.cache / "variants", cargo_of(project)
+    of = by.laboratory if twins and by.laboratory else by
     target = variants / (f"cold-{profile}" if cold else "target")
-    path = variants / f"{name}-{profile}-{sources(project)}.so"
+    path = variants / f"{name}-{profile}-{sources(project)}" / f"{of.library}.so"
     start = time.monotonic()
     if cold or not path.exists():
         if cold:
             shutil.rmtree(target, ignore_errors=True)
         cargo(
             project,
-            *("build", "--locked", "--package", by.crate, "--profile", profile),
+            *("build", "--locked", "--package", of.crate, "--profile", profile),
             *("--features", ",".join(features), "--target-dir", str(target)),
         )
-        part = path.with_suffix(".part")
-        shutil.copy2(target / profile / f"lib{by.library}.so", part)
-        part.rename(path)
+        path.parent.mkdir(exist_ok=True)
+        keep(target / profile / f"lib{of.library}.so", path)
     seconds = time.monotonic() - start
     with worker(path, random.Random()) as ask:
         told = ask("build")
     if set(told["features"]) != set(features) or told["profile"] != profile:
         raise BuildError(
-            f"{path.name}: is {told['profile']} with {told['features']}, expected {profile} with "
-            f"{sorted(features)}; remove {variants} and build again"
+            f"{path.parent.name}: is {told['profile']} with {told['features']}, expected "
+            f"{profile} with {sorted(features)}; remove {variants} and build again"
         )
     return Extension(path, seconds, path.stat().st_size, told)
 

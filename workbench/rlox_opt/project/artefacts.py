@@ -63,6 +63,9 @@ class Artefact:
     found: Mapping[str, str] = field(default_factory=dict)
     """What its binaries tell of how they were made."""
 
+    twins: str = ""
+    """The extension that has the pairs of twins, from `folder`."""
+
     notes: tuple[str, ...] = ()
     """What people should know of its environment: what was left out, what was taken instead."""
 
@@ -70,6 +73,11 @@ class Artefact:
     def extension(self) -> Path:
         """The extension's file."""
         return self.folder / self.library
+
+    @property
+    def laboratory(self) -> Path:
+        """The file of the extension that has the pairs of twins."""
+        return self.folder / self.twins
 
 
 def same_parts(one: Artefact, other: Artefact) -> list[str]:

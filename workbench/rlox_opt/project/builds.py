@@ -62,6 +62,8 @@ class Builds:
     package: str
     suite: Path
     configuration: Configuration = _NOTHING
+    twins: bool = False
+    """Whether an extension that is there for twins alone is built as well."""
 
     @property
     def folder(self) -> Path:
@@ -122,7 +124,7 @@ class Builds:
         start = time.monotonic()
         with self.checked_out(revision) as (checkout, features):
             if isinstance(self.by, Cargo):
-                built = self._cargo(self.by).build(revision, checkout, features)
+                built = self._cargo(self.by).build(revision, checkout, features, self.twins)
             else:
                 folder = command.build(self.by, self.package, revision, checkout, self.folder)
                 os.utime(folder)  # used last

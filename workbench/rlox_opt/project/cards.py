@@ -139,7 +139,7 @@ def load(project: Project) -> list[Card]:
     known = {card.id for card in cards}
     if len(known) < len(cards):
         raise NotReadError(folder, "two cards share an `id`; give each its own")
-    paired = project.installed.paired() if cards and project.installed.there() else None
+    paired = project.installed.paired() if cards and project.installed.has_pairs() else None
     for card in cards:
         for other in card.needs:
             if other not in known:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import platform
 import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,16 +22,19 @@ from rlox_opt.system.usage import UsageError
 @dataclass(frozen=True)
 class Installed:
     """`package` as this environment has it, with the extension `library`. All methods
-    but `there` and `around` raise UsageError where it cannot be imported."""
+    but `there`, `has_pairs` and `around` raise UsageError where it cannot be imported."""
 
     package: str
     library: str
     beside: tuple[str, ...]
     """Distributions that take part in what it does."""
 
+    laboratory: str = ""
+    """The extension that has the pairs of twins, where that is another."""
+
     def there(self) -> bool:
         """Whether this environment has it."""
-        return importlib.util.find_spec(self.package) is not None
+        return find_spec(self.package) is not None
 
     def build_info(self) -> Mapping[str, Any]:
         """How it was built, as far as it says: `version commit profile features rustc`."""
@@ -40,9 +43,15 @@ class Installed:
 
     def pairs(self) -> list[tuple[str, str, list[dict[str, int]]]]:
         """The workloads whose twins it holds side by side: id, name and sizes of each."""
-        extension = _imported(f"{self.package}.{self.library}")
-        catalogue: list[tuple[str, str, list[dict[str, int]]]] = extension.pairs.catalogue()
+        catalogue: list[tuple[str, str, list[dict[str, int]]]] = self._twins().pairs.catalogue()
         return catalogue
+
+    def has_pairs(self) -> bool:
+        """Whether it is here with an extension that has them."""
+        if not self.there():
+            return False
+        _imported(self.package)  # whose own error tells more than that of a search in it
+        return not self.laboratory or bool(find_spec(f"{self.package}.{self.laboratory}"))
 
     def paired(self) -> set[str]:
         """Ids of the optimisations whose twins it holds."""
@@ -51,6 +60,14 @@ class Installed:
     def extension(self) -> Path:
         """The file of its extension."""
         return Path(_imported(f"{self.package}.{self.library}").__file__ or "")
+
+    def extension_of_twins(self) -> tuple[Path, Mapping[str, Any]]:
+        """The file of the extension that has the twins, and how that one was built."""
+        extension = self._twins()
+        return Path(extension.__file__ or ""), extension.build_info()
+
+    def _twins(self) -> Any:
+        return _imported(f"{self.package}.{self.laboratory or self.library}")
 
     def versions(self) -> dict[str, str | None]:
         """Versions of what takes part; None for what is not installed."""

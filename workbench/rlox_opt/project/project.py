@@ -346,8 +346,8 @@ class Project:
     def installed(self) -> Installed:
         """The package in this environment."""
         by = self.settings.build
-        library = by.library if isinstance(by, Cargo) else ""
-        return Installed(self.package, library, self.settings.versions)
+        library, laboratory = by.libraries if isinstance(by, Cargo) else ("", "")
+        return Installed(self.package, library, self.settings.versions, laboratory)
 
     @cached_property
     def builds(self) -> Builds:

@@ -1,14 +1,18 @@
 """Revisions: found, or refused in a line; the working tree as a commit that leaves no trace."""
 
+import contextlib
 import os
 import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import toy_projects
 
 from rlox_opt.project import builds
-from rlox_opt.project.builders.cargo import ByCargo, is_as_written
+from rlox_opt.project.builders import cargo
+from rlox_opt.project.builders.cargo import ByCargo, Laboratory, is_as_written
 from rlox_opt.project.builds import Cargo, NotBuiltError
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.project.project import Project
@@ -227,6 +231,49 @@ def test_a_build_of_another_commit_is_refused_and_not_kept(
     assert project.builds.build(asked).folder.is_dir()
     assert project.builds.build(asked).seconds >= 0
     assert compiled == [asked.commit] * 3, "the second took the first's"
+
+
+def test_a_laboratory_is_built_where_twins_are_wanted_and_the_commit_has_one(
+    compiled: list[str],
+    says: dict[str, object],
+    project: Project,
+    revisions: Commits,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def compile_(self: ByCargo, of: Revision, _: object, at: Path, to: Path, *more: object) -> None:
+        compiled.append("the laboratory" if more else of.commit)
+        to.write_text("an extension")
+
+    @contextlib.contextmanager
+    def worker(extension: Path, _: object) -> Iterator[Callable[[str], dict[str, object]]]:
+        yield lambda asked: {**says, "commit": twins_say} if asked == "build" else {}
+
+    monkeypatch.setattr(ByCargo, "_compile", compile_)
+    monkeypatch.setattr(cargo, "worker", worker)
+    of = Laboratory("toy-laboratory", "_laboratory")
+    by = Cargo(crate="toy-python", manifest="Cargo.toml", laboratory=of)
+    of_twins = replace(project.builds, by=by, twins=True)
+    (project.root / "Cargo.lock").write_text('name = "toy-python"\n')
+    git(project.root, "add", "--all")
+    git(project.root, "commit", "--quiet", "-m", "without one")
+    before = revisions.resolve("main")
+    says["commit"] = twins_say = before.commit
+    without = of_twins.build(before)
+    assert without.laboratory == without.extension
+
+    (project.root / "Cargo.lock").write_text('name = "toy-laboratory"\n')
+    git(project.root, "add", "--all")
+    git(project.root, "commit", "--quiet", "-m", "with one")
+    after = revisions.resolve("main")
+    says["commit"] = after.commit
+    assert replace(of_twins, twins=False).build(after).laboratory.parts[-1].startswith("_core.")
+    with pytest.raises(NotBuiltError, match=f"the extension says commit {before.commit}"):
+        of_twins.build(after)
+    twins_say = after.commit
+    built = of_twins.build(after)
+    assert built.laboratory.name.startswith("_laboratory.")
+    assert built.laboratory.read_text() == "an extension"
+    assert compiled == [before.commit, *[after.commit, "the laboratory"] * 2]  # once refused
 
 
 def test_a_commit_that_changes_neither_package_nor_rust_gives_the_same_package(

@@ -142,6 +142,7 @@ def pytest_outcomes(
 
 
 def stale(project: Project) -> bool:
-    """Whether the installed extension is older than a Rust source: it may not be what they say."""
-    built = project.installed.extension().stat().st_mtime
+    """Whether the installed twins are older than a Rust source: they may not be what it says."""
+    extension, _ = project.installed.extension_of_twins()
+    built = extension.stat().st_mtime
     return any(source.stat().st_mtime > built for source in (project.root / "crates").rglob("*.rs"))

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from rlox_opt.plan.features import cargo_of
 from rlox_opt.plan.testing.agreement import pytest_outcomes
+from rlox_opt.project.builders.cargo import Cargo, Laboratory
 from rlox_opt.project.project import Project
 from rlox_opt.system import git
 from rlox_opt.system.commands import (
@@ -111,7 +112,7 @@ class Scratch:
         self.tree = folder / "tree"
         self._hear = hear
         self._env = {"CARGO_TARGET_DIR": str(folder / "target"), "PYO3_PYTHON": sys.executable}
-        self._library = folder / "target" / "debug" / f"lib{self._by.library}.so"
+        self._built = folder / "target" / "debug"
         self.tree.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(folder / "lock", blocking=False)
         try:
@@ -150,9 +151,12 @@ class Scratch:
         return compile_pairs(self.tree, self._by.twins, env=self._env, hear=self._hear)
 
     def _build_extension(self) -> None:
-        """The extension into the copy of the package, compiled as the tests are: quickly."""
+        """The extensions into the copy of the package, compiled as the tests are: quickly."""
+        extensions: list[Cargo | Laboratory] = [self._by]
+        extensions += [self._by.laboratory] if self._by.laboratory else []
+        crates = [word for of in extensions for word in ("-p", of.crate)]
         done = run(
-            [cargo(), "build", "-p", self._by.crate, "--locked", "--profile", "test"],
+            [cargo(), "build", *crates, "--locked", "--profile", "test"],
             self.tree,
             self._env,
             self._hear,
@@ -160,12 +164,14 @@ class Scratch:
         if done.status != 0:
             raise CompileError(done.tail)
         suffix = importlib.machinery.EXTENSION_SUFFIXES[0]
-        package, module = self._project.package, self._by.library
-        shutil.copy(self._library, self.tree / package / f"{module}{suffix}")
-        asked = f"import {package}.{module} as c; print(c.__file__)"
-        told = run([sys.executable, "-c", asked], self.tree)
-        if not told.output.startswith(str(self.tree)):
-            raise CannotTell(f"python imports another extension than the copy's:\n{told.tail}")
+        package = self._project.package
+        for of in extensions:
+            built = self._built / f"lib{of.library}.so"
+            shutil.copy(built, self.tree / package / f"{of.library}{suffix}")
+            asked = f"import {package}.{of.library} as c; print(c.__file__)"
+            told = run([sys.executable, "-c", asked], self.tree)
+            if not told.output.startswith(str(self.tree)):
+                raise CannotTell(f"python imports another extension than the copy's:\n{told.tail}")
 
     def _copy(self) -> None:
         """What is unchanged keeps its time stamp, so that cargo need not compile it again."""

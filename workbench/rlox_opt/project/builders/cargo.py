@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import importlib.machinery
 import os
+import random
 import re
 import shutil
 import sys
@@ -24,7 +25,7 @@ import msgspec
 
 from rlox_opt.harness.arms import Side, Suite
 from rlox_opt.harness.packages import Packages
-from rlox_opt.harness.restarts import ContestError
+from rlox_opt.harness.restarts import ContestError, worker
 from rlox_opt.project.artefacts import Artefact, NotBuiltError, digest, digest_of, keep
 from rlox_opt.project.commits import Commits, Revision
 from rlox_opt.system import git, schema
@@ -49,6 +50,16 @@ class Criterion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """asv's name of the benchmark of the same function, by a pattern of criterion's id."""
 
 
+class Laboratory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An extension for development, which is not shipped: it gives Python the pairs of twins."""
+
+    crate: str
+    """The cargo package that it is. Commits whose `Cargo.lock` does not name it are without."""
+
+    library: str
+    """The module that it is in the package."""
+
+
 class Cargo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="by", tag="cargo"):
     """An extension by cargo, which is kept apart from the package's Python files: commits that
     change no Rust share it. Its features are those of `[tool.maturin]`."""
@@ -68,7 +79,15 @@ class Cargo(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     twins: str = ""
     """The cargo package with the pairs of twins, and the program that counts what a call costs."""
 
+    laboratory: Laboratory | None = None
+    """The extension that has these pairs (the package's own)."""
+
     criterion: Criterion | None = None
+
+    @property
+    def libraries(self) -> tuple[str, str]:
+        """The modules that it and its laboratory are; "" without one."""
+        return self.library, self.laboratory.library if self.laboratory else ""
 
 
 class _Said(msgspec.Struct):
@@ -89,8 +108,11 @@ class ByCargo:
     suite: Path
     folder: Path
 
-    def build(self, revision: Revision, checkout: Path, features: tuple[str, ...]) -> Artefact:
-        """The package of the revision that is checked out, built now or kept.
+    def build(
+        self, revision: Revision, checkout: Path, features: tuple[str, ...], twins: bool = False
+    ) -> Artefact:
+        """The package of the revision that is checked out, built now or kept; with `twins` its
+        laboratory, too.
 
         Raises:
             NotBuiltError: it does not build, or says of itself that it is another.
@@ -108,17 +130,25 @@ class ByCargo:
             self._compile(revision, features, checkout, extension)
         if not folder.exists():
             self._assemble(revision, checkout, extension, folder, library)
+        pairs = None
         try:
+            if twins:
+                pairs = self._laboratory(revision, features, checkout, folder, asked)
             on = turned_on(checkout / self.by.manifest, features)
             expected = {of for of in on if re.fullmatch(self.by.told or ".*", of)}
             built_at = self._check(folder, revision, expected)
+            if pairs:
+                with worker(folder / pairs, random.Random()) as ask:
+                    self._is_asked_for(ask("build"), revision, expected)
         except NotBuiltError:
-            extension.unlink()
+            for of in self.folder.glob(f"extension-{asked}*.so"):
+                of.unlink()
             shutil.rmtree(folder)
             raise
         for path in (extension, folder):
             os.utime(path)  # used last
-        built = Artefact(revision, folder, features, {}, time.monotonic() - start, library)
+        seconds = time.monotonic() - start
+        built = Artefact(revision, folder, features, {}, seconds, library, twins=pairs or library)
         built.digests["extension"] = digest(built.extension.read_bytes(), built_at)
         built.digests["python"] = digest_of(folder / self.package, "*.py", "*.pyi")
         return built
@@ -140,13 +170,39 @@ class ByCargo:
         features: tuple[str, ...],
         checkout: Path,
         extension: Path,
+        laboratory: Laboratory | None = None,
     ) -> None:
-        done = self.cargo(checkout, features, "build", "--package", self.by.crate, "--release")
+        of = laboratory or self.by
+        done = self.cargo(checkout, features, "build", "--package", of.crate, "--release")
         log = extension.with_suffix(".log")
         log.write_text(done.output, encoding="utf-8")
         if done.status:
             raise NotBuiltError(f"{revision.title} does not build ({log}):\n{done.tail}")
-        keep(self.folder / "target" / "release" / f"lib{self.by.library}.so", extension)
+        keep(self.folder / "target" / "release" / f"lib{of.library}.so", extension)
+
+    def _laboratory(
+        self,
+        revision: Revision,
+        features: tuple[str, ...],
+        checkout: Path,
+        folder: Path,
+        asked: str,
+    ) -> str | None:
+        """The laboratory in the package in `folder`, from there; None where the commit has none."""
+        of = self.by.laboratory
+        if of is None or f'name = "{of.crate}"' not in (checkout / "Cargo.lock").read_text("utf-8"):
+            return None
+        library = f"{self.package}/{of.library}{_SUFFIX}"
+        kept = self.folder / f"extension-{asked}-{of.library}.so"
+        if not is_as_written(kept):
+            kept.unlink()
+        if not kept.exists():
+            self._compile(revision, features, checkout, kept, of)
+        if not is_as_written(folder / library) or not (folder / library).exists():
+            (folder / library).unlink(missing_ok=True)
+            keep(kept, folder / library)
+        os.utime(kept)  # used last
+        return library
 
     def _assemble(
         self, revision: Revision, checkout: Path, extension: Path, folder: Path, library: str
@@ -173,6 +229,10 @@ class ByCargo:
                 f"{revision.title} cannot be imported: {last}; `PYTHONPATH={folder} "
                 f"{sys.executable} -c 'import {self.package}'` shows where"
             ) from None
+        return self._is_asked_for(info, revision, expected)
+
+    def _is_asked_for(self, info: Any, revision: Revision, expected: set[str]) -> str:
+        """The commit that an extension says it was built at. Raises NotBuiltError as `_check`."""
         try:
             said = msgspec.convert(info, _Said)
         except msgspec.ValidationError as error:

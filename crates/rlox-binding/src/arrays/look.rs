@@ -1,0 +1,301 @@
+//! What an array is, read from its own fields.
+//!
+//! Nothing of Python's runs while an array is looked at, whatever it is: so a call may do it with a
+//! buffer locked, and what it has seen holds until it lets go of the interpreter. Messages are made
+//! when Python asks for them, since to write out a dtype may run anything.
+
+use std::ops::Range;
+use std::os::raw::c_int;
+use std::ptr::NonNull;
+
+use numpy::npyffi::{
+    _PyArray_GET_ITEM_DATA, _PyDataType_GET_ITEM_DATA, NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO,
+    NPY_ARRAY_OWNDATA, NPY_ARRAY_WRITEABLE, NPY_TYPES, PyArrayObject_fields,
+};
+use numpy::{
+    Element, IxDyn, PyArray, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+    ndarray::Dimension,
+};
+use pyo3::PyErrArguments;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi::Py_REFCNT;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::Argument;
+
+/// An element of an array, by NumPy's numbers for it: of some there are two on one platform.
+pub trait Item: Element + Copy {
+    const TYPES: [NPY_TYPES; 2];
+}
+
+/// An element for which all bytes are valid. A bool is none: an array of bools may hold other bytes than 0
+/// and 1.
+pub trait Number: Item {}
+
+impl Number for f32 {}
+impl Number for f64 {}
+impl Number for i64 {}
+impl Number for u8 {}
+
+impl Item for f32 {
+    const TYPES: [NPY_TYPES; 2] = [NPY_TYPES::NPY_FLOAT; 2];
+}
+impl Item for f64 {
+    const TYPES: [NPY_TYPES; 2] = [NPY_TYPES::NPY_DOUBLE; 2];
+}
+impl Item for i64 {
+    #[cfg(all(unix, target_pointer_width = "64"))]
+    const TYPES: [NPY_TYPES; 2] = [NPY_TYPES::NPY_LONG, NPY_TYPES::NPY_LONGLONG];
+    #[cfg(not(all(unix, target_pointer_width = "64")))]
+    const TYPES: [NPY_TYPES; 2] = [NPY_TYPES::NPY_LONGLONG; 2];
+}
+impl Item for u8 {
+    const TYPES: [NPY_TYPES; 2] = [NPY_TYPES::NPY_UBYTE; 2];
+}
+impl Item for bool {
+    const TYPES: [NPY_TYPES; 2] = [NPY_TYPES::NPY_BOOL; 2];
+}
+
+/// Whether the elements of an array are of type `T`, in the machine's own byte order.
+pub(super) fn is_of<T: Item>(array: &Bound<'_, PyUntypedArray>) -> bool {
+    const SWAPPED: u8 = if cfg!(target_endian = "little") {
+        b'>'
+    } else {
+        b'<'
+    };
+    // SAFETY: the array is alive, and keeps its descriptor.
+    let descriptor = unsafe { &*_PyDataType_GET_ITEM_DATA(fields(array).descr) };
+    let number = descriptor.type_num;
+    T::TYPES.iter().any(|&known| known as c_int == number) && descriptor.byteorder as u8 != SWAPPED
+}
+
+/// What NumPy knows about an array.
+fn fields<'a>(array: &'a Bound<'_, PyUntypedArray>) -> &'a PyArrayObject_fields {
+    // SAFETY: the array is alive.
+    unsafe { &*_PyArray_GET_ITEM_DATA(array.as_array_ptr()) }
+}
+
+/// Whether elements lie one after the other, each in its place.
+pub(super) fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
+    fields(array).flags & NPY_ARRAY_CARRAY_RO == NPY_ARRAY_CARRAY_RO
+}
+
+/// Whether nobody has marked it read-only.
+pub(super) fn is_writable(array: &Bound<'_, PyUntypedArray>) -> bool {
+    fields(array).flags & NPY_ARRAY_WRITEABLE != 0
+}
+
+/// `object` as an array of `T`, one element after the other, with the dimensions of `D` or of `shape`.
+pub(super) fn look<'a, 'py, T: Item, D: Dimension>(
+    argument: &str,
+    object: &'a Bound<'py, PyAny>,
+    shape: Option<&[usize]>,
+) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
+    match object.cast() {
+        Ok(array) => look_at(argument, array, shape),
+        Err(_) => Err(differs::<T, D>(argument, object, shape)),
+    }
+}
+
+/// The same of an array, of which nothing else is known.
+pub(super) fn look_at<'a, 'py, T: Item, D: Dimension>(
+    argument: &str,
+    array: &'a Bound<'py, PyUntypedArray>,
+    shape: Option<&[usize]>,
+) -> PyResult<&'a Bound<'py, PyArray<T, D>>> {
+    let object = array.as_any();
+    let fits = match shape {
+        Some(shape) => array.shape() == shape,
+        None => D::NDIM.is_none_or(|n| n == array.ndim()),
+    };
+    if !fits || !is_of::<T>(array) {
+        return Err(differs::<T, D>(argument, object, shape));
+    }
+    if !is_plain(array) {
+        return Err(not_contiguous(argument));
+    }
+    // SAFETY: its elements and dimensions are those.
+    Ok(unsafe { object.cast_unchecked() })
+}
+
+/// The shape of `argument` as an array of `T` with `N` dimensions, those of `D`: for a call that makes
+/// results of it before it enters a scope, which looks again.
+pub(crate) fn shape_of<T: Item, D: Dimension, const N: usize>(
+    _py: Python<'_>,
+    argument: &mut Argument<'_>,
+) -> PyResult<[usize; N]> {
+    let Argument { name, object, .. } = *argument;
+    let shape = look::<T, D>(name, object, None)?.shape();
+    argument.is_array = true; // and stays one, whatever becomes of it
+    <[usize; N]>::try_from(shape).map_err(|_| differs::<T, D>(name, object, None))
+}
+
+/// Where the elements of an array lie, and how many they are.
+#[inline]
+pub(super) fn parts<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> (*mut T, usize) {
+    match array.data() {
+        data if data.is_null() => (NonNull::dangling().as_ptr(), 0),
+        data => (data, array.len()),
+    }
+}
+
+/// The array that `array` is a view of, if it is one of an array.
+pub(super) fn owner<'py>(array: &Bound<'py, PyUntypedArray>) -> Option<Bound<'py, PyUntypedArray>> {
+    let mut owner = None;
+    loop {
+        let base = fields(owner.as_ref().unwrap_or(array)).base;
+        // SAFETY: an array holds its base, which is an object or null, and is alive.
+        let base = unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), base) };
+        match base.and_then(|base| base.cast_into().ok()) {
+            Some(base) => owner = Some(base),
+            None => return owner,
+        }
+    }
+}
+
+/// The addresses of an array's elements.
+#[inline]
+pub(super) fn place_of<T: Item, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> Range<usize> {
+    let (data, len) = parts(array);
+    data as usize..data as usize + len * size_of::<T>()
+}
+
+/// Where `len` elements of `T` lie, one after the other in whatever shape, that may be written to; None
+/// if `object` is no array of those.
+#[inline]
+pub(super) fn look_any<T: Item>(object: &Bound<'_, PyAny>, len: usize) -> Option<*mut T> {
+    let array = object.cast::<PyUntypedArray>().ok()?;
+    let does = array.len() == len && is_of::<T>(array) && is_plain(array) && is_writable(array);
+    // SAFETY: it is of these elements; of the dimensions only the number of elements is asked for.
+    let (data, found) =
+        does.then(|| parts(unsafe { array.cast_unchecked::<PyArray<T, IxDyn>>() }))?;
+    (found == len).then_some(data)
+}
+
+/// Whether there is any reference to an object but the one that is asked about. Who holds a part of an
+/// array, or the memory of it, refers to the array.
+pub(super) fn is_held(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the object is alive.
+    unsafe { Py_REFCNT(object.as_ptr()) != 1 }
+}
+
+/// Whether an array has memory of its own that may be written, and nobody is to be told of its end.
+pub(super) fn is_as_made(array: &Bound<'_, PyUntypedArray>) -> bool {
+    const AS_MADE: i32 = NPY_ARRAY_CARRAY | NPY_ARRAY_OWNDATA;
+    let fields = fields(array);
+    fields.flags & AS_MADE == AS_MADE && fields.base.is_null() && fields.weakreflist.is_null()
+}
+
+#[cold]
+fn not_contiguous(argument: &str) -> PyErr {
+    PyValueError::new_err(format!(
+        "{argument}: is not C-contiguous; pass {argument}.copy()"
+    ))
+}
+
+/// The two floating-point types that the training math takes.
+#[derive(Clone, Copy)]
+pub(crate) enum Float {
+    F32,
+    F64,
+}
+
+/// Which of them `object`, the first array of a call, holds; the other arrays follow it.
+pub(crate) fn float_type(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Float> {
+    match object.cast::<PyUntypedArray>() {
+        Ok(array) if is_of::<f64>(array) => Ok(Float::F64),
+        Ok(array) if is_of::<f32>(array) => Ok(Float::F32),
+        _ => Err(PyTypeError::new_err(Message {
+            argument: argument.to_owned(),
+            found: object.clone().unbind(),
+            expected: "float64",
+            or: " or float32",
+        })),
+    }
+}
+
+/// In what `object` differs from an array of `T` with the dimensions of `D`, or of `shape`.
+#[cold]
+fn differs<T: Item, D: Dimension>(
+    argument: &str,
+    object: &Bound<'_, PyAny>,
+    shape: Option<&[usize]>,
+) -> PyErr {
+    match object.cast::<PyUntypedArray>() {
+        Ok(array) if is_of::<T>(array) => PyValueError::new_err(format!(
+            "{argument}: has shape {}, expected {}",
+            tuple(array.shape()),
+            match shape {
+                Some(shape) => tuple(shape),
+                None => format!("{} dimension(s); use .reshape", D::NDIM.unwrap_or_default()),
+            }
+        )),
+        _ => PyTypeError::new_err(Message {
+            argument: argument.to_owned(),
+            found: object.clone().unbind(),
+            expected: name::<T>(),
+            or: "",
+        }),
+    }
+}
+
+/// What NumPy calls an element.
+fn name<T: Item>() -> &'static str {
+    match T::TYPES[0] {
+        NPY_TYPES::NPY_FLOAT => "float32",
+        NPY_TYPES::NPY_DOUBLE => "float64",
+        NPY_TYPES::NPY_UBYTE => "uint8",
+        NPY_TYPES::NPY_BOOL => "bool",
+        _ => "int64",
+    }
+}
+
+/// Why something is no array of the elements that are expected; `or` names others that would do.
+struct Message {
+    argument: String,
+    found: Py<PyAny>,
+    expected: &'static str,
+    or: &'static str,
+}
+
+impl PyErrArguments for Message {
+    fn arguments(self, py: Python<'_>) -> Py<PyAny> {
+        let Self {
+            argument,
+            found,
+            expected,
+            or,
+        } = self;
+        let found = found.bind(py);
+        let message = match found.cast::<PyUntypedArray>() {
+            Ok(array) => format!(
+                "{argument}: has dtype {}, expected {expected}{or}; convert with \
+                 .astype(np.{expected})",
+                array.dtype()
+            ),
+            Err(_) => format!(
+                "{argument}: is a {}, expected a NumPy array; convert with \
+                 np.asarray({argument}, dtype=np.{expected})",
+                (found.get_type().name())
+                    .map_or_else(|_| "something else".to_owned(), |name| name.to_string())
+            ),
+        };
+        PyString::new(py, &message).into_any().unbind()
+    }
+}
+
+/// A shape as Python writes it.
+fn tuple(shape: &[usize]) -> String {
+    match shape {
+        [n] => format!("({n},)"),
+        _ => format!(
+            "({})",
+            shape
+                .iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(", ")
+        ),
+    }
+}

@@ -1,0 +1,144 @@
+//! The replay buffers' classes, and what they share.
+//!
+//! Each buffer stands behind a lock of its own and the classes are frozen, so that a thread that
+//! pushes while another samples with the interpreter released waits for it, instead of being told
+//! "Already borrowed". Nothing of Python's is called while it is held, so it cannot deadlock with the
+//! interpreter's lock. The scopes of `arrays` take it before they look at arrays: who waits for it lets
+//! go of the interpreter, and others may change them meanwhile.
+
+mod columns;
+pub(crate) mod gil;
+pub(crate) mod prioritized;
+pub(crate) mod replay;
+pub(crate) mod sampling;
+
+use numpy::{Ix1, Ix2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rlox_core::RloxError;
+use rlox_core::buffer::{Experience, ExperienceBatch, ObsElement, Replay};
+
+use crate::arrays::{Argument, Borrows, Looks, Number, reading};
+use crate::crossing::Site;
+use crate::errors::to_py;
+use crate::lock::Lock;
+
+/// A buffer with observations of either type.
+pub(crate) enum ByObs<F, U> {
+    F32(Lock<F>),
+    U8(Lock<U>),
+}
+
+/// Runs the same code on whichever buffer `$either` holds.
+macro_rules! each {
+    ($either:expr, $buffer:ident => $body:expr) => {
+        match &$either {
+            $crate::buffer::ByObs::F32($buffer) => $body,
+            $crate::buffer::ByObs::U8($buffer) => $body,
+        }
+    };
+}
+pub(crate) use each;
+
+/// Whether observations are bytes, from the name of their dtype.
+pub(crate) fn obs_are_bytes(obs_dtype: &str) -> PyResult<bool> {
+    match obs_dtype {
+        "float32" => Ok(false),
+        "uint8" => Ok(true),
+        _ => Err(PyValueError::new_err(format!(
+            "obs_dtype: is {obs_dtype:?}, expected \"float32\" or \"uint8\""
+        ))),
+    }
+}
+
+/// The arguments of `push`.
+#[allow(missing_docs, reason = "`ReplayBuffer.push` says what each is")]
+pub struct Transition<'a, 'py> {
+    pub obs: &'a Bound<'py, PyAny>,
+    pub next_obs: &'a Bound<'py, PyAny>,
+    pub action: &'a Bound<'py, PyAny>,
+    pub reward: f32,
+    pub terminated: bool,
+    pub truncated: bool,
+}
+
+/// `intake` is a twin of P3's, `borrows` one of P23's.
+pub fn push<O: ObsElement + Number, B: Replay<O> + Send>(
+    buffer: &Lock<B>,
+    site: &'static Site,
+    transition: &Transition<'_, '_>,
+    borrows: Borrows,
+    intake: impl FnOnce(&mut B, Experience<'_, O>) -> Result<(), RloxError> + Send,
+) -> PyResult<()> {
+    let mut crossing = site.enter(6);
+    let py = transition.obs.py();
+    let obs = Argument::new("obs", transition.obs);
+    let next_obs = Argument::new("next_obs", transition.next_obs);
+    let action = Argument::new("action", transition.action);
+    let (reward, terminated, truncated) = (
+        transition.reward,
+        transition.terminated,
+        transition.truncated,
+    );
+    reading(py, buffer, borrows, |buffer, look| {
+        let obs = look.read::<O, Ix1>(obs, None)?;
+        let next_obs = look.read::<O, Ix1>(next_obs, None)?;
+        let action = look.read::<f32, Ix1>(action, None)?;
+        let experience = Experience {
+            obs: &obs,
+            next_obs: &next_obs,
+            action: &action,
+            reward,
+            terminated,
+            truncated,
+        };
+        crossing.add_bytes(2 * size_of_val(experience.obs) + size_of_val(experience.action));
+        intake(buffer, experience).map_err(to_py)
+    })
+}
+
+/// The arguments of `push_batch`, in its order.
+pub(crate) type Columns<'a, 'py> = [&'a Bound<'py, PyAny>; 6];
+
+/// `borrows` is a twin of P23's.
+pub fn push_batch<O: ObsElement + Number>(
+    buffer: &Lock<impl Replay<O> + Send>,
+    site: &'static Site,
+    borrows: Borrows,
+    [obs, next_obs, action, reward, terminated, truncated]: Columns<'_, '_>,
+) -> PyResult<()> {
+    let mut crossing = site.enter(0);
+    let py = obs.py();
+    let obs = Argument::new("obs", obs);
+    let next_obs = Argument::new("next_obs", next_obs);
+    let action = Argument::new("action", action);
+    let reward = Argument::new("reward", reward);
+    let terminated = Argument::new("terminated", terminated);
+    let truncated = Argument::new("truncated", truncated);
+    reading(py, buffer, borrows, |buffer, look| {
+        let (obs_dim, act_dim) = (buffer.storage().obs_dim(), buffer.storage().act_dim());
+        let obs = look.read::<O, Ix2>(obs, None)?;
+        let n = obs.shape()[0];
+        if obs.shape()[1] != obs_dim {
+            return Err(PyValueError::new_err(format!(
+                "obs: has shape ({n}, {}), expected (n, {obs_dim})",
+                obs.shape()[1]
+            )));
+        }
+        let next_obs = look.read::<O, Ix2>(next_obs, Some(&[n, obs_dim]))?;
+        let action = look.read::<f32, Ix2>(action, Some(&[n, act_dim]))?;
+        let reward = look.read::<f32, Ix1>(reward, Some(&[n]))?;
+        let terminated = look.read::<bool, Ix1>(terminated, Some(&[n]))?;
+        let truncated = look.read::<bool, Ix1>(truncated, Some(&[n]))?;
+        let batch = ExperienceBatch {
+            obs: &obs,
+            next_obs: &next_obs,
+            action: &action,
+            reward: &reward,
+            terminated: terminated.flags()?,
+            truncated: truncated.flags()?,
+        };
+        crossing.add_bytes(2 * size_of_val(batch.obs) + size_of_val(batch.action) + 6 * n);
+        buffer.append(&batch).map_err(to_py)
+    })
+}

@@ -1,0 +1,209 @@
+//! `ReplayBuffer`.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rlox_core::buffer::{Replay, intake};
+use rlox_core::switchboard as buffer;
+
+use super::sampling::{self, Memory};
+use super::{ByObs, Transition, each, obs_are_bytes};
+use crate::arrays::{BORROWS, ROOM};
+use crate::crossing::{REPLAY_PUSH, REPLAY_PUSH_BATCH, REPLAY_SAMPLE};
+use crate::errors::to_py;
+use crate::lock::Lock;
+use crate::numbers::{seed as convert_seed, size};
+
+/// A ring of transitions, sampled uniformly with replacement.
+///
+/// Safe to use from several threads: a call waits for the one before it.
+///
+/// Parameters
+/// ----------
+/// capacity : int
+///     Transitions held; a push to a full buffer overwrites the oldest. Memory is reserved at once
+///     and used as the buffer fills.
+/// obs_dim, act_dim : int
+///     Elements of a flattened observation and action.
+/// obs_dtype : "float32" or "uint8"
+/// seed : int
+///     Of the stream that samples are drawn from (ChaCha8: the same on every platform).
+///
+/// Raises
+/// ------
+/// ValueError
+///     A dimension below 1, an unknown dtype, more memory than there is.
+#[pyclass(frozen, module = "rlox._core")]
+pub struct ReplayBuffer {
+    inner: ByObs<buffer::ReplayBuffer<f32>, buffer::ReplayBuffer<u8>>,
+    memory: Memory,
+}
+
+#[pymethods]
+impl ReplayBuffer {
+    #[new]
+    #[pyo3(signature = (capacity, obs_dim, act_dim, obs_dtype="float32", seed=0))]
+    fn new(
+        capacity: i64,
+        obs_dim: i64,
+        act_dim: i64,
+        obs_dtype: &str,
+        seed: i128,
+    ) -> PyResult<Self> {
+        let seed = convert_seed(seed)?;
+        let capacity = size("capacity", capacity)?;
+        let obs_dim = size("obs_dim", obs_dim)?;
+        let act_dim = size("act_dim", act_dim)?;
+        let inner = if obs_are_bytes(obs_dtype)? {
+            ByObs::U8(Lock::new(
+                buffer::ReplayBuffer::new(capacity, obs_dim, act_dim, seed).map_err(to_py)?,
+            ))
+        } else {
+            ByObs::F32(Lock::new(
+                buffer::ReplayBuffer::new(capacity, obs_dim, act_dim, seed).map_err(to_py)?,
+            ))
+        };
+        Ok(Self {
+            inner,
+            memory: Memory::new(ROOM),
+        })
+    }
+
+    /// Store one transition.
+    ///
+    /// Parameters
+    /// ----------
+    /// obs, next_obs : ndarray, shape (obs_dim,), of the buffer's obs_dtype
+    /// action : ndarray, shape (act_dim,), float32
+    /// reward : float
+    /// terminated, truncated : bool
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     A shape, an array not contiguous in C order, a reward that is not finite.
+    /// TypeError
+    ///     No array, or another dtype.
+    fn push(
+        &self,
+        obs: &Bound<'_, PyAny>,
+        next_obs: &Bound<'_, PyAny>,
+        action: &Bound<'_, PyAny>,
+        reward: f32,
+        terminated: bool,
+        truncated: bool,
+    ) -> PyResult<()> {
+        let transition = Transition {
+            obs,
+            next_obs,
+            action,
+            reward,
+            terminated,
+            truncated,
+        };
+        each!(self.inner, ring => super::push(ring, &REPLAY_PUSH, &transition, BORROWS, intake::push))
+    }
+
+    /// Store n transitions, in order: all of them or, on an error, none.
+    ///
+    /// Parameters
+    /// ----------
+    /// obs, next_obs : ndarray, shape (n, obs_dim), of the buffer's obs_dtype
+    /// action : ndarray, shape (n, act_dim), float32
+    /// reward : ndarray, shape (n,), float32
+    /// terminated, truncated : ndarray, shape (n,), bool
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     A shape, an array not contiguous in C order, a reward that is not finite.
+    /// TypeError
+    ///     No array, or another dtype.
+    fn push_batch(
+        &self,
+        obs: &Bound<'_, PyAny>,
+        next_obs: &Bound<'_, PyAny>,
+        action: &Bound<'_, PyAny>,
+        reward: &Bound<'_, PyAny>,
+        terminated: &Bound<'_, PyAny>,
+        truncated: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let columns = [obs, next_obs, action, reward, terminated, truncated];
+        each!(self.inner, buffer => super::push_batch(buffer, &REPLAY_PUSH_BATCH, BORROWS, columns))
+    }
+
+    /// Draw a batch, uniformly and with replacement.
+    ///
+    /// Parameters
+    /// ----------
+    /// batch_size : int
+    /// seed : int, optional
+    ///     Draws from a new stream; without it the buffer's own goes on.
+    /// copy : bool
+    ///     With True nothing that you hold is ever overwritten: the arrays are new, or earlier ones
+    ///     that nobody refers to any more, of which the buffer keeps the last four of a kind. With
+    ///     False they are the same ones at every call of one batch size, and the next such call
+    ///     overwrites them; not for several threads at once, and new ones after one is marked
+    ///     read-only or while an update in another thread reads one. NumPy refuses to ``resize``
+    ///     either in place.
+    ///
+    /// Returns
+    /// -------
+    /// dict of ndarrays
+    ///     ``obs``, ``next_obs`` (batch_size, obs_dim) of obs_dtype, ``action`` (batch_size,
+    ///     act_dim) float32, ``reward`` (batch_size,) float32, ``terminated`` and ``truncated``
+    ///     (batch_size,) bool.
+    ///
+    /// Raises
+    /// ------
+    /// ValueError
+    ///     A batch size below 1.
+    /// RuntimeError
+    ///     An empty buffer.
+    /// MemoryError
+    ///     A batch that there is no memory for.
+    #[pyo3(signature = (batch_size, seed=None, copy=true))]
+    fn sample<'py>(
+        &self,
+        py: Python<'py>,
+        batch_size: i64,
+        seed: Option<i128>,
+        copy: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let batch_size = size("batch_size", batch_size)?;
+        let seed = seed.map(convert_seed).transpose()?;
+        let source = self.memory.source(copy);
+        each!(self.inner, buffer => {
+            sampling::sample::<_, _, false>(py, buffer, source, &REPLAY_SAMPLE, batch_size, seed)
+        })
+    }
+
+    /// All transitions, the oldest first.
+    ///
+    /// Returns
+    /// -------
+    /// dict of ndarrays
+    ///     As `sample` returns them, `len(self)` rows, in new arrays; `push_batch` takes them.
+    ///
+    /// Raises
+    /// ------
+    /// MemoryError
+    ///     More than there is memory for: they are as large again as the buffer.
+    fn transitions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        each!(self.inner, buffer => sampling::transitions(py, buffer))
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().len()))
+    }
+
+    /// Transitions held, as `len(self)`: Stable-Baselines3's name.
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.__len__(py)
+    }
+
+    /// Transitions it can hold.
+    #[getter]
+    fn capacity(&self, py: Python<'_>) -> PyResult<usize> {
+        each!(self.inner, buffer => Ok(buffer.lock(py)?.storage().capacity()))
+    }
+}

@@ -1,0 +1,383 @@
+//! The built-in environments for Python: NumPy in, NumPy out.
+
+use std::sync::Mutex;
+
+use numpy::{Ix1, Ix2, PyArray1, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rlox_core::env::builtins;
+use rlox_core::env::obs_store::ObsStore;
+use rlox_core::env::parallel::Reset;
+use rlox_core::env::physics::Bounds;
+use rlox_core::env::spaces::{Actions, Space};
+use rlox_core::env::stepping::Finals;
+use rlox_core::switchboard::VecEnv as CoreVecEnv;
+
+use crate::arrays::{
+    Argument, BORROWS, Looked, Looks, Output, Own, ROOM, Recycled, Unguarded, made, reading,
+    unless_taken, writing,
+};
+use crate::crossing::{VEC_ENV_RESET, VEC_ENV_STEP};
+use crate::errors::{reserved, to_py};
+use crate::lent::Envs;
+use crate::names::names;
+use crate::numbers::List;
+
+/// Ids of the environments that run natively.
+#[pyfunction]
+pub fn builtin_envs() -> Vec<&'static str> {
+    builtins::IDS.to_vec()
+}
+
+/// The rows of `bounds`.
+fn pairs(bounds: &Bound<'_, PyAny>) -> PyResult<Vec<(f64, f64)>> {
+    let py = bounds.py();
+    let bounds = Argument::new("bounds", bounds);
+    reading(py, &Unguarded, BORROWS, |(), look| {
+        let bounds = look.read::<f64, Ix2>(bounds, None)?;
+        let &[n, 2] = bounds.shape() else {
+            return Err(PyValueError::new_err(format!(
+                "bounds: has shape {:?}, expected (state_dim, 2)",
+                bounds.shape()
+            )));
+        };
+        let mut rows = reserved(n)?;
+        rows.extend(bounds.chunks_exact(2).map(|row| (row[0], row[1])));
+        Ok(rows)
+    })
+}
+
+/// Built-in environments stepped together, with same-step autoreset.
+///
+/// `rlox.VecEnv` is the Gymnasium interface over it.
+#[pyclass(module = "rlox._core", frozen)]
+pub struct VecEnv {
+    pub(crate) envs: Envs,
+    /// Facts that never change stand here, too, so that they can be asked for while the environments
+    /// are elsewhere.
+    #[pyo3(get)]
+    pub(crate) n_envs: usize,
+    #[pyo3(get)]
+    pub(crate) obs_dim: usize,
+    #[pyo3(get)]
+    env_id: &'static str,
+    pub(crate) action_space: Space,
+    observation_space: Space,
+    /// What `bounds` of `reset` are by default, row by row.
+    #[pyo3(get)]
+    initial_bounds: Vec<Bounds>,
+    results: Mutex<RecycledSteps>,
+}
+
+/// Arrays of earlier steps.
+struct RecycledSteps {
+    obs: Recycled,
+    rewards: Recycled,
+    flags: Recycled,
+    masks: Recycled,
+    final_obs: Recycled,
+}
+
+impl RecycledSteps {
+    /// None yet, and never more than `room` of a kind; `room` last observations an environment.
+    fn new(n_envs: usize, room: usize) -> Self {
+        let [obs, rewards, flags, masks] = [(); 4].map(|()| Recycled::new(room));
+        let final_obs = Recycled::new(n_envs * room);
+        Self {
+            obs,
+            rewards,
+            flags,
+            masks,
+            final_obs,
+        }
+    }
+
+    fn take(&mut self, py: Python<'_>, n_envs: usize, obs_dim: usize) -> PyResult<[Own; 4]> {
+        let obs = self.obs.take::<f32, Ix2, 2>(py, [n_envs, obs_dim])?;
+        let rewards = self.rewards.take::<f64, Ix1, 1>(py, [n_envs])?;
+        let mut flags = || self.flags.take::<bool, Ix1, 1>(py, [n_envs]);
+        Ok([obs, rewards, flags()?, flags()?])
+    }
+
+    /// The last observations, each at the place of its environment.
+    fn final_obs<'py>(
+        &mut self,
+        py: Python<'py>,
+        n_envs: usize,
+        obs_dim: usize,
+        finals: &Finals,
+    ) -> PyResult<Bound<'py, PyArray1<Py<PyAny>>>> {
+        if self.final_obs.has_room() {
+            let copies = finals
+                .iter()
+                .map(|(i, row)| Ok((i, self.final_obs.take_copy(py, row)?)));
+            return made::objects(py, n_envs, copies);
+        }
+        let envs = finals.envs();
+        let rows = envs
+            .iter()
+            .copied()
+            .zip(made::rows(py, finals.obs(), obs_dim)?);
+        made::objects(py, n_envs, rows.map(|(i, row)| Ok((i, row?))))
+    }
+}
+
+/// Arrays of a step: observations, rewards, terminations, truncations.
+type StepArrays<'py> = (
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+);
+/// The same, and infos.
+type StepResult<'py> = (
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyAny>,
+    Bound<'py, PyDict>,
+);
+
+#[pymethods]
+impl VecEnv {
+    /// The i-th environment is seeded with `seed + i`.
+    ///
+    /// Raises ValueError for an id that is not built in, for no environment or more than there is
+    /// memory for, and for a seed of 2**128 - n_envs or more.
+    #[new]
+    fn new(env_id: &str, n_envs: usize, seed: u128) -> PyResult<Self> {
+        Self::with_room(env_id, n_envs, seed, ROOM)
+    }
+
+    /// Space of one environment's observations: `n` of a discrete one, `(low, high)` of a box.
+    #[getter]
+    fn observation_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        describe(py, &self.observation_space)
+    }
+
+    /// Space of one environment's actions, likewise.
+    #[getter]
+    fn action_space<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        describe(py, &self.action_space)
+    }
+
+    /// Start new episodes; returns the observations `[n_envs, obs_dim]` float32.
+    ///
+    /// `seeds` one an environment (`None`: its stream goes on), `mask` bool `[n_envs]` of those to
+    /// reset (default all), `bounds` float64 `[drawn, 2]` of the uniform draw of those components of the
+    /// initial state that are drawn.
+    #[pyo3(signature = (seeds=None, mask=None, bounds=None, out=None))]
+    fn reset<'py>(
+        &self,
+        py: Python<'py>,
+        seeds: Option<List<Option<u128>>>,
+        mask: Option<&Bound<'py, PyAny>>,
+        bounds: Option<&Bound<'py, PyAny>>,
+        out: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _crossing = VEC_ENV_RESET.enter(self.n_envs * self.obs_dim * size_of::<f32>());
+        let bounds = bounds.map(pairs).transpose()?;
+        let shape = [self.n_envs, self.obs_dim];
+        let mut out = match &out {
+            Some(out) => Output::given("out", out),
+            None => Output::new::<f32, Ix2, 2>(py, shape)?,
+        };
+        let mask = mask.map(|mask| Argument::new("mask", mask));
+        writing(py, &self.envs, |env, look| {
+            let mask = mask
+                .map(|mask| look.read::<bool, Ix1>(mask, Some(&[self.n_envs])))
+                .transpose()?;
+            let mut rows = look.later::<f32, Ix2>(&mut out, &shape)?;
+            let how = Reset {
+                seeds: seeds.as_ref().map(|seeds| &seeds.0[..]),
+                mask: mask.as_ref().map(Looked::flags).transpose()?,
+                bounds: bounds.as_deref(),
+            };
+            let obs = env.reset(how).map_err(to_py)?;
+            drop(mask);
+            obs.copy_to(rows.now(look));
+            Ok(())
+        })?;
+        Ok(out.give(py))
+    }
+
+    /// Step all environments; returns observations `[n_envs, obs_dim]` float32, rewards float64,
+    /// terminations bool, truncations bool (all `[n_envs]`), and infos: where episodes have ended,
+    /// those of Gymnasium's same-step autoreset, else an empty dictionary.
+    ///
+    /// `actions`: integers `[n_envs]` (not uint64), or float32 `[n_envs, act_dim]`. `out` takes the
+    /// four arrays of an earlier step and writes into them; no two of them may share memory.
+    #[pyo3(signature = (actions, out=None))]
+    fn step<'py>(
+        &self,
+        py: Python<'py>,
+        actions: &Bound<'py, PyAny>,
+        out: Option<StepArrays<'py>>,
+    ) -> PyResult<StepResult<'py>> {
+        let mut crossing = VEC_ENV_STEP.enter(self.n_envs * (4 * self.obs_dim + 10));
+        let mut out = match out {
+            Some((obs, rewards, terminations, truncations)) => [
+                Output::given("out[0]", &obs),
+                Output::given("out[1]", &rewards),
+                Output::given("out[2]", &terminations),
+                Output::given("out[3]", &truncations),
+            ],
+            None => self
+                .results(|results| results.take(py, self.n_envs, self.obs_dim))?
+                .map(Output::New),
+        };
+        let converted = ActionArray::converted(&self.action_space, actions)?;
+        let actions = converted.as_ref().unwrap_or(actions);
+        let actions = Argument::new("actions", actions);
+        let finals = writing(py, &self.envs, |env, look| {
+            let [obs, rewards, terminations, truncations] = &mut out;
+            let n = [self.n_envs];
+            let actions = ActionArray::look(look, &self.action_space, self.n_envs, actions)?;
+            let mut obs = look.later::<f32, Ix2>(obs, &[self.n_envs, self.obs_dim])?;
+            let mut rewards = look.later::<f64, Ix1>(rewards, &n)?;
+            let terminations = look.later::<bool, Ix1>(terminations, &n)?;
+            let truncations = look.later::<bool, Ix1>(truncations, &n)?;
+            crossing.add_bytes(actions.n_bytes());
+            let batch = env.step(actions.view()).map_err(to_py)?;
+            drop(actions);
+            batch.obs.copy_to(obs.now(look));
+            rewards.now(look).copy_from_slice(&batch.rewards);
+            terminations.copy_from(&batch.terminated, look);
+            truncations.copy_from(&batch.truncated, look);
+            let any = !batch.final_obs.envs().is_empty();
+            any.then(|| batch.final_obs.try_clone().map_err(to_py))
+                .transpose()
+        })?;
+        // Not while the environments are locked: a finaliser of an earlier result may step them.
+        let infos = match finals {
+            Some(finals) => self.infos(py, &finals)?,
+            None => made::dict(py)?,
+        };
+        let [obs, rewards, terminations, truncations] = out.map(|array| array.give(py));
+        Ok((obs, rewards, terminations, truncations, infos))
+    }
+
+    /// State of environment `i`, float64, and the number of steps in its episode.
+    fn state<'py>(&self, py: Python<'py>, i: usize) -> PyResult<(Bound<'py, PyArray1<f64>>, u32)> {
+        let (state, elapsed) = self.envs.with(py, |env| env.state(i).map_err(to_py))?;
+        Ok((made::copied(py, &state)?, elapsed))
+    }
+
+    /// Put environment `i` into `state`, float64, `elapsed` steps into its episode.
+    #[pyo3(signature = (i, state, elapsed=0))]
+    fn set_state(&self, i: usize, state: &Bound<'_, PyAny>, elapsed: u32) -> PyResult<()> {
+        let py = state.py();
+        let state = Argument::new("state", state);
+        reading(py, &self.envs, BORROWS, |env, look| {
+            let state = look.read::<f64, Ix1>(state, None)?;
+            env.set_state(i, &state, elapsed).map_err(to_py)
+        })
+    }
+}
+
+impl VecEnv {
+    /// With at most `room` arrays of each kind that are given out again: P25's seam.
+    pub fn with_room(env_id: &str, n_envs: usize, seed: u128, room: usize) -> PyResult<Self> {
+        let env = CoreVecEnv::new(env_id, n_envs, seed).map_err(to_py)?;
+        Ok(Self {
+            n_envs,
+            obs_dim: env.observation_space().dim(),
+            env_id: env.env_id(),
+            action_space: env.action_space().clone(),
+            observation_space: env.observation_space().clone(),
+            initial_bounds: env.initial_bounds().to_vec(),
+            envs: Envs::new(env),
+            results: Mutex::new(RecycledSteps::new(n_envs, room)),
+        })
+    }
+
+    /// `f` with the arrays of earlier steps, or with none.
+    fn results<R>(&self, f: impl FnOnce(&mut RecycledSteps) -> R) -> R {
+        unless_taken(&self.results, || RecycledSteps::new(self.n_envs, 0), f)
+    }
+
+    /// Gymnasium's infos of a step with same-step autoreset in which episodes ended.
+    fn infos<'py>(&self, py: Python<'py>, finals: &Finals) -> PyResult<Bound<'py, PyDict>> {
+        let mut mask = reserved(self.n_envs)?;
+        mask.resize(self.n_envs, false);
+        finals.envs().iter().for_each(|&i| mask[i] = true);
+        let (final_obs, [of_obs, of_info]) = self.results(|results| {
+            let final_obs = results.final_obs(py, self.n_envs, self.obs_dim, finals)?;
+            let mut mask = || results.masks.take_copy(py, &mask);
+            PyResult::Ok((final_obs, [mask()?, mask()?]))
+        })?;
+        let (infos, names) = (made::dict(py)?, names(py));
+        infos.set_item(&names.final_obs, final_obs)?;
+        infos.set_item(&names.has_final_obs, of_obs)?;
+        infos.set_item(&names.final_info, made::dict(py)?)?;
+        infos.set_item(&names.has_final_info, of_info)?;
+        Ok(infos)
+    }
+}
+
+/// Actions as they came, in a scope.
+pub(crate) enum ActionArray<'x> {
+    Discrete(Looked<'x, i64, Ix1>),
+    Continuous(Looked<'x, f32, Ix2>),
+}
+
+impl<'x> ActionArray<'x> {
+    /// Integers of another width as int64, if `actions` are such and a discrete space wants them; not
+    /// uint64, of which not every number is one of int64. This runs NumPy's code, or a subclass's.
+    pub(crate) fn converted<'py>(
+        space: &Space,
+        actions: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let of_other_width = matches!(space, Space::Discrete(_))
+            && actions.cast::<PyUntypedArray>().is_ok_and(|array| {
+                let dtype = array.dtype();
+                matches!(dtype.kind(), b'i' | b'u') && dtype.itemsize() != 8
+            });
+        of_other_width
+            .then(|| actions.call_method1("astype", ("int64",)))
+            .transpose()
+    }
+
+    /// Actions of `n_envs` environments, of the dtype and shape of `space`.
+    #[inline]
+    pub(crate) fn look(
+        look: &'x impl Looks,
+        space: &Space,
+        n_envs: usize,
+        actions: Argument<'x>,
+    ) -> PyResult<Self> {
+        match space {
+            Space::Discrete(_) => look.read(actions, Some(&[n_envs])).map(Self::Discrete),
+            Space::Box { low, .. } => look
+                .read(actions, Some(&[n_envs, low.len()]))
+                .map(Self::Continuous),
+        }
+    }
+
+    pub(crate) fn n_bytes(&self) -> usize {
+        match self {
+            Self::Discrete(actions) => size_of_val(&actions[..]),
+            Self::Continuous(actions) => size_of_val(&actions[..]),
+        }
+    }
+
+    /// What they are.
+    #[inline]
+    pub(crate) fn view(&self) -> Actions<'_> {
+        match self {
+            Self::Discrete(actions) => Actions::Discrete(actions),
+            Self::Continuous(actions) => Actions::Continuous(actions),
+        }
+    }
+}
+
+fn describe<'py>(py: Python<'py>, space: &Space) -> PyResult<Bound<'py, PyAny>> {
+    match space {
+        Space::Discrete(n) => Ok(n.into_pyobject(py)?.into_any()),
+        Space::Box { low, high } => {
+            let bounds = (made::copied(py, low)?, made::copied(py, high)?);
+            Ok(bounds.into_pyobject(py)?.into_any())
+        }
+    }
+}

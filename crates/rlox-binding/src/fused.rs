@@ -1,0 +1,192 @@
+//! `collect_rollout`: a whole rollout of an MLP policy in one call.
+
+use numpy::{Ix1, Ix3};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use rlox_core::nn::{Mlp, PackedMlp};
+use rlox_core::pipeline::fused::{self, Episode, FusedRollout, MlpPolicy, Running, Stream};
+use rlox_core::pipeline::rollout::{ActionBatch, Collect};
+use rlox_core::switchboard::Chosen;
+
+use crate::arrays::{Detaching, Number, Pinned, detaching, made};
+use crate::crossing::COLLECT_ROLLOUT;
+use crate::env::VecEnv;
+use crate::errors::{reserved, to_py};
+use crate::nn::{Network, mlp};
+
+/// `n_steps` of an MLP policy in native environments, from where they stand: stepping, both
+/// networks, sampling, log-probabilities and GAE, with the interpreter let go of.
+///
+/// Sampling is by inverse CDF for a discrete action space, mean + exp(log_std) * normal for a box;
+/// the environments get such an action clipped to the box. The reward of a step truncated by the
+/// time limit alone is raised by ``gamma * V(final_obs)``. Same arguments and same states of the
+/// environments, same rollout, whatever the number of threads.
+///
+/// Parameters
+/// ----------
+/// env : VecEnv
+/// actor, critic : (list of int, "tanh" or "relu", ndarray of float32)
+///     Widths (input, hidden..., output) of linear layers, the activation between them, and their
+///     parameters in torch's order: of each layer the weight, [out, in], then the bias. The actor's
+///     outputs are logits or means.
+/// log_std : ndarray, shape (act_dim,), float32
+///     Empty for a discrete action space.
+/// n_steps, gamma, gae_lambda : int, float, float
+/// stream : (int, int)
+///     Seed and number of the stream that the random numbers come from; both in [0, 2**64).
+/// running : (ndarray of float64, ndarray of int64), shape (n_envs,)
+///     Reward and length of the episodes under way; brought up to date.
+/// noise : ndarray, shape (n_steps, n_envs, 1 or act_dim), float32
+///     Instead of the stream: uniform in [0, 1) for a discrete action space, else standard normal.
+/// threads : int
+///     At most so many; None: as many as pay.
+///
+/// Returns
+/// -------
+/// dict of ndarrays
+///     ``obs`` float32 (n_steps + 1, n_envs, obs_dim), the last ones to go on from; ``actions``
+///     int64 (n_steps, n_envs) or float32 (n_steps, n_envs, act_dim), not clipped; ``log_probs``,
+///     ``values``, ``advantages``, ``returns`` float32 (n_steps, n_envs); and of the episodes that
+///     ended, in the order of their steps, then environments: ``episode_steps`` int64,
+///     ``episode_rewards`` float64, ``episode_lengths`` int64.
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, a range, an output of the networks that is not finite, arrays that share memory with
+///     one that is written to.
+/// TypeError
+///     No array, or another dtype.
+/// RuntimeError
+///     The environments were never reset, or are in use.
+/// MemoryError
+///     More steps than there is memory for.
+#[pyfunction]
+#[pyo3(signature = (
+    env, actor, critic, log_std, n_steps, gamma, gae_lambda, stream, running, noise=None,
+    threads=None,
+))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "a policy, where it acts, and how to collect"
+)]
+pub fn collect_rollout<'py>(
+    py: Python<'py>,
+    env: &Bound<'py, VecEnv>,
+    actor: Network<'py>,
+    critic: Network<'py>,
+    log_std: &Bound<'py, PyAny>,
+    n_steps: usize,
+    gamma: f64,
+    gae_lambda: f64,
+    stream: (u64, u64),
+    running: (Bound<'py, PyAny>, Bound<'py, PyAny>),
+    noise: Option<Bound<'py, PyAny>>,
+    threads: Option<usize>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let mut crossing = COLLECT_ROLLOUT.enter(0);
+    let env = env.get();
+    let running = (
+        Pinned::new("running[0]", &running.0),
+        Pinned::new("running[1]", &running.1),
+    );
+    let of_actor = Pinned::new("actor", &actor.2);
+    let of_critic = Pinned::new("critic", &critic.2);
+    let log_std = Pinned::new("log_std", log_std);
+    let noise = noise.as_ref().map(|noise| Pinned::new("noise", noise));
+    let actor = mlp("actor", &actor.0.0, &actor.1)?;
+    let critic = mlp("critic", &critic.0.0, &critic.1)?;
+    let how = Collect {
+        n_steps,
+        gamma,
+        gae_lambda,
+    };
+    let (seed, rollout) = stream;
+    let stream = Stream { seed, rollout };
+    let rollout = detaching(py, &env.envs, |envs, scope| {
+        let policy = MlpPolicy::new(
+            network(scope, actor, &of_actor)?,
+            network(scope, critic, &of_critic)?,
+            scope.read::<f32, Ix1>(&log_std, None)?,
+            env.obs_dim,
+            &env.action_space,
+        )
+        .map_err(to_py)?;
+        let n_envs = [env.n_envs];
+        let noise_shape = [n_steps, env.n_envs, policy.noise_per_action()];
+        let running = Running {
+            rewards: scope.write::<f64, Ix1>(&running.0, Some(&n_envs))?,
+            lengths: scope.write::<i64, Ix1>(&running.1, Some(&n_envs))?,
+        };
+        let noise = noise
+            .as_ref()
+            .map(|noise| scope.read::<f32, Ix3>(noise, Some(&noise_shape)))
+            .transpose()?;
+        scope
+            .detach(|| match noise {
+                Some(noise) => {
+                    fused::collect_with_noise::<Chosen>(envs, &policy, how, noise, running, threads)
+                }
+                None => fused::collect::<Chosen>(envs, &policy, how, stream, running, threads),
+            })
+            .map_err(to_py)
+    })?;
+    let actions = match &rollout.actions {
+        ActionBatch::Discrete(actions) => size_of_val(&actions[..]),
+        ActionBatch::Continuous(actions) => size_of_val(&actions[..]),
+    };
+    let floats = size_of_val(&rollout.obs[..]) + 4 * size_of_val(&rollout.values[..]);
+    crossing.add_bytes(floats + actions);
+    to_dict(py, rollout, [n_steps, env.n_envs])
+}
+
+fn network(scope: &Detaching<'_>, mlp: Mlp, params: &Pinned<'_>) -> PyResult<PackedMlp> {
+    let params = scope.read::<f32, Ix1>(params, Some(&[mlp.n_params()]))?;
+    PackedMlp::new(mlp, params).map_err(to_py)
+}
+
+fn to_dict(
+    py: Python<'_>,
+    rollout: FusedRollout,
+    steps: [usize; 2],
+) -> PyResult<Bound<'_, PyDict>> {
+    let [n_steps, n_envs] = steps;
+    let dict = made::dict(py)?;
+    let obs_dim = rollout.obs.len() / ((n_steps + 1) * n_envs);
+    dict.set_item(
+        "obs",
+        made::owned(py, rollout.obs, [n_steps + 1, n_envs, obs_dim])?,
+    )?;
+    let actions = match rollout.actions {
+        ActionBatch::Discrete(actions) => made::owned(py, actions, steps)?,
+        ActionBatch::Continuous(actions) => {
+            let act_dim = actions.len() / (n_steps * n_envs);
+            made::owned(py, actions, [n_steps, n_envs, act_dim])?
+        }
+    };
+    dict.set_item("actions", actions)?;
+    for (name, column) in [
+        ("log_probs", rollout.log_probs),
+        ("values", rollout.values),
+        ("advantages", rollout.advantages),
+        ("returns", rollout.returns),
+    ] {
+        dict.set_item(name, made::owned(py, column, steps)?)?;
+    }
+    let episodes = &rollout.episodes;
+    dict.set_item("episode_steps", each(py, episodes, |one| one.step as i64)?)?;
+    dict.set_item("episode_rewards", each(py, episodes, |one| one.reward)?)?;
+    dict.set_item("episode_lengths", each(py, episodes, |one| one.length)?)?;
+    Ok(dict)
+}
+
+/// A number of each episode.
+fn each<'py, T: Number + 'static>(
+    py: Python<'py>,
+    episodes: &[Episode],
+    number: impl Fn(&Episode) -> T,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut numbers = reserved(episodes.len())?;
+    numbers.extend(episodes.iter().map(number));
+    made::owned(py, numbers, [episodes.len()])
+}

@@ -1,0 +1,149 @@
+//! `compute_token_kl`, `compute_group_advantages`.
+
+use numpy::{Ix1, Ix2};
+use pyo3::prelude::*;
+use rlox_core::Real;
+use rlox_core::switchboard::LlmOps;
+
+use crate::arrays::{
+    Argument, Float, Looked, Looks, Number, Output, Unguarded, float_type, shape_of, writing,
+};
+use crate::crossing::{GROUP_ADVANTAGES, TOKEN_KL};
+use crate::errors::to_py;
+use crate::numbers::size;
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+
+/// Sum over each sequence's tokens of Schulman's k3 estimate of KL(policy || ref).
+///
+/// ``k3 = exp(d) - d - 1`` with ``d = log_probs_ref - log_probs_policy`` (Schulman 2020, "Approximating
+/// KL divergence"); computed so that it does not cancel where the models are close. Sums of eight terms
+/// are made in the inputs' type, sums of those in float64.
+///
+/// Parameters
+/// ----------
+/// log_probs_policy, log_probs_ref : ndarray, shape (B, T), float64 or float32
+///     Both of one dtype: the log-probability of each sampled token under either model.
+/// mask : ndarray of bool, shape (B, T), optional
+///     Tokens that count, where a byte of it is not 0; the others may hold anything.
+/// out : ndarray, optional
+///     Written and returned in place of a new array; of the result's shape and dtype, and apart from
+///     the inputs. After an error it holds anything.
+///
+/// Returns
+/// -------
+/// ndarray, shape (B,), of the inputs' dtype
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, an array not contiguous in C order, a sum that is NaN.
+/// TypeError
+///     No array, or another dtype.
+#[pyfunction]
+#[pyo3(signature = (log_probs_policy, log_probs_ref, mask=None, *, out=None))]
+pub fn compute_token_kl<'py>(
+    log_probs_policy: Any<'_, 'py>,
+    log_probs_ref: Any<'_, 'py>,
+    mask: Option<Any<'_, 'py>>,
+    out: Option<Any<'_, 'py>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    fn run<'py, T: Real + Number>(
+        policy: Any<'_, 'py>,
+        reference: Any<'_, 'py>,
+        mask: Option<Any<'_, 'py>>,
+        out: Option<Any<'_, 'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut crossing = TOKEN_KL.enter(0);
+        let py = policy.py();
+        let mut policy = Argument::new("log_probs_policy", policy);
+        let mut sums = match out {
+            Some(out) => Output::given("out", out),
+            None => {
+                let [n, _] = shape_of::<T, Ix2, 2>(py, &mut policy)?;
+                Output::new::<T, Ix1, 1>(py, [n])?
+            }
+        };
+        let reference = Argument::new("log_probs_ref", reference);
+        let mask = mask.map(|mask| Argument::new("mask", mask));
+        writing(py, &Unguarded, |(), look| {
+            let policy = look.read::<T, Ix2>(policy, None)?;
+            let reference = look.read::<T, Ix2>(reference, Some(policy.shape()))?;
+            let mask = mask
+                .map(|mask| look.read::<bool, Ix2>(mask, Some(policy.shape())))
+                .transpose()?;
+            let mask = mask.as_ref().map(Looked::bytes);
+            let to = look.write::<T, Ix1>(&mut sums, &policy.shape()[..1])?;
+            let mask_is = size_of_val(mask.unwrap_or_default());
+            crossing.add_bytes(2 * size_of_val(&policy[..]) + mask_is + size_of_val(to));
+            LlmOps::compute_token_kl_into(&policy, &reference, mask, to).map_err(to_py)
+        })?;
+        Ok(sums.give(py))
+    }
+    match float_type("log_probs_policy", log_probs_policy)? {
+        Float::F64 => run::<f64>(log_probs_policy, log_probs_ref, mask, out),
+        Float::F32 => run::<f32>(log_probs_policy, log_probs_ref, mask, out),
+    }
+}
+
+/// Each reward's advantage over its group, as in GRPO (Shao et al. 2024, section 4.1.2).
+///
+/// ``(r - mean(group)) / (std(group) + epsilon)``, with the population standard deviation.
+///
+/// Parameters
+/// ----------
+/// rewards : ndarray, shape (n_groups * group_size,), float64 or float32
+///     One group after the other.
+/// group_size : int
+/// epsilon : float, above 0
+///     A group whose rewards are all equal gets advantages of zero.
+/// out : ndarray, optional
+///     Written and returned in place of a new array; of the result's shape and dtype, and apart from
+///     the inputs. After an error it holds anything.
+///
+/// Returns
+/// -------
+/// ndarray of the shape and dtype of ``rewards``
+///
+/// Raises
+/// ------
+/// ValueError
+///     A group size that does not divide the rewards, a range, an array not contiguous, a reward
+///     that is not finite.
+/// TypeError
+///     No array, or another dtype.
+#[pyfunction]
+#[pyo3(signature = (rewards, group_size, epsilon=1e-8, *, out=None))]
+pub fn compute_group_advantages<'py>(
+    rewards: Any<'_, 'py>,
+    group_size: i64,
+    epsilon: f64,
+    out: Option<Any<'_, 'py>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    fn run<'py, T: Real + Number>(
+        rewards: Any<'_, 'py>,
+        group_size: usize,
+        epsilon: f64,
+        out: Option<Any<'_, 'py>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut crossing = GROUP_ADVANTAGES.enter(0);
+        let py = rewards.py();
+        let mut rewards = Argument::new("rewards", rewards);
+        let mut advantages = match out {
+            Some(out) => Output::given("out", out),
+            None => Output::new::<T, Ix1, 1>(py, shape_of::<T, Ix1, 1>(py, &mut rewards)?)?,
+        };
+        writing(py, &Unguarded, |(), look| {
+            let rewards = look.read::<T, Ix1>(rewards, None)?;
+            let to = look.write::<T, Ix1>(&mut advantages, rewards.shape())?;
+            crossing.add_bytes(2 * size_of_val(to));
+            LlmOps::compute_group_advantages_into(&rewards, group_size, epsilon, to).map_err(to_py)
+        })?;
+        Ok(advantages.give(py))
+    }
+    let group_size = size("group_size", group_size)?;
+    match float_type("rewards", rewards)? {
+        Float::F64 => run::<f64>(rewards, group_size, epsilon, out),
+        Float::F32 => run::<f32>(rewards, group_size, epsilon, out),
+    }
+}

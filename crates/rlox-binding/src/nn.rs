@@ -1,0 +1,223 @@
+//! `ppo_update`.
+
+use numpy::{Ix1, Ix2};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rlox_core::nn::adam::{Adam, Moments};
+use rlox_core::nn::ppo::{self, Actions, ActorCritic, Ppo, Rollout};
+use rlox_core::nn::{Activation, Mlp};
+
+use crate::arrays::{Detaching, Pinned, Unguarded, detaching};
+use crate::crossing::PPO_UPDATE;
+use crate::errors::to_py;
+use crate::numbers::{List, size};
+
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
+/// Parameters, and Adam's two moments of them.
+pub(crate) type MomentArrays<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+/// Widths, the name of the activation, and where the parameters lie.
+type NetworkArguments<'py> = (List<usize>, String, MomentArrays<'py>);
+
+/// The shape of a network; `argument` is its public name.
+pub(crate) fn mlp(argument: &str, widths: &[usize], activation: &str) -> PyResult<Mlp> {
+    let activation = match activation {
+        "tanh" => Activation::Tanh,
+        "relu" => Activation::Relu,
+        other => {
+            return Err(PyValueError::new_err(format!(
+                "{argument}: has activation {other:?}, expected \"tanh\" or \"relu\""
+            )));
+        }
+    };
+    Mlp::new(widths, activation).map_err(to_py)
+}
+
+/// Widths (input, hidden…, output), "tanh" or "relu", parameters.
+pub(crate) type Network<'py> = (List<usize>, String, Bound<'py, PyAny>);
+
+/// Means over the minibatches, in the order of `ppo_update`'s docs.
+type Means = (f64, f64, f64, f64, f64, f64);
+
+/// Refuses `nvec` beside a `log_std`.
+pub(crate) fn only_for_choices(nvec: &Option<List<usize>>, has_log_std: bool) -> PyResult<()> {
+    if nvec.is_none() || !has_log_std {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(
+        "nvec: belongs to choices, and log_std was given, which belongs to continuous actions",
+    ))
+}
+
+/// Three arrays that stay where they are, under one name.
+pub(crate) fn pinned<'a>(argument: &'static str, arrays: &'a MomentArrays<'_>) -> [Pinned<'a>; 3] {
+    [&arrays.0, &arrays.1, &arrays.2].map(|array| Pinned::new(argument, array))
+}
+
+/// Three arrays of n float32, to be written to.
+pub(crate) fn moments<'x>(
+    scope: &'x Detaching<'_>,
+    [params, exp_avg, exp_avg_sq]: &'x [Pinned<'_>; 3],
+    n: usize,
+) -> PyResult<Moments<'x>> {
+    let write = |array| scope.write::<f32, Ix1>(array, Some(&[n]));
+    Ok(Moments {
+        params: write(params)?,
+        exp_avg: write(exp_avg)?,
+        exp_avg_sq: write(exp_avg_sq)?,
+    })
+}
+
+/// One update of PPO (Schulman et al. 2017): epochs of minibatch Adam on the clipped surrogate.
+///
+/// Networks are multilayer perceptrons ``(widths, activation, moments)``: input, hidden and output
+/// widths, "tanh" or "relu" between the layers, and ``moments = (params, exp_avg, exp_avg_sq)``, of
+/// shape (n_params,) and float32 each, which are written to. Parameters lie layer after layer,
+/// weight [out, in] in row-major order, then bias [out], as in torch. The GIL is released.
+///
+/// Parameters
+/// ----------
+/// actor, critic : tuple
+///     Networks for logits, or means, and for the value.
+/// log_std : tuple or None
+///     Moments of the log-deviation, shape (act_dim,); None means discrete actions.
+/// rollout : tuple
+///     ``(obs, actions, log_probs, advantages, returns)``: float32 of shape (n, obs_dim), int64 of
+///     shape (n,), with ``nvec`` (n, len(nvec)), or float32 of shape (n, act_dim), and three times
+///     float32 of shape (n,).
+/// order : ndarray of int64, shape (n_epochs * n,)
+///     One permutation of the transitions per epoch.
+/// step : int
+///     Steps that Adam has made.
+/// batch_size, clip_range, normalize_advantage, ent_coef, vf_coef, max_grad_norm, clip_range_vf, target_kl
+///     As ``rlox.PPO`` has them. With ``target_kl`` the update may end early.
+/// nvec : list of int or None
+///     Of several choices at once the possibilities of each, as many in all as there are logits.
+/// lr, betas, eps
+///     As ``torch.optim.Adam`` has them.
+/// threads : int
+///     Above 1, actor and critic may learn side by side. The result is the same, to the bit.
+///
+/// Returns
+/// -------
+/// figures : tuple of six floats
+///     Means over the minibatches of the loss, the policy's loss, the value's loss, the entropy's
+///     loss, the approximate KL divergence and the fraction of clipped ratios; NaN without minibatches.
+/// n_minibatches : int
+///     How many were learnt from: the steps that Adam made in this call.
+///
+/// Raises
+/// ------
+/// ValueError
+///     A shape, an array not contiguous in C order, an index or an action that is none, arrays that
+///     share memory with one that is written to, a clip range or target that is negative or no number,
+///     an `nvec` that does not go with the actor or with `log_std`.
+/// TypeError
+///     No array, or another dtype.
+/// MemoryError
+///     Networks or batches for which there is no memory.
+#[pyfunction]
+#[pyo3(signature = (actor, critic, log_std, rollout, order, step, *, batch_size, clip_range,
+    normalize_advantage, ent_coef, vf_coef, max_grad_norm, lr, betas, eps, clip_range_vf=None,
+    target_kl=None, nvec=None, threads=1))]
+#[expect(clippy::too_many_arguments, reason = "those of the algorithm")]
+pub fn ppo_update<'py>(
+    py: Python<'py>,
+    actor: NetworkArguments<'py>,
+    critic: NetworkArguments<'py>,
+    log_std: Option<MomentArrays<'py>>,
+    rollout: [Bound<'py, PyAny>; 5],
+    order: Any<'_, 'py>,
+    step: u64,
+    batch_size: i64,
+    clip_range: f32,
+    normalize_advantage: bool,
+    ent_coef: f32,
+    vf_coef: f32,
+    max_grad_norm: f64,
+    lr: f64,
+    betas: (f64, f64),
+    eps: f64,
+    clip_range_vf: Option<f32>,
+    target_kl: Option<f64>,
+    nvec: Option<List<usize>>,
+    threads: usize,
+) -> PyResult<(Means, usize)> {
+    let mut crossing = PPO_UPDATE.enter(0);
+    only_for_choices(&nvec, log_std.is_some())?;
+    let ppo = Ppo {
+        batch_size: size("batch_size", batch_size)?,
+        clip_range,
+        normalize_advantage,
+        ent_coef,
+        vf_coef,
+        clip_range_vf,
+        target_kl,
+        max_grad_norm,
+        adam: Adam {
+            lr,
+            beta1: betas.0,
+            beta2: betas.1,
+            eps,
+        },
+    };
+    let actor_mlp = mlp("actor", &actor.0.0, &actor.1)?;
+    let critic_mlp = mlp("critic", &critic.0.0, &critic.1)?;
+    let (of_actor, of_critic) = (pinned("actor", &actor.2), pinned("critic", &critic.2));
+    let of_log_std = log_std.as_ref().map(|arrays| pinned("log_std", arrays));
+    let [obs, actions, log_probs, advantages, returns] = &rollout;
+    let obs = Pinned::new("obs", obs);
+    let actions = Pinned::new("actions", actions);
+    let log_probs = Pinned::new("log_probs", log_probs);
+    let advantages = Pinned::new("advantages", advantages);
+    let returns = Pinned::new("returns", returns);
+    let order = Pinned::new("order", order);
+    let figures = detaching(py, &Unguarded, |(), scope| {
+        let act_dim = actor_mlp.n_outputs();
+        let policy = ActorCritic {
+            actor: ppo::Network {
+                mlp: &actor_mlp,
+                moments: moments(scope, &of_actor, actor_mlp.n_params())?,
+            },
+            critic: ppo::Network {
+                mlp: &critic_mlp,
+                moments: moments(scope, &of_critic, critic_mlp.n_params())?,
+            },
+            log_std: of_log_std
+                .as_ref()
+                .map(|arrays| moments(scope, arrays, act_dim))
+                .transpose()?,
+        };
+        let log_probs = scope.read::<f32, Ix1>(&log_probs, None)?;
+        let n = log_probs.len();
+        let rollout = Rollout {
+            obs: scope.read::<f32, Ix2>(&obs, Some(&[n, actor_mlp.n_inputs()]))?,
+            actions: match (&policy.log_std, &nvec) {
+                (Some(_), _) => {
+                    Actions::Continuous(scope.read::<f32, Ix2>(&actions, Some(&[n, act_dim]))?)
+                }
+                (None, Some(List(nvec))) => Actions::Several {
+                    chosen: scope.read::<i64, Ix2>(&actions, Some(&[n, nvec.len()]))?,
+                    nvec,
+                },
+                (None, None) => Actions::Discrete(scope.read::<i64, Ix1>(&actions, Some(&[n]))?),
+            },
+            log_probs,
+            advantages: scope.read::<f32, Ix1>(&advantages, Some(&[n]))?,
+            returns: scope.read::<f32, Ix1>(&returns, Some(&[n]))?,
+        };
+        let order = scope.read::<i64, Ix1>(&order, None)?;
+        crossing.add_bytes(scope.bytes_read());
+        scope
+            .detach(|| ppo.update(policy, &rollout, order, step, threads))
+            .map_err(to_py)
+    })?;
+    let means = (
+        figures.loss,
+        figures.policy_loss,
+        figures.value_loss,
+        figures.entropy_loss,
+        figures.approx_kl,
+        figures.clip_fraction,
+    );
+    Ok((means, figures.n_minibatches))
+}

@@ -1,0 +1,146 @@
+//! P25: results that are new arrays at every call, or those that nobody holds any more.
+
+use std::fmt::Write;
+
+use numpy::PyArray1;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyWeakrefReference};
+use rlox_bench::draw::{Draw, fixed_numbers};
+use rlox_bench::pair::{Arm, Contest, Pair, Twin, Workload, arm, number};
+use rlox_binding::VecEnv;
+use rlox_binding::seams::{FULL, Held, IntoArrays, Lock, Memory, sample_under, to_py};
+use rlox_core::buffer::ringbuf::RingBuffer;
+use rlox_core::wiring::Shipped;
+
+use super::{Arrays, Ring, SITE, sampling};
+
+pub(super) struct ResultArrays;
+
+impl Pair for ResultArrays {
+    fn id(&self) -> &'static str {
+        "P25"
+    }
+
+    /// Steps and samples, of which some are kept and written out at the end: nothing that came later
+    /// is to be found in them.
+    fn outcome(&self, twin: Twin, case: &mut Draw<'_>) -> String {
+        Python::attach(|py| script(py, room(twin), case).unwrap_or_else(|error| format!("{error}")))
+    }
+
+    fn workloads(&self) -> &'static [Workload] {
+        &[
+            Workload {
+                name: "step_numpy",
+                sizes: &[&[("n_envs", 1)], &[("n_envs", 64)], &[("n_envs", 1_024)]],
+                prepare: |size| {
+                    let n_envs = number(size, "n_envs");
+                    Box::new(move |twin| stepping(n_envs, room(twin)))
+                },
+            },
+            Workload {
+                name: "sample_256_numpy",
+                sizes: &[&[("obs_dim", 4)], &[("obs_dim", 28_224)]],
+                prepare: |size| samples(number(size, "obs_dim")),
+            },
+        ]
+    }
+}
+
+/// As in a build without it, and with it.
+fn room(twin: Twin) -> usize {
+    match twin {
+        Twin::Baseline => 0,
+        Twin::Optimized => FULL,
+    }
+}
+
+/// Steps of environments whose episodes end, as they do under random actions.
+fn stepping(n_envs: usize, room: usize) -> Box<dyn Arm> {
+    let made = Python::attach(|py| -> PyResult<_> {
+        let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 0, room)?)?;
+        env.call_method0(py, "reset")?;
+        let actions = std::array::from_fn::<_, 16, _>(|call| {
+            let row = fixed_numbers(n_envs, call as u64);
+            PyArray1::from_iter(py, row.into_iter().map(|x| i64::from(x > 0.0))).unbind()
+        });
+        Ok((env, actions))
+    });
+    let mut calls = 0;
+    arm(move || {
+        Python::attach(|py| {
+            let (env, actions) = made.as_ref().ok()?;
+            calls += 1;
+            let actions = &actions[calls % actions.len()];
+            let step = intern!(py, "step");
+            env.bind(py).call_method1(step, (actions,)).ok()?.len().ok()
+        })
+    })
+}
+
+fn samples(obs_dim: usize) -> Contest {
+    Box::new(move |twin| {
+        sampling::<Shipped, Held, IntoArrays>(obs_dim, 256, Memory::new(room(twin)), true)
+    })
+}
+
+fn script(py: Python<'_>, room: usize, case: &mut Draw<'_>) -> PyResult<String> {
+    let n_envs = 1 + case.below(9);
+    let env = Py::new(py, VecEnv::with_room("CartPole-v1", n_envs, 7, room)?)?;
+    env.call_method0(py, "reset")?;
+    let memory = Memory::new(room);
+    let ring = some_rows()?;
+    let (mut kept, mut watched, mut written) = (Vec::new(), Vec::new(), String::new());
+    for _ in 0..2 + case.below(60) {
+        let results = if case.once_in(3) {
+            let (n, seed) = (1 + case.below(2), Some(case.seed()));
+            let (site, source) = (&SITE, memory.source(true));
+            sample_under::<Held, IntoArrays, _, _, false>(py, &ring, source, site, n, seed)?
+                .values()
+                .into_any()
+        } else {
+            let actions = case.flags(n_envs, 2).into_iter().map(i64::from);
+            let actions = PyArray1::from_iter(py, actions);
+            env.bind(py).call_method1("step", (actions,))?
+        };
+        for result in results.try_iter()? {
+            let mut array = result?;
+            if let Ok(infos) = array.cast::<PyDict>() {
+                let Some(last) = infos.get_item("final_obs")? else {
+                    continue;
+                };
+                array = last;
+            }
+            let shown = array.repr()?.to_string();
+            let _ = writeln!(written, "{shown}");
+            match case.below(12) {
+                0 => kept.push(array.unbind()),
+                1 => kept.push(array.get_item(0)?.unbind()), // a part, or one of several
+                2 => kept.push(array.call_method0("view")?.unbind()),
+                3 => watched.push((PyWeakrefReference::new(&array)?.unbind(), shown)),
+                4 => drop(array.call_method1("setflags", (false,))?),
+                _ => {}
+            }
+        }
+    }
+    for array in &kept {
+        let _ = writeln!(written, "{}", array.bind(py).repr()?);
+    }
+    for (array, shown) in &watched {
+        let now = array.bind(py).upgrade().map(|array| array.repr());
+        let same = now.is_none_or(|now| now.is_ok_and(|now| now == shown.as_str()));
+        let _ = writeln!(written, "{same}");
+    }
+    Ok(written)
+}
+
+/// A ring of five transitions, each of its own.
+fn some_rows() -> PyResult<Ring<Shipped>> {
+    let ring = Lock::new(RingBuffer::new(5, 2, 1, 0).map_err(to_py)?);
+    for row in 0..5 {
+        let value = f64::from(row);
+        let arrays = Arrays::new(vec![value, -value], vec![value]);
+        arrays.push(Twin::Optimized, &ring, row as f32)?;
+    }
+    Ok(ring)
+}

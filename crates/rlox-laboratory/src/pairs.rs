@@ -1,0 +1,180 @@
+//! `rlox._laboratory.pairs`: every optimisation's twins side by side, for the workbench and its tests.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use pyo3::exceptions::{PyAssertionError, PyValueError};
+use pyo3::prelude::*;
+use rlox_bench::pair::{self, Contest, Pair, Twin, Workload};
+use rlox_bench::pairs::PAIRS;
+use rlox_bench::timing;
+use rlox_binding::seams::{List, reserved};
+
+use crate::numpy;
+
+/// Named numbers.
+type Size = BTreeMap<String, usize>;
+
+/// The pairs of the core, and those whose twins need an interpreter.
+fn all() -> impl Iterator<Item = &'static dyn Pair> {
+    PAIRS.iter().chain(numpy::PAIRS).copied()
+}
+
+/// `[(id, workload, sizes)]`, each size a dictionary of numbers.
+#[pyfunction]
+fn catalogue() -> Vec<(&'static str, &'static str, Vec<Size>)> {
+    let owned = |size: &[(&str, usize)]| -> Size {
+        size.iter()
+            .map(|&(name, value)| (name.to_owned(), value))
+            .collect()
+    };
+    let rows = |pair: &'static dyn Pair| {
+        let workloads = pair.workloads().iter();
+        workloads.map(move |workload| {
+            let sizes = workload.sizes.iter().map(|size| owned(size)).collect();
+            (pair.id(), workload.name, sizes)
+        })
+    };
+    all().flat_map(rows).collect()
+}
+
+/// Raise AssertionError, with the first difference, where the twins of `id` disagree on the case
+/// that `choices` make.
+#[pyfunction]
+fn agree(id: &str, choices: List<u64>) -> PyResult<()> {
+    let mut known = false;
+    for pair in all().filter(|pair| pair.id() == id) {
+        known = true;
+        pair::agree(pair, &choices.0).map_err(PyAssertionError::new_err)?;
+    }
+    if known { Ok(()) } else { Err(unknown(id)) }
+}
+
+/// By how much the twins of `id` may differ in a number: relative above 1 and absolute below.
+#[pyfunction]
+fn tolerance(id: &str) -> PyResult<f64> {
+    all()
+        .find(|pair| pair.id() == id)
+        .map(Pair::tolerance)
+        .ok_or_else(|| unknown(id))
+}
+
+/// Check that the twins return the same, then time them against each other for about `seconds`.
+///
+/// Returns `(log_ratio, log_ratio_aa, baseline_s, optimized_s, rounds)`: the median over the rounds
+/// of ln(baseline time / optimised time), the same of the baseline against itself, and the median
+/// seconds of a call.
+#[pyfunction]
+fn contest(
+    id: &str,
+    workload: &str,
+    size: Size,
+    seconds: f64,
+    seed: u64,
+) -> PyResult<(f64, f64, f64, f64, usize)> {
+    let patience = Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "seconds: is {seconds}, expected a number from 0 to 2**64"
+        ))
+    })?;
+    let reading = timing::contest(
+        &prepared(id, workload, &size)?,
+        tolerance(id)?,
+        patience,
+        seed,
+    )
+    .map_err(PyAssertionError::new_err)?;
+    Ok((
+        reading.log_ratio,
+        reading.log_ratio_aa,
+        reading.baseline_s,
+        reading.optimized_s,
+        reading.rounds,
+    ))
+}
+
+/// One side of a comparison: `twin` is "baseline" or "optimized".
+#[pyclass(module = "rlox._laboratory.pairs", unsendable)]
+struct Arm(Box<dyn pair::Arm>);
+
+#[pymethods]
+impl Arm {
+    #[new]
+    fn new(id: &str, workload: &str, size: Size, twin: &str) -> PyResult<Self> {
+        let twin = match twin {
+            "baseline" => Twin::Baseline,
+            "optimized" => Twin::Optimized,
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "twin: is {twin:?}, expected \"baseline\" or \"optimized\""
+                )));
+            }
+        };
+        Ok(Self(prepared(id, workload, &size)?(twin)))
+    }
+
+    /// Seconds that `calls` calls take together.
+    fn time(&mut self, calls: usize) -> f64 {
+        let start = Instant::now();
+        for _ in 0..calls {
+            self.0.call();
+        }
+        start.elapsed().as_secs_f64()
+    }
+
+    /// What the last call returned, written out.
+    fn outcome(&self) -> String {
+        self.0.outcome()
+    }
+}
+
+fn prepared(id: &str, workload: &str, size: &Size) -> PyResult<Contest> {
+    let of_pair: Vec<&Workload> = all()
+        .filter(|pair| pair.id() == id)
+        .flat_map(|pair| pair.workloads())
+        .collect();
+    if of_pair.is_empty() {
+        return Err(unknown(id));
+    }
+    let Some(found) = of_pair.iter().find(|w| w.name == workload) else {
+        let names: Vec<_> = of_pair.iter().map(|workload| workload.name).collect();
+        return Err(PyValueError::new_err(format!(
+            "workload: is {workload:?}, expected one of {}",
+            names.join(", ")
+        )));
+    };
+    let names: Vec<_> = found.sizes[0].iter().map(|(name, _)| *name).collect();
+    let given: Vec<_> = size
+        .iter()
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    let complete = names
+        .iter()
+        .all(|name| given.iter().any(|(n, value)| n == name && *value > 0));
+    if !complete || given.len() != names.len() {
+        return Err(PyValueError::new_err(format!(
+            "size: is {given:?}, expected positive numbers for {}",
+            names.join(", ")
+        )));
+    }
+    // Inputs take some tens of bytes for each number of an array that is as large as all of them say.
+    let elements = given
+        .iter()
+        .try_fold(64usize, |n, (_, m)| n.checked_mul(*m));
+    drop(reserved::<u8>(elements.unwrap_or(usize::MAX))?);
+    Ok((found.prepare)(&given))
+}
+
+fn unknown(id: &str) -> PyErr {
+    let mut ids: Vec<_> = all().map(Pair::id).collect();
+    ids.sort_unstable_by_key(|id| (id.len(), *id)); // some pairs are in the core and in the binding
+    ids.dedup();
+    PyValueError::new_err(format!("id: is {id:?}, expected one of {}", ids.join(", ")))
+}
+
+/// The twins of every optimisation, side by side: for the workbench and its tests.
+#[pymodule(name = "pairs")]
+pub(crate) mod module {
+    #[pymodule_export]
+    use super::{Arm, agree, catalogue, contest, tolerance};
+}

@@ -56,7 +56,8 @@ class Algorithm(InEnvs, Saved):
     _differs = ""  # defaults that are others than Stable-Baselines3's, as `differences` says them
     _said: ClassVar[set[str]] = set()  # what this process has said of that
     _squashes = False  # whether the policy acts in [-1, 1]
-    use_sde, sde_sample_freq = False, -1  # gSDE: whether noise depends on the state, and since when
+    # gSDE: whether noise depends on the state, and after how many steps it is drawn anew.
+    use_sde, sde_sample_freq = False, -1
 
     def __init__(
         self,

@@ -31,7 +31,8 @@ class SeveralCritics(nn.Module):
 def q_functions(
     n: int, obs_dim: int, act_dim: int, hidden: tuple[int, ...], activation: type[nn.Module]
 ) -> nn.Module:
-    """SAC's critic, of `n` Q functions; two of them are what Rust knows."""
+    """SAC's critic, of `n` Q functions: a `TwinCritic` of two, since Rust knows that. ValueError
+    for none."""
     if n == 2:
         return TwinCritic(obs_dim, act_dim, hidden, activation)
     require_integers(1, n_critics=n)

@@ -349,6 +349,8 @@ def make_actor_critic(
     space: spaces.Space[Any], action_space: spaces.Space[Any], kwargs: PolicyKwargs
 ) -> ActorCritic:
     """PPO's policy."""
+    if kwargs.n_critics != 2:
+        raise ValueError("policy_kwargs: n_critics belongs to SAC; PPO has one value function")
     simple = isinstance(action_space, spaces.Discrete | spaces.Box)
     if not (_plain(space, kwargs) and simple and kwargs.ortho_init) or kwargs.use_sde:
         return FeaturesActorCritic(space, action_space, kwargs)

@@ -125,9 +125,9 @@ class InEnvs:
         return obs
 
     def _go_on_from(self, obs: NDArray[Any]) -> None:
-        """Learn on in the episodes that are under way in the environments, which show `obs`; new
-        ones where that is another number of environments."""
-        if len(obs) != self.n_envs:
+        """Learn on in the episodes that are under way in the environments, which show `obs`; in new
+        ones where that is another number of environments, or several processes have them."""
+        if self._workers or len(obs) != self.n_envs:
             return
         self._begin_episodes(obs)
         self._last_obs = obs

@@ -91,6 +91,8 @@ def test_there_are_as_many_critics_as_are_asked_for(tmp_path, n):
     models[0].learn(24).save(tmp_path / "model")
     assert all(not torch.equal(before[name], now) for name, now in ours.state_dict().items())
     assert rlox.SAC.load(tmp_path / "model").critic.n == n
+    with pytest.raises(ValueError, match="n_critics belongs to SAC; PPO has one value function"):
+        rlox.PPO("MlpPolicy", ID, policy_kwargs=kwargs)
     with pytest.raises(ValueError, match="n_critics must be at least 1, got 0"):
         rlox.SAC("MlpPolicy", ID, policy_kwargs={"n_critics": 0})
 

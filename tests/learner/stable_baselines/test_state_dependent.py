@@ -9,6 +9,7 @@ import pytest
 import stable_baselines3
 import torch
 from stable_baselines3.common.distributions import StateDependentNoiseDistribution
+from stable_baselines3.common.policies import ActorCriticPolicy
 
 import rlox
 from rlox.learner.callbacks import BaseCallback
@@ -198,6 +199,19 @@ def test_squashed_actions_of_ppo_are_scaled_to_the_box(tmp_path):
     assert np.abs(model.predict(np.ones(3))[0]) <= 2
     model.policy.save(tmp_path / "policy")
     assert type(model.policy).load(tmp_path / "policy").acting.squashed
+
+
+def test_a_policy_class_of_theirs_draws_its_own_noise():
+    class Own(ActorCriticPolicy):
+        drawn = 0
+
+        def reset_noise(self, n_envs=1):
+            self.drawn += 1
+            super().reset_noise(n_envs)
+
+    settings = {"n_steps": 16, "batch_size": 16, "sde_sample_freq": 8}
+    model = rlox.PPO(Own, ID, use_sde=True, **settings).learn(32)
+    assert model.policy.theirs.drawn == 4
 
 
 @pytest.mark.parametrize(
